@@ -251,7 +251,7 @@ class Evaluator(PythonArithmetic):
         low = value & ((1 << 8 * size) - 1)
         self.memory.heap[place] = low.to_bytes(size, "little")
 
-    def _do_tell(self, frame: _Frame, operation: Operation, reason: int) -> None:
+    def _do_report_version(self, frame: _Frame, operation: Operation, reason: int) -> None:
         self.told.append((operation.fact(0, int), reason))
 
     def _do_canonicalise(self, frame: _Frame, operation: Operation, *operands: int) -> None:

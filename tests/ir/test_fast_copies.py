@@ -227,7 +227,7 @@ def test_nothing_is_told_unless_somebody_asks() -> None:
     module = lift(region(verified, "program"))
     optimise(module)
     assert not module.nests
-    assert all(o.name != "tell" for body in module.bodies for o in body.operations)
+    assert all(o.name != "report_version" for body in module.bodies for o in body.operations)
 
 
 # --- at the limits of numbers -----------------------------------------------------------------

@@ -196,7 +196,7 @@ class SideExits:
             )
             self.leave(self.exit_state(operation), status)
 
-    def do_tell(self, operation: Operation, reason: ir.Value) -> None:
+    def do_report_version(self, operation: Operation, reason: ir.Value) -> None:
         first = self.shared.nests + NEST_WORDS * operation.fact(0, int)
         is_fast = isinstance(operation.arguments[0], Constant)
         self.shared.count(self.storage, first + (FAST if is_fast else SLOW), word(1))

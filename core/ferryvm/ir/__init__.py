@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The region IR: what compilers are given."""
+"""The region IR: the input of compilers."""

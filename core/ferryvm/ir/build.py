@@ -25,11 +25,11 @@ Key = tuple[object, ...]
 
 
 class Builder(SimplifyingEmitter):
-    """The arithmetic half of the emitter protocol, at the end of `block`."""
+    """The pure operations of the emitter protocol, appended to `block`."""
 
     block: Block
     pc: int = -1
-    """The instruction that operations come from."""
+    """The instruction from which operations are lifted."""
 
     def __init__(self, constants: dict[tuple[ValueType, int], Constant] | None = None) -> None:
         """`constants`: those of the body that it builds or changes."""
@@ -38,7 +38,7 @@ class Builder(SimplifyingEmitter):
         """Pure operations of the current block."""
 
     def open(self, block: Block) -> None:
-        """Go on at the end of a block."""
+        """Continue at the end of a block."""
         self.block = block
         self._known = {}
 
@@ -56,7 +56,7 @@ class Builder(SimplifyingEmitter):
         arguments: tuple[Value, ...],
         type_: ValueType,
     ) -> Value:
-        """The value of an operation that neither reads nor changes anything."""
+        """The value of an operation without effects."""
         simple = simplify(self, name, static, arguments, type_)
         return self.invariant(name, static, arguments, type_) if simple is None else simple
 
@@ -67,7 +67,7 @@ class Builder(SimplifyingEmitter):
         arguments: tuple[Value, ...],
         type_: ValueType,
     ) -> Value:
-        """The value of an operation that reads what does not change while a body runs."""
+        """The value of an operation that reads something constant during a run of the body."""
         key = (name, static, arguments)
         known = self._known.get(key)
         if known is None:
@@ -81,7 +81,7 @@ class Builder(SimplifyingEmitter):
         return operation
 
     def close(self, end: Terminator) -> None:
-        """End the block."""
+        """Terminate the block."""
         end.pc = self.pc
         self.block.terminator = end
 

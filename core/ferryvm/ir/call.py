@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames, calls and returns: what a callee may see is stored for it, and loaded again after it."""
+"""Frames, calls and returns: words visible to a callee are stored before the call, and loaded again
+after it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from ferryvm.region.effect import Effects, function_effects
 
 
 class CallLifter(InstructionLifter):
-    """Lifts what has to do with frames. An address in the running frame stands for a word there."""
+    """Lifts operations on frames. Addresses in the running frame denote its words."""
 
     body: Body
     """The body that is being lifted."""
@@ -36,7 +37,7 @@ class CallLifter(InstructionLifter):
         return self.invariant("stack_limit", (), (), I64)
 
     def _word_at(self, address: Value) -> int:
-        """The word of the frame that is at an address."""
+        """The word of the frame at an address."""
         if not isinstance(address, Operation) or address.name != "add":
             return 0
         offset = address.arguments[1]
@@ -49,10 +50,10 @@ class CallLifter(InstructionLifter):
 
     def set_word(self, address: Value, slot: Value) -> None:
         words, at = self.variables.words, self._word_at(address)
-        words[at : at + 1] = [slot]  # a callee's header comes right behind the arguments
+        words[at : at + 1] = [slot]  # a callee's header comes right after the arguments
 
     def clear_words(self, address: Value, count: Value) -> None:
-        """Nothing: the callee's locals are values of the callee's body, and zero there."""
+        """No operation: the callee's locals are values of the callee's body, and zero there."""
 
     def move_results(self, to: Value, end: Value, count: Value) -> None:
         assert isinstance(count, Constant)
@@ -107,8 +108,8 @@ class CallLifter(InstructionLifter):
             arguments = (function, *arguments)
         seen = [function_effects(self.verified, number) for number in callees]
         self._store_for(seen)
-        # What the callee changes is in memory when it leaves; the rest is stored then. What it has
-        # not completed is its own affair.
+        # Changes by the callee are in memory when it leaves; the rest is stored then. Its
+        # incomplete work is in its own state.
         state = v.state(self.pc, 0, words)
         results = signature.results
         result = results[0] if results else None
@@ -128,13 +129,13 @@ class CallLifter(InstructionLifter):
         """Note behind a call of one of these functions that clauses catch what it throws."""
 
     def _signature(self) -> Signature:
-        """Of the function that is called."""
+        """The signature of the called function."""
         if self.flow is Flow.CALL:
             return self.program.signature(self.immediate)
         return self.program.signatures[self.immediate]
 
     def _store_for(self, seen: list[Effects]) -> None:
-        """Store what callees may see."""
+        """Store the words that callees may see."""
         v = self.variables
         for number in sorted(v.dirty):
             if any(number in e.statics_read or number in e.statics_written for e in seen):
@@ -143,7 +144,7 @@ class CallLifter(InstructionLifter):
             self._store_pointer()
 
     def _load_after(self, seen: list[Effects]) -> None:
-        """Load what callees may have changed."""
+        """Load the words that callees may have changed."""
         v = self.variables
         for number in self.statics:
             if any(number in e.statics_written for e in seen):
@@ -154,7 +155,7 @@ class CallLifter(InstructionLifter):
     def resume(self, pc: Value, frame: Value, stack: Value) -> None:
         self.is_open = False
         v = self.variables
-        values = tuple(v.words[: len(self.body.results)])  # they have been moved to where it begins
+        values = tuple(v.words[: len(self.body.results)])  # they have been moved to its start
         for number in sorted(v.dirty):
             self._store_static(number)
         if v.is_pointer_dirty:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The control-flow graph of a body: predecessors and dominators of its blocks.
 
-A pass builds it when it needs it: a body has a few dozen blocks, and passes change them. Blocks are
-called by their places in the body, which are in the order that `Body` states. Loops are found by
+Passes build it on demand: a body has a few dozen blocks, and passes change them. Blocks are
+numbered by their places in the body, whose order `Body` defines. Loops are found by
 `ferryvm.ir.loop.natural`.
 """
 
@@ -15,7 +15,7 @@ from ferryvm.ir.graph import Block, Body, Edge, Value
 
 
 class ControlFlowGraph:
-    """The blocks of a body as a graph, as they were when it was made."""
+    """The blocks of a body as a graph, a snapshot at the time of its creation."""
 
     def __init__(self, body: Body) -> None:
         """Needs terminators, and every block reachable in an order as `Body` states it."""
@@ -43,7 +43,7 @@ class ControlFlowGraph:
         return self.dominators.preorder()
 
     def only_edge(self, place: int) -> tuple[int, Edge] | None:
-        """The edge to a block to which exactly one leads."""
+        """The only edge to a block; None if there are several."""
         incoming = self.incoming[place]
         return incoming[0] if len(incoming) == 1 else None
 
@@ -59,7 +59,7 @@ class ControlFlowGraph:
 
 
 def edges_to(body: Body) -> dict[Block, list[Edge]]:
-    """The edges that lead to each block, for passes that need no more of the graph."""
+    """The edges that lead to each block, for passes that need only this part of the graph."""
     found: dict[Block, list[Edge]] = {block: [] for block in body.blocks}
     for edge in body.edges:
         found[edge.block].append(edge)

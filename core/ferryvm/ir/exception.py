@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions: what is caught in the function that throws it is a jump; what crosses calls is an
-edge of the caller.
+"""Exceptions: a throw that is caught in its function is a jump; one that crosses calls is an edge
+of the caller.
 
     caller    %1: i64 = call 3 2 %0 @14 [...]           callee   throw 5 4 @31 [_ _ %0 %1 i64:7]
               %2: i64 = caught (5 6)                               │
-              switch %2 b1(%1) catch2() catch3()   <───────────────┘ its frame written, as where
-                        0 returned, 1 tag 5, 2 tag 6                 control leaves
+              switch %2 b1(%1) catch2() catch3()   <───────────────┘ its frame written, as at
+                        0 returned, 1 tag 5, 2 tag 6                 exits
 
-A caller that does not catch what its callee throws writes its own frame and throws it on. So where
-nobody catches it, control leaves the region in the state before the throw, with all frames.
+A caller that does not catch an exception of its callee writes its own frame and throws the
+exception on. If no caller catches it, control leaves the region in the state before the throw, with
+all frames.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from ferryvm.region.code import caught_locally
 from ferryvm.region.escape import escaping
 
 MOST_TAGS = 16
-"""Tags of a program, at most, whose records are thrown without leaving: each has a block then."""
+"""The largest number of tags of a program whose records are thrown without an exit: each takes a
+block."""
 
 
 class ExceptionLifter(CallLifter):
@@ -34,7 +36,7 @@ class ExceptionLifter(CallLifter):
 
     is_root: bool
     exceptions: bool
-    """True if exceptions cross calls without leaving."""
+    """True if exceptions cross calls without an exit."""
     caught: Operation | None = None
     """The `caught` at the end of the current block."""
 
@@ -60,7 +62,7 @@ class ExceptionLifter(CallLifter):
             self._throw_record()
 
     def _throw_record(self) -> None:
-        """Throw what a record says: a block for each tag, and one where control leaves."""
+        """Throw the exception of a record: a block for each tag, and one for the exit."""
         tags = range(len(self.program.tags))
         if not 0 < len(tags) <= MOST_TAGS or self.verified.clauses.covering(self.pc):
             self._stop("leave")
@@ -80,7 +82,7 @@ class ExceptionLifter(CallLifter):
         self.close(Terminator("switch", (), (number,), edges=tuple(edges)))
 
     def _new_block(self, name: str, pc: int) -> Block:
-        """A new block of the body, which is opened."""
+        """A new block of the body, in which operations are appended from now on."""
         block = Block(f"{name}{len(self.body.blocks)}", pc)
         self.body.blocks.append(block)
         self.open(block)
@@ -89,7 +91,7 @@ class ExceptionLifter(CallLifter):
     # --- catching ---------------------------------------------------------------------------
 
     def _clause(self, pc: int, tag: int) -> Clause | None:
-        """The clause of the function that takes a tag thrown at an instruction."""
+        """The clause of the function that catches a tag thrown at an instruction."""
         covering = self.verified.clauses.covering(pc)
         return next((clause for clause in covering if clause.tag in (None, tag)), None)
 
@@ -103,7 +105,7 @@ class ExceptionLifter(CallLifter):
             self.caught = self.emit(Operation("caught", I64, (tags,)))
 
     def _end_caught(self, caught: Operation) -> None:
-        """End the block of a call that catches what it throws."""
+        """Terminate the block of a call that catches exceptions of its callee."""
         above, before, pc = self.block, self.variables, self.pc
         found: dict[int | None, Edge] = {None: self.edge_to(pc + 1)}
         groups: dict[int, list[tuple[int, Clause]]] = {}
@@ -136,7 +138,7 @@ class ExceptionLifter(CallLifter):
     def _join_caught(
         self, before: Variables, handler: int, blocks: list[tuple[Block, list[Value]]]
     ) -> None:
-        """Go on in a block that these lead to, with parameters for the operands."""
+        """Continue in a block after these blocks, with parameters for the operands."""
         join = self._new_block("handler", handler)
         operands = [Parameter(t) for t in self.verified.operand_types(handler)]
         join.parameters += operands
@@ -147,11 +149,11 @@ class ExceptionLifter(CallLifter):
 
     @property
     def _first_operand(self) -> int:
-        """The place of the first operand among the words of the frame."""
+        """The index of the first operand among the words of the frame."""
         return len(self.frame_types) + HEADER_WORDS
 
     def _enter_handler(self, clause: Clause, tag: int, values: list[Value]) -> None:
-        """Cut the operands to what a clause keeps, and push the exception."""
+        """Cut the operands to those that a clause keeps, and push the exception."""
         words = self.variables.words
         del words[self._first_operand + clause.depth :]
         if clause.tag is not None:

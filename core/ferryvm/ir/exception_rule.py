@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules of the IR for exceptions that cross calls, for the verifier.
 
-%1: i64 = call 3 2 %0 @14 [...]       `caught` is directly behind a call
+%1: i64 = call 3 2 %0 @14 [...]       `caught` is directly after a call
 %2: i64 = caught (5 6)
 switch %2 b1() b2() b3()
-b2 @40 ():                            `thrown` only where nothing but the edge of one tag leads,
-  %3: i64 = thrown 0                  before anything that could throw
+b2 @40 ():                            `thrown` only in a block with one edge, that of a tag,
+  %3: i64 = thrown 0                  before operations that could throw
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from ferryvm.verify import Verified
 def exception_fault(
     body: Body, graph: ControlFlowGraph, place: int, verified: Verified | None
 ) -> tuple[Operation, str] | None:
-    """The first operation of a block that breaks a rule, and what is expected; None: no one.
+    """The first operation of a block that breaks a rule, and the expected form; None if there is
+    none.
 
-    `place`: the number of the block; `verified`: the program, if it is known."""
+    `place`: the number of the block; `verified`: the program, if it is known.
+    """
     block = graph.blocks[place]
     tags = None if verified is None else verified.program.tags
     is_start = True

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The footprint of an access to the heap: alias information that loop versioning records.
 
-A footprint holds where its own runtime checks passed. It names its nest and its reference, which it
-only compares, so it can be told from any other footprint of the module.
+A footprint is valid where its own runtime checks passed. It refers to its nest and its reference
+for comparisons only, so footprints of different nests are distinct.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@
                                              └─ FrameState: what memory must hold if control leaves here
 
 A block has parameters instead of phi operations: an edge passes one argument for each. Most
-operations bear the name of the emitter method whose meaning they have, with the same arguments in
-the same order, so that an operation is lowered by calling that method of the lowering emitter.
+operations have the name and the meaning of an emitter method, with the same arguments in the same
+order, so that an operation is lowered by calling that method of the lowering emitter.
 
-Not an abstract syntax of programs: there is no operand stack and there are no locals in it. They
-are values, and appear again only in states.
+It is not an abstract syntax of programs: it has no operand stack and no locals. They are values,
+and appear only in states.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ BOOLEAN = Boolean.BOOLEAN
 """The type of conditions."""
 
 ValueType = Type | Boolean
-"""Type of an SSA value: one of the machine's, or a boolean."""
+"""Type of an SSA value: one of the machine's types, or boolean."""
 
 Static = object
 """A static attribute of an operation: a type, a condition, a number."""
@@ -68,7 +68,7 @@ Fact = TypeVar("Fact")
 
 
 class Value:
-    """Something that an operation can use."""
+    """A possible operand of operations."""
 
     __slots__ = ("type",)
 
@@ -100,34 +100,34 @@ class Parameter(Value):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FrameState:
-    """The contents of control block and memory at a pc, as far as they are not there already."""
+    """The contents of control block and memory at a pc, except those that are there already."""
 
     pc: int
-    """The instruction that control goes on with, or that leaves."""
+    """The instruction at which control continues, or that leaves."""
     words: tuple[Value | None, ...]
-    """Words of the running frame up to the stack pointer. None for one that memory has already (the
-    header of the frame), or that a callee writes (its arguments)."""
+    """Words of the running frame up to the stack pointer. None for a word that memory has already
+    (the header of the frame), or that a callee writes (its arguments)."""
     statics: tuple[tuple[int, Value], ...] = ()
-    """Statics by number that memory has not yet."""
+    """Values of statics that are not in memory yet, by number."""
     heap_pointer: Value | None = None
-    """None where the control block has it already."""
+    """None if the control block has it already."""
     unpaid: int = 0
-    """Instructions of the last payment that have not completed, when counting."""
+    """Instructions of the last payment that have not completed, in the counting form."""
 
     def values(self) -> Iterator[Value]:
-        """Every value that it names."""
+        """Every value that it refers to."""
         yield from (value for value in self.words if value is not None)
         yield from (value for _, value in self.statics)
         if self.heap_pointer is not None:
             yield self.heap_pointer
 
     def uses(self) -> Iterator[Value]:
-        """Every value that it needs: what is made of others only here stands for these."""
+        """Every value that it needs: a virtual value needs its raw float."""
         for value in self.values():
             yield value.raw if isinstance(value, Virtual) else value
 
     def replace(self, new: dict[Value, Value]) -> FrameState:
-        """The state with values replaced by others, or by what is made of others."""
+        """The state with values replaced by others, or by virtual values of others."""
         made: dict[Value, Value] = {}
 
         def replaced(value: Value) -> Value:
@@ -146,12 +146,12 @@ class FrameState:
         )
 
     def renamed(self, new: dict[Value, Value]) -> FrameState:
-        """The state with values replaced by others; itself where it needs none of them."""
+        """The state with values replaced by others; the same object if nothing changes."""
         return self if new.keys().isdisjoint((*self.values(), *self.uses())) else self.replace(new)
 
 
 class Operation(Value):
-    """One operation; a value where `type` is not None."""
+    """One operation; a value if `type` is not None."""
 
     __slots__ = ("arguments", "name", "pc", "state", "static")
 
@@ -168,7 +168,7 @@ class Operation(Value):
         self.name, self.type, self.static = name, type_, static
         self.arguments, self.state = arguments, state
         self.pc = -1
-        """The instruction that it comes from; -1 where it comes from none."""
+        """The instruction that it was lifted from; -1 if there is none."""
 
     def fact(self, place: int, kind: builtins.type[Fact]) -> Fact:
         """Its static attribute of this kind, at an index of its shape."""
@@ -178,7 +178,7 @@ class Operation(Value):
 
     @property
     def exit(self) -> FrameState:
-        """The state of one that may leave."""
+        """The state of an operation that may leave."""
         assert self.state is not None
         return self.state
 
@@ -190,8 +190,8 @@ class Operation(Value):
 
 
 class Virtual(Operation):
-    """The canonical value of a float, which only states name: it has no place in a block, and is
-    made where control leaves."""
+    """The canonical value of a float, which only states refer to: it is in no block, and is
+    computed at the exit."""
 
     __slots__ = ()
 
@@ -216,7 +216,7 @@ class Edge:
 
 
 class Terminator(Operation):
-    """The last operation of a block: `jump`, `branch`, `switch`, `return`, or one that leaves."""
+    """The last operation of a block: `jump`, `branch`, `switch`, `return`, or an exit."""
 
     __slots__ = ("edges",)
 
@@ -239,14 +239,14 @@ class Terminator(Operation):
 
 
 class Block:
-    """Operations that run one after another."""
+    """Operations that run in sequence."""
 
     __slots__ = ("label", "operations", "parameters", "pc", "terminator")
 
     def __init__(self, label: str, pc: int) -> None:
         self.label = label
         self.pc = pc
-        """The first instruction that it was made from."""
+        """The first instruction that it was lifted from."""
         self.parameters: list[Parameter] = []
         self.operations: list[Operation] = []
         self.terminator: Terminator | None = None
@@ -260,21 +260,22 @@ class Block:
 
 @dataclasses.dataclass(eq=False)
 class Body:
-    """Code with one entry: a region's, or a function's that is called in it."""
+    """Code with one entry: a region's, or that of a function that it calls."""
 
     name: str
     function: int
     entry: int
-    """pc where control comes in."""
+    """pc of the entry."""
     is_root: bool
-    """The region's own: entered from an interpreter, with its frame in memory."""
+    """True for the region's own body: it is entered from an interpreter, with its frame in
+    memory."""
     results: tuple[Type, ...]
-    """Types of what the function returns."""
+    """Types of the function's results."""
     parameters: int = 0
     """Number of the function's parameters: the words of its frame below the header."""
     blocks: list[Block] = dataclasses.field(default_factory=list)
-    """The entry first; each other one after all blocks that lead to it, but for edges that go back.
-    The parameters of the entry are the function's, if it is no root; a root has none."""
+    """The entry first; each other one after all its predecessors, except along back edges. The
+    parameters of the entry are the function's, unless it is a root; a root has none."""
     constants: dict[tuple[ValueType, int], Constant] = dataclasses.field(default_factory=dict)
     """Every constant used in it, by type and bits: equal ones are one object."""
 
@@ -284,7 +285,7 @@ class Body:
         return self.results[0] if self.results else None
 
     def place_of(self, result: int) -> int:
-        """The word of the function's frame in which it leaves a result after the first: behind the
+        """The word of the function's frame in which it leaves a result after the first: after the
         header."""
         return self.parameters + HEADER_WORDS + result - 1
 
@@ -303,20 +304,20 @@ class Body:
 
     @property
     def operations(self) -> Iterator[Operation]:
-        """All operations, but for the ends of blocks."""
+        """All operations except terminators."""
         for block in self.blocks:
             yield from block.operations
 
     @property
     def recurs(self) -> bool:
-        """True if it is a function that can come to call itself."""
+        """True if the function can call itself, directly or not."""
         entry = self.blocks[0].operations
         return any(o.name == "check_entry" and o.fact(0, bool) for o in entry)
 
 
 @dataclasses.dataclass(eq=False)
 class Module:
-    """A region as compilers take it."""
+    """A region in the form for compilers."""
 
     name: str
     root: Body
@@ -325,10 +326,11 @@ class Module:
     counting: bool
     """True if blocks pay for their instructions."""
     footprints: dict[Operation, Footprint] = dataclasses.field(default_factory=dict)
-    """Of the accesses that `loop_versioning` has analysed. A pass that copies one records the
-    footprint of the copy."""
+    """Footprints of the accesses that `loop_versioning` has analysed. A pass that copies an access
+    records the footprint of the copy."""
     nests: list[VersionedNest] = dataclasses.field(default_factory=list)
-    """The nests that have two versions, or might have; recorded only where a compiler asks."""
+    """The nests that have two versions, or were considered; recorded only if a compiler requests
+    it."""
 
     @property
     def bodies(self) -> list[Body]:

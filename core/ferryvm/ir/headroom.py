@@ -12,7 +12,7 @@ from ferryvm.isa.type import I64
 def headroom(b: Value) -> tuple[Value, int]:
     """A limit, and the distance in bytes from `b` to it; `b` is zero if the limit is less.
 
-    That is `select(limit > reach, limit - reach, 0)`, as bounds checks of the heap make it; any
+    That is `select(limit > reach, limit - reach, 0)`, the form in bounds checks of the heap; any
     other value is a limit itself.
     """
     if isinstance(b, Operation) and b.name == "select":

@@ -19,10 +19,10 @@ from ferryvm.verify import Verified
 
 
 class InstructionLifter(Builder, ObjectlessEmitter[Value]):
-    """Lifts instructions, one after another: here, what needs no frame but the running one."""
+    """Lifts instructions one after another, as far as they need the running frame only."""
 
     variables: Variables
-    """Their values at this point."""
+    """The present values of the variables."""
     unpaid = 0
     """Instructions of the last payment that have not completed."""
 
@@ -40,14 +40,14 @@ class InstructionLifter(Builder, ObjectlessEmitter[Value]):
 
     @abc.abstractmethod
     def end(self, name: str, arguments: tuple[Value, ...], targets: tuple[int, ...]) -> None:
-        """End the block with a jump, branch or switch to instructions of the function."""
+        """Terminate the block with a jump, branch or switch to instructions of the function."""
 
     def row(self, pc: int) -> Instruction:
-        """The row of the instruction table for what is at a pc."""
+        """The row of the instruction table for the instruction at a pc."""
         return INSTRUCTIONS[self.program.code.opcodes[pc]]
 
     def instruction(self, pc: int) -> bool:
-        """Lift one instruction; whether control reaches its end."""
+        """Lift one instruction; True if control reaches its end."""
         row = self.row(pc)
         immediate = self.program.code.immediates[pc]
         self.pc, self.immediate, self.flow = pc, immediate, row.flow
@@ -88,7 +88,7 @@ class InstructionLifter(Builder, ObjectlessEmitter[Value]):
     # --- leaving ----------------------------------------------------------------------------
 
     _before: FrameState | None
-    """The state before the instruction, once it is needed."""
+    """The state before the instruction, created on demand."""
 
     def _here(self) -> FrameState:
         if self._before is None:
@@ -141,7 +141,7 @@ class InstructionLifter(Builder, ObjectlessEmitter[Value]):
     def _local_number(self) -> int:
         """The number of the local that the immediate names."""
         number = number_of(self.immediate, self.parameters)
-        assert number is not None  # the verifier has seen to it
+        assert number is not None  # the verifier guarantees it
         return number
 
     def _local_type(self) -> Type:

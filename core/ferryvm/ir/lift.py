@@ -8,7 +8,7 @@
 
 Words of the running frame, statics and the heap pointer are values while a body is lifted; memory
 is read for them at the entry and written at exits, from the `FrameState` that each exit carries.
-Around a call those statics are stored that the callee may see.
+Around a call, the statics that the callee may see are stored.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ def lift(
     natives: Collection[int] = (),
     exceptions: bool = False,
 ) -> Module:
-    """The IR of a region and of every function that it calls, tidied.
+    """The IR of a region and of every function that it calls, with dead code removed.
 
-    `counting`: blocks pay fuel for their instructions; `unseen`: edges that are left out, with a
-    guard in their place; `natives`: host imports that are called where they can be; `exceptions`:
-    a call catches what its callee throws.
+    `counting`: blocks pay fuel for their instructions; `unseen`: edges that are omitted, with a
+    guard in their place; `natives`: host imports that are called natively; `exceptions`: calls
+    catch exceptions of their callees.
     """
     verified = region.verified
     called = set(region.callees)
     start = region.graph.entry
     is_called_only = region.entry == start and not region.graph.predecessors[start]
     if region.kind is RegionKind.FUNCTION and region.function and is_called_only:
-        # Where a jump goes to the entry too, locals need not be zero there.
+        # If a jump leads to the entry, locals need not be zero there.
         called.add(region.function)
         root = _stub(region)
     else:
@@ -69,7 +69,7 @@ def _stub(region: Region) -> Body:
     block = Block("entry", region.entry)
     body.parameters = len(signature.parameters)
     arguments = [Operation("word", t, (at,)) for at, t in enumerate(signature.parameters)]
-    # The frame is the callee's own: when it leaves there is nothing to be written here.
+    # The frame is the callee's own: when it leaves there is nothing to write here.
     state = FrameState(region.entry, (None,) * (len(arguments) + HEADER_WORDS))
     call = Operation("call", body.result, (region.function, 0), tuple(arguments), state)
     more = [

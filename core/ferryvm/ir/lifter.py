@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lifting of a body, block by block.
 
-One pass over the blocks in reverse postorder. A block with one predecessor goes on with its values;
-any other gets a parameter for each variable, and `passes.dead_code` removes those that were not
-needed.
+One pass over the blocks in reverse postorder. A block with one predecessor continues with its
+values; any other gets a parameter for each variable, and `passes.dead_code` removes unnecessary
+ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ferryvm.verify import Verified
 _CALLS = (Flow.CALL, Flow.CALL_INDIRECT)
 
 Slot = tuple[int, Type]
-"""A word of the frame but its header, by number and type."""
+"""A word of the frame except its header, by number and type."""
 
 
 class BodyLifter(ExceptionLifter):
@@ -45,11 +45,11 @@ class BodyLifter(ExceptionLifter):
         self.is_root, self.counting = is_root, counting
         self.heads: dict[Stop, Block] = {}
         self._reached: set[Stop] = set()
-        """Nodes that an edge leads to: not the handlers of exceptions that interpreters catch."""
+        """Nodes with an incoming edge: not the handlers of exceptions that interpreters catch."""
         self.pending: dict[OrderedBlock, Variables] = {}
-        """Variables at the end of the one block that leads to a node."""
+        """Variables at the end of the only predecessor of a node."""
         self.slots: dict[Dispatch, list[Slot]] = {}
-        """Values that dispatch blocks pass on."""
+        """The values that dispatch blocks pass on."""
 
     def run(self, name: str) -> Body:
         """The body."""
@@ -98,7 +98,7 @@ class BodyLifter(ExceptionLifter):
         return Variables(self._framed(words), statics, frozenset(), pointer, False)
 
     def _framed(self, words: list[Value]) -> list[Value]:
-        """Words of the frame, and its header at its place among them."""
+        """Words of the frame, with its header in its place."""
         return [*words[: self.parameters], *HEADER, *words[self.parameters :]]
 
     def _check_entry(self) -> None:
@@ -109,7 +109,7 @@ class BodyLifter(ExceptionLifter):
             self.emit(Operation("check_entry", None, (recurs,), (), state))
 
     def _types(self, pc: int) -> tuple[Type, ...]:
-        """Types of the words of a frame but its header."""
+        """Types of the words of a frame except its header."""
         return (*self.frame_types, *self.verified.operand_types(pc))
 
     def _block(self, node: OrderedBlock) -> None:
@@ -139,7 +139,7 @@ class BodyLifter(ExceptionLifter):
         return self._joined(self._framed([self._parameter(t) for t in self._types(node.pc)]))
 
     def _joined(self, words: list[Value]) -> Variables:
-        """These words, and parameters for what is not in the frame."""
+        """These words, and parameters for the variables outside the frame."""
         statics: dict[int, Value] = {
             number: self._parameter(self.program.statics[number].type) for number in self.statics
         }
@@ -147,7 +147,7 @@ class BodyLifter(ExceptionLifter):
         return Variables(words, statics, frozenset(self.written), pointer, self.own.allocates)
 
     def _parameter(self, t: Type) -> Parameter:
-        """A new parameter of the block that is being lifted."""
+        """A new parameter of the current block."""
         made = Parameter(t)
         self.block.parameters.append(made)
         return made
@@ -158,7 +158,7 @@ class BodyLifter(ExceptionLifter):
         while end < last and self.row(end).flow not in _CALLS:
             end += 1
         wanted = end + 1 - pc
-        """The fuel needed, with the last instruction even if other code pays for it."""
+        """The required fuel, including the last instruction even if other code pays for it."""
         count = wanted - self._is_unpaid(end)
         self.pc, self.unpaid = pc, 0
         self.emit(Operation("pay", None, (count, wanted), (), self.variables.state(pc, unpaid=0)))
@@ -166,7 +166,7 @@ class BodyLifter(ExceptionLifter):
 
     def _is_unpaid(self, pc: int) -> bool:
         flow = self.row(pc).flow
-        if flow is Flow.THROW:  # where it leaves, who goes on pays
+        if flow is Flow.THROW:  # at an exit the code that continues pays
             return caught_locally(self.verified, pc) is None
         if flow is Flow.HOST:
             return self.order.leaves_for_host(pc)
@@ -181,7 +181,8 @@ class BodyLifter(ExceptionLifter):
         return self._edge(self.node, self.order.onward(self.node, pc), pc)
 
     def _edge(self, source: OrderedBlock | None, target: OrderedBlock | None, pc: int = 0) -> Edge:
-        """The edge to a node, or out of the region at `pc`; all that was paid for has completed."""
+        """The edge to a node, or out of the region at `pc`; all paid instructions have
+        completed."""
         variables = self.variables
         if target is None:
             block = Block(f"leave{len(self.body.blocks)}", pc)
@@ -205,7 +206,7 @@ class BodyLifter(ExceptionLifter):
         return Edge(poll, [])
 
     def _arguments(self, target: OrderedBlock, stop: Stop) -> list[Value]:
-        """The arguments of an edge to a node that is a join, or is behind a dispatch."""
+        """The arguments of an edge to a node that is a join, or is reached through a dispatch."""
         variables = self.variables
         words = variables.words
         present = (*words[: self.parameters], *words[self.parameters + HEADER_WORDS :])
@@ -225,7 +226,7 @@ class BodyLifter(ExceptionLifter):
     # --- dispatches -------------------------------------------------------------------------
 
     def _slots(self, dispatch: Dispatch) -> list[Slot]:
-        """The words that a dispatch hands on: an operand of one type at one of its targets may be
+        """The words that a dispatch passes on: an operand of one type at one of its targets may be
         one of another type at another."""
         if dispatch not in self.slots:
             own = {
@@ -237,7 +238,7 @@ class BodyLifter(ExceptionLifter):
         return self.slots[dispatch]
 
     def _dispatch(self, dispatch: Dispatch) -> None:
-        """A block that goes on to the target whose number it is passed."""
+        """A block that continues at the target whose number it is passed."""
         block = self.heads[dispatch]
         self.body.blocks.append(block)
         self.open(block)

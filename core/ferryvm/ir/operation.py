@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations of the region IR: what each is given, what it yields, and what it may do.
+"""The operations of the region IR: operands, results, and effects.
 
-Those that only compute are the methods of `PureEmitter`: their names, what they know statically and
-how many values they take are read from the methods' signatures, and the types of their results from
-the builder. The others are declared here. docs/ir.md describes all of them.
+Pure operations are the methods of `PureEmitter`: their names, static attributes and numbers of
+operands come from the methods' signatures, and the types of their results from the builder. The
+others are declared here. docs/ir.md describes all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class IrError(FerryError):
-    """The IR of a region, or a text of it, is not as it has to be."""
+    """The IR of a region, or a text of it, is malformed."""
 
 
 class AttributeKind(enum.Enum):
@@ -100,7 +100,7 @@ class Role(enum.Enum):
 
 
 class AnyType(enum.Enum):
-    """Stands for a type that an operation's signature leaves open."""
+    """A type that an operation's signature leaves open."""
 
     WORD = "i32, i64, f32 or f64"
     SAME = "the type of the result"
@@ -116,12 +116,12 @@ WORD = AnyType.WORD
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """The signature of an operation, except for the types that its attributes decide."""
+    """The signature of an operation, except for the types that its attributes determine."""
 
     role: Role
     static: tuple[AttributeKind, ...] = ()
     arguments: tuple[ValueType | AnyType, ...] | None = ()
-    """None: as many as it likes, of words."""
+    """None: any number of words."""
     result: ValueType | AnyType | None = None
     has_state: bool = False
     edges: int | None = 0
@@ -156,7 +156,7 @@ _DECLARED = {
     "set_heap_pointer": Shape(Role.CHANGES, (), (I64,)),
     "heap_store": Shape(Role.CHANGES, (AttributeKind.BYTES,), (I64, I64)),
     "canonicalise": Shape(Role.CHANGES, (AttributeKind.TYPE,), None),
-    "tell": Shape(Role.CHANGES, _NUMBER, (I64,)),
+    "report_version": Shape(Role.CHANGES, _NUMBER, (I64,)),
     # leaving, perhaps
     "trap_if": _check(BOOLEAN, static=(AttributeKind.TRAP,)),
     "grow_if": _check(BOOLEAN, I64),
@@ -187,11 +187,11 @@ _DECLARED = {
 }
 
 _SOURCE = {"wrap": I64, "extend_s": I32, "extend_u": I32, "promote": F32, "demote": F64}
-"""Types of operands that the name says."""
+"""Types of operands, by name of the operation."""
 
 
 def _shape(method: object) -> Shape:
-    """The shape of what a method of the emitter computes."""
+    """The shape of a pure operation, from a method of the emitter."""
     static: list[AttributeKind] = []
     arguments = 0
     for name, parameter in inspect.signature(method).parameters.items():  # type: ignore[arg-type]  # a method
@@ -218,9 +218,9 @@ SHAPES: dict[str, Shape] = {**_computing(), **_DECLARED}
 """Every operation by name."""
 
 PURE = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.COMPUTES)
-"""Names of operations that only compute."""
+"""Names of pure operations."""
 FIXED = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.FIXED)
-"""Names of operations that read what does not change while a body runs."""
+"""Names of operations that read something constant during a run of the body."""
 
 CALLS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.CALLS) | {
     "call_host"
@@ -234,20 +234,20 @@ CONDITIONAL_EXITS = frozenset({"trap_if", "grow_if", "guard"})
 """Names of checks that do nothing if their first operand does not hold."""
 
 SAFEPOINTS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.CHECKS)
-"""Operations whose state is one that an interpreter can go on from."""
+"""Operations with a state at which an interpreter can continue."""
 
 POLL_BUDGET = 4096
 """Budget of polls, `poll_costs` each, between two loads of the interrupt flag."""
 
 HOST_STACK_BYTES = 128 << 10
-"""Bytes of the host's stack that native recursion may use: threads can have small ones."""
+"""Bytes of native stack for native recursion: threads can have small ones."""
 
 
 @functools.cache
 def computed_types(
     name: str, static: tuple[Static, ...]
 ) -> tuple[tuple[ValueType | AnyType, ...], ValueType | AnyType]:
-    """Types of the operands and of the result of an operation that computes.
+    """Types of the operands and of the result of a pure operation.
 
     Raises IrError if it does not exist for these types.
     """

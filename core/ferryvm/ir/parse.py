@@ -2,8 +2,8 @@
 """The region IR from text, as `ferryvm.ir.text` writes it. docs/ir.md describes the form.
 
 One line is a module, a body, the head of a block, or an operation. Names of values and labels of
-blocks may be used before they are defined. What is checked here is that the text says something;
-whether that makes sense is for `ferryvm.ir.verify`.
+blocks may be used before they are defined. This module checks the syntax; `ferryvm.ir.verify`
+checks the meaning.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ N = TypeVar("N")
 
 @in_ours
 def parse_module(text: str) -> Module:
-    """The module that a text says. Raises IrError with the number of the line that is wrong."""
+    """The module of a text. Raises IrError with the number of the faulty line."""
     return _Parser(text).run()
 
 
 @dataclasses.dataclass
 class _Late:
-    """A block whose operations are read when all names of the body are known."""
+    """A block whose operations are parsed after all names of the body are known."""
 
     block: Block
     lines: list[tuple[int, list[str]]]
@@ -108,7 +108,7 @@ class _Parser:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
 
     def _take(self, wanted: str = "") -> str:
-        """The next token, which is the wanted one if one is named."""
+        """The next token, which must be `wanted` if that is given."""
         found = self._next
         if not found or (wanted and found != wanted):
             expected = repr(wanted) if wanted else "more"
@@ -166,7 +166,7 @@ class _Parser:
             number, tokens = next(lines)
             while tokens and not self._is_body(tokens):
                 self._set_line(number, tokens)
-                if tokens[-1] == ":":  # only the head of a block ends so
+                if tokens[-1] == ":":  # only the head of a block ends like this
                     late.append(_Late(Block(self._take(), 0), []))
                     body.blocks.append(late[-1].block)
                 elif not late:
@@ -335,7 +335,7 @@ class _BodyParser:
     def _value(self) -> Value:
         p = self.p
         token = p._take()
-        if token == "canonical":  # only a state can name one that has no place
+        if token == "canonical":  # only a state can refer to a virtual value
             p._take("(")
             raw = self._value()
             p._take(")")

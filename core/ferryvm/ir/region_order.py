@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The traversal of a region: the blocks of its body, their order, and the edges between them.
 
-A body has one entry. Where that is the head of a loop inside others that belong to the region too,
-control comes in somewhere in the middle of their iterations, and a graph with all blocks once would
-have loops with two entries. So what remains of each such iteration is there a second time:
+A body has one entry. If that is the head of a loop inside other loops of the region, control enters
+in the middle of their iterations, and a graph with each block once would have loops with two
+entries. So the rest of each such iteration is duplicated:
 
     entry ─> inner loop ─> rest of the outer iteration ─┐        level 1: one outer loop whose
                 ┌───────────────────────────────────────┘                 head is to come
                 └─> outer head ─> inner loop ─> rest ─┐           level 0: whole loops
                         ▲─────────────────────────────┘
 
-*Level* is the number of loops around the entry whose head control has not come to yet.
+*Level* is the number of loops around the entry whose head control has not reached yet.
 
 An irreducible cycle of the bytecode has no head. It gets one, a `Dispatch`
-(`ferryvm.flowgraph.reducible`), to which control goes instead, with the number of the target node.
+(`ferryvm.flowgraph.reducible`), to which control is redirected, with the number of the target node.
 So every cycle of a body is a natural loop.
 """
 
@@ -35,7 +35,7 @@ from ferryvm.region.region import Region
 from ferryvm.verify import Verified
 
 UnseenEdges = frozenset[tuple[int, int]]
-"""Edges that never ran, each from the branch at one pc to another pc."""
+"""Edges that were never taken, each from the branch at one pc to another pc."""
 
 
 class OrderedBlock(NamedTuple):
@@ -74,16 +74,15 @@ class RegionOrder:
         unseen: UnseenEdges = frozenset(),
         natives: Collection[int] = (),
     ) -> None:
-        """`pcs`: the instructions that belong to the region; all of the function's if None.
-        `natives`: host imports whose calls control comes back from."""
+        """`pcs`: the instructions of the region; all of the function's if None. `natives`: host
+        imports that return to compiled code."""
         self._unseen, self._natives, self._code = unseen, natives, code(verified)
         self.function, self.entry = function, entry
         self._graph = graph(verified, function)
         self._opcodes = self._code.opcodes
         self.pcs = pcs if pcs is not None else self._all()
         self._partial: list[Loop] = []
-        """Loops around the entry that belong to the region, outermost first, but one that starts
-        there."""
+        """Loops of the region around the entry, outermost first, except one that starts there."""
         loop = self._graph.loop_at(entry)
         while loop is not None:
             if loop.head != entry and loop.head in self.pcs:
@@ -119,7 +118,7 @@ class RegionOrder:
             return found
 
         self.stops: list[Stop] = reverse_postorder(first, successors)
-        """In reverse postorder, the first one first."""
+        """In reverse postorder, the entry first."""
         self._places = {stop: place for place, stop in enumerate(self.stops)}
         self._sources = Counter(to for found in self._onward.values() for to in found)
         self._sources[first] += 1
@@ -136,7 +135,7 @@ class RegionOrder:
 
     @property
     def has_loop(self) -> bool:
-        """True if control can come to a node twice."""
+        """True if there is a cycle."""
         return any(self.is_back(stop, to) for stop in self.stops for to in self._onward[stop])
 
     def stop(self, node: OrderedBlock) -> Stop:
@@ -144,9 +143,10 @@ class RegionOrder:
         return self._dispatches.get(node, node)
 
     def last(self, node: OrderedBlock) -> int:
-        """pc of the last instruction of a node: of its block, or before what is not in the region.
+        """pc of the last instruction of a node: of its block, or before one outside of the region.
 
-        A host call at which control leaves ends it too: it comes back to an interpreter.
+        A host call at which control leaves ends a node, too, because control returns to an
+        interpreter.
         """
         end = self._graph.block(node.pc).last
         pc = node.pc
@@ -155,8 +155,8 @@ class RegionOrder:
         return pc
 
     def leaves_for_host(self, pc: int) -> bool:
-        """True for a host call at which control leaves: of no native function, or one around which
-        a clause stands, to which the host function may go that is called in its place."""
+        """True for a host call at which control leaves: of a non-native function, or one in the
+        range of a clause, for which the host function may be called in its place."""
         if FLOWS[self._opcodes[pc]] is not Flow.HOST:
             return False
         return self._code.immediates[pc] not in self._natives or pc in self._code.handlers
@@ -170,20 +170,20 @@ class RegionOrder:
         block = self._graph.block(node.pc)
         targets = block.successors if last == block.last else (last + 1,)
         targets = self.taken(last, targets)
-        # The last one is followed first: then a block stands before the target of its branch.
+        # The last one is visited first, so that a block comes before the target of its branch.
         found = [self.onward(node, pc) for pc in reversed(targets)]
         return [self.stop(to) for to in found if to is not None]
 
     def taken(self, pc: int, targets: tuple[int, ...]) -> tuple[int, ...]:
-        """The targets of the instruction at a pc; of a branch, unless all are, without one that is
-        left out."""
+        """The targets of the instruction at a pc; for a branch without the omitted ones, unless all
+        are omitted."""
         if FLOWS[self._opcodes[pc]] is not Flow.BRANCH:
             return targets
         seen = tuple(target for target in targets if (pc, target) not in self._unseen)
         return seen or targets
 
     def onward(self, node: OrderedBlock, pc: int) -> OrderedBlock | None:
-        """The node of `pc` when control comes from a node; None outside the region."""
+        """The node of `pc` if control comes from a node; None outside the region."""
         if pc not in self.pcs:
             return None
         level = node.level
@@ -200,5 +200,5 @@ class RegionOrder:
         return self._sources[stop] > 1
 
     def is_back(self, source: Stop, target: Stop) -> bool:
-        """True if an edge from one to the other leads backward: every cycle has such an edge."""
+        """True for a backward edge from one to the other; every cycle has such an edge."""
         return self._places[target] <= self._places[source]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules of a lowering: the method that lowers an operation of the region IR.
 
-A lowering is a context (where code is appended, what values have become) with parts around it. A
-part lowers operations of one kind: its method `do_NAME` those of that name, given the operation and
-what its operands have become. Parts know the context and the parts that they are given, and derive
-from nothing. What no part lowers is arithmetic, for the emitter's method of its name.
+A lowering is a context (the insertion point, the lowered values) with parts around it. A part
+lowers operations of one kind: its method `do_NAME` those of that name, with the operation and its
+lowered operands as arguments. Parts refer to the context and to parts that they are given, and have
+no base class. Other operations are arithmetic, and are lowered by the emitter's method of that
+name.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ class Rules:
         return found
 
 
-@functools.cache  # bodies are many, kinds of lowerings few
+@functools.cache  # there are many bodies, and few kinds of lowerings
 def _places(kinds: tuple[Hashable, ...]) -> dict[str, int]:
-    """The number of the part, by the operation's name."""
+    """The index of the part for each operation's name."""
     found: dict[str, int] = {}
     for place, kind in enumerate(kinds):
         for method in vars(kind):

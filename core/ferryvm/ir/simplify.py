@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Algebraic simplification: constant folding, and identities on bit patterns.
 
-Constants are folded by running the emitter's own methods over Python integers, so folding is no
+Constants are folded by running the emitter's own methods over Python integers, so folding adds no
 second definition. An identity holds for every bit pattern; tests try each one.
 """
 
@@ -18,7 +18,7 @@ from ferryvm.isa.type import CANONICAL_NAN, I32, I64, Type
 
 
 class SimplifyingEmitter(PureEmitter[Value]):
-    """An emitter of IR that asks `simplify` before it makes an operation."""
+    """An emitter of IR that calls `simplify` before it creates an operation."""
 
     @abc.abstractmethod
     def constant(self, t: ValueType, bits: int) -> Constant:
@@ -49,23 +49,23 @@ _INVERSE = {
     Condition.GT_U: Condition.LE_U,
     Condition.LE_U: Condition.GT_U,
 }
-"""The condition that holds for integers exactly where the other does not."""
+"""The condition that holds for integers if and only if the other does not."""
 
 _REFLEXIVE = {Condition.EQ, Condition.LE_S, Condition.LE_U, Condition.GE_S, Condition.GE_U}
-"""Integer conditions that hold of equal operands."""
+"""Integer conditions that hold for equal operands."""
 
 
 _SHIFTS = frozenset({"shl", "shr_s", "shr_u"})
 
 
 def evaluate(name: str, static: tuple[Static, ...], bits: tuple[int, ...]) -> int | None:
-    """Bits of a pure operation over constants; None where its preconditions do not hold."""
+    """Bits of a pure operation over constants; None if its preconditions do not hold."""
     if name in _SHIFTS and bits[1] >= static[0].bits:  # type: ignore[attr-defined]  # a Type
         return None
     try:
         return int(getattr(_EVALUATION, name)(*static, *bits))
     except (ArithmeticError, ValueError):
-        return None  # it stands behind a check that traps
+        return None  # it comes after a check that traps
 
 
 def simplify(
@@ -75,7 +75,7 @@ def simplify(
     arguments: tuple[Value, ...],
     type_: ValueType,
 ) -> Value | None:
-    """A value that the operation equals, made without it; None if there is none."""
+    """A value that the operation equals, found without creating it; None if there is none."""
     constants = [a.bits for a in arguments if isinstance(a, Constant)]
     if len(constants) == len(arguments):
         bits = evaluate(name, static, tuple(constants))
@@ -97,7 +97,7 @@ def _add(m: SimplifyingEmitter, static: Any, a: Value, b: Value) -> Value | None
     if isinstance(a, Constant):
         a, b = b, a
         if not _is(b, 0):
-            return m.add(t, a, b)  # constants stand on the right
+            return m.add(t, a, b)  # constants are on the right
     if not isinstance(b, Constant):
         return None
     if b.bits == 0:
@@ -207,7 +207,7 @@ def _select(m: SimplifyingEmitter, static: Any, p: Value, a: Value, b: Value) ->
     unordered = _made_by(p, "compare")
     if unordered is not None and unordered.arguments == (a, b) and _is(b, 0):
         if unordered.static in _ABOVE_ZERO:
-            return a  # where it is not above zero it is zero
+            return a  # if it is not above zero it is zero
         return None
     if (
         unordered is not None

@@ -71,7 +71,7 @@ class _Printer:
         kind = "region" if body.is_root else "function"
         result = "".join(f" -> {' '.join(map(str, body.results))}" for _ in body.results[:1])
         head = f"{kind} {_name(body.name)} function={body.function} entry={body.entry}"
-        if body.is_root and body.parameters:  # of a function, its entry shows them
+        if body.is_root and body.parameters:  # a function's are shown at its entry
             head += f" parameters={body.parameters}"
         head += result
         lines = [head]
@@ -108,7 +108,7 @@ class _Printer:
             return self.names[value]
         if isinstance(value, Virtual):
             return f"canonical({self._value(value.raw)})"
-        return "%?"  # a fault that the verifier tells of
+        return "%?"  # a fault that the verifier reports
 
     def _state(self, state: FrameState) -> str:
         words = " ".join("_" if w is None else self._value(w) for w in state.words)
@@ -122,7 +122,7 @@ class _Printer:
 
 
 def constant_text(constant: Constant) -> str:
-    """A constant: its type, then its value; its bits where no decimal text reads back as them."""
+    """A constant: its type, then its value; its bits if no decimal text reads back as them."""
     t = constant.type
     if isinstance(t, Boolean):
         return "true" if constant.bits else "false"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The uses of values: who uses each, and replacing values wherever they are used."""
+"""The uses of values: the users of each, and the replacement of values in all uses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def users_of(body: Body) -> dict[Value, list[Operation | None]]:
 
 
 def substitute(blocks: Iterable[Block], new: dict[Value, Value]) -> None:
-    """Replace values by others in some blocks, wherever they are used there."""
+    """Replace all uses of values in some blocks."""
     states: dict[FrameState, FrameState] = {}
     old = new.keys()
     for block in blocks:

@@ -10,7 +10,7 @@ from ferryvm.ir.graph import FrameState, Operation, Value
 from ferryvm.isa.type import I64
 
 HEADER = (Operation("return_pc", I64), Operation("distance", I64))
-"""Stand for the words of the running frame's header, which no value of a body is."""
+"""Placeholders for the words of the running frame's header, which are not values of a body."""
 
 
 @dataclasses.dataclass
@@ -18,22 +18,22 @@ class Variables:
     """Variables that are not in memory while compiled code runs, at one point of it."""
 
     words: list[Value]
-    """The running frame up to the stack pointer, `HEADER` behind the parameters."""
+    """The running frame up to the stack pointer, `HEADER` after the parameters."""
     statics: dict[int, Value]
     dirty: frozenset[int]
-    """Statics that memory does not have yet."""
+    """Statics whose values are not in memory yet."""
     pointer: Value | None
-    """The heap pointer; None where the body never reads it."""
+    """The heap pointer; None if the body never reads it."""
     is_pointer_dirty: bool
 
     def copy(self) -> Variables:
-        """The same, to be changed on its own."""
+        """A copy that can be changed independently."""
         return dataclasses.replace(self, words=[*self.words], statics={**self.statics})
 
     def state(
         self, pc: int, unpaid: int, words: Sequence[Value | None] | None = None
     ) -> FrameState:
-        """The state at a pc; `words`: of the frame, if they are others than these."""
+        """The state at a pc; `words`: of the frame, if they differ from these."""
         words = self.words if words is None else words
         return FrameState(
             pc,

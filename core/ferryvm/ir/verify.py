@@ -37,17 +37,18 @@ from ferryvm.verify import Verified
 def verify_module(module: Module, verified: Verified | None = None) -> None:
     """Raise IrError, which names body, block and operation, for the first fault found.
 
-    `verified`: the program; without it states and statics are not held against its types.
+    `verified`: the program; without it states and statics are not compared with its types.
     """
     IrVerifier(module, verified).check_module()
 
 
 class IrVerifier:
-    """Verifies a module between passes: an operation that is as it was is not held against its
-    shape again, but where it stands and what it uses there is looked at each time."""
+    """Verifies a module between passes: an unchanged operation is not compared with its shape
+    again, but its position and its operands are checked each time."""
 
     def __init__(self, module: Module, verified: Verified | None = None) -> None:
-        """`verified`: the program; without it states and statics are not held against its types."""
+        """`verified`: the program; without it states and statics are not compared with its
+        types."""
         self.module, self.verified = module, verified
         self._known: dict[Body, dict[Operation, _Known]] = {}
 
@@ -58,12 +59,12 @@ class IrVerifier:
         _check_recursion(self.module)
 
     def check_body(self, body: Body) -> None:
-        """As `check_module`, of one body alone: what a pass over it can have broken."""
+        """As `check_module`, of one body alone: the one that a pass has changed."""
         _Check(self.module, body, self.verified, self._known.setdefault(body, {})).run()
 
 
 class _Known(NamedTuple):
-    """An operation as it was when it was found to be right."""
+    """An operation as it was when it was found to be correct."""
 
     arguments: tuple[Value, ...]
     state: FrameState | None
@@ -72,7 +73,7 @@ class _Known(NamedTuple):
 
 
 def _check_recursion(module: Module) -> None:
-    """Functions that call each other in a cycle look at the flag, and at the host's stack."""
+    """Mutually recursive functions must poll the flag, and check the native stack."""
     numbers = {function: place for place, function in enumerate(module.functions)}
     bodies = [*module.functions.values()]
     calls = [
@@ -126,8 +127,8 @@ class _Check:
         }
         """Values whose definitions dominate the current point."""
         above: list[tuple[int, list[Value]]] = []
-        """The blocks that dominate this one: where in the order what each dominates ends, and what
-        each defines."""
+        """The blocks that dominate this one: the end of the range that each dominates, and the
+        values that each defines."""
         for rank, number in enumerate(self.graph.preorder()):
             while above and above[-1][0] <= rank:
                 self.visible.difference_update(above.pop()[1])
@@ -136,7 +137,7 @@ class _Check:
             self._exceptions(number)
 
     def _contents(self, block: Block) -> list[Value]:
-        """Check what is in a block; the values that it defines."""
+        """Check the operations of a block; the values that it defines."""
         visible, known = self.visible, self.known
         defined: list[Value] = [*block.parameters]
         visible.update(defined)
@@ -244,7 +245,7 @@ class _Check:
             raise self._fault("a `poll` expected in a block from which an edge goes back")
 
     def _polls(self, places: dict[Block, int]) -> None:
-        """Every cycle polls, however edges are marked: what is left without polls has none."""
+        """Every cycle polls, however edges are marked: the graph without polls has none."""
         blocks = self.body.blocks
         onward = [[places[edge.block] for edge in block.end.edges] for block in blocks]
         polls = {
@@ -257,7 +258,7 @@ class _Check:
             raise self._fault("it is in a cycle without a `poll`")
 
     def _loops(self) -> None:
-        """Every edge that goes back goes to what dominates it, so every cycle is a natural loop."""
+        """Every backward edge leads to a dominator, so every cycle is a natural loop."""
         for place, incoming in enumerate(self.graph.incoming):
             for source, edge in incoming:
                 if edge.is_back and not self.graph.dominates(place, source):
@@ -267,7 +268,7 @@ class _Check:
     # --- operations -------------------------------------------------------------------------
 
     def _operation(self, operation: Operation) -> _Known:
-        """Check an operation against its shape; what is remembered of it."""
+        """Check an operation against its shape; the record for later checks."""
         shape = SHAPES.get(operation.name)
         if shape is None:
             raise self._fault("no operation has this name")
@@ -282,7 +283,7 @@ class _Check:
         if state is not None:
             self._state(operation, state)
         right = _Known(operation.arguments, state, (*Operation.uses(operation),))
-        # What a call passes is what its callee takes, which a pass over that one may change.
+        # A call's arguments must match the callee, which a pass over the callee may change.
         if shape.role is not Role.CALLS:
             self.known[operation] = right
         return right
@@ -343,7 +344,7 @@ class _Check:
         if base < HEADER_WORDS and (base or not self.body.is_root):
             raise self._fault(f"a frame past the header of the running one expected, found {base}")
         first: tuple[ValueType, ...] = () if is_direct else (I64,)
-        if not numbers:  # an indirect call that cannot succeed: nothing says what it takes
+        if not numbers:  # an indirect call that cannot succeed: its operands are unknown
             return (*first, *self._own_types(operation)[1:]), operation.type
         found = set()
         for number in numbers:
@@ -357,7 +358,7 @@ class _Check:
         return (*first, *parameters), results[0] if results else None
 
     def _host_types(self, operation: Operation) -> tuple[tuple[ValueType, ...], ValueType | None]:
-        if self.verified is None:  # nothing says what it takes
+        if self.verified is None:  # its operands are unknown
             return self._own_types(operation), operation.type
         number, hosts = operation.fact(0, int), self.verified.program.hosts
         if number >= len(hosts):
@@ -407,8 +408,8 @@ class _Check:
             self._stack_map(operation, state, self.verified)
 
     def _words(self, operation: Operation, state: FrameState) -> None:
-        """A state has every word of the frame but its header. Where a call leaves, it also has the
-        header of the callee's frame, whose arguments are the callee's to write."""
+        """A state has every word of the frame except its header. At a call that leaves, it also has
+        the header of the callee's frame, whose arguments the callee writes."""
         first, length = self.body.parameters, len(state.words)
         absent = {*range(first, first + HEADER_WORDS)}
         if SHAPES[operation.name].role is Role.CALLS:
@@ -418,7 +419,7 @@ class _Check:
             raise self._fault("a state has every word of the frame but those of its header")
 
     def _stack_map(self, operation: Operation, state: FrameState, verified: Verified) -> None:
-        """A state has the words that the verifier found, of their types."""
+        """A state has the words that the verifier's stack map has, with their types."""
         pc = state.pc
         if not 0 <= pc < len(verified.program.code) or verified.owner(pc) != self.body.function:
             raise self._fault(f"a pc of function {self.body.function} expected, found {pc}")
@@ -429,7 +430,7 @@ class _Check:
         types = [*program.frame_types(self.body.function), *verified.operand_types(pc)]
         end = count = HEADER_WORDS + len(types)
         if SHAPES[operation.name].role is Role.CALLS:
-            # The callee's frame begins with the arguments, and its header is behind them.
+            # The callee's frame begins with the arguments, and its header is after them.@ core/ferryvm/ir/headroom.py
             end = operation.fact(1, int)
             arguments = len(operation.arguments) - (operation.name == "call_indirect")
             count = end + arguments + HEADER_WORDS

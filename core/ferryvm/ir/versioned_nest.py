@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of loop versioning for one nest, as reports tell it and caches store it."""
+"""The outcome of loop versioning for one nest, for reports and for caches."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class VersionedNest(NamedTuple):
     """A nest that stores, and the runtime checks of its versioned copy."""
 
     pc: int
-    """Of its outermost loop's condition."""
+    """pc of its outermost loop's condition."""
     unfit: VersioningReason | None
     """The reason why it is not versioned; None if it is."""
     doubts: tuple[VersioningReason, ...] = ()
-    """The reasons for which a runtime check can fail; `tell` numbers them from 1."""
+    """The reasons for which a runtime check can fail; `report_version` numbers them from 1."""
 
     @classmethod
     def from_json(cls, data: list[Any]) -> VersionedNest:

@@ -187,7 +187,7 @@ class Bisector:
     ) -> Parting | None:
         """The place where they part and what each did there, None if they agree; see `search`."""
         place = self.search(mode, seed, names)
-        return None if place is None else self.tell(place)
+        return None if place is None else self.describe(place)
 
     def search(
         self, mode: DivergenceMode | None = None, seed: int = 0, names: tuple[str, ...] = ()
@@ -397,7 +397,7 @@ class Bisector:
 
     # --- telling ----------------------------------------------------------------------------
 
-    def tell(self, place: DivergencePoint) -> Parting:
+    def describe(self, place: DivergencePoint) -> Parting:
         """The traces of both up to a boundary, and their states there."""
         self.environment = place.environment
         pc = self.at(place.number).pc

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The region IR as C text, in the dialect of a compiler: C11 here, OpenCL C one day.
 
-    Module ─> structure: which blocks stand where ─> function: statements ─> expression: values
+    Module ─> structure: the nesting of blocks ─> function: statements ─> expression: values
                                                           └─> module: all of it, as one text
 
-The text speaks of the control block by the names of its fields and of statuses by their names;
+The text refers to fields of the control block and to statuses by name;
 `ferryvm.machine.declaration` declares both.
 """
 

@@ -12,7 +12,7 @@ from ferryvm.isa.type import I64, Type
 
 
 class Access:
-    """Prints what has no effect but on memory."""
+    """Prints operations that affect memory only."""
 
     def __init__(self, scope: FunctionScope) -> None:
         self.scope = scope
@@ -77,8 +77,8 @@ class Access:
         )
         self.scope.lines.add(f"{store};")
 
-    def do_tell(self, operation: Operation, reason: str) -> None:
-        """Nothing: nobody asks C code which versions of nests it runs."""
+    def do_report_version(self, operation: Operation, reason: str) -> None:
+        """No code: C code does not report the executed versions of nests."""
 
     def do_canonicalise(self, operation: Operation, *operands: str) -> None:
         t = operation.fact(0, Type)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C11 as gcc and clang understand it.
+"""C11 for gcc and clang.
 
-Bits are moved from type to type and to memory by `memcpy`, which compilers turn into single
-instructions, so no access depends on how types may alias. The clauses below are those of the
-standard (ISO/IEC 9899:2011): unsigned arithmetic wraps (6.2.5); a shift by less than the width is
-defined (6.5.7), and that of a negative number to the right keeps its sign in both compilers; a
-conversion of a float is defined where the result fits (6.3.1.4), which the IR has checked.
+`memcpy` moves bits between types and memory; compilers turn it into single instructions, so no
+access depends on type-based aliasing. The clauses below are those of the standard (ISO/IEC
+9899:2011): unsigned arithmetic wraps (6.2.5); a shift by less than the width is defined (6.5.7),
+and that of a negative number to the right is arithmetic in both compilers; a conversion of a float
+is defined if the result fits (6.3.1.4), which the IR has checked.
 """
 
 from __future__ import annotations
@@ -104,15 +104,15 @@ def _helpers() -> dict[str, str]:
         c, suffix = _TYPES[t], "u" if t is F32 else "ull"
         found[f"bits_of_{t}"] = _moved(t.integer, t, f"bits_of_{t}")
         found[f"{t}_of_bits"] = _moved(t, t.integer, f"{t}_of_bits")
-        # clang knows that a square root of what is below zero is a NaN, and then takes any NaN
-        # for as good as the canonical one.
+        # clang knows that the square root of a negative number is a NaN, and then considers any NaN
+        # as good as the canonical one.
         root = f"return fenced(__builtin_sqrt{short}(a));"
         found[f"sqrt_{t}"] = helper_text(c, f"sqrt_{t}", f"{c} a", root)
         for name, builtin in (
             ("ceil", "ceil"),
             ("floor", "floor"),
             ("trunc", "trunc"),
-            ("nearest", "rint"),  # nobody changes the rounding mode, which is to nearest even
+            ("nearest", "rint"),  # the rounding mode is always to nearest even
         ):
             rounded = f"return __builtin_{builtin}{short}(a);"
             found[f"{name}_{t}"] = helper_text(c, f"{name}_{t}", f"{c} a", rounded)

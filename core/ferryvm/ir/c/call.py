@@ -39,7 +39,7 @@ class Calls:
         return f"{name}({', '.join([self.scope.dialect.passed, own, *arguments])})"
 
     def _unwind(self, operation: Operation, returned: str) -> str | None:
-        """The result of a call that returned; where it left, leave too."""
+        """The result of a call that returned; if it left, leave too."""
         assert operation.state is not None
         has_exited = returned if operation.type is None else f"{returned}.exited"
         self.scope.lines.open(f"if ({self.scope.helper('unlikely', has_exited)}) {{")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comments on what a piece of C was made from: instructions, and where they stand in the source."""
+"""Comments on the origin of a piece of C: instructions, and their source positions."""
 
 from __future__ import annotations
 

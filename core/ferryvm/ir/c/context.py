@@ -13,34 +13,33 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
 
 ACTIVITY = "ferry_activity"
-"""Name of the array of words in which the code counts; the constants below are indices in it."""
+"""Name of the array of words in which the code counts; the constants below are indices into it."""
 
 FORCED_WORD, LIMIT_WORD, LOWEST_WORD = range(3)
-"""Uses of the words of `scratch`."""
+"""Indices of the words of `scratch`."""
 
 SLICE_WORD = LIMIT_WORD
-"""On devices, whose code has no host's stack: the looks at the interrupt flag that are left."""
+"""On devices, whose code has no native stack: the number of polls that are left."""
 
 FORCED_IN = f"control->scratch[{FORCED_WORD}]"
-"""After how many places the next one gives up, where that is forced."""
+"""The number of points after which code gives up, if that is forced."""
 
 HOST_STACK_LIMIT = f"control->scratch[{LIMIT_WORD}]"
-"""The lowest address that recursion may use."""
+"""The lowest address for recursion."""
 
 LOWEST_FRAME = f"control->scratch[{LOWEST_WORD}]"
-"""The lowest frame that a text which resumes was in, as a number of words."""
+"""The lowest frame of a resumable text, as a number of words."""
 
 ENTRIES = 0
 """Index in `ACTIVITY`: entries of the code."""
 NANOSECONDS = 1
-"""Index in `ACTIVITY`: time spent in the code, where it is observed."""
+"""Index in `ACTIVITY`: time spent in the code, if it is observed."""
 INSTRUCTIONS = 2
-"""Index in `ACTIVITY`: instructions that paid fuel, where it is observed."""
+"""Index in `ACTIVITY`: instructions that paid fuel, if it is observed."""
 STACK = 3
-"""Index in `ACTIVITY`: bytes of the host's stack that the code's frames take; the loader writes
-it."""
+"""Index in `ACTIVITY`: bytes of native stack for the code's frames; the loader writes it."""
 CROWDED = 4
-"""Index in `ACTIVITY`: entries that returned at once for want of host stack."""
+"""Index in `ACTIVITY`: entries that returned at once for lack of native stack."""
 FAILURES = 5
 """Index in `ACTIVITY` of the first guard's failures; the other guards' follow."""
 
@@ -53,22 +52,22 @@ class Choices:
     """Options of a text, besides the IR."""
 
     guard_limit: int = 1000
-    """Failures of one guard from which on it leaves with GUARD, before that with LEAVE."""
+    """Failures of one guard from which on it leaves with GUARD; before, with LEAVE."""
     forced: bool = False
-    """Give up at a few of all places where that is possible, for tests."""
+    """Give up at some of the possible points, for tests."""
     observed: bool = False
-    """Count time and, where instructions are paid, instructions."""
+    """Measure time and, if instructions are paid for, instructions."""
     polls: bool = True
-    """Look at the interrupt flag in loops."""
+    """Poll the interrupt flag in loops."""
     poll_budget: int = POLL_BUDGET
     """The budget of polls between two loads of the interrupt flag;
     `ferryvm.ir.loop.poll.poll_costs`."""
     host_stack_bytes: int = HOST_STACK_BYTES
-    """Bytes of the host's stack that native recursion may use."""
+    """Bytes of native stack for native recursion."""
     levels: int = 0
-    """Depth to which recursive functions call each other, where the compiler knows no recursion:
-    there are so many copies of each, and a deeper call leaves the C functions to go on at its
-    entry, in one of the `Resumed`. 0: they call themselves."""
+    """Depth to which recursive functions call each other if the compiler supports no recursion:
+    each has so many copies, and a deeper call leaves the C functions to continue at its entry, in
+    one of the `Resumed`. 0: they call themselves."""
 
 
 @dataclasses.dataclass
@@ -81,14 +80,14 @@ class PrintingContext:
     guards: list[int]
     """pcs of all guards, in the order in which their failures are counted."""
     results: dict[int, Type | None]
-    """Type of what each function returns, by number."""
+    """Type of each function's result, by number."""
     describe: Describe
     helpers: set[str] = dataclasses.field(default_factory=set)
     frames: dict[str, tuple[Type | None, ...]] = dataclasses.field(default_factory=dict)
-    """Types of the words that each frame writer stores, at their places, by its name."""
+    """Types of the words that each frame writer stores, at their indices, by its name."""
     traps: set[Trap] = dataclasses.field(default_factory=set)
     recursing: frozenset[int] = frozenset()
-    """Functions that there are copies of."""
+    """Functions that have copies."""
 
     @property
     def back(self) -> str:
@@ -97,7 +96,7 @@ class PrintingContext:
 
 
 def harmless(text: str) -> str:
-    """A text as a part of a comment, which it cannot end."""
+    """A text that is safe inside a comment: it cannot end it."""
     printable = "".join(c if c.isprintable() else "?" for c in text)
     return printable.replace("*/", "* /").replace("\\", "/")
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dialect: how a family of C compilers spells what the printer needs.
+"""A dialect: the spelling of C constructs for a family of compilers.
 
-Operators are the same in all of them. What has no operator is a call of a *helper*, a small
-function with a fixed name, which the dialect defines in its own way:
+Operators are the same in all of them. Other operations are calls of *helpers*, small functions with
+fixed names, which the dialect defines:
 
-| helpers | what they yield |
+| helpers | result |
 |---|---|
-| `unlikely(p)` | `p`, which hardly ever holds |
+| `unlikely(p)` | `p`, which is rarely true |
 | `unreachable()` | nothing: control never gets there |
 | `clz_i32(a)` `ctz_i32(a)` `popcnt_i32(a)`, `_i64` | counts of bits; of zero the width |
 | `sqrt_f32(a)` `ceil_f32` `floor_f32` `trunc_f32` `nearest_f32`, `_f64` | IEEE 754 roundings |
@@ -14,10 +14,10 @@ function with a fixed name, which the dialect defines in its own way:
 | `bits_of_f32(a)` `f32_of_bits(b)`, `f64` | the same bits in another type |
 | `load_1(heap, address)`, `_2 _4 _8` | bytes of the heap, zero-extended |
 | `store_1(heap, address, value)`, `_2 _4 _8` | nothing: stores the low bytes |
-| `interrupted(control)` | whether somebody asks the program to stop: asked in loops, now and then |
-| `entered(control)` | the same: asked where a function begins, each time |
-| `carried(a)` | `a`, an f64 that a loop without checks passes to its next iteration; may be left out |
-| `host_stack()` | the lowest address in use of the host's stack |
+| `interrupted(control)` | true if the program is to stop: called in loops, occasionally |
+| `entered(control)` | the same: called at each entry of a function |
+| `carried(a)` | `a`, an f64 that a loop without checks passes to its next iteration; optional |
+| `host_stack()` | the lowest address in use of the native stack |
 | `nanoseconds()` | a clock |
 """
 
@@ -33,7 +33,7 @@ from ferryvm.isa.type import Type
 
 @dataclasses.dataclass(frozen=True)
 class Dialect:
-    """Spellings. Two of the same name are the same."""
+    """The spelling of types and constructs. Two with the same name are equal."""
 
     name: str
     types: Mapping[ValueType, str] = dataclasses.field(compare=False)
@@ -43,28 +43,30 @@ class Dialect:
     suffixes: Mapping[Type, str] = dataclasses.field(compare=False)
     """Suffixes of literals, by type."""
     prelude: str = dataclasses.field(compare=False)
-    """The beginning of every text."""
+    """The start of every text."""
     helpers: Mapping[str, str] = dataclasses.field(compare=False)
-    """Definitions by name; one that uses another stands below it."""
+    """Definitions by name; a helper that uses another comes after it."""
     segments: Mapping[str, str] = dataclasses.field(compare=False)
     """The memory that the control block points to: expressions of the addresses `statics`,
     `stack`, `stack_end` and `heap`, and of arrays of words `functions` and `table`."""
     parameters: str = dataclasses.field(compare=False)
     """The first parameters of every function; one of them is `control`, the control block."""
     passed: str = dataclasses.field(compare=False)
-    """The same as arguments."""
+    """The same in the form of arguments."""
     entry: str = dataclasses.field(default="", compare=False)
-    """The definition of `ENTRY` where a text has no variables of its own and so counts nothing;
-    then `exit_id` says which guard failed, and `interrupted` is asked to stop it now and then."""
+    """The definition of `ENTRY` for a text that has no variables of its own and so counts nothing;
+    then `exit_id` identifies the failed guard, and `interrupted` is called occasionally to stop
+    it."""
     byte: str = "uint8_t"
     space: str = ""
     """Qualifier of pointers to the machine's memory, with the space after it."""
     apart: str = ""
-    """In front of a function that must not be inlined: its frame is made when it is called."""
+    """Prefix of a function that must not be inlined, so that its frame is allocated when it is
+    called."""
     internal: str = ""
     """Declaration specifiers of functions without external callers."""
     cold: str = ""
-    """The same for functions that hardly ever run."""
+    """The same for functions that rarely run."""
     external: str = ""
     """Declaration specifiers of the function that enters the region, and of exports."""
 
@@ -89,7 +91,7 @@ class Dialect:
         return f"{self.space}{self.byte} *"
 
     def definitions(self, used: Iterable[str]) -> list[str]:
-        """Definitions of helpers, and of those that they need themselves."""
+        """Definitions of helpers, and of the helpers that they use."""
         wanted = set(used)
         for name in reversed(list(self.helpers)):
             if name in wanted:
@@ -99,7 +101,7 @@ class Dialect:
 
 
 def helper_text(result: str, name: str, parameters: str, *body: str) -> str:
-    """The definition of a helper that is a function; lines that begin with `#` are the
-    preprocessor's."""
+    """The definition of a helper that is a function; lines that begin with `#` are preprocessor
+    directives."""
     lines = "".join(line + "\n" if line.startswith("#") else f"    {line}\n" for line in body)
     return f"static inline {result} {name}({parameters})\n{{\n{lines}}}\n"

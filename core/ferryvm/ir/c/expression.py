@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values as C expressions: the arithmetic half of the emitter protocol over text.
+"""Values as C expressions: the pure operations of the emitter protocol over text.
 
 Operands are names and literals, so no operator needs parentheses around them. Each operation's
 result gets a name of its own before the next one uses it.
@@ -16,14 +16,14 @@ from ferryvm.isa.type import F32, F64, I32, I64, Type, signed, to_float
 _OPERATOR = {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
 
 _SMALL = 1 << 16
-"""Integers from here on, and down from its negative, are written as hexadecimal."""
+"""Integers of at least this magnitude are written as hexadecimal."""
 
 
 class Arithmetic(PureEmitter[str]):
     """Constants, integers, booleans, floats and conversions in a dialect."""
 
     def __init__(self, dialect: Dialect, used: set[str] | None = None) -> None:
-        """`used`: gets the helpers that what is printed calls."""
+        """`used`: collects the helpers that the printed text calls."""
         self.dialect = dialect
         self.used: set[str] = set() if used is None else used
 

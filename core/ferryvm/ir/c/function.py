@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A body as a C function.
 
-The region's own is `status region(control)`; any other `{value, exited} f(control, frame, …)`, where
-`exited` says that control left inside and every caller has to write its frame and leave too. Frames
-are written by functions out of the way, one for each list of types.
+The region's own is `status region(control)`; any other `{value, exited} f(control, frame, …)`,
+where `exited` is true if control left inside, so that every caller has to write its frame and
+leave, too. Separate cold functions write frames, one for each list of types.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class FunctionPrinter:
         self.structure = structure(body)
         self._placed: set[Block] = set()
         self._loop: tuple[Block, Block | None] | None = None
-        """The head of the loop around, and what stands after it."""
+        """The head of the enclosing loop, and the blocks after it."""
         self._is_case = False
         """True if `break` would end a switch."""
         self._commented = -1
-        """The last instruction that a comment stands for."""
+        """The instruction that the last comment describes."""
 
     def text(self) -> str:
         """The function."""
@@ -61,8 +61,8 @@ class FunctionPrinter:
         return self._whole(joined)
 
     def with_headroom(self, plain: str, reach: int) -> str:
-        """A copy that checks no limit of the stack; if there are not so many bytes left above the
-        frame the outermost one calls the function `plain` instead, which does."""
+        """A copy that checks no stack limit; if fewer than `reach` bytes are left above the frame,
+        the outermost copy calls the function `plain` instead, which checks."""
         self.scope.has_headroom = True
         if not self.scope.level:
             d = self.dialect
@@ -76,7 +76,7 @@ class FunctionPrinter:
         return self.text()
 
     def too_deep(self) -> str:
-        """A function that leaves at once, for calls to be gone on with elsewhere."""
+        """A function that leaves at once, for calls that continue elsewhere."""
         entry = self.body.blocks[0]
         for place, parameter in enumerate(entry.parameters):
             self.names[parameter] = f"a{place}"
@@ -106,7 +106,7 @@ class FunctionPrinter:
         if "statics" in self.scope.bases:
             lines.append(f"{d.words}const statics = ({d.words}){d.segments['statics']};")
         if "budget" in self.scope.bases:
-            # The flag is looked at here too, for code in which each stay, or call, is short.
+            # Poll the flag here, too, for code with short runs or calls.
             first = (
                 f"{self.scope.helper('entered', 'control')} ? 1 : {self.shared.choices.poll_budget}"
             )
@@ -129,12 +129,12 @@ class FunctionPrinter:
         if operation.type is not None:
             self.scope.define(operation, result)
 
-    # --- where blocks stand -----------------------------------------------------------------
+    # --- nesting of blocks ------------------------------------------------------------------
 
     def _place(self, block: Block, follow: Block | None) -> bool:
-        """Print a block with all that stands in it; whether control can come to the end of it.
+        """Print a block with the blocks nested in it; True if control can reach its end.
 
-        `follow`: the block that control is at, then.
+        `follow`: the block that control reaches then.
         """
         self._placed.add(block)
         self.lines.label(block)
@@ -171,7 +171,7 @@ class FunctionPrinter:
             self._commented = operation.pc
 
     def _edge(self, edge: Edge, follow: Block | None) -> bool:
-        """Print the way to a block; whether it falls through to the end."""
+        """Print an edge to a block; True if it falls through to the end."""
         self._pass(edge)
         block = edge.block
         if block in self.structure.inlined and block not in self._placed:
@@ -204,7 +204,7 @@ class FunctionPrinter:
             for parameter, argument in free:
                 self.lines.add(f"{self.names[parameter]} = {argument};")
                 pending.remove((parameter, argument))
-            if not free:  # a circle: one of its values waits beside it
+            if not free:  # a cycle: save one of its values in a temporary
                 parameter, _ = pending[0]
                 name = self.names[parameter]
                 beside = self.scope.name("t")
@@ -212,14 +212,14 @@ class FunctionPrinter:
                 pending = [(p, beside if a == name else a) for p, a in pending]
 
     def _carried(self, value: Value) -> str:
-        """A value that a loop passes to its next round."""
+        """A value that a loop passes to its next iteration."""
         text = self.scope.value(value)
         return self.scope.helper("carried", text) if value.type is F64 else text
 
     # --- terminators ------------------------------------------------------------------------
 
     def _terminator(self, end: Terminator, follow: Block | None) -> bool:
-        """Print the end of a block; whether control falls through to `follow`."""
+        """Print the terminator of a block; True if control falls through to `follow`."""
         arguments = [self.scope.value(a) for a in end.arguments]
         match end.name:
             case "jump":
@@ -259,7 +259,7 @@ class FunctionPrinter:
         return True
 
     def _is_short(self, edge: Edge, follow: Block | None) -> bool:
-        """True if an edge is one jump, or leads to what leaves."""
+        """True if an edge is one jump, or leads to a block that leaves."""
         block = edge.block
         if edge.arguments or block is follow:
             return False

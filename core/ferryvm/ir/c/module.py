@@ -36,12 +36,12 @@ ENTRY = "ferry_region"
 """The C function that enters the region."""
 
 Resumed = Mapping[int, Module]
-"""Regions with which a text goes on where it was left for a call that was too deep, by their
-entries: entries of functions that recur, and where their callers go on."""
+"""Regions at which a text continues after it left for a call that was too deep, by their entries:
+entries of recursive functions, and return points of their callers."""
 
 
 def no_comment(first: int, last: int) -> list[str]:
-    """Nothing, whatever the instructions are."""
+    """No comment, whatever the instructions are."""
     return []
 
 
@@ -58,11 +58,11 @@ def module_text(
     describe: Describe = no_comment,
     resumed: Resumed | None = None,
 ) -> str:
-    """A region as C. What others see of it are `ENTRY` and `ACTIVITY`.
+    """A region as C. The external names are `ENTRY` and `ACTIVITY`.
 
     `declarations`: the control block and the statuses, see `ferryvm.machine.declaration`;
-    `describe`: a comment on the instructions from one pc to another, both included; `resumed`:
-    where the text can go on by itself, if `choices.levels` is not 0.
+    `describe`: a comment on the instructions from one pc to another, both included; `resumed`: the
+    points at which the text can continue by itself, if `choices.levels` is not 0.
     """
     resumed = resumed or {}
     modules = [module, *resumed.values()]
@@ -127,7 +127,8 @@ def _copies(
 
 
 def _reach(bodies: list[Body], levels: int) -> int:
-    """Bytes from the frame of an outermost copy up to where the innermost ones want room."""
+    """Bytes from the frame of an outermost copy to the end of the headroom of the innermost
+    ones."""
     operations = [operation for body in bodies for operation in body.operations]
     bases = [o.fact(1, int) for o in operations if o.name in ("call", "call_indirect")]
     furthest = max(map(frame_headroom, operations), default=0)
@@ -153,7 +154,7 @@ def _returned(dialect: Dialect, results: set[Type]) -> Iterator[str]:
 
 
 def _writers(shared: PrintingContext) -> Iterator[str]:
-    """Functions out of the way that write frames and registers."""
+    """Cold functions that write frames and registers."""
     d = shared.dialect
     arithmetic = Arithmetic(d, shared.helpers)
     for name, types in shared.frames.items():
@@ -195,9 +196,10 @@ def _writers(shared: PrintingContext) -> Iterator[str]:
 
 
 def _run(shared: PrintingContext, pcs: list[int], most: int) -> str:
-    """The function that runs the region, and goes on with calls that were too deep for it.
+    """The function that runs the region, and continues with calls that were too deep for it.
 
-    `most`: parameters that its functions have."""
+    `most`: the largest number of parameters of its functions.
+    """
     d = shared.dialect
     again = ""
     if shared.recursing:
@@ -226,7 +228,7 @@ def _run(shared: PrintingContext, pcs: list[int], most: int) -> str:
 
 
 def _entry(shared: PrintingContext, recurs: bool) -> str:
-    """The function that others call: it counts, then enters the region."""
+    """The exported function: it counts, then enters the region."""
     d, choices = shared.dialect, shared.choices
     lines = [f"++{ACTIVITY}[{ENTRIES}];"]
     if choices.forced:

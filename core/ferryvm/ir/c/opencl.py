@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenCL C 1.2, for one work-item.
 
-The machine's segments are arguments of the kernel: pointers inside of buffers mean nothing to a
-device. The clauses are those of The OpenCL Specification 1.2: contraction is switched off (6.12.2),
-shifts by less than the width are those of C (6.3), conversions to float round to nearest (6.2.3.2),
-`sqrt` and division of f32 round correctly with the build option for it (5.6.4.2), of f64 always
-(7.4).
+The machine's segments are arguments of the kernel, because pointers inside of buffers are not valid
+on a device. The clauses are those of The OpenCL Specification 1.2: contraction is switched off
+(6.12.2), shifts by less than the width are those of C (6.3), conversions to float round to nearest
+(6.2.3.2), `sqrt` and division of f32 round correctly with the build option for it (5.6.4.2), of f64
+always (7.4).
 
-Bytes of the heap are read and written through packed structures (6.11.1), which may stand at any
-address; `may_alias`, where a compiler knows it, says that they overlap what has other types.
+Bytes of the heap are read and written through packed structures (6.11.1), which may be at any
+address; `may_alias`, in compilers that support it, declares that they overlap objects of other
+types.
 """
 
 from __future__ import annotations
@@ -30,20 +31,19 @@ _TYPES: dict[ValueType, str] = {
 _BYTES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 
 DIRTY_SHIFT = 12
-"""A chunk of the heap, stores into which are noted together, has 2 to this power bytes."""
+"""The heap is divided into chunks of 2 to this power bytes, for which stores set dirty marks."""
 
 DRY = 0xFFFF_FFFF_FFFF_FFFF
-"""A pc with which a kernel only adds 1 to the first word of `scratch`, to be tried out."""
+"""A pc with which a kernel only adds 1 to the first word of `scratch`, for a trial run."""
 
 SLICE = f"control->scratch[{SLICE_WORD}]"
-"""The rest of a kernel's time slice: a loop's look at the interrupt flag takes `LOOK`, that of a
-function's beginning 1."""
+"""The rest of a kernel's time slice: a loop's poll costs `LOOK`, that at a function's entry 1."""
 
 PACKET_WORDS = 64
-"""Words of statics and frames that a kernel can be given with its arguments."""
+"""Words of statics and frames that can be passed to a kernel with its arguments."""
 
 LOOK = 256
-"""Calls of a function for one look of a loop, which comes after some thousand iterations of it."""
+"""The cost of a loop's poll, which comes after some thousand iterations, in calls of a function."""
 
 _PRELUDE = """\
 #ifdef cl_khr_fp64
@@ -128,8 +128,8 @@ static inline bool is_spent(__global struct ferry_control *control, ulong cost)
 }}
 """
 
-# LLVM 14 packs pairs of floats that a loop passes on into vectors, which lengthens the way from one
-# iteration to the next. Not where a loop is to be made two of: assembly may not be copied.
+# LLVM 14 packs pairs of loop-carried floats into vectors, which lengthens the recurrence. Not in
+# loops that are to be unswitched: assembly may not be copied.
 _CARRIED = """\
 static inline double carried(double a)
 {
@@ -142,7 +142,7 @@ static inline double carried(double a)
 
 
 def _hint(name: str, parameter: str, builtin: str, given: str, otherwise: str) -> str:
-    """A macro that is a builtin, called with what is given, where the compiler has it."""
+    """A macro that expands to a builtin call if the compiler has it, else to `otherwise`."""
     return f"""\
 #ifdef __has_builtin
 #if __has_builtin({builtin})
@@ -186,11 +186,11 @@ def _floats(t: Type) -> dict[str, str]:
             c,
             f"{name}_{t}",
             f"{c} a",
-            # Where the processor has an instruction it is what is meant.
+            # Use the processor's instruction if it has one.
             "#if defined(__clang__) && defined(__SSE4_1__)",
             f"return __builtin_{builtin}{short}(a);",
             "#else",
-            # PoCL's own takes a NaN's integer, which is nothing where it is found at compile time.
+            # PoCL's own converts a NaN to an integer, which is undefined at compile time.
             f"return a != a ? a : {builtin}(a);",
             "#endif",
         )
@@ -217,7 +217,7 @@ def _accesses(aligned: bool, apart: bool) -> dict[str, str]:
             f"struct ferry_bytes_{size} {{ {c} value; }} __attribute__((packed FERRY_ALIAS));\n"
         )
     found = {"ferry_bytes": packed}
-    # The name of the structures' text stands in the helpers, which is what has it printed.
+    # Helpers use the name of the structures' text, so it is printed.
     for size, c in _BYTES.items():
         place = f"((__global struct ferry_bytes_{size} *)(heap + address))->value"
         fast = f"*(__global {c} *)(heap + address)"
@@ -259,12 +259,11 @@ def _looks(apart: bool) -> dict[str, str]:
 
 @functools.cache
 def opencl(aligned: bool = False, apart: bool = False) -> Dialect:
-    """The dialect for a device. `aligned`: what does not stand at a multiple of its size is read
-    byte by byte there, so see whether it does. `apart`: the device's memory is not the host's; so
-    stores note in front of the heap, a byte a chunk downwards, which chunks they change, a kernel
-    leaves after so many looks at the interrupt flag, which it cannot see, and an argument of it,
-    the packet, has the control block and a few words that have changed, since a copy takes
-    microseconds."""
+    """The dialect for a device. `aligned`: unaligned accesses are split into bytes. `apart`: the
+    device's memory is not the host's. Then stores mark the chunks that they change, in one byte for
+    each chunk before the heap, downwards; a kernel leaves after a number of polls, since it cannot
+    see the interrupt flag; and an argument, the packet, has the control block and a few changed
+    words, since a copy takes microseconds."""
     helpers = {
         "unlikely": _hint("unlikely", "p", "__builtin_expect", "p, 0", "(p)"),
         "unreachable": _hint("unreachable", "", "__builtin_unreachable", "", "do {} while (0)"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One C function while a body is printed into it: the context of the parts that do so."""
+"""One C function while a body is printed into it: the context of its parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ferryvm.ir.graph import Body, Boolean, Constant, Value
 
 
 class FunctionScope:
-    """The text that statements are appended to, and the names of what there is."""
+    """The text to which statements are appended, and the names in it."""
 
     def __init__(
         self, shared: PrintingContext, body: Body, number: int | None, level: int = 0
@@ -19,9 +19,9 @@ class FunctionScope:
         self.shared, self.body, self.number, self.level = shared, body, number, level
         self.dialect = shared.dialect
         self.below = level + 1
-        """The level of functions that recur as it does, and that it calls."""
+        """The level of the mutually recursive functions that it calls."""
         self.has_headroom = False
-        """The condition that the stack has room for all copies."""
+        """The condition that the stack has headroom for all copies."""
         self.arithmetic = Arithmetic(shared.dialect, shared.helpers)
         self.helper = self.arithmetic.helper
         self.lines = Lines()
@@ -32,7 +32,7 @@ class FunctionScope:
         self._made = 0
 
     def name(self, letter: str) -> str:
-        """A name for what is no value of the IR."""
+        """A name for something that is not a value of the IR."""
         self._made += 1
         return f"{letter}{self._made}"
 
@@ -46,12 +46,12 @@ class FunctionScope:
         return self.names[value]
 
     def define(self, value: Value, text: str) -> None:
-        """Give a value a name: that of an expression."""
+        """Give a value a name, which is declared with an expression."""
         self.names[value] = f"v{len(self.names)}"
         self.types[value] = spelled(self.dialect, value.type)
         self.lines.define(value, text)
 
     def base(self, name: str) -> str:
-        """The name of a segment's beginning, which is declared, then."""
+        """The name of a segment's start, which is declared at the first use."""
         self.bases.add(name)
         return name

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations that may leave, as C statements: checks, polls, guards, payments.
 
-Where control leaves, the frame and the registers are written by functions out of the way, one for
-each list of types; so a check costs what runs often one branch.
+At exits, cold functions write the frame and the registers, one for each list of types; so a check
+costs the fast path one branch.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ferryvm.isa.type import Type
 
 
 class SideExits:
-    """Prints what may leave, and leaves for others."""
+    """Prints operations that may leave, and exits for other parts."""
 
     def __init__(self, scope: FunctionScope) -> None:
         self.scope = scope
         self._costs = poll_costs(scope.body)
 
     def leave_if(self, p: str, operation: Operation, status: str, *fields: str) -> None:
-        """Go on only if `p` does not hold; else leave in the operation's state."""
+        """Continue only if `p` does not hold; else leave in the operation's state."""
         assert operation.state is not None
         self.scope.lines.open(f"if ({self.scope.helper('unlikely', p)}) {{")
         for field in fields:
@@ -47,7 +47,7 @@ class SideExits:
             self.return_exited()
 
     def write(self, state: FrameState) -> None:
-        """Write what a state says that memory does not have."""
+        """Write the parts of a state that memory does not have."""
         for number, value in state.statics:
             assert isinstance(value.type, Type)
             slot = self.scope.arithmetic.to_slot(value.type, self._in_state(value))
@@ -70,7 +70,7 @@ class SideExits:
         return self.scope.value(value)
 
     def return_exited(self) -> None:
-        """Return, having left."""
+        """Return after leaving."""
         if self.scope.number is None:
             self.scope.lines.add("return control->status;")
         elif self.scope.body.result is None:
@@ -86,7 +86,7 @@ class SideExits:
         self.leave_if(p, operation, "TRAP", self.trap(operation))
 
     def trap(self, operation: Operation) -> str:
-        """The statement that says which trap it is."""
+        """The statement that sets the kind of the trap."""
         kind = operation.static[0]
         assert isinstance(kind, Trap)
         self.scope.shared.traps.add(kind)
@@ -100,7 +100,7 @@ class SideExits:
             return
         budget = self.scope.base("budget")
         cost = self._costs[operation]
-        # One that takes more than 1 may pass 0, and then it is the one that looks.
+        # A poll that costs more than 1 may pass 0, and then it checks the flag.
         spent = f"--{budget} == 0" if cost == 1 else f"({budget} -= {cost}) <= 0"
         self.scope.lines.open(f"if ({self.scope.helper('unlikely', spent)}) {{")
         self.scope.lines.add(f"{budget} = {self.scope.shared.choices.poll_budget};")
@@ -111,7 +111,7 @@ class SideExits:
         if operation.static[0] and not self.scope.shared.recursing:
             depth = self.scope.helper("host_stack")
             self.leave_if(f"{depth} < {HOST_STACK_LIMIT}", operation, "LEAVE")
-        if not self.scope.level:  # what copies do is soon over
+        if not self.scope.level:  # copies run for a short time only
             self.leave_if(self.scope.helper("entered", "control"), operation, "INTERRUPTED")
 
     def do_guard(self, operation: Operation, fails: str) -> None:

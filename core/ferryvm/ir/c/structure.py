@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The places of a body's blocks in the text: nested as a person would write them, or flat.
+"""The nesting of a body's blocks in the text: as a person would write them, or flat.
 
 Nested, after the dominator tree (Ramsey: Beyond Relooper, ICFP 2022):
 
-- a block to which one edge leads stands at that edge, inside the `if`;
-- one where edges join stands after the block that dominates it;
-- the head of a natural loop opens a `for (;;)`; what the loop leaves to stands after it.
+- a block with one incoming edge is placed at that edge, inside the `if`;
+- a join is placed after the block that dominates it;
+- the head of a natural loop opens a `for (;;)`; the targets of the loop's exits come after it.
 
 Edges that neither fall through nor are a `break` or `continue` become a `goto`, so any graph has a
 text. Flat is for bodies that would nest too deep: one block after another, and a `goto` for each
@@ -23,29 +23,29 @@ from ferryvm.ir.graph import Block, Body
 from ferryvm.ir.operation import SAFEPOINTS
 
 DEEPEST = 100
-"""Blocks that may dominate each other in a nested text: compilers limit the depth of braces."""
+"""The largest depth of dominating blocks in a nested text: compilers limit the depth of braces."""
 
 
 @dataclasses.dataclass
 class Structure:
-    """Places of blocks; `order` has those that can be reached."""
+    """The nesting of blocks; `order` has the reachable ones."""
 
     order: list[Block]
-    """In reverse postorder, so a block stands behind all that dominate it."""
+    """In reverse postorder, so a block comes after all that dominate it."""
     inlined: set[Block] = dataclasses.field(default_factory=set)
-    """Blocks that stand where the one edge to them is."""
+    """Blocks that are placed at their only incoming edge."""
     after: dict[Block, list[Block]] = dataclasses.field(default_factory=dict)
-    """Blocks that stand after a block, in the same braces."""
+    """Blocks that come after a block, in the same braces."""
     heads: set[Block] = dataclasses.field(default_factory=set)
     """Blocks that open a loop."""
     behind: dict[Block, list[Block]] = dataclasses.field(default_factory=dict)
-    """Blocks that stand after the loop that a block opens."""
+    """Blocks that come after the loop that a block opens."""
     unchecked: set[Block] = dataclasses.field(default_factory=set)
-    """Heads of loops with nothing in them that may leave but polls."""
+    """Heads of loops whose only possible exits are polls."""
 
 
 def structure(body: Body) -> Structure:
-    """Places for the blocks of a body: nested if it is not too deep."""
+    """The nesting of a body's blocks: nested unless that is too deep."""
     return _Nesting(body).nested() or flat(body)
 
 
@@ -81,7 +81,7 @@ class _Nesting:
         )
 
     def nested(self) -> Structure | None:
-        """None if that would be too deep."""
+        """The nested structure; None if it is too deep."""
         depths = [0]
         for place in range(1, len(self.order)):
             depths.append(depths[self.dominators.parent(place)] + 1)

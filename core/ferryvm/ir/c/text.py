@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of a function while it is printed: where values are declared is known at its end.
+"""Lines of a function while it is printed: the places of declarations are known at its end.
 
-A value is declared where it is computed, unless it is used outside of the braces around that.
+A value is declared where it is computed, unless it is used outside of the enclosing braces.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class _Line:
     depth: int
     text: str
     label: Block | None = None
-    """The block whose label it is."""
+    """The block that the label marks."""
     defined: Value | None = None
-    """The value that it computes; the text is what stands right of the name."""
+    """The value that it computes; the text is the right-hand side."""
 
 
 class Lines:
@@ -30,7 +30,7 @@ class Lines:
     def __init__(self) -> None:
         self._lines: list[_Line] = []
         self._braces: list[int] = []
-        """Numbers of the braces around the end of the text."""
+        """Numbers of the braces open at the end of the text."""
         self._opened = 0
         self._homes: dict[Value, tuple[int, ...]] = {}
         self._outside: dict[Value, None] = {}
@@ -43,7 +43,7 @@ class Lines:
         self._lines.append(_Line(len(self._braces), text))
 
     def open(self, text: str) -> None:
-        """Append a line that ends with a brace; what follows stands inside."""
+        """Append a line that ends with a brace; the following lines are inside."""
         self.add(text)
         self._opened += 1
         self._braces.append(self._opened)
@@ -64,7 +64,7 @@ class Lines:
         self._lines.append(_Line(len(self._braces), text, defined=value))
 
     def use(self, value: Value) -> None:
-        """Note that a value is used at the end of the text."""
+        """Record a use of a value at the end of the text."""
         home = self._homes.get(value)
         if home is not None and tuple(self._braces[: len(home)]) != home:
             self._outside[value] = None
@@ -74,7 +74,7 @@ class Lines:
         self._lines.append(_Line(len(self._braces), f"{self._label(block)}:;", label=block))
 
     def _label(self, block: Block) -> str:
-        """A name for a block: its own where that is one in C and no other block's."""
+        """A name for a block: its own if that is valid in C and unique."""
         if block not in self._labels:
             name = re.sub(r"\W", "_", block.label, flags=re.ASCII)
             while name in self._taken:
@@ -90,7 +90,7 @@ class Lines:
 
     @property
     def outside(self) -> list[Value]:
-        """Values that are to be declared at the top."""
+        """Values that must be declared at the top."""
         return list(self._outside)
 
     def text(self, names: dict[Value, str], types: dict[Value, str]) -> list[str]:

@@ -14,7 +14,8 @@ from ferryvm.ir.graph import Parameter, Value
 from ferryvm.ir.loop.affine import Interval
 
 LARGEST_OFFSET = 1 << 31
-"""Of an address from its reference; a base that is further off is a reference itself."""
+"""The largest offset of an address from its reference; a base further away is a reference
+itself."""
 
 
 class AccessRange(NamedTuple):
@@ -33,17 +34,17 @@ class HeapObject:
 
     reference: Value
     pc: int
-    """Of the first access."""
+    """pc of the first access."""
     parts: dict[AccessRange, None] = dataclasses.field(default_factory=dict)
     stored: dict[AccessRange, None] = dataclasses.field(default_factory=dict)
     """The ranges that are stored into."""
     lengths: dict[AccessRange, None] = dataclasses.field(default_factory=dict)
-    """The ranges that must not change."""
+    """The ranges that must not be modified."""
     known_extent: Interval | None = None
-    """Set when all ranges are known."""
+    """Its extent, once all ranges are known."""
 
     @property
     def extent(self) -> Interval:
-        """The offsets of the first byte and behind the last one, when all ranges are known."""
+        """The offsets of the first byte and past the last one, once all ranges are known."""
         assert self.known_extent is not None
         return self.known_extent

@@ -23,7 +23,7 @@ from ferryvm.isa.type import I64, signed
 
 
 class Interval(NamedTuple):
-    """The least and the greatest value that a value can have."""
+    """Bounds of a value: the least and the greatest."""
 
     low: Value
     high: Value
@@ -38,11 +38,11 @@ class AffineExpression(NamedTuple):
 
 
 class AffineAnalysis:
-    """Finds affine expressions; computes their bases and scales where a builder stands."""
+    """Finds affine expressions, and computes their bases and scales at the builder's position."""
 
     def __init__(self, builder: Builder, variables: Collection[Value], nest: Loop) -> None:
-        """`variables`: those that expressions may have, in the order of their terms; `nest`: the
-        loop in which bases and scales have to be invariant."""
+        """`variables`: the possible variables of expressions, in the order of their terms; `nest`:
+        the loop in which bases and scales must be invariant."""
         self._builder, self._variables, self._nest = builder, variables, nest
         self._zero = builder.constant(I64, 0)
         self._found: dict[Value, AffineExpression | None] = {}
@@ -112,8 +112,8 @@ class AffineAnalysis:
     def extremes(self, expression: AffineExpression, ranges: Mapping[Value, Interval]) -> Interval:
         """The extremes of an expression whose variables are in their intervals, modulo 2^64.
 
-        Scales have to be of the sign that they look like. Only whole sums say anything: `p - n` is
-        not negative where its smallest value is not, though its base is. Where a variable has no
+        Scales must have the sign that they appear to have. Only whole sums are meaningful: `p - n`
+        is not negative if its smallest value is not, although its base is. If a variable has no
         values, the smallest may be above the largest.
         """
         m, low, high = self._builder, expression.base, expression.base
@@ -126,7 +126,7 @@ class AffineAnalysis:
 
 
 def looks_negative(value: Value) -> bool:
-    """True if a value is negative if what it is made of is not."""
+    """True if a value is negative provided that its operands are not."""
     if isinstance(value, Constant):
         return signed(I64, value.bits) < 0
     if not isinstance(value, Operation) or value.name not in ("sub", "mul", "shl"):

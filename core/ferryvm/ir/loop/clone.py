@@ -27,7 +27,7 @@ from ferryvm.ir.use import substitute
 
 
 class Clones:
-    """Clones of operations and blocks, with cloned operands where these are cloned, too."""
+    """Clones of operations and blocks; operands are cloned if they have clones."""
 
     def __init__(self) -> None:
         self.values: dict[Value, Value] = {}
@@ -37,20 +37,20 @@ class Clones:
         self._states: dict[FrameState, FrameState] = {}
 
     def start(self, old: Block, new: Block) -> None:
-        """Make a block the clone of another one; it gets its parameters."""
+        """Make a block the clone of another one, with clones of its parameters."""
         self.blocks[old] = new
         for parameter in old.parameters:
             clone = self.values[parameter] = Parameter(parameter.type)
             new.parameters.append(clone)
 
     def operations(self, old: Block, is_omitted: Callable[[Operation], bool]) -> None:
-        """Give the clone of a block its operations, but for those that are left out."""
+        """Give the clone of a block its operations, without the omitted ones."""
         self.blocks[old].operations = [
             self._operation(each) for each in old.operations if not is_omitted(each)
         ]
 
     def end(self, old: Block, edges: tuple[Edge, ...]) -> None:
-        """Give the clone of a block its end, with these edges."""
+        """Terminate the clone of a block, with these edges."""
         end = old.end
         new = Terminator(
             end.name, end.static, self.all(end.arguments), self._state(end.state), edges
@@ -59,7 +59,7 @@ class Clones:
         self.blocks[old].terminator = new
 
     def all(self, values: tuple[Value, ...] | list[Value]) -> tuple[Value, ...]:
-        """The clones of some values; a value without a clone stands for itself."""
+        """The clones of some values; a value without a clone is unchanged."""
         return tuple([self.values.get(value, value) for value in values])
 
     def of(self, old: Operation) -> Operation:
@@ -86,8 +86,8 @@ class LoopClone(Clones):
     """A clone of a loop with its tails. No edge enters it: `select_version` adds one."""
 
     def __init__(self, body: Body, loop: Loop, omitted: Collection[Operation] = ()) -> None:
-        """Requires that the loop has one exit. `omitted`: operations without a value that the
-        clone does not have."""
+        """Requires that the loop has one exit. `omitted`: operations without a value that the clone
+        omits."""
         super().__init__()
         self.body, self.loop = body, loop
         self.labels = Labels(body)
@@ -108,14 +108,14 @@ class LoopClone(Clones):
         return self.blocks[self.loop.header]
 
     def new_block(self, prefix: str) -> Block:
-        """An empty block with a label that tells that it belongs to the loop."""
+        """An empty block whose label shows that it belongs to the loop."""
         return self.labels.block(self.loop.header, prefix)
 
     def select_version(
         self, first: Block, original: Block, preheader: Block, between: list[Block]
     ) -> None:
-        """Redirect control to `first` instead of the loop. `original` becomes the preheader of
-        the loop and `preheader` that of the clone; `between`: blocks behind `first` that lead to
+        """Redirect control to `first` instead of the loop. `original` becomes the preheader of the
+        loop and `preheader` that of the clone; `between`: blocks after `first` that lead to
         these."""
         assert self.loop.entry is not None
         edge = self.loop.entry.edge
@@ -127,7 +127,7 @@ class LoopClone(Clones):
     # --- the exit ---------------------------------------------------------------------------
 
     def _join_exits(self) -> Block | None:
-        """The block behind both; what is used behind the loop comes from its parameters now."""
+        """The block after both; uses after the loop refer to its parameters now."""
         exits = self.loop.exits
         if not exits:
             return None

@@ -2,8 +2,8 @@
 """Induction variables and trip counts of loops.
 
 A *recurrence* is a parameter of a loop's header to which each iteration adds an invariant step:
-{start, +, step}. An *induction variable* is a recurrence that a loop compares with a bound: while
-it is below, the loop goes on. (Aho, Lam, Sethi, Ullman: Compilers, 2nd edition, section 9.1.)
+{start, +, step}. An *induction variable* is a recurrence that a loop compares with a bound: the
+loop continues while it is below. (Aho, Lam, Sethi, Ullman: Compilers, 2nd edition, section 9.1.)
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _LARGEST = (1 << 63) - 1
 
 
 class InductionVariable(NamedTuple):
-    """An induction variable of a loop: while it is below the bound, the step is added.
+    """An induction variable of a loop, which continues while it is below the bound.
 
-    The bound holds of it in all blocks of the loop but the header.
+    The comparison holds in all blocks of the loop except the header.
     """
 
     value: Parameter
@@ -50,8 +50,8 @@ class InductionVariable(NamedTuple):
         return None
 
     def trip_count(self, m: Builder) -> Value | None:
-        """The number of iterations, computed in the header from the value that it begins with;
-        None where the loop may never end, or the step is not constant."""
+        """The number of iterations, computed in the header from the initial value; None if the loop
+        may never end, or the step is not constant."""
         if not isinstance(self.step, Constant):
             return None
         step = signed(I64, self.step.bits)
@@ -60,7 +60,7 @@ class InductionVariable(NamedTuple):
         if step > 1 and not (
             isinstance(self.bound, Constant) and signed(I64, self.bound.bits) <= _LARGEST - step + 1
         ):
-            return None  # it may wrap around before it is seen to be too large
+            return None  # it may wrap before the comparison
         one = m.constant(I64, 1)
         is_entered = m.compare(I64, Condition.LT_S, self.value, self.bound)
         distance = m.sub(I64, self.bound, self.value)
@@ -73,7 +73,7 @@ class InductionVariable(NamedTuple):
 def find_induction_variable(loop: Loop, nest: Loop | None = None) -> InductionVariable | None:
     """The induction variable of a loop with one entry; None if none is recognised.
 
-    `nest`: the loop around it in which bound and step have to be invariant; itself if None.
+    `nest`: the enclosing loop in which bound and step must be invariant; itself if None.
     """
     nest = nest or loop
     header, end = loop.header, loop.header.end
@@ -94,7 +94,7 @@ def find_induction_variable(loop: Loop, nest: Loop | None = None) -> InductionVa
         or value not in header.parameters
         or not nest.is_invariant(bound)
         or places.get(onward.block) not in loop.blocks
-        or places.get(exit_.block) in loop.blocks  # it may be a new block, before another one
+        or places.get(exit_.block) in loop.blocks  # it may be a new block before another one
     ):
         return None
     index = header.parameters.index(value)
@@ -107,8 +107,7 @@ def find_induction_variable(loop: Loop, nest: Loop | None = None) -> InductionVa
 
 
 def step_of(value: Value, next_: Value, nest: Loop) -> Value | None:
-    """The step that makes the next value of a recurrence; None if that is no invariant of the
-    nest."""
+    """The step from a recurrence's value to the next; None if it is not invariant in the nest."""
     if isinstance(next_, Operation) and next_.name == "add" and next_.arguments[0] is value:
         step = next_.arguments[1]
         return step if nest.is_invariant(step) else None

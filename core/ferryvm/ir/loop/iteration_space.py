@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The iteration space of a loop nest: its induction variables, with the interval of each.
 
-Numbers are checked to be so small, whatever their sign, that nothing wraps: an expression stays
-within 2^60 + 4 * 2^59 < 2^62 of zero, and differences of two are exact. Only whole sums are
-checked, so a base or a scale may be negative. Where a loop makes no iteration the extremes may be
-in wrong order; then nothing in it is accessed, and the results of their checks do not matter.
-(Gupta: Optimizing Array Bound Checks Using Flow Analysis, 1993, section 5, for the extremes.)
+Magnitudes are checked to be so small that nothing wraps: an expression stays within 2^60 + 4 * 2^59
+< 2^62 of zero, and differences of two are exact. Only whole sums are checked, so a base or a scale
+may be negative. If a loop has no iterations the extremes may be in the wrong order; then it makes
+no accesses, and the results of its checks do not matter. (Gupta: Optimizing Array Bound Checks
+Using Flow Analysis, 1993, section 5, for the extremes.)
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, signed
 
 LARGEST_BASE = 1 << 60
-"""Of references and other bases of expressions, exclusive; like all of these for magnitudes."""
+"""The limit of references and other bases of expressions, exclusive; all these are magnitudes."""
 
 LARGEST_VALUE = 1 << 32
-"""Of an induction variable, and of its step."""
+"""The limit of an induction variable, and of its step."""
 
 LARGEST_SCALE = 1 << 27
 MOST_TERMS = 4
@@ -36,9 +36,9 @@ class FailureConditions(Builder):
         super().__init__(constants)
         self.zero = self.constant(I64, 0)
         self.addresses: dict[Value, None] = {}
-        """Addresses that have to be below `LARGEST_BASE`."""
+        """Addresses that must be below `LARGEST_BASE`."""
         self.small: dict[Value, None] = {}
-        """Numbers of either sign that have to be within `LARGEST_BASE` of zero."""
+        """Signed numbers that must be within `LARGEST_BASE` of zero."""
         self.doubts: dict[Value, VersioningReason] = {}
         """The other conditions; computed before any load."""
 
@@ -66,7 +66,7 @@ class IterationSpace:
         self.intervals: dict[Value, Interval] = {}
         """The values of induction variables while they are below their bounds."""
         self._checked: set[Value] = set()
-        """Induction variables that are checked to rise."""
+        """Induction variables that are checked to increase."""
         self.affine = AffineAnalysis(conditions, self.variables, nest)
         for loop in reversed(loops):
             self._find_induction_variable(loop)
@@ -137,7 +137,7 @@ class IterationSpace:
                 self._check_variable(variable)
 
     def _check_variable(self, value: Value) -> None:
-        """Add the conditions under which a variable does not rise through its interval."""
+        """Add the conditions under which a variable does not increase through its interval."""
         m, (variable, loop) = self.conditions, self.variables[value]
         pc = loop.header.pc
         for end in self.intervals[value]:

@@ -4,8 +4,8 @@
     source ──entry──> header ──> … ──> latch ──back edge──> header
                         └──exit──>          └──> tail (a trap, say)
 
-`ferryvm.flowgraph.loop` finds them. Blocks are called by their places in the control-flow graph,
-which is that of the body when the loops were found.
+`ferryvm.flowgraph.loop` finds them. Blocks are numbered as in the control-flow graph, which is that
+of the body when the loops were found.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Loop(NaturalLoop):
 
     @functools.cached_property
     def places(self) -> list[int]:
-        """The places of its blocks, in rising order; those of the loops inside included."""
+        """The places of its blocks, in rising order, including those of inner loops."""
         return sorted(self.blocks)
 
     @functools.cached_property
@@ -60,7 +60,7 @@ class Loop(NaturalLoop):
 
     @property
     def operations(self) -> Iterator[Operation]:
-        """Its operations, but for the ends of blocks."""
+        """Its operations except terminators."""
         for block in self.members:
             yield from block.operations
 
@@ -68,7 +68,7 @@ class Loop(NaturalLoop):
 
     @property
     def entry(self) -> IncomingEdge | None:
-        """The edge that enters it, if only one does: `code_motion` provides for that."""
+        """The only edge that enters it; `code_motion` ensures that there is one."""
         return self.entries[0] if len(self.entries) == 1 else None
 
     @property
@@ -78,19 +78,20 @@ class Loop(NaturalLoop):
 
     @property
     def preheader(self) -> Block:
-        """The block that its only entry comes from."""
+        """The source of its only entry."""
         (entry,) = self.entries
         return self.graph.blocks[entry.source]
 
     @property
     def latch(self) -> Block:
-        """The block that its only back edge comes from."""
+        """The source of its only back edge."""
         (edge,) = self.back_edges
         return self.graph.blocks[edge.source]
 
     @functools.cached_property
     def tails(self) -> list[int]:
-        """The places of the blocks to which only it leads and that lead nowhere, such as traps."""
+        """The places of the blocks that are reached only from it and lead nowhere, such as
+        traps."""
         graph = self.graph
         targets = {graph.places[edge.block] for block in self.members for edge in block.end.edges}
         return sorted(
@@ -107,13 +108,13 @@ class Loop(NaturalLoop):
 
     @functools.cached_property
     def exits(self) -> list[Edge]:
-        """The edges out of its extent: those after which control goes on."""
+        """The edges out of its extent, at which control continues."""
         own = set(self.extent)
         return [edge for block in self.extent for edge in block.end.edges if edge.block not in own]
 
     @property
     def has_one_exit(self) -> bool:
-        """True if control goes on at one block, which is no loop's head, if it does at all."""
+        """True if all exits lead to one block, which is not the head of a loop."""
         return len({edge.block for edge in self.exits}) <= 1 and not any(
             edge.is_back for edge in self.exits
         )
@@ -126,7 +127,7 @@ class Loop(NaturalLoop):
 
 
 def find_loops(body: Body) -> list[Loop]:
-    """The loops of a body, those inside before those around them."""
+    """The loops of a body, inner loops before outer ones."""
     for block in body.blocks:
         for edge in block.end.edges:
             if edge.is_back:
@@ -135,7 +136,7 @@ def find_loops(body: Body) -> list[Loop]:
 
 
 def loops_of(graph: ControlFlowGraph) -> list[Loop]:
-    """The loops of a graph, those inside before those around them."""
+    """The loops of a graph, inner loops before outer ones."""
     latches, _ = latches_by_head(graph.predecessors, graph.dominators)
     if not latches:
         return []

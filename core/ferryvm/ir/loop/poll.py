@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of polls: how much of the time between two looks at the interrupt flag each one
+"""The cost of polls: the part of the time between two checks of the interrupt flag that each one
 takes."""
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import itertools
 from ferryvm.ir.graph import Body, Operation
 
 _CHEAP = 32
-"""Operations of a loop whose polls cost 1. Twice as many, twice the price: some 10^5 operations run
-between two looks at the interrupt flag, however long the loops are."""
+"""The number of operations of a loop whose polls cost 1; the cost is proportional. Some 10^5
+operations run between two checks of the interrupt flag, whatever the length of the loops."""
 
 
 def poll_costs(body: Body) -> dict[Operation, int]:
     """The cost of each poll of a body, in units of `POLL_BUDGET`, by the length of its loop.
 
-    All blocks of a loop stand between its header and its latch; what else stands there may count,
-    too, so no loop has to be found.
+    All blocks of a loop are between its header and its latch in the order; other blocks between
+    them may count, too, so no loop has to be found.
     """
     places = {block: place for place, block in enumerate(body.blocks)}
     ends = list(itertools.accumulate(len(block.operations) for block in body.blocks))

@@ -21,7 +21,7 @@ class Labels:
         self._taken: set[str] = set()
 
     def block(self, old: Block, prefix: str) -> Block:
-        """An empty block with a new label, made from the same instruction as another one."""
+        """An empty block with a new label, lifted from the same instruction as another one."""
         if not self._taken:
             self._taken = {block.label for block in self._body.blocks}
         label = f"{prefix}.{old.label}"
@@ -38,10 +38,10 @@ def lead_to(block: Block, target: Block, arguments: Sequence[Value]) -> Block:
 
 
 def add_preheaders(body: Body, *, of_branches: bool = False) -> list[Loop]:
-    """The loops of a body; each that several edges enter has got a preheader.
+    """The loops of a body, after each with several entries has got a preheader.
 
-    `of_branches`: also each that a branch enters, so that what is computed in its preheader is
-    computed only if it is entered.
+    `of_branches`: also each that a branch enters, so that code in its preheader runs only if it is
+    entered.
     """
     loops = find_loops(body)
     labels = Labels(body)

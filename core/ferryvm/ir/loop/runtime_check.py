@@ -27,12 +27,12 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, WORD_BYTES, signed
 
 LARGEST_NEST = 1000
-"""The most operations of a nest that is versioned, by default."""
+"""The default limit of operations of a nest that is versioned."""
 
 MOST_OBJECTS = 16
 FEWEST_OBJECTS = 2
-"""Of a loop that has no other in it: with one alone, runtime checks were measured to cost more than
-they save."""
+"""The minimum of objects of a loop without inner loops: with one object, runtime checks were
+measured to cost more than they save."""
 
 OUTSIDE = "an address may be outside of the heap or of its vector"
 TOO_LARGE = "an index may be past the last element"
@@ -47,7 +47,7 @@ class UnfitError(Exception):
 
 
 class NoNestError(UnfitError):
-    """The loop is no candidate for versioning, or gains nothing by it."""
+    """The loop is no candidate for versioning, or does not profit from it."""
 
 
 class RuntimeChecks:
@@ -57,19 +57,19 @@ class RuntimeChecks:
         self, body: Body, nest: Loop, loops: list[Loop], largest: int = LARGEST_NEST
     ) -> None:
         """Raises UnfitError for a nest that cannot be versioned. `loops`: those of the body;
-        `largest`: operations that the nest may have."""
+        `largest`: the largest number of operations of the nest."""
         self.nest = nest
         self.eliminated: set[Operation] = set()
         """The checks that the versioned copy omits."""
         self.objects: dict[Value, HeapObject] = {}
-        """By their references."""
+        """The objects by their references."""
         self.accesses: dict[Operation, tuple[Value, AccessRange]] = {}
         """Reference and range of each load and store."""
         self.limit: Value | None = None
         """The end of the heap in use."""
         self.late: dict[tuple[Value, Value], int] = {}
-        """Largest indices, with the addresses of the lengths that they have to be below; the pc of
-        the first check of each."""
+        """Largest indices, with the addresses of the lengths that they must be below; the pc of the
+        first check of each."""
         self._refuse(largest)
         self.conditions = FailureConditions(body.constants)
         self.conditions.open(Block("check", nest.header.pc))
@@ -77,7 +77,7 @@ class RuntimeChecks:
         """References of vectors, recognised by loads of their lengths."""
         self.loops = [each for each in loops if nest.contains(each)]
         if any(each.entry is None for each in self.loops):
-            raise UnfitError("a loop has more than one entry")  # it has no preheader
+            raise UnfitError("a loop has more than one entry")  # the loop has no preheader
         if not any(_stores(each) for each in self.loops if each.is_innermost):
             raise NoNestError("its inner loops do not store")  # `range_check` handles those
         self.space = IterationSpace(nest, self.loops, self.conditions)
@@ -155,7 +155,7 @@ class RuntimeChecks:
                 self._add_access(*found, operation.pc).stored[found[1]] = None
 
     def _check(self, check: Operation, place: int) -> None:
-        """Eliminate a check if runtime checks can establish that it always passes."""
+        """Eliminate a check if runtime checks can prove that it always passes."""
         p = check.arguments[0]
         is_range = isinstance(p, Operation) and p.static == (I64, Condition.GE_U)
         if is_range and check.fact(0, Trap) is Trap.MEMORY_OUT_OF_BOUNDS:
@@ -177,7 +177,7 @@ class RuntimeChecks:
         self.eliminated.add(check)
 
     def _index(self, check: Operation, p: Operation, place: int) -> bool:
-        """True if runtime checks can establish that an index is below a limit; adds them."""
+        """True if runtime checks can prove that an index is below a limit; adds them."""
         value, limit = p.arguments
         expression = self.space.expression_at(value, place)
         if expression is None:
@@ -215,7 +215,7 @@ class RuntimeChecks:
 
     def _vector(self, base: Operation, offset: int) -> tuple[Value, int, Value]:
         """The reference of the vector that a base points into, with the constant and the value
-        added to it; the base itself, if it is no sum with a vector's reference."""
+        added to it; the base itself, if it is not a sum with a vector's reference."""
         if base.name in ("add", "sub"):
             a, b = base.arguments
             for one, other in ((a, b), (b, a)) if base.name == "add" else ((a, b),):
@@ -260,8 +260,8 @@ class RuntimeChecks:
         return Interval(self.conditions.add(I64, low, first), self.conditions.add(I64, high, last))
 
     def _lowest(self, each: HeapObject) -> Value:
-        """The offset of the first byte. If it is constant for one range, checks establish that no
-        other range begins before it: a vector's length is its first range."""
+        """The offset of the first byte. If it is constant for one range, checks prove that no other
+        range begins before it: a vector's length is its first range."""
         lows = dict.fromkeys(self._ends(part).low for part in each.parts)
         fixed = [signed(I64, low.bits) for low in lows if isinstance(low, Constant)]
         others = [low for low in lows if not isinstance(low, Constant)]
@@ -277,7 +277,7 @@ class RuntimeChecks:
         return lowest
 
     def _highest(self, each: HeapObject) -> Value:
-        """The offset behind the last byte."""
+        """The offset past the last byte."""
         highs = dict.fromkeys(self._ends(part).high for part in each.parts)
         fixed = [signed(I64, high.bits) for high in highs if isinstance(high, Constant)]
         others = [high for high in highs if not isinstance(high, Constant)]

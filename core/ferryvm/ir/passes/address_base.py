@@ -3,18 +3,18 @@
 
     heap_load 4 %v + 8 + (((%i + 3) * %n + %k) << 2)
 
-        %a = %v + ((%i + 3) * %n << 2)      varies least: computed first, so that it leaves loops
+        %a = %v + ((%i + 3) * %n << 2)      varies least: computed first, so that it is hoisted
         %b = %a + (%k << 2)                 varies with the inner loop
-        heap_load 4 %b + 8                  for machines that add a constant as they load
+        heap_load 4 %b + 8                  for machines whose loads add a constant
 
-The pass sums an address that is a sum of scaled values anew: constants last, values of outer loops
-before those of inner loops, and values of one loop with one factor together. Sums and products are
-modulo 2^64, so the address is the same. (Reassociation by rank: Cooper and Torczon, Engineering a
-Compiler, 2nd edition, section 8.4.1.)
+The pass reassociates an address that is a sum of scaled values: constants last, values of outer
+loops before those of inner loops, and values of one loop with one factor together. Sums and
+products are modulo 2^64, so the address is the same. (Reassociation by rank: Cooper and Torczon,
+Engineering a Compiler, 2nd edition, section 8.4.1.)
 
-Addresses that a check or a state uses as well are left alone; they would be computed twice.
-Requires no other pass. Leaves invariant operations to `code_motion`, equal ones to
-`value_numbering`, unused ones to `dead_code`. Preserves blocks, edges, effects and exits.
+Addresses that a check or a state uses as well are unchanged; they would be computed twice. Requires
+no other pass. Leaves invariant operations to `code_motion`, equal ones to `value_numbering`, unused
+ones to `dead_code`. Preserves blocks, edges, effects and exits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ferryvm.ir.loop.natural import loops_of
 from ferryvm.isa.type import I64, signed
 
 MOST_TERMS = 6
-"""Values of a sum; of more there is rarely something to share."""
+"""The limit of terms of a sum; longer sums rarely have common parts."""
 
 _DEEPEST = 24
 """Levels of an address that are analysed."""
@@ -113,8 +113,7 @@ class _Sharing(Builder):
 
 
 def _add_terms(value: Value, scale: int, terms: dict[Value, int], depth: int) -> int:
-    """Add a value times a constant to the terms of a sum; the constant that is to be added to
-    it."""
+    """Add a value times a constant to the terms of a sum; returns the constant part."""
     if isinstance(value, Constant):
         return value.bits * scale & I64.mask
     if isinstance(value, Operation) and value.static == (I64,) and depth:

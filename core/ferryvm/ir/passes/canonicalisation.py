@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deferred canonicalisation: make a NaN canonical where its bits are seen, not where it is
+"""Deferred canonicalisation: make a NaN canonical where its bits are observed, not where it is
 computed.
 
 Arithmetic yields the canonical NaN, which costs a comparison and a selection after each operation,
@@ -9,12 +9,12 @@ reinterpretations, calls, returns and exits.
 
 A *raw* value is one whose NaN may have any bits although the program's is canonical. Operands of
 arithmetic become raw. A parameter becomes raw if all its arguments are canonical or raw. Where bits
-are seen the pass inserts `canonical`. In the state of an exit that operation has no place in a
+are observed the pass inserts `canonical`. In the state of an exit that operation is virtual, in no
 block: the exit computes it, since exits are rare.
 
 Requires no other pass; runs late, since others would move the operation again. (No published source
-is known to us. WebAssembly engines make NaNs canonical after each operation where determinism is
-asked for; this is the same rule, sunk to its observers.)
+is known to us. WebAssembly engines make NaNs canonical after each operation if determinism is
+required; this is the same rule, sunk to its observers.)
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ BLIND = frozenset(
         "to_int_u",
     ]
 )
-"""Operations to which all NaNs are one: their result does not depend on an operand's NaN bits, or
-is only ever used as made canonical."""
+"""Operations that do not distinguish NaNs: their result does not depend on an operand's NaN bits,
+or is only used after canonicalisation."""
 
 _NEVER_NAN = frozenset({"to_float_s", "to_float_u", "canonical"})
-"""Operations that yield no NaN but the canonical one."""
+"""Operations that yield no NaN except the canonical one."""
 
 
 def defer_canonicalisation(body: Body) -> None:
@@ -63,7 +63,7 @@ class _Relaxation:
         self.body = body
         self.raw = _raw_parameters(body)
         self.virtual: dict[Value, Operation] = {}
-        """The canonical value of a raw one, for states."""
+        """The virtual canonical value of a raw one, for states."""
         self.states: dict[FrameState, FrameState] = {}
 
     def run(self) -> None:
@@ -72,11 +72,11 @@ class _Relaxation:
 
     def _block(self, block: Block) -> None:
         made: dict[Value, Operation] = {}
-        """Canonical values of raw parameters, placed in this block."""
+        """Canonical values of raw parameters, computed in this block."""
         operations: list[Operation] = []
 
         def seen(value: Value) -> Value:
-            """A value whose bits are seen."""
+            """A value whose bits are observed."""
             if value not in self.raw:
                 return value
             if value not in made:
@@ -128,7 +128,7 @@ class _Relaxation:
 
 
 def _raw_parameters(body: Body) -> set[Value]:
-    """Float parameters that are passed nothing but what is canonical, or raw themselves."""
+    """Float parameters whose arguments are all canonical or raw."""
     incoming = edges_to(body)
     places = [
         (parameter, block, index)

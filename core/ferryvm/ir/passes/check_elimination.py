@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check elimination: remove checks and branches whose outcome is known where they stand.
+"""Check elimination: remove checks and branches whose outcome is known.
 
 A condition is known after a check that did not exit, and on each edge of a branch. Its negation and
 its parts are known then, too, and of heap accesses the bytes that are in bounds: if an address plus
@@ -32,13 +32,13 @@ _ORDER = {
     Condition.GT_U: (Condition.LT_U, True, True),
     Condition.LE_U: (Condition.LT_U, True, False),
 }
-"""Integer conditions by three of them: which, with operands exchanged or not, and if it holds."""
+"""Integer conditions in terms of three: which, if operands are exchanged, and if it holds."""
 
 Fact = tuple[object, ...]
 
 
 def eliminate_checks(body: Body) -> None:
-    """Remove checks that cannot fail, and decide branches of which only one edge can be taken."""
+    """Remove checks that cannot fail, and fold branches with one possible edge."""
     _Walk(body).run()
 
 
@@ -49,8 +49,8 @@ class _Walk:
         self.body, self.graph = body, ControlFlowGraph(body)
         self.booleans: dict[Fact, list[tuple[int, bool]]] = {}
         self.extents: dict[tuple[Value, Value], list[tuple[int, int, int]]] = {}
-        """By limit and address, each with its block: from which offset to which one, both ends
-        included, address plus offset does not wrap and is below the limit."""
+        """By limit and address, each with its block: the range of offsets, both ends included, for
+        which address plus offset does not wrap and is below the limit."""
 
     def run(self) -> None:
         """Walk over all blocks."""
@@ -133,7 +133,7 @@ class _Walk:
 
 
 def _normal(p: Operation) -> tuple[Fact, bool]:
-    """The normal form of `p`, and true if `p` is its negation."""
+    """The normal form of `p`, and True if `p` is its negation."""
     if p.name != "compare":
         return (p,), True
     t, condition = p.static
@@ -149,8 +149,7 @@ def _normal(p: Operation) -> tuple[Fact, bool]:
 
 
 def _extent(fact: Fact) -> tuple[tuple[Value, Value], int, int]:
-    """The meaning of `a < b` for addresses: limit and address, and from which offset to which
-    one."""
+    """The meaning of `a < b` for addresses: limit and address, and the range of offsets."""
     _, _, a, b = fact
     assert isinstance(a, Value)
     assert isinstance(b, Value)

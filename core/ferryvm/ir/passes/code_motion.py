@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loop-invariant code motion: compute in the preheader what each iteration would compute again.
+"""Loop-invariant code motion: compute invariant values in the preheader.
 
-Operations are moved speculatively, so only those that have no effect for any operands are: no
+Operations are moved speculatively, so only those are moved that have no effect for any operands: no
 division, no conversion to an integer, no shift by a count that is not known to be small, no load,
 no exit. Inner loops come first, so an operation leaves as many loops as it can. (Aho, Lam, Sethi,
 Ullman: Compilers, 2nd edition, section 9.5.)
@@ -19,7 +19,7 @@ from ferryvm.ir.operation import PURE
 from ferryvm.isa.type import Type
 
 _PARTIAL = frozenset({"div_s", "div_u", "rem_s", "rem_u", "to_int_s", "to_int_u"})
-"""Operations that are not for all operands."""
+"""Operations that are undefined for some operands."""
 
 _SHIFTS = frozenset({"shl", "shr_s", "shr_u"})
 _FIXED = frozenset({"frame", "stack_limit", "heap_capacity"})

@@ -11,9 +11,9 @@ it a condition that exists already. Loop heads are never bypassed: a loop keeps 
 back edge its poll. (Bodik, Gupta, Soffa: Interprocedural Conditional Branch Elimination, 1997,
 names the general problem; this is its case of one block.)
 
-Requires no other pass. Preserves effects and exits; removes unreachable blocks. Back edges stay
-marked: a head dominates its loop however many edges are gone, so it is never merged into a block of
-the loop, and never left with back edges alone.
+Requires no other pass. Preserves effects and exits; removes unreachable blocks. Back edges remain
+marked: a head dominates its loop even after edges were removed, so it is never merged into a block
+of the loop, and never left with back edges alone.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ferryvm.ir.operation import PURE
 from ferryvm.ir.use import substitute
 
 _LARGEST = 6
-"""Operations of a block that is bypassed."""
+"""The largest number of operations of a block that is bypassed."""
 
 
 def thread_jumps(body: Body) -> bool:
-    """Shorten the paths of control; True if there was something to be shortened."""
+    """Shorten the paths of control; True if anything changed."""
     has_ever_changed = False
     while _Iteration(body).run():
         has_ever_changed = True
@@ -50,7 +50,7 @@ class _Iteration:
         return self.has_changed
 
     def _decide(self) -> None:
-        """Replace branches of which only one edge can be taken by jumps."""
+        """Replace branches with one possible edge by jumps."""
         for block in self.body.blocks:
             end = block.end
             if end.name not in ("branch", "switch"):
@@ -70,7 +70,7 @@ class _Iteration:
     def _bypass(self) -> None:
         incoming = edges_to(self.body)
         inner: set[Block] = set()
-        """Blocks that can be bypassed, if no other block uses their values."""
+        """Blocks that can be bypassed unless other blocks use their values."""
         for block in self.body.blocks[1:]:
             if (
                 block.end.edges
@@ -88,7 +88,7 @@ class _Iteration:
                     self._shorten(block, edge)
 
     def _used_elsewhere(self, inner: set[Block]) -> set[Block]:
-        """The blocks of which another block uses a value."""
+        """The blocks whose values another block uses."""
         home: dict[Value, Block] = {}
         for block in inner:
             for value in (*block.parameters, *block.operations):
@@ -103,7 +103,7 @@ class _Iteration:
         return found
 
     def _shorten(self, source: Block, edge: Edge) -> None:
-        """Redirect an edge to a block that can be bypassed to its target, if that is known."""
+        """Redirect an edge past a block that can be bypassed, if the next target is known."""
         block = edge.block
         values: dict[Value, Value] = dict(zip(block.parameters, edge.arguments, strict=True))
         made = Block("made", block.pc)
@@ -153,7 +153,7 @@ class _Iteration:
             self.body.blocks[:] = [block for block in self.body.blocks if block in reached]
 
     def _merge(self) -> None:
-        """Append blocks to the only block that leads to them."""
+        """Append blocks to their only predecessor."""
         incoming = edges_to(self.body)
         gone: set[Block] = set()
         new: dict[Value, Value] = {}

@@ -8,7 +8,7 @@
       jump b0(%p + 4)                 jump b0(%p + 4, %b)
 
 Inner loops whose blocks form one path are handled, and addresses that are an induction variable
-plus a constant. The footprints that `loop_versioning` recorded say which stores do not overlap a
+plus a constant. The footprints that `loop_versioning` recorded show which stores do not overlap a
 load. (Callahan, Carr, Kennedy: Improving Register Allocation for Subscripted Variables, PLDI 1990.)
 
 The preheader loads even if the loop makes no iteration, so the pass is for compilers whose loads
@@ -43,10 +43,10 @@ _CONVERSIONS = frozenset({"wrap", "reinterpret"})
 
 _Form = tuple[str, tuple[Static, ...], ValueType | None]
 _Shape = tuple[_Form, ...]
-"""A load and the conversions of its value, by name, facts and type."""
+"""A load and the conversions of its value: names, attributes and type."""
 
 _Address = tuple[Value | None, int, int]
-"""A value, the constant that is added to it, and how many bytes are loaded."""
+"""A value, the constant that is added to it, and the number of loaded bytes."""
 
 
 def forward_loads(
@@ -56,8 +56,8 @@ def forward_loads(
 ) -> None:
     """Replace loads of inner loops by values that they have loaded before.
 
-    `footprints`: of accesses, as far as known; `most`: how many values a loop of some operations
-    may pass from iteration to iteration.
+    `footprints`: of accesses, as far as known; `most`: the number of values that a loop with a
+    given number of operations may pass from iteration to iteration.
     """
     loops = find_loops(body)
     users = users_of(body) if loops else {}
@@ -71,8 +71,8 @@ def forward_loads(
 
 
 def _path(loop: Loop) -> list[Block]:
-    """The blocks of a loop with one entry if each iteration executes all of them, in their order;
-    else none."""
+    """The blocks of a loop with one entry, in order, if each iteration executes all of them; else
+    none."""
     if loop.entry is None or loop.back_edge is None:
         return []
     graph, found = loop.graph, [loop.header]
@@ -97,7 +97,7 @@ def _address(load: Operation) -> _Address:
 
 
 class _Forwarding(Builder):
-    """One loop, and its preheader, where it builds."""
+    """One loop, and its preheader, in which new code is built."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class _Forwarding(Builder):
         self.stores = {split(o.arguments[0]): o for o in self.operations if o.name == "heap_store"}
 
     def run(self, most: Callable[[Sequence[Operation]], int]) -> dict[Value, Value]:
-        """Change the loop; the values that replace loads."""
+        """Change the loop; returns the values that replace loads."""
         if any(operation.name in CALLS for operation in self.operations):
             return {}
         new: dict[Value, Value] = dict(self._in_iteration())
@@ -141,13 +141,13 @@ class _Forwarding(Builder):
         return {load: new.get(value, value) for load, value in new.items()}
 
     def _steps(self) -> Iterator[tuple[Parameter, int]]:
-        """The recurrences with a constant step, with that."""
+        """The recurrences with a constant step, with that step."""
         for parameter, known in recurrences(self.loop).items():
             if isinstance(known.step, Constant) and known.step.bits:
                 yield parameter, signed(I64, known.step.bits)
 
     def _converted(self, load: Operation) -> tuple[Operation, _Shape]:
-        """The value of a load, or the conversion of it that alone is used; and its shape."""
+        """The value of a load, or its only conversion; and its shape."""
         value, shape = load, [_form(load)]
         while len(users := self.users.get(value, ())) == 1:
             (user,) = users
@@ -160,15 +160,15 @@ class _Forwarding(Builder):
     def _earlier(
         self, values: Mapping[int, Operation], newest: int, step: int, most: int
     ) -> list[int]:
-        """Offsets of loads that yield what the newest one did an iteration, two, … before."""
+        """Offsets of loads that equal the newest one an iteration, two, … later."""
         found: list[int] = []
         while len(found) < most and newest - (len(found) + 1) * step in values:
             found.append(newest - (len(found) + 1) * step)
         return found
 
     def _passed_on(self, value: Value, base: Parameter, offset: int, shape: _Shape) -> Parameter:
-        """A parameter that is what a value was in the iteration before, and in the first one what
-        lies at an offset from a base."""
+        """A parameter with a value of the previous iteration; in the first iteration the value in
+        memory at an offset from a base."""
         header = self.loop.header
         start = self.entry.edge.arguments[header.parameters.index(base)]
         first = self.add(I64, start, self.constant(I64, offset & I64.mask))
@@ -184,7 +184,7 @@ class _Forwarding(Builder):
     # --- in one iteration -----------------------------------------------------------------------
 
     def _in_iteration(self) -> Iterator[tuple[Operation, Operation]]:
-        """Loads, with earlier ones that yield the same."""
+        """Loads, with earlier loads of the same value."""
         there: dict[_Address, Operation] = {}
         for operation in self.operations:
             if operation.name == "heap_load":
@@ -199,7 +199,7 @@ class _Forwarding(Builder):
         return all(self._is_apart(load, each) for each in changes)
 
     def _is_apart(self, load: Operation, change: Operation) -> bool:
-        """True if it is known that an operation changes no loaded byte, in any iteration."""
+        """True if an operation certainly changes no loaded byte, in any iteration."""
         here = self.footprints.get(load)
         if here is None:
             return False

@@ -6,15 +6,15 @@
                                                 i = i + k
 
 In iteration k a value is *linear* if it is base + k * slope, with both invariant. A value to which
-a loop adds a linear one is a sum of these; a value that it sets to a linear one is the last of
-them. (Bachmann, Wang, Zima: Chains of Recurrences, ISSAC 1994, of which these are the two lowest
-degrees.) All arithmetic is modulo 2^64, so nothing has to be known of the numbers.
+a loop adds a linear one becomes a sum of these; a value that it sets to a linear one becomes the
+last of them. (Bachmann, Wang, Zima: Chains of Recurrences, ISSAC 1994, of which these are the two
+lowest degrees.) All arithmetic is modulo 2^64, so no bounds are needed.
 
-Only loops of a head and one block that do nothing but count are replaced, inner ones first. The
-closed form is not interrupted, and need not be.
+Only loops of a head and one block that have no effect but counting are replaced, inner ones first.
+The closed form needs no polls.
 
-Requires `code_motion`: one edge enters each loop. Preserves effects and exits; leaves a body that
-pays for its instructions alone.
+Requires `code_motion`: one edge enters each loop. Preserves effects and exits; does not change a
+body that pays for its instructions.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class _Counting(Builder):
     # --- values -----------------------------------------------------------------------------
 
     def _last(self, parameter: Parameter) -> Value | None:
-        """The value of a parameter of the header when the loop ends, computed from the one with
-        which it begins."""
+        """The value of a parameter of the header at the end of the loop, computed from its initial
+        value."""
         iterations, next_ = self.iterations, self.next[parameter]
         if next_ is parameter:
             return parameter
@@ -171,7 +171,7 @@ class _Counting(Builder):
     # --- the body ---------------------------------------------------------------------------
 
     def _put(self, variable: InductionVariable, last: dict[Value, Value]) -> None:
-        """Make the header compute the final values and jump behind the loop."""
+        """Make the header compute the final values and jump past the loop."""
         header, exit_ = self.loop.header, variable.exit
         for operation in header.operations:
             if operation.name in PURE:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loop versioning: copy a loop nest that stores, without the checks that runtime checks prove to
-pass.
+"""Loop versioning: copy a loop nest that stores, without the checks that runtime checks prove
+redundant.
 
     preheader:  do all these checks pass in every iteration of the nest?
                   ├─ no  ─> the original nest
@@ -8,15 +8,15 @@ pass.
 
 A store may change the length that another check compares with: references are plain offsets into
 the heap. So all lengths have to be loaded again after each store, and no check implies a later one.
-So one runtime check in front of the outermost possible loop (`ferryvm.ir.loop.runtime_check`)
+Therefore one runtime check before the outermost possible loop (`ferryvm.ir.loop.runtime_check`)
 establishes that all objects that the nest accesses are in bounds, and that none that is stored into
 overlaps another. Then no length changes in the copy; and what an inner loop does not store into is
 loaded in its preheader. (Byler, Davies, Huson, Leasure, Wolfe: Multiple Version Loops, ICPP 1987.
 Gupta: Optimizing Array Bound Checks Using Flow Analysis, 1993, section 5, checks the largest value
 of an affine expression; here no check fails early, because the original nest is still there.)
 
-The usual case is cheap to check: vectors that were made one after another, and so lie in the heap
-in the order in which their references are defined. Otherwise all pairs are compared.
+The usual case is cheap to check: vectors that were allocated one after another, and so are in the
+heap in the order in which their references are defined. Otherwise all pairs are compared.
 
 Nests whose innermost loops do not store are left to `range_check`. Requires `code_motion`, for one
 entry into each loop, and `value_numbering`; runs before `canonicalisation`. Preserves effects, and
@@ -58,16 +58,16 @@ def version_loops(
     largest: int = LARGEST_NEST,
     remarks: list[VersionedNest] | None = None,
 ) -> int:
-    """Version all nests for which that pays; the number of these nests.
+    """Version all nests that profit from it; the number of these nests.
 
-    `footprints`: gets those of the accesses in the versions without checks; `largest`:
-    operations that a nest may have; `remarks`: gets the outcome for each nest, and code then reports
-    which version is executed.
+    `footprints`: receives those of the accesses in the versions without checks; `largest`: the
+    largest number of operations of a nest; `remarks`: receives the outcome for each nest, and code
+    then reports which version is executed.
     """
     footprints = {} if footprints is None else footprints
     made = 0
     done: set[Block] = set()
-    """Headers of loops that are done, or are in a nest that has two versions now."""
+    """Headers of loops that are finished, or are in a nest that has two versions now."""
     while (checks := _next_checks(body, done, largest, remarks)) is not None:
         split = _Split(body, checks, remarks)
         footprints |= split.footprints()
@@ -121,7 +121,7 @@ class _Split:
         self.limit = checks.limit
 
     def run(self) -> set[Block]:
-        """Put them into the body; the headers of their loops."""
+        """Insert them into the body; the headers of their loops."""
         m = self.m
         early = list(self._early())
         doubt = self._any(early)
@@ -166,7 +166,8 @@ class _Split:
         return found
 
     def _early(self) -> Iterator[Doubt]:
-        """The doubts that values are small, expressions monotonic, and invariant checks pass."""
+        """The conditions that values are not small, expressions not monotonic, or invariant checks
+        fail."""
         m = self.m
         outside = VersioningReason(OUTSIDE, (self.nest.header.pc,))
         yield self._is_any_above([self.limit, *m.addresses], LARGEST_BASE - 1), outside
@@ -201,7 +202,7 @@ class _Split:
         return self.m.compare(I64, Condition.LT_S, distance, each.extent.high)
 
     def _overlaps(self) -> Iterator[Doubt]:
-        """The condition that objects reach past the limit, or that a store's object aliases
+        """The condition that objects extend past the limit, or that a store's object aliases
         others."""
         for number, a in enumerate(self.objects):
             yield self._is_short(a, self.limit), VersioningReason(OUTSIDE, (a.pc,))
@@ -222,8 +223,8 @@ class _Split:
     # --- reports ----------------------------------------------------------------------------
 
     def _reporting(self, doubts: list[Doubt]) -> Block:
-        """The target of control if one of some doubts holds: the preheader of the original nest,
-        or a block in front of it that reports the first of them, if a compiler asks for it."""
+        """The target of control if one of some doubts holds: the preheader of the original nest, or
+        a block before it that reports the first of them, if a compiler requests that."""
         if self.remarks is None:
             return self.original
         block, m = self.clone.new_block("reason"), self.m
@@ -234,7 +235,7 @@ class _Split:
         number: Value = m.constant(I64, 0)
         for place, (doubt, _) in reversed([*enumerate(doubts, first)]):
             number = m.select(doubt, m.constant(I64, place), number)
-        m.emit(Operation("tell", None, (len(self.remarks),), (number,)))
+        m.emit(Operation("report_version", None, (len(self.remarks),), (number,)))
         m.close(Terminator("jump", edges=(Edge(self.original, []),)))
         m.open(before)
         self.reporters.append(block)
@@ -245,7 +246,7 @@ class _Split:
         if self.remarks is not None:
             nothing = self.m.constant(I64, 0)
             self.preheader.operations.append(
-                Operation("tell", None, (len(self.remarks),), (nothing,))
+                Operation("report_version", None, (len(self.remarks),), (nothing,))
             )
             self.remarks.append(VersionedNest(self.nest.header.pc, None, tuple(self.reasons)))
 

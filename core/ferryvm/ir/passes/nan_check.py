@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Combine the NaN checks of several stores of floats into one behind them.
+"""Combine the NaN checks of several stores of floats into one after them.
 
     heap_store 8 %a, canonical %x          heap_store 8 %a, %x
     heap_store 8 %b, canonical %y    ─>    heap_store 8 %b, %y
     heap_store 8 %c, canonical %z          heap_store 8 %c, %z
                                            canonicalise f64 %a, %x, %b, %y, %c, %z
 
-A comparison and a selection in front of a store lengthen the recurrence through memory from one
+A comparison and a selection before a store lengthen the recurrence through memory from one
 iteration to the next; `canonicalise` is off that path. Nothing between the stores may observe that
 they are raw. Observers are exits, and loads other than those that overlap none of the stored bytes,
 or that read exactly one stored value and yield an operand of float arithmetic. (A load of a part of
 a NaN yields a number.) An observer ends a group of stores.
 
 Requires `canonicalisation`, which decides what is raw, and `loop_versioning` for loads of other
-addresses. (The method is ours; it uses the footprints of loop versioning as alias information.)
+addresses. (No published source is known to us; the pass uses the footprints of loop versioning as
+alias information.)
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from ferryvm.ir.use import users_of
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 
 FEWEST = 3
-"""Stores of a group, at least. Loops with fewer may be vectorised, and a look would prevent it."""
+"""The smallest number of stores of a group. Loops with fewer may be vectorised, which the check
+would prevent."""
 
 _BESIDE = PURE | FIXED | {"word", "static", "static_at", "set_static", "set_static_at"}
 """Operations that neither access the heap nor exit."""
@@ -41,9 +43,9 @@ _STORED = {8: F64, 4: F32}
 
 
 def combine_nan_checks(body: Body, footprints: Mapping[Operation, Footprint] | None = None) -> None:
-    """Let floats that are stored close to each other be made canonical together.
+    """Canonicalise floats that are stored close to each other together.
 
-    `footprints`: what `version_loops` knows of accesses.
+    `footprints`: the results of `version_loops` for accesses.
     """
     users: dict[Value, list[Operation | None]] = {}
     has_changed = False
@@ -56,7 +58,7 @@ def combine_nan_checks(body: Body, footprints: Mapping[Operation, Footprint] | N
 
 
 def _raw(store: Operation) -> Value | None:
-    """The raw value that is made canonical to be stored, if the operation does that."""
+    """The raw operand if the operation stores a value that is canonicalised for it."""
     if store.name != "heap_store":
         return None
     t = _STORED.get(store.fact(0, int))
@@ -72,12 +74,12 @@ def _raw(store: Operation) -> Value | None:
 
 
 def _has_stride(place: Footprint | None) -> TypeGuard[Footprint]:
-    """True if it is known where an access goes, and in which steps; others end a group."""
+    """True if the address and stride of an access are known; other accesses end a group."""
     return place is not None and place.stride is not None
 
 
 def _is_in_step(load: Operation, store: Operation) -> bool:
-    """True if the addresses show that two accesses are to the same bytes or to none in common."""
+    """True if the addresses show that two accesses are to the same bytes or do not overlap."""
     (base, offset), (other, from_) = split(load.arguments[0]), split(store.arguments[0])
     return (
         base is other and load.static == store.static and not (offset - from_) % load.fact(0, int)
@@ -96,14 +98,14 @@ class _Groups:
         self.block, self.users, self.footprints = block, users, footprints
         self.operations: list[Operation] = []
         self.group: dict[Operation, Value] = {}
-        """Stores of one type since something could tell, each with what it would store raw."""
+        """Stores of one type since the last observer, each with its raw form."""
         self.raw: dict[Operation, Value] = {}
-        """Stores that will be raw."""
+        """Stores that will store raw values."""
         self.bits: dict[Value, Operation] = {}
-        """Raw values as they are stored."""
+        """Raw values in their stored form."""
 
     def run(self) -> bool:
-        """Change the block; tell whether there was a group."""
+        """Change the block; True if there was a group."""
         for operation in self.block.operations:
             value = _raw(operation)
             if value is not None:
@@ -118,13 +120,13 @@ class _Groups:
         return bool(self.raw)
 
     def _is_blind(self, operation: Operation) -> bool:
-        """True if an operation cannot tell which bits the NaNs of the group have."""
+        """True if an operation does not depend on the bits of the NaNs of the group."""
         if operation.name == "heap_load":
-            return all(self._cannot_tell(operation, store) for store in self.group)
+            return all(self._is_bit_independent(operation, store) for store in self.group)
         return operation.name in _BESIDE
 
-    def _cannot_tell(self, load: Operation, store: Operation) -> bool:
-        """True if what is loaded does not depend on which bits a stored NaN has."""
+    def _is_bit_independent(self, load: Operation, store: Operation) -> bool:
+        """True if a loaded value does not depend on the bits of a stored NaN."""
         here, there = self.footprints.get(load), self.footprints.get(store)
         is_in_step = _is_in_step(load, store)
         if _has_stride(here) and _has_stride(there):
@@ -134,7 +136,7 @@ class _Groups:
         return is_in_step and self._is_operand(load)
 
     def _is_operand(self, load: Operation) -> bool:
-        """True if all of what is loaded is used only as an operand of float arithmetic."""
+        """True if the whole loaded value is used only as an operand of float arithmetic."""
         values: list[Value] = [load]
         for name in ("reinterpret",) if load.fact(0, int) == 8 else ("wrap", "reinterpret"):
             users = [user for value in values for user in self.users.get(value, ())]
@@ -154,7 +156,8 @@ class _Groups:
         self.operations.append(Operation("canonicalise", None, (t,), tuple(pairs)))
 
     def _with_bits(self, operation: Operation) -> list[Operation]:
-        """An operation of the block, behind what makes bits of the value that it stores raw."""
+        """An operation of the block, after one that converts the raw value that it stores to
+        bits."""
         value = self.raw.get(operation)
         if value is None:
             return [operation]

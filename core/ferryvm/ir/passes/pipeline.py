@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The passes that are run over a region, and their order.
+"""The order of the passes that are run over a region.
 
     level 1   value_numbering ─> check_elimination ─> canonicalisation
     level 2   jump_threading ─> code_motion ─> value_numbering ─> check_elimination
-                ├─ a branch was decided: ─> jump_threading ─> value_numbering ─┐
+                ├─ a branch was folded: ──> jump_threading ─> value_numbering ─┐
                 └──────────────────────────────────────────────────────────────┴─>
               loop_versioning ─> canonicalisation ─> nan_check
 
-For a compiler that asks for it `unroll` runs before `loop_versioning`; if it has changed the body,
+For a compiler that requests it `unroll` runs before `loop_versioning`; if it has changed the body,
 the passes before it run again.
 
 `code_motion` runs before `value_numbering`, which merges equal operations of several preheaders.
-`jump_threading` bypasses preheaders, so loops that two edges enter get them again then.
+`jump_threading` bypasses preheaders, so loops with two entries get them again then.
 
-`canonicalisation` runs late: it lets states name values that have no place in a block, and other
-passes would only move what it inserts. Level 0 leaves the body as lifted; level 3 is as level 2.
+`canonicalisation` runs late: it lets states refer to virtual values, and other passes would only
+move the operations that it inserts. Level 0 leaves the body as lifted; level 3 is as level 2.
 `range_check` is not in the pipeline: only compilers that unswitch loops profit from it, and they
 call it themselves.
 """
@@ -42,7 +42,7 @@ ENVIRONMENT = "FERRYVM_CHECK_IR"
 """The variable which, set to 1, makes `optimise` verify the module before and after each pass."""
 
 UNROLLED_NEST = 4000
-"""Operations of a nest that gets two versions, where short loops are straight-line code."""
+"""The largest number of operations of a versioned nest in which short loops are unrolled."""
 
 Pass = Callable[[Body], object]
 
@@ -56,11 +56,11 @@ def optimise(
     check: bool = False,
     remarks: bool = False,
 ) -> None:
-    """Improve a module in place; the higher the level (0 to 3), the more is tried.
+    """Improve a module in place; higher levels (0 to 3) run more passes.
 
-    `verified`: the program, for the checks. `unrolled`: short loops become straight-line code.
-    `check`: verify the module before and after each pass, as `FERRYVM_CHECK_IR` asks for, too.
-    `remarks`: code reports which versions of nests are run.
+    `verified`: the program, for the checks. `unrolled`: fully unroll short loops. `check`: verify
+    the module before and after each pass, as `FERRYVM_CHECK_IR` does. `remarks`: code reports the
+    executed versions of nests.
     """
     verify = checker(module, verified, check)
     verify()

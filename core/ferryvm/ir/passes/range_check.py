@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Range-check elimination: hoist one condition that implies all range checks of a loop.
 
-    preheader:  doubt = not all of these checks are sure to pass in every iteration
+    preheader:  doubt = not all of these checks certainly pass in every iteration
     loop:       trap_if p        becomes        trap_if all(p, doubt)
 
 Nothing else changes, so for each value of the doubt a check exits exactly where it did. The result
-is an invariant condition: an optimiser that unswitches makes two loops of one, and the loop without
-doubt has no checks. Without unswitching nothing is gained.
+is an invariant condition: loop unswitching makes two loops, one of them without checks. Without
+unswitching nothing is gained.
 
-The pass is for inner loops that do not change the heap and have an induction variable i that counts
-up while i < n. With 0 <= i and n at most 2^31, i never wraps. A checked affine expression base +
-scale * i, with a base within 2^61 of zero and a scale within 2^31, does not wrap then, and is
-monotonic: its extremes are those for the first i and for n - 1. The lower one must not be negative,
-the upper one must be below the limit. All of this is checked at run time, so nothing has to be
-known of the program. (Gupta: Optimizing Array Bound Checks Using Flow Analysis, 1993, section 5,
-hoists the checks themselves. Here they stay where they are, so that none fails early.)
+The pass is for inner loops that do not change the heap and have an induction variable i that
+increases while i < n. With 0 <= i and n at most 2^31, i never wraps. A checked affine expression
+base + scale * i, with a base within 2^61 of zero and a scale within 2^31, does not wrap then, and
+is monotonic: its extremes are those for the first i and for n - 1. The lower one must not be
+negative, the upper one must be below the limit. All of this is checked at run time, so no static
+bounds are needed. (Gupta: Optimizing Array Bound Checks Using Flow Analysis, 1993, section 5,
+hoists the checks themselves. Here they are not moved, so that none fails early.)
 
-Loops that store are left alone: a store may change the length of a vector, and the runtime checks
+Loops that store are excluded: a store may change the length of a vector, and the runtime checks
 were measured to cost more than they save.
 
 Requires `code_motion`: one edge enters each loop, and invariant values are outside. Preserves
@@ -49,14 +49,14 @@ from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, WORD_BYTES, signed
 
 LARGEST_COUNT = 1 << 31
-"""Of n, of steps and of scales."""
+"""The limit of n, of steps and of scales."""
 
 LARGEST_BASE = 1 << 61
-"""Without a sign, as of scales."""
+"""The limit of the magnitude of a base."""
 
 
 def hoist_range_checks(body: Body) -> int:
-    """Hoist range checks of all loops for which that pays; the number of these loops."""
+    """Hoist range checks of all loops that profit from it; the number of these loops."""
     made: dict[Block, tuple[Block, ...]] = {}
     labels = Labels(body)
     for loop in find_loops(body):
@@ -85,17 +85,17 @@ class _LoopChecks(Builder):
         self.loop, self.labels = loop, labels
         self.one = self.constant(I64, 1)
         self.fixed: list[Operation] = []
-        """Checks of loop invariants."""
+        """Checks of loop-invariant values."""
         self.ranges: list[_RangeCheck] = []
         variable = self._find_induction_variable()
         if variable is not None:
             self.variable = variable
-            self._open(Block("analysis", loop.header.pc))  # the analysis makes operations
+            self._open(Block("analysis", loop.header.pc))  # the analysis creates operations
             self._find_checks()
 
     @property
     def is_profitable(self) -> bool:
-        """True if there is a check that may be saved."""
+        """True if there is a check that can be saved."""
         return bool(self.ranges)
 
     def _open(self, block: Block) -> None:
@@ -110,7 +110,7 @@ class _LoopChecks(Builder):
         if any(operation.name in HEAP_CHANGES for operation in self.loop.operations):
             return None
         variable, graph = find_induction_variable(self.loop), self.loop.graph
-        # The header's condition holds in the whole loop but the header, if no other edge enters it.
+        # The header's condition holds in all other blocks of the loop, if no other edge enters it.
         if variable is None or graph.only_edge(graph.places[variable.onward.block]) is None:
             return None
         return variable
@@ -126,7 +126,7 @@ class _LoopChecks(Builder):
                 elif (
                     isinstance(p, Operation)
                     and p.static == (I64, Condition.GE_U)
-                    and block is not self.loop.header  # nothing is known of the variable there
+                    and block is not self.loop.header  # the variable has no known bounds there
                     and self._is_limit(p.arguments[1])
                     and self._is_monotonic(p.arguments[0])
                 ):
@@ -237,7 +237,7 @@ class _LoopChecks(Builder):
         return self.compare(I64, Condition.GT_U, value, self.constant(I64, most))
 
     def _is_unmapped(self, address: Value) -> Value:
-        """True if a word cannot be loaded from the heap, be that in bounds or not."""
+        """True if a word cannot be loaded from the heap, whether in bounds or not."""
         capacity = self.invariant("heap_capacity", (), (), I64)
         word = self.constant(I64, WORD_BYTES)
         return self.any(

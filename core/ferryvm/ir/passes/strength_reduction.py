@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strength reduction: add a step to an address in each iteration instead of computing it anew.
+"""Strength reduction: add a step to an address in each iteration instead of recomputing it.
 
     b0(%i):                                b0(%i, %p):
       %a = mul %i, %n                        heap_load 8 %p
@@ -10,9 +10,9 @@
 
 Inner loops are handled, and addresses that are affine in induction variables with an invariant
 step. Modulo 2^64 the sums are the products, so the addresses are the same. At least as many
-operations are removed as are added. Each address takes a register during the whole loop, as its
-operands would otherwise, but is read only where the step is added: register files have few ports.
-(Cooper, Simpson, Vick: Operator Strength Reduction, 2001, is the general case.)
+operations are removed as are added. Each address occupies a register during the whole loop, as its
+operands would otherwise, but is read only by the addition of the step: register files have few
+ports. (Cooper, Simpson, Vick: Operator Strength Reduction, 2001, is the general case.)
 
 Requires `code_motion`, `value_numbering` and `dead_code`, and `address_base` where addresses have
 constants; leaves unused operations to `dead_code`. Preserves effects and exits; loops get
@@ -34,7 +34,7 @@ from ferryvm.isa.type import I64
 
 
 def reduce_strength(body: Body) -> None:
-    """Add a step to the addresses that inner loops access."""
+    """Reduce the strength of address computations in inner loops."""
     loops = find_loops(body)
     only = accessed(body) if loops else None
     if not only:
@@ -49,7 +49,7 @@ def reduce_strength(body: Body) -> None:
 
 
 class _Reduction(Builder):
-    """One loop, and its preheader, where it builds."""
+    """One loop, and its preheader, in which new code is built."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class _Reduction(Builder):
         self.loop, self.users, self.only = loop, users, only
 
     def run(self) -> dict[Value, Value]:
-        """Change the loop; the parameters that replace addresses."""
+        """Change the loop; returns the parameters that replace addresses."""
         variables = recurrences(self.loop)
         bases = [*dict.fromkeys(self._bases())] if variables else []
         if not bases:
@@ -81,7 +81,7 @@ class _Reduction(Builder):
         return new
 
     def _bases(self) -> Iterator[Operation]:
-        """Addresses that are computed in the loop, less constants."""
+        """Addresses that are computed in the loop, without constants."""
         for operation in self.loop.operations:
             if operation.name in ("heap_load", "heap_store"):
                 base = _less_constant(operation.arguments[0], self.only)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Full unrolling: make straight-line code of a loop with a small constant trip count.
+"""Full unrolling: turn a loop with a small constant trip count into straight-line code.
 
     preheader ─> b0(0) ⇄ body          preheader ─> body(0) ─> body(1) ─> … ─> body(n - 1) ─> left
                    └──────> left
@@ -9,8 +9,8 @@ The loop around it becomes the innermost one, which a compiler can pipeline, and
 does not recur. (Allen, Kennedy: Optimizing Compilers for Modern Architectures, 2001, section 8.4.)
 
 Start, bound and step have to be constants, and the bound the only exit condition; the trip count is
-found by counting. Checks stay in each copy with their states, payments too. Polls go: they bounded
-a loop that exists no more.
+found by counting. Each copy has the checks and payments with their states. Polls are removed with
+the loop that they bounded.
 
 Requires `code_motion`, for one entry into each loop, and finds most after `value_numbering`. Leaves
 jumps to `jump_threading`, parameters with one value to `dead_code`, and constants to
@@ -30,11 +30,11 @@ from ferryvm.isa.type import I64
 
 MOST_ITERATIONS = 16
 LARGEST = 2200
-"""Operations that the iterations of a loop may have together, polls left out."""
+"""The largest total number of operations of a loop's iterations, without polls."""
 
 
 def unroll(body: Body) -> int:
-    """Unroll loops in loops, inner ones before those around them; how many."""
+    """Unroll inner loops, innermost first; the number of unrolled loops."""
     made = 0
     done: set[Block] = set()
     while (found := _next(body, done)) is not None:
@@ -44,7 +44,7 @@ def unroll(body: Body) -> int:
 
 
 def _next(body: Body, done: set[Block]) -> tuple[Loop, InductionVariable, int] | None:
-    """A loop that is to be unrolled, with its induction variable and its trip count."""
+    """The next loop to unroll, with its induction variable and its trip count."""
     if sum(edge.is_back for edge in body.edges) < 2:
         return None
     for loop in find_loops(body):
@@ -71,7 +71,7 @@ def _is_fit(loop: Loop, variable: InductionVariable, count: int) -> bool:
         and (edge.is_back or edge.block not in inside)
     }
     return (
-        not variable.exit.is_back  # the header looks at the interrupt flag for it, then
+        not variable.exit.is_back  # then the header polls the interrupt flag for it
         and others <= {*loop.extent} - inside - {variable.exit.block}
         and len(operations) * count <= LARGEST
         and CALLS.isdisjoint(operations)
@@ -84,11 +84,11 @@ class _Unrolling:
     def __init__(self, body: Body, loop: Loop, variable: InductionVariable, count: int) -> None:
         self.body, self.loop, self.variable, self.count = body, loop, variable, count
         self.cloned = [block for block in loop.extent if block is not variable.exit.block]
-        """The loop's blocks, and its tails but for what the header leads to."""
+        """The loop's blocks and tails, without the target of the header's exit."""
         self.labels = Labels(body)
 
     def run(self) -> None:
-        """Put them in place of the loop."""
+        """Insert them in place of the loop."""
         place = self.body.blocks.index(self.loop.header)
         headers = [self._block(self.loop.header, n) for n in range(self.count + 1)]
         made: list[Block] = []
@@ -113,12 +113,12 @@ class _Unrolling:
         return self.labels.block(old, f"iteration{number}")
 
     def _jump(self, header: Block, edge: Edge) -> None:
-        """End a clone of the header."""
+        """Terminate a clone of the header."""
         header.terminator = Terminator("jump", edges=(edge,))
         header.terminator.pc = self.loop.header.end.pc
 
     def _header(self, clones: Clones, value: Constant, header: Block) -> None:
-        """Clone the header of the loop, all but its end."""
+        """Clone the header of the loop, except its terminator."""
         clones.start(self.loop.header, header)
         clones.values[self.variable.value] = value
         clones.operations(self.loop.header, _is_poll)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loop unswitching: make two loops of one whose checks depend on an invariant condition.
+"""Loop unswitching: split a loop whose checks depend on an invariant condition into two.
 
     preheader:  doubt?  ├─ yes ─> the original loop
                         └─ no  ─> a copy without the checks `trap_if all(p, doubt)`
@@ -19,9 +19,9 @@ from ferryvm.ir.passes.dead_code import remove_dead_code
 
 
 def unswitch(body: Body, footprints: dict[Operation, Footprint] | None = None) -> int:
-    """Make two loops of one where checks depend on a doubt; how many loops that were.
+    """Unswitch loops whose checks depend on a doubt; the number of these loops.
 
-    `footprints`: what is known of accesses; it gets what is known of their copies.
+    `footprints`: of accesses; receives those of their copies.
     """
     done: set[Block] = set()
     made = 0
@@ -34,7 +34,7 @@ def unswitch(body: Body, footprints: dict[Operation, Footprint] | None = None) -
 
 
 def _next(body: Body, done: set[Block]) -> tuple[Loop, Value] | None:
-    """A loop that is to become two, and the doubt."""
+    """The next loop to unswitch, and the doubt."""
     for loop in find_loops(body):
         if loop.header in done or not loop.is_innermost:
             continue
@@ -55,7 +55,7 @@ def _doubt(operation: Operation, loop: Loop) -> Value | None:
 
 
 def _conjuncts(operation: Operation) -> tuple[Value, ...]:
-    """The conditions which together make a check fail; none where its condition is no `all`."""
+    """The operands of a conjunction that makes a check fail; none if its condition is not `all`."""
     p = operation.arguments[0] if operation.name == "trap_if" else None
     return p.arguments if isinstance(p, Operation) and p.name == "all" else ()
 

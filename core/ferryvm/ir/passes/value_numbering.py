@@ -27,14 +27,14 @@ def number_values(body: Body) -> None:
 
 
 class _Numbering(Builder):
-    """The walk. As a builder it also takes what simplification makes."""
+    """The walk over the dominator tree, and the builder of simplified operations."""
 
     def __init__(self, body: Body) -> None:
         super().__init__(body.constants)
         self.graph = ControlFlowGraph(body)
         self.seen: dict[object, tuple[Operation, int]] = {}
-        """Operations by what they do, each with its block. One that does not dominate the block
-        where it is looked up has been left behind by the walk, and is forgotten."""
+        """Operations by their keys, each with its block. The walk has left the block of an
+        operation that does not dominate a lookup, so that entry is dropped."""
         self.new: dict[Value, Value] = {}
         self.states: dict[FrameState, FrameState] = {}
         self.memory = _memories(self.graph)
@@ -52,7 +52,7 @@ class _Numbering(Builder):
         arguments: tuple[Value, ...],
         type_: ValueType,
     ) -> Value:
-        """An equal operation that dominates the place where the walk is, or else a new one."""
+        """An equal operation that dominates the current point of the walk, or else a new one."""
         key = (name, static, arguments)
         known = self._known_as(key)
         if known is None:
@@ -111,7 +111,7 @@ class _Numbering(Builder):
             self.new[operation] = simple
 
     def _once(self, operation: Operation, key: object) -> None:
-        """Keep an operation unless there is an equal one."""
+        """Append an operation unless there is an equal one."""
         known = self._known_as(key)
         if known is None:
             self.seen[key] = operation, self.place
@@ -138,7 +138,7 @@ def _memories(graph: ControlFlowGraph) -> list[Memory]:
     at_start: list[Memory | None] = [None] * len(graph.blocks)
     at_start[0] = 0, 0
     has_changed = True
-    while has_changed:  # what a loop does is taken for nothing until it is seen
+    while has_changed:  # optimistic: a loop changes nothing until a change is found
         has_changed = False
         for place in range(1, len(graph.blocks)):
             found: set[Memory] = set()

@@ -141,4 +141,4 @@ def _at(bisector: Bisector, saved: Parting) -> Parting | None:
     if found is None:
         return None
     place = (saved.mode, bisector.bad, entered, number, found, saved.environment)
-    return bisector.tell(DivergencePoint(*place))
+    return bisector.describe(DivergencePoint(*place))
