@@ -332,6 +332,64 @@ def test_state_of_a_call_goes_on_elsewhere(
         assert engine.resume(tmp_path / "s.ferry").run().value == 77
 
 
+def test_calls_that_stopped_on_top_of_each_other_go_on_elsewhere(
+    instance: Instance, backend: str, tmp_path: Path
+) -> None:
+    for name, arguments, fuel in (
+        ("spin", (1000,), 500),
+        ("asking", (0,), 1),
+        ("spin", (900,), 501),
+    ):
+        with pytest.raises(ferryvm.OutOfFuelError):
+            instance.call(name, *arguments, fuel=fuel)
+    instance.save(tmp_path / "s.ferry")
+    for other in ("reference", "threaded", backend):
+        engine = ferryvm.Engine(other, hosts=[ask])
+        resumed = engine.resume_instance(tmp_path / "s.ferry")
+        found = []
+        while resumed.suspended is not None:
+            assert resumed.add(1, 2) == 3
+            found.append((resumed.suspended.name, resumed.suspended.resume()))
+        assert found == [("spin", 77), ("asking", 101), ("spin", 77)]
+        assert resumed.both(1, 1.0) == (1, 1.0)
+        assert engine.resume(tmp_path / "s.ferry").run().value == 77
+
+
+def test_call_in_a_host_function_cannot_be_saved(backend: str, tmp_path: Path) -> None:
+    """Python would be in the middle of it, and no other process could go on there."""
+
+    @host(name="ask")
+    def save(instance: Instance, x: i64) -> i64:
+        for _ in range(2):
+            with pytest.raises(ferryvm.CallError, match=r"inside a host function.*save it when"):
+                instance.save(tmp_path / "s.ferry")
+        return x
+
+    instance = ferryvm.Engine(backend).instantiate(PROGRAM, hosts=[save])
+    assert instance.asking(5) == 6
+    assert not (tmp_path / "s.ferry").exists()
+    instance.save(tmp_path / "s.ferry")
+
+
+def test_nested_call_that_stops_ends_the_calls_around_it(backend: str, tmp_path: Path) -> None:
+    """They are saved as if they had not begun: Python cannot be gone on with."""
+
+    @host(name="ask")
+    def spin(instance: Instance, x: i64) -> i64:
+        return int(instance.spin(x))
+
+    instance = ferryvm.Engine(backend).instantiate(PROGRAM, hosts=[spin])
+    with pytest.raises(ferryvm.OutOfFuelError) as caught:
+        instance.call("asking", 1000, fuel=500)
+    assert instance.suspended is None
+    with pytest.raises(ferryvm.CallError, match=r"ended.*inside a host function"):
+        caught.value.call.resume()
+    instance.save(tmp_path / "s.ferry")
+    assert (
+        ferryvm.Engine("threaded", hosts=[ask]).resume_instance(tmp_path / "s.ferry").add(1, 2) == 3
+    )
+
+
 def test_idle_instance_is_saved_after_any_call(instance: Instance, tmp_path: Path) -> None:
     for _ in range(3):
         instance.both(1, 2.5)

@@ -69,6 +69,8 @@ class Call:
         self._calls, self.target, self.before, self.at = calls, target, before, at
         self.machine = calls.machine
         self.name = target.name
+        self.is_lost = False
+        """True if it stopped inside a host function, where it cannot be resumed."""
 
     def resume(self, fuel: int | None = None, backend: str | None = None) -> Value:
         """Continue; as `Instance.call`. Raises CallError if it is not the last call that
@@ -271,10 +273,6 @@ class Calls:
                     "the state cannot be saved inside a host function, for Python is under way: "
                     "save it when the call has ended, or has stopped"
                 )
-            if len(self.stopped) > 1:
-                raise CallError(
-                    f"{len(self.stopped)} calls have stopped; the state of one can be saved"
-                )
             self._rest()
             self.execution.save_to(path)
 
@@ -431,12 +429,19 @@ class Calls:
             error = ProgramInterrupted(machine, None if is_nested else call)
         else:
             error = OutOfFuelError(call)
-        if not is_nested:
+        if is_nested:
+            call.is_lost = True
+        else:
             call.at = self._registers()
             self.thread, self.stopped = 0, (*self.stopped, call)
         raise error
 
     def _check_last(self, call: Call, is_nested: bool) -> None:
+        if call.is_lost:
+            raise CallError(
+                f"{call.name}: this call has ended: it stopped inside a host function, where Python "
+                "cannot be resumed; call the outermost function again"
+            )
         if is_nested or self.suspended is not call:
             raise CallError(f"{call.name}: this is not the call that stopped last")
 

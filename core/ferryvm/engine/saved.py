@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ferryvm.atomic_file import replace_file
+from ferryvm.engine.entry_stub import stub_name
 from ferryvm.errors import FerryError
 from ferryvm.image import ImageError, from_bytes, to_bytes
 from ferryvm.image.container import (
@@ -253,7 +254,7 @@ def _shape(verified: Verified, pc: int, callee: int | None) -> _Shape:
         )
         if not is_caller and not _is_entered_at(verified, pc, callee):
             raise _Misfit(f"{program.functions[callee].name!r} is not called at pc {pc}")
-        if row.flow is not Flow.STOP:
+        if is_caller:
             # While the callee runs, its arguments belong to its own frame.
             parameters = len(program.signatures[signature].parameters)
             kinds = kinds[: len(kinds) - parameters - len(row.pops)]
@@ -266,9 +267,12 @@ def _shape(verified: Verified, pc: int, callee: int | None) -> _Shape:
 
 def _is_entered_at(verified: Verified, pc: int, callee: int) -> bool:
     """True if the function may have been entered from outside while the program was at `pc`: the
-    program was at a `halt`, and the function never returns to it, as entry stubs do not."""
-    opcodes = verified.program.code.opcodes
-    return opcodes[pc] == _HALT and not any(
+    function never returns to there, and is an entry stub, or the program was at a `halt`."""
+    program = verified.program
+    name, opcodes = program.functions[callee].name, program.code.opcodes
+    if opcodes[pc] != _HALT and not any(name == stub_name(each.name) for each in program.exports):
+        return False
+    return not any(
         INSTRUCTIONS[opcode].flow is Flow.RETURN and verified.owner(at) == callee
         for at, opcode in enumerate(opcodes)
     )

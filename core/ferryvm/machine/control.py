@@ -178,4 +178,4 @@ CALL_REGISTERS = slice(vars(ControlBlock)["status"].offset, vars(ControlBlock)["
 from outside saves them, and goes back to them by one store, which no signal handler interrupts."""
 
 CALL_FORMAT = struct.Struct("<IIIQQQ")
-"""What these bytes are."""
+"""The format of these bytes."""
