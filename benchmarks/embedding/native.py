@@ -67,7 +67,7 @@ def measure(rounds: int, progress: Callable[[str], None]) -> dict[str, Any]:
     code = ObjectCode(target_machine().emit_object(parsed(PEER)))
     pointer = code.address("bump")
     loop = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(code.address("ask"))
-    function = ferryvm.native_host("bump", "(i64) -> (i64)", pointer, keep=code)
+    function = ferryvm.native_host("bump", "(i64) -> (i64)", pointer, keep_alive=code)
     program = ferryvm.assemble(PROGRAM)
     kinds: dict[str, Callable[[int], int]] = {"native C": lambda n: int(loop(pointer, n))}
     for backend in ("threaded", "llvm"):

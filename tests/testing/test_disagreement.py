@@ -87,6 +87,7 @@ def test_file_is_self_contained_and_readable(one: Disagreement) -> None:
         "stack": 65536,
         "heap": 1048576,
         "first_heap": 4096,
+        "objects": 4294967296,
         "is_tight": False,
     }
     assert content["versions"]["backend wrong-shift"] == "1"
