@@ -381,6 +381,71 @@ def test_compiled_code_leaves_where_nothing_is_bound() -> None:
     assert seen == [5, 4, 3, 2, 1] * 2
 
 
+CALLED = (
+    LOOP.replace("    host f\n", "    call g\n")
+    + """
+.function g (n i64, total f64) -> f64
+    local.get n
+    local.get total
+    host f
+    return
+"""
+)
+
+COUNTED = """
+.host f (i64 f64) -> f64
+.export sum
+.function start
+    halt
+.function sum (n i64) -> f64
+.local total f64
+.local i i64
+:top
+    local.get i
+    local.get n
+    i64.ge_s
+    jump_if end
+    local.get i
+    local.get total
+    host f
+    local.set total
+    local.get i
+    i64.const 1
+    i64.add
+    local.set i
+    jump top
+:end
+    local.get total
+    return
+"""
+
+
+@pytest.mark.parametrize("text", [LOOP, CALLED, COUNTED], ids=["loop", "called", "counted"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_interrupt_is_seen_after_the_call_under_way(backend: str, text: str) -> None:
+    """However long a call takes: the flag that comes in it stops the loop before the next one."""
+    last, seen = 0, 0
+
+    def body(n: int, total: float) -> float:
+        nonlocal seen
+        seen += 1
+        if seen == last:
+            control.interrupt = 1
+        return total + n
+
+    function = _function("(i64 f64) -> (f64)", body)
+    instance = ferryvm.Engine(backend, hosts=[function]).instantiate(ferryvm.assemble(text))
+    control = instance._execution.machine.control
+    expected = instance.call("sum", 1000)
+    for last in (1, 2, 10, 999):
+        seen = 0
+        with pytest.raises(ferryvm.ProgramInterrupted) as caught:
+            instance.call("sum", 1000, backend=backend)
+        assert seen == last
+        assert caught.value.call is not None
+        assert caught.value.call.resume() == expected
+
+
 HEAP = """
 .host f (i64) -> i64
 .export sum
