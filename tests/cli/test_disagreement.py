@@ -267,3 +267,24 @@ def test_commands_on_the_page_print_what_it_says(ferry: Ferry) -> None:
         assert name == "ferry"
         _, out, err = ferry(*arguments)
         assert check(expected, out + err, flags), out + err
+
+
+def test_arguments_of_the_program_are_in_the_file_of_a_disagreement(ferry: Ferry) -> None:
+    text = (
+        ".host argument_count () -> i64\n.function main\n    i64.const 1\n    host argument_count\n"
+    )
+    text += "    i64.const 5\n    i64.shl\n    i64.shl\n    halt\n"  # 1 << (count << 5)
+    (ferry.folder / "count.fasm").write_text(text)
+    command = ("reduce", "count.fasm", "--bad", "wrong-shift", "-o", "small.fasm")
+    code, _, err = ferry(*command, "--seconds", "5")
+    assert (code, err.endswith("agree on it: nothing to reduce\n")) == (2, True)
+    assert ferry(*command, "--", "b c")[0] == 0
+    content = json.loads((ferry.folder / "small.disagreement").read_text())
+    assert content["arguments"] == ["b c"]
+    code, out, _ = ferry("replay", "small.disagreement")
+    assert (code, "(the same field)" in out) == (1, True)
+    code, _, err = ferry("bisect", "small.disagreement", "--", "a")
+    assert (code, err) == (
+        2,
+        "ferry: small.disagreement: is a disagreement, which has the program's arguments: omit `--`\n",
+    )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 import ferryvm
+from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.file import naming
 from ferryvm.cli.host import add_hosts, hosts_option
@@ -57,10 +58,12 @@ def read_case(
     schedule: str | None,
     language: str | None = None,
     hosts: tuple[str, ...] = (),
+    arguments: tuple[str, ...] = (),
 ) -> BisectionInput:
     """The input in a program or a disagreement file, with the named backends.
 
-    Raises FerryError if the file cannot be read, or names and options do not fit.
+    `arguments`: the program's; a disagreement has them in its file. Raises FerryError if the file
+    cannot be read, or names and options do not fit.
     """
     from ferryvm.language import installed
     from ferryvm.testing import Differ, Schedule, disagreement
@@ -73,11 +76,14 @@ def read_case(
             program = verify(ferryvm.read(file, language=language))
             registry = Registry()
             add_hosts(registry, hosts)
-            differ, chosen = Differ([bad], good or "reference", registry), schedule or "random"
+            differ = Differ([bad], good or "reference", registry, arguments=arguments)
+            chosen = schedule or "random"
             return BisectionInput(program, differ, bad, Schedule(chosen))
         if file.suffix == ".ferry":
             raise FerryError("is a saved state, no disagreement; `ferry resume` goes on with it")
         one = disagreement.load(file)
+        if arguments:
+            raise FerryError("is a disagreement, which has the program's arguments: omit `--`")
         program = verify(one.program)
         good, bad = good or one.good, bad or one.bad
         names = one.backends if bad in one.backends and good == one.good else (bad,)
@@ -102,7 +108,7 @@ def spinning(text: str) -> Iterator[Callable[[str], None]]:
         yield lambda now: bar.update(task, description=now)
 
 
-@click.command()
+@click.command(cls=ProgramCommand)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--good", metavar="NAME", help="Backend that is right (reference).")
 @click.option("--bad", metavar="NAME", help="Backend under suspicion.")
@@ -124,16 +130,17 @@ def bisect(
     seconds: float,
     schedule: str | None,
     hosts: tuple[str, ...],
+    arguments: tuple[str, ...],
 ) -> None:
     """Find the first instruction at which a backend diverges from a good one.
 
     FILE is a program (.skiff, .fasm, .fvm) or a file of a disagreement, which names the backends
-    itself. Exit code 0: found; 2: something was unusable, the backends agree, or time ran out.
+    itself. ARGUMENTS, after `--`, are the program's. Exit code 0: found; 2: something was unusable, the backends agree, or time ran out.
     """
     from ferryvm.testing.bisect import Bisector, LateError, UnpreparedError
 
     check_seconds("--seconds", seconds)
-    case = read_case(file, good, bad, schedule, language, hosts)
+    case = read_case(file, good, bad, schedule, language, hosts, arguments)
     with naming(file), spinning(f"{file}: searching") as show:
         steps = itertools.count(1)
         unprepared: UnpreparedError | None = None

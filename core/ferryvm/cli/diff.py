@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 import ferryvm
+from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
 from ferryvm.cli.host import add_hosts, hosts_option
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ferryvm.testing.report import Result
 
 
-@click.command()
+@click.command(cls=ProgramCommand)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @language_option
 @backends_option
@@ -76,9 +77,10 @@ def diff(
     seconds: float | None,
     progress: bool,
     html: Path | None,
+    arguments: tuple[str, ...],
 ) -> int:
     """Run FILES (.skiff, .fasm, .fvm, or another language) on several backends and compare whole
-    states.
+    states. ARGUMENTS, after `--`, are those of each program.
 
     Exit code 0: all agree; 1: a difference was found; 2: something could not be compared, or not
     within --seconds.
@@ -94,7 +96,9 @@ def diff(
     forced = {Forcing.HOT: force_hot, Forcing.DEOPT: force_deopt}
     forcing = frozenset(kind for kind, is_wanted in forced.items() if is_wanted)
     check_seconds("--seconds", seconds)
-    differ = Differ(names, against, registry, most=instructions, forcing=forcing)
+    differ = Differ(
+        names, against, registry, most=instructions, forcing=forcing, arguments=arguments
+    )
     deadline = Deadline(seconds)
     if html is not None:
         _check_page(html, files)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 import ferryvm
+from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.device import device_option
 from ferryvm.cli.engine import make_engine, policy_option, write
 from ferryvm.cli.file import naming
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _INDENT = 4
 
 
-@click.command()
+@click.command(cls=ProgramCommand)
 @click.argument("file", type=click.Path(path_type=Path))
 @language_option
 @policy_option
@@ -50,18 +51,28 @@ def explain(
     hosts: tuple[str, ...],
     count: bool,
     as_json: bool,
+    arguments: tuple[str, ...],
 ) -> None:
     """Run FILE and print what was compiled, by which backend, and why.
 
     The output of the program goes to standard error. The report is printed whether the program
     succeeds or fails; the exit code is that of `ferry run`.
+    ARGUMENTS, after `--`, are the program's.
     """
     from ferryvm.engine.explain import explain as explained
     from ferryvm.engine.observer import Observer
     from ferryvm.policy import default
 
     output = functools.partial(write, 2)
-    engine = make_engine(backend, policy, device, output=output, hosts=hosts, default=default())
+    engine = make_engine(
+        backend,
+        policy,
+        device,
+        output=output,
+        hosts=hosts,
+        arguments=arguments,
+        default=default(),
+    )
     observer = Observer()
     observer.watch(engine)
     with naming(file):

@@ -10,6 +10,7 @@ import click
 
 import ferryvm
 from ferryvm.atomic_file import replace_file
+from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.bisect import BisectionInput, read_case, schedule_option, spinning
 from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
@@ -26,7 +27,7 @@ _LONGEST_BISECT = 60.0
 """Time limit in seconds for the traces of the result."""
 
 
-@click.command()
+@click.command(cls=ProgramCommand)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--good", metavar="NAME", help="Backend that is right (reference).")
 @click.option("--bad", metavar="NAME", help="Backend under suspicion.")
@@ -55,11 +56,12 @@ def reduce(
     seconds: float,
     schedule: str | None,
     hosts: tuple[str, ...],
+    arguments: tuple[str, ...],
 ) -> None:
     """Shrink a program on which two backends disagree while it shows the same disagreement.
 
     FILE is a program (.skiff, .fasm, .fvm) or a file of a disagreement, which names the backends
-    itself. The smallest program so far is written at each improvement; Ctrl-C ends the search with
+    itself. ARGUMENTS, after `--`, are the program's. The smallest program so far is written at each improvement; Ctrl-C ends the search with
     it. Exit code 0: done; 2: something was unusable, or the backends agree.
     """
     from ferryvm.program import Program
@@ -79,7 +81,7 @@ def reduce(
         )
     for path in (output, saved):
         check_writable(path)
-    case = read_case(file, good, bad, schedule, language, hosts)
+    case = read_case(file, good, bad, schedule, language, hosts, arguments)
     with naming(file), spinning(f"{file}: reducing") as show:
 
         def improved(program: Program) -> None:
@@ -115,13 +117,12 @@ def reduce(
 
 def _recorded(case: BisectionInput, found: Reduction, origin: str) -> Disagreement:
     """The disagreement that a reduction found, in the simplest schedule that shows it."""
-    from ferryvm.testing import Differ, disagreement
+    from ferryvm.testing import disagreement
     from ferryvm.testing.environment import USUAL
     from ferryvm.verify import verify
 
-    of, bad = case.differ, found.signature.bad
-    names = [bad], of.against, of.registry
-    differ = Differ(*names, of.limits, of.most, of.forcing, of.patience, of.hosts, of.results)
+    bad = found.signature.bad
+    differ = case.differ.with_backends([bad])
     program = verify(found.program)
     is_odd = found.signature.environment != USUAL
     shown = disagreement.showing(differ, program, case.seed, is_odd)

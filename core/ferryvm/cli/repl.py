@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferryvm.cli import termination
+from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.host import add_hosts, hosts_option
 from ferryvm.cli.run_failure import host_failure
 from ferryvm.engine import Engine, Execution, ProgramInterrupted
@@ -46,6 +47,7 @@ class Repl:
         complain: Callable[[str], object],
         language: str = "skiff",
         hosts: tuple[str, ...] = (),
+        arguments: tuple[str, ...] = (),
     ) -> None:
         """`write` receives values and help, `complain` error messages; `hosts`: as `--hosts` names
         them. Raises HostError, and FerryError for a language that has no sessions."""
@@ -54,7 +56,7 @@ class Repl:
         self.session = installed().named(language).session()
         registry = Registry()
         add_hosts(registry, hosts)
-        self.engine = Engine(backend, output=self._output, registry=registry)
+        self.engine = Engine(backend, output=self._output, arguments=arguments, registry=registry)
         self.write, self.complain = write, complain
         self.failures = 0
         self.execution: Execution | None = None
@@ -114,7 +116,7 @@ class Repl:
         return True
 
 
-@click.command()
+@click.command(cls=ProgramCommand)
 @click.option("--backend", metavar="NAME", help="One backend instead of the default policy.")
 @click.option(
     "--language",
@@ -124,14 +126,17 @@ class Repl:
     help="Language of the inputs; see `ferry languages`.",
 )
 @hosts_option
-def repl(backend: str | None, language: str, hosts: tuple[str, ...]) -> int:
+def repl(
+    backend: str | None, language: str, hosts: tuple[str, ...], arguments: tuple[str, ...]
+) -> int:
     """Evaluate inputs in Skiff, or another language, interactively.
 
     Inputs may also come through a pipe; the exit code is then 2 if one of them failed.
+    ARGUMENTS, after `--`, are the arguments of each input.
     """
     is_typed = sys.stdin is not None and sys.stdin.isatty()
     complain = functools.partial(click.echo, err=not is_typed)
-    session = Repl(backend, click.echo, complain, language, hosts)
+    session = Repl(backend, click.echo, complain, language, hosts, arguments)
     for text in _typed(session, language) if is_typed else _piped(session):
         if not session.enter(text):
             break

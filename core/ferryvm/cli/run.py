@@ -19,6 +19,7 @@ import click
 import ferryvm
 from ferryvm.atomic_file import replace_file
 from ferryvm.cli import termination
+from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.device import device_option
 from ferryvm.cli.engine import make_engine, policy_option, waiting_output, write
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
@@ -53,10 +54,6 @@ class Size(_Parameter):
         if match is None:
             self.fail(f"{value!r} is no size such as 65536, 64K, 16M or 4G", param, ctx)
         return int(match[1]) * _UNITS[match[2]]
-
-
-_arguments = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-"""The program's arguments, after `--`."""
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
@@ -94,9 +91,8 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.command()
+@click.command(cls=ProgramCommand)
 @click.argument("file", type=click.Path(path_type=Path))
-@_arguments
 @click.option("--peephole/--no-peephole", default=None, help="Optimise (Skiff on, assembly off).")
 @language_option
 @_options
@@ -121,9 +117,8 @@ def run(
     _run(file, start, _engine(stack_limit, heap_limit, **options), began, **options)
 
 
-@click.command()
+@click.command(cls=ProgramCommand)
 @click.argument("state", type=click.Path(path_type=Path))
-@_arguments
 @_options
 def resume(state: Path, stack_limit: int, heap_limit: int, **options: Any) -> None:
     """Continue a saved STATE, on any backend. ARGUMENTS, after `--`, are the program's."""

@@ -135,6 +135,7 @@ class Differ:
         patience: float = PATIENCE,
         hosts: Hosts | None = None,
         log: HostLog | None = None,
+        arguments: Sequence[str] = (),
     ) -> None:
         """`most`: instructions after which a program that still runs is compared as it stands;
         `forcing`: what all but `against` are forced to; `patience`: seconds that a backend may
@@ -161,12 +162,30 @@ class Differ:
         self._forcing = dict.fromkeys(self.backends, forcing)
         for name in (against, *self.backends):
             self.registry.get(name)
-        self.hosts, self.log = hosts, log
-        self._engine = Engine(against, limits=limits, hosts=hosts, registry=self.registry)
+        self.hosts, self.log, self.arguments = hosts, log, tuple(arguments)
+        self._engine = Engine(
+            against, limits=limits, hosts=hosts, arguments=arguments, registry=self.registry
+        )
         self._recorded: tuple[Verified, HostLog] | None = None
         """The program that came last, and its host calls as the good backend made them."""
         if not self.backends:
             raise FerryError(f"nothing to compare with {against!r}: name another backend")
+
+    def with_backends(self, backends: Sequence[str], patience: float | None = None) -> Differ:
+        """A Differ that compares other backends in the same way, with the host calls of the last
+        program as results. `patience`: as for a Differ; None: the same. Raises as Differ."""
+        return Differ(
+            backends,
+            self.against,
+            self.registry,
+            self.limits,
+            self.most,
+            self.forcing,
+            self.patience if patience is None else patience,
+            self.hosts,
+            self.results,
+            self.arguments,
+        )
 
     def compare(
         self,

@@ -71,6 +71,8 @@ class _Content(pydantic.BaseModel):
     """The program as assembly, for the reader."""
     image: tuple[str, ...]
     """The program itself: lines of base64."""
+    arguments: tuple[str, ...] = ()
+    """The arguments of the program."""
     log: tuple[str, ...] | None = None
     """The host calls of the program, as the file of a log: lines of base64."""
 
@@ -112,9 +114,11 @@ def to_text(disagreement: Disagreement) -> str:
         versions=dict(one.versions),
         listing=tuple(listing),
         image=_lines(image.to_bytes(one.program)),
+        arguments=one.arguments,
         log=log,
     )
-    without = {"log"} if log is None else None
+    optional = {"arguments": one.arguments, "log": log}
+    without = {name for name, value in optional.items() if not value}
     return _pretty(content.model_dump(mode="json", exclude=without)) + "\n"
 
 
@@ -178,6 +182,7 @@ def from_text(content: bytes, name: str) -> Disagreement:
         one.patience,
         one.unbisected,
         policy,
+        one.arguments,
         log,
     )
 

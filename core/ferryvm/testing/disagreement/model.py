@@ -67,6 +67,8 @@ class Disagreement:
     """The reason that there is no parting; None where there is one."""
     policy: Policy | None = None
     """The policy of the backend `mixed`; None if it is not among the backends."""
+    arguments: tuple[str, ...] = ()
+    """The arguments of the program."""
     log: HostLog | None = None
     """The host calls of the program on the good backend; None if it only writes."""
 
@@ -83,7 +85,15 @@ class Disagreement:
     def differ(self, registry: Registry | None = None) -> Differ:
         """A `Differ` that compares the same backends in the same way. Raises as `Differ`."""
         names = self.backends, self.good, registry or MixedRegistry(self.policy)
-        return Differ(*names, self.limits, self.most, self.forcing, self.patience, log=self.log)
+        return Differ(
+            *names,
+            self.limits,
+            self.most,
+            self.forcing,
+            self.patience,
+            log=self.log,
+            arguments=self.arguments,
+        )
 
 
 def record(
@@ -142,6 +152,7 @@ def record(
         differ.patience,
         None if parting else reason,
         policy_of(differ.registry) if MIXED in names else None,
+        differ.arguments,
         differ.log_of(program),
     )
 

@@ -90,11 +90,7 @@ class Interest:
         """`seed`: of the schedule by chance that shows the disagreement, if it takes one; `check`
         is called often and may raise to end the search; `improved` is told of each new smallest
         program."""
-        of = differ
-        names = [bad], of.against, of.registry
-        self.differ = Differ(
-            *names, of.limits, of.most, of.forcing, _PATIENCE, of.hosts, of.results
-        )
+        self.differ = differ.with_backends([bad], _PATIENCE)
         self.bad, self.wanted, self.seed = bad, wanted, seed
         self.check, self.improved = check, improved
         self.best: Program | None = None
