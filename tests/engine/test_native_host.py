@@ -514,19 +514,30 @@ CAUGHT = """
 """
 
 
+@pytest.mark.parametrize("fuel", [None, 1000])
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_call_under_a_clause(backend: str) -> None:
+def test_a_call_under_a_clause(backend: str, fuel: int | None) -> None:
     """A Python function can stand in its place."""
     program = ferryvm.assemble(CAUGHT)
     native = _function("(i64) -> (i64)", lambda n: 100 // n)
-    assert ferryvm.Engine(backend).instantiate(program, hosts=[native]).call("call", 4) == 25
+    instance = ferryvm.Engine(backend).instantiate(program, hosts=[native])
+    assert instance.call("call", 4, fuel=fuel) == 25
 
     @ferryvm.host(name="f")
     def plain(n: ferryvm.i64) -> ferryvm.i64:
         return 100 // n
 
     instance = ferryvm.Engine(backend).instantiate(program, hosts=[plain])
-    assert (instance.call("call", 4), instance.call("call", 0)) == (25, -1)
+    assert (instance.call("call", 4, fuel=fuel), instance.call("call", 0, fuel=fuel)) == (25, -1)
+
+
+def test_compiled_code_calls_it_under_a_clause_without_leaving() -> None:
+    verified = verify(ferryvm.assemble(CAUGHT))
+    (found,) = [region for region in regions(verified) if region.name == "call"]
+    module = lifted(found, Options(natives=frozenset({0}), check=True), natives=True)
+    (body,) = module.functions.values()
+    assert [operation.name for operation in body.operations] == ["call_host"]
+    assert [block.end.name for block in body.blocks if block.end.name != "jump"] == ["return"]
 
 
 @pytest.mark.parametrize("counting", [False, True])

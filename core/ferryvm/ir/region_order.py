@@ -155,11 +155,10 @@ class RegionOrder:
         return pc
 
     def leaves_for_host(self, pc: int) -> bool:
-        """True for a host call at which control leaves: of a non-native function, or one in the
-        range of a clause, for which the host function may be called in its place."""
-        if FLOWS[self._opcodes[pc]] is not Flow.HOST:
-            return False
-        return self._code.immediates[pc] not in self._natives or pc in self._code.handlers
+        """True for a host call at which control leaves: of a non-native function. A native one
+        throws nothing; the host function called in its place does so in the engine."""
+        is_host = FLOWS[self._opcodes[pc]] is Flow.HOST
+        return is_host and self._code.immediates[pc] not in self._natives
 
     def _successors(self, node: Stop) -> list[Stop]:
         if isinstance(node, Dispatch):
