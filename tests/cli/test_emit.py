@@ -64,6 +64,17 @@ def test_the_ir_of_a_region_is_that_of_the_level() -> None:
     assert ["\nunchecked." in text for text in texts] == [False, False, True]
 
 
+def test_the_ir_of_a_compiler_is_what_it_asks_for(tmp_path: Path) -> None:
+    file = tmp_path / "thrown.skiff"
+    text = "(define (f x) (throw x)) (define (g x) (try (f x) (catch (e) e))) (print! (g 3))"
+    file.write_text(text, encoding="utf-8")
+    texts = [
+        printed(str(file), "--emit", "ir", "--region", "g", *backend)
+        for backend in ((), ("--backend", "llvm"), ("--backend", "vliw"))
+    ]
+    assert [" = caught (" in each for each in texts] == [False, True, False]
+
+
 @pytest.mark.parametrize(
     ("stage", "text"), [("llvm", "define"), ("optimized", "define"), ("asm", "region:")]
 )

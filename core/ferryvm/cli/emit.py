@@ -22,7 +22,8 @@ USUAL = "llvm"
 """The compiler that is preferred if none is named."""
 
 IR = "ir"
-"""The stage that all compilers start from; the others are specific to a compiler."""
+"""The stage that all compilers start from, with what each asks for; the others are specific to a
+compiler."""
 
 
 def show_regions(file: Path, optimize: bool | None, language: str | None) -> None:
@@ -65,9 +66,9 @@ def emit(
     verified = _verified(file, optimize, language)
     with naming(file):
         found = region(verified, name)
-        if stage == IR:
-            if html is not None:
-                raise FerryError(f"the stage {IR!r} has no picture: leave out --html")
+        if stage == IR and html is not None:
+            raise FerryError(f"the stage {IR!r} has no picture: leave out --html")
+        if stage == IR and backend is None:
             from ferryvm.ir.lift import lift
             from ferryvm.ir.passes import optimise
             from ferryvm.ir.text import module_text
