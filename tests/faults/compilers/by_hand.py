@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs by hand that have what compilers treat each in its own way: nests that store, short
 loops, loops that only count, NaNs that are stored, calls that leave, cycles with several entries,
-words of all sizes.
+words of all sizes, exceptions that cross calls.
 
 They call no host: a host call ends the region that a whole program is.
 """
 
 from __future__ import annotations
+
+from tests.engine.throwing import PROGRAMS as THROWN
 
 BY_HAND: dict[str, str] = {
     "nest": """
@@ -500,5 +502,8 @@ BY_HAND: dict[str, str] = {
     static.set s
     halt
 """,
+    "thrown": THROWN["tags of all types above operands"],
+    "caught": THROWN["one handler of several tags"],
+    "records": THROWN["records thrown on"],
 }
 """Texts by name: Skiff, or assembly."""

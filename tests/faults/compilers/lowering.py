@@ -19,6 +19,54 @@ def _put(module: str, backend: str, name: str, what: str, old: str, new: str) ->
 # --- llvm -----------------------------------------------------------------------------------------
 
 _put(
+    "llvm.call",
+    "llvm",
+    "throw-not-paid",
+    "A caller that catches an exception does not pay for the throw.",
+    'storage.field(control, "fuel"), word(1))',
+    'storage.field(control, "fuel"), word(0))',
+)
+_put(
+    "llvm.call",
+    "llvm",
+    "tag-one-too-high",
+    "A caller catches the tag after the one that its clause takes.",
+    "switch.add_case(ir.Constant(INT32, FIRST_TAG + tag), block)",
+    "switch.add_case(ir.Constant(INT32, FIRST_TAG + tag + 1), block)",
+)
+_put(
+    "llvm.call",
+    "llvm",
+    "first-tag-caught",
+    "Of the tags that a call catches each goes on as the first one.",
+    "            numbers.append((number, block))\n",
+    "            numbers.append((1, block))\n",
+)
+_put(
+    "llvm.call",
+    "llvm",
+    "caught-as-returned",
+    "A call that has caught an exception goes on as if it had returned.",
+    "for number, block in [(0, before), *numbers]:",
+    "for number, block in [(0, before), *((0, each) for _, each in numbers)]:",
+)
+_put(
+    "llvm.call",
+    "llvm",
+    "next-value-of-an-exception",
+    "A handler reads the value after the one that it is to get.",
+    "WORD_BYTES * operation.fact(0, int))",
+    "WORD_BYTES * (operation.fact(0, int) + 1))",
+)
+_put(
+    "llvm.side_exit",
+    "llvm",
+    "values-below-the-exception",
+    "The values of an exception are read from the operand below them on.",
+    "self.function.frame, word(WORD_BYTES * place))",
+    "self.function.frame, word(WORD_BYTES * (place - 1)))",
+)
+_put(
     "llvm.exit_stub",
     "llvm",
     "frame-written-backwards",

@@ -64,6 +64,47 @@ _put(
     "            if False:\n",
 )
 
+_put(
+    "exception",
+    "llvm",
+    "outer-clause-first",
+    "Of the clauses around a call that take an exception the outermost one catches it.",
+    "        covering = self.verified.clauses.covering(pc)\n",
+    "        covering = self.verified.clauses.covering(pc)[::-1]\n",
+)
+_put(
+    "exception",
+    "llvm",
+    "edges-of-tags-exchanged",
+    "A call that catches several tags goes on at the handlers in the opposite order.",
+    "for tag in (None, *caught.fact(0, tuple)))",
+    "for tag in (None, *caught.fact(0, tuple)[::-1]))",
+)
+_put(
+    "exception",
+    "llvm",
+    "record-of-the-first-tag",
+    "The record of an exception that is caught has the number of the first tag.",
+    "words += [self.constant(I64, tag), *slots, *padding]",
+    "words += [self.constant(I64, 0), *slots, *padding]",
+)
+_put(
+    "exception",
+    "llvm",
+    "record-read-from-its-tag-on",
+    "What a record throws has the record's tag as its first value.",
+    'self.close(Terminator("throw", (tag, first), (), here))',
+    'self.close(Terminator("throw", (tag, first - 1), (), here))',
+)
+_put(
+    "exception",
+    "llvm",
+    "operands-of-a-handler-from-one-tag",
+    "A handler of several tags gets the operands that it has for the last one.",
+    'block.terminator = Terminator("jump", edges=(Edge(join, passed),))',
+    'block.terminator = Terminator("jump", edges=(Edge(join, [*blocks[-1][1]]),))',
+)
+
 # --- thread, prune, hoist -------------------------------------------------------------------------
 
 _put(
