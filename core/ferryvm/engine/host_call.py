@@ -11,14 +11,13 @@ function has returned a result of the right type: a failing function leaves the 
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import struct
 from collections.abc import Callable
 
 from ferryvm.engine.number import TypedViews
 from ferryvm.failure import shown
-from ferryvm.float_environment import ours
+from ferryvm.float_environment import call_in_ours
 from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.machine.control import PC, SP, Status
 from ferryvm.machine.host import Context, HostError, HostFunction
@@ -40,8 +39,9 @@ def bound(machine: Machine, function: HostFunction, context: object) -> Perform:
         function,
         context,
         _misfit,
-        ours,
-        struct.Struct("<f").pack_into,
+        call_in_ours,
+        struct.Struct("<f").pack,
+        struct.Struct("<i").unpack,
         struct.error,
     )
 
@@ -56,17 +56,16 @@ def _native(machine: Machine, function: NativeFunction) -> Perform:
     def perform() -> None:
         first = control.sp - count
         address = memory.stack_address + WORD_BYTES * first
+        arguments = [t.from_address(address + WORD_BYTES * n) for n, t in enumerate(function.types)]
         # The function cannot call the program, as when native code calls it.
-        control.status = Status.RUNNING
-        with ours():
-            result = call(
-                *(t.from_address(address + WORD_BYTES * n) for n, t in enumerate(function.types))
-            )
-        control.status = Status.HOST
+        try:
+            control.status = Status.RUNNING
+            result = call_in_ours(call, *arguments)
+        finally:
+            control.status = Status.HOST
         if has_result:
-            memory.stack[first] = 0
-            size = ctypes.sizeof(result)
-            ctypes.memmove(address, ctypes.addressof(result), size)
+            word = int.from_bytes(bytes(result), "little")
+            memory.stack[first] = word
         control.sp = first + has_result
         control.pc += 1
 
@@ -82,16 +81,16 @@ def _maker(signature: Signature, has_context: bool) -> Callable[..., Perform]:
         at = f"sp - {count - number}" if t.bits == 64 else f"2 * (sp - {count - number})"
         arguments.append(f"{t}[{at}]")
     lines = [
-        "def make(control, views, host, context, misfit, ours, pack, error):",
+        "def make(control, views, host, context, misfit, in_ours, pack, unpack, error):",
         "    i32, i64, f32, f64 = views.i32, views.i64, views.f32, views.f64",
-        "    function, content = host.function, views.content",
+        "    function = host.function",
         "    def perform():",
         f"        sp = control[{SP}]",
     ]
     if Type.F32 in signature.parameters:  # a narrower float is converted: that is arithmetic
         names = [f"a{number}" for number in range(count)]
-        lines += ["        with ours():"]
-        lines += [f"            {n} = {a}" for n, a in zip(names, arguments, strict=True)]
+        read = ", ".join(arguments)
+        lines += [f"        {', '.join(names)}, = in_ours(lambda: ({read},))"]
         arguments = names
     context = ["context"] if has_context else []
     lines.append(f"        result = function({', '.join(context + arguments)})")
@@ -107,7 +106,7 @@ def _maker(signature: Signature, has_context: bool) -> Callable[..., Perform]:
         lines += [
             "        try:",
             # A memoryview would round values too large for an f32 to infinity.
-            f"            with ours(): pack(content, 8 * ({first}), result)"
+            f"            i32[2 * ({first})], = unpack(in_ours(pack, result))"
             if t is Type.F32
             else f"            {t}[{first if t.bits == 64 else f'2 * ({first})'}] = result",
             "        except (TypeError, ValueError, OverflowError, error):",

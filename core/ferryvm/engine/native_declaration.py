@@ -83,7 +83,13 @@ def _address(what: str, pointer: object) -> int:
 
 
 def _check_declared(what: str, signature: Signature, pointer: object) -> None:
-    """Check the signature against the argument types of a ctypes function, if it has any."""
+    """Check the signature against the types that a ctypes function, a Numba cfunc or a cffi pointer
+    declares, if any."""
+    if type(pointer).__module__ == "_cffi_backend":
+        _check_cffi(what, signature, pointer)
+        return
+    if not isinstance(pointer, ctypes._CFuncPtr):  # type: ignore[attr-defined]
+        pointer = getattr(pointer, "ctypes", None)  # as a Numba cfunc has
     types = getattr(pointer, "argtypes", None)
     if types is None or not isinstance(pointer, ctypes._CFuncPtr):  # type: ignore[attr-defined]
         return
@@ -94,6 +100,39 @@ def _check_declared(what: str, signature: Signature, pointer: object) -> None:
         shown = ", ".join(t.__name__ for t in types)
         returned = getattr(result, "__name__", result)
         raise HostError(f"{what} is to be {signature}, but its pointer is {returned} ({shown})")
+
+
+def _check_cffi(what: str, signature: Signature, pointer: object) -> None:
+    """Check the signature against the type of a cffi pointer; `void *` says nothing."""
+    ffi: Any = importlib.import_module("cffi").FFI()
+    kind = ffi.typeof(pointer)
+    if kind.kind == "pointer" and kind.item.kind == "void":
+        return
+    if kind.kind != "function":
+        raise HostError(
+            f"{what}: its pointer is {pointer!r}; the address of a function is expected"
+        )
+    if kind.ellipsis:
+        raise HostError(
+            f"{what}: {kind.cname} is variadic, whose calls differ in C; a function with as many "
+            "parameters as the signature is expected"
+        )
+    found = tuple(_cffi_type(ffi, each) for each in kind.args)
+    results = () if kind.result.kind == "void" else (_cffi_type(ffi, kind.result),)
+    if found != signature.parameters or results != signature.results:
+        raise HostError(f"{what} is to be {signature}, but its pointer is {kind.cname}")
+
+
+def _cffi_type(ffi: Any, kind: Any) -> Type | None:
+    """The type of a program that is passed like a type of cffi; None if there is none."""
+    if kind.kind in ("pointer", "function"):
+        return Type.I64
+    if kind.kind not in ("primitive", "enum"):
+        return None
+    floats = {"float": Type.F32, "double": Type.F64, "long double": None}
+    if kind.cname in floats:
+        return floats[kind.cname]
+    return {4: Type.I32, 8: Type.I64}.get(ffi.sizeof(kind))
 
 
 def _type(kind: Any) -> Type | None:
