@@ -41,7 +41,7 @@ IS_X86: Final = _MACHINE in ("x86_64", "amd64")
 CONTROL_OFFSET: Final = 28 if IS_X86 else 0
 """The offset in a saved environment of the control word of SIMD arithmetic: MXCSR, or FPCR."""
 CONTROL: Final = 0x1F80 if IS_X86 else 0
-"""That word in our environment: all exceptions masked, round to nearest, subnormals kept."""
+"""The control word in our environment: all exceptions masked, round to nearest, subnormals kept."""
 
 
 def _library() -> ctypes.PyDLL:

@@ -206,18 +206,34 @@ def _names(path: Path) -> Iterator[str]:
                 yield name
 
 
+FIELD_NAMES = {
+    "FLOAT_ROUND": "rounding of floats",
+    "FrontEnd": "a front end of a compiler",
+    "SourceSpan": "a span of source text",
+    "StraightLineArithmetic": "straight-line code",
+    "_front_end": "a front end of a compiler",
+    "_round": "rounding of floats",
+    "_straight_line": "straight-line code",
+    "front": "the Pareto front of a sweep",
+    "front_end": "a front end of a compiler",
+    "keep_alive": "an object that must not be freed",
+}
+"""Names with a word that the glossary replaces which is a term of the field there, with the term."""
+
+
 def test_names_avoid_the_words_that_the_glossary_replaces() -> None:
     page = _text("glossary.md").partition("## Words that are not used")[2]
     words = {word.strip() for row in _rows(page, 2) for word in row[0].split(",")}
-    assert len(words) >= 30
+    assert len(words) >= 50
     found = {
-        f"{path.relative_to(ROOT)}: {name}"
+        name: f"{path.relative_to(ROOT)}: {name}"
         for folder in ("core", "backends", "plugins/ferryvm-cc/src")
         for path in (ROOT / folder).rglob("*.py")
         for name in _names(path)
         if words & {part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
     }
-    assert not found
+    assert sorted(found[name] for name in found.keys() - FIELD_NAMES) == []
+    assert sorted(FIELD_NAMES.keys() - found.keys()) == [], "exceptions that nothing needs"
 
 
 def _docstrings(path: Path) -> Iterator[str]:
@@ -230,15 +246,22 @@ def _docstrings(path: Path) -> Iterator[str]:
                         yield text
 
 
+HIDDEN_SUBJECT = re.compile(
+    r"(What|Whether|Have|Who|Whom|Whose|Whoever|Whatever|How|Why|Where|Which|When|That|Those"
+    r"|All that|Everything that|Something that|Somebody)\b"
+)
+"""Beginnings of a docstring that hide the thing that it describes."""
+
+
 def test_docstrings_begin_with_the_thing_and_not_with_a_question() -> None:
     found = {
         f"{path.relative_to(ROOT)}: {text.splitlines()[0]}"
         for folder in ("core", "backends", "plugins/ferryvm-cc/src")
         for path in (ROOT / folder).rglob("*.py")
         for text in _docstrings(path)
-        if re.match(r"(What|Whether|Have|Who|Whom|Whose|How|Why|Where|Which|When)\b", text)
+        if HIDDEN_SUBJECT.match(text)
     }
-    assert not found
+    assert sorted(found) == []
 
 
 def test_the_glossary_has_the_words_that_the_other_pages_rely_on() -> None:

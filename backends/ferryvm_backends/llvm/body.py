@@ -43,7 +43,7 @@ class _Strip:
 
     loop: StripMinedLoop
     block: ir.Block
-    begun: list[ir.PhiInstr]
+    initial: list[ir.PhiInstr]
     """The block's arguments for the parameters of the head."""
 
 
@@ -85,8 +85,8 @@ class _BodyLowering:
             for strip in strip_mined_loops(self.body):
                 strip_entry = function.block(f"{strip.head.label}.strip")
                 self.builder.position_at_end(strip_entry)
-                begun = [self.builder.phi(llvm_type(each.type)) for each in strip.head.parameters]
-                self._strips[strip.head] = _Strip(strip, strip_entry, begun)
+                initial = [self.builder.phi(llvm_type(each.type)) for each in strip.head.parameters]
+                self._strips[strip.head] = _Strip(strip, strip_entry, initial)
                 self.polls.spared.add(strip.poll)
 
     def run(self) -> None:
@@ -186,7 +186,7 @@ class _BodyLowering:
         """Emit the block in front of a head; returns what the count stays below in the strip."""
         builder, head, count = self.builder, strip.loop.head, strip.loop.count
         builder.position_at_end(strip.block)
-        value = strip.begun[head.parameters.index(count.value)]
+        value = strip.initial[head.parameters.index(count.value)]
         bound = self.function.value(count.bound)
         budget = builder.load(self.polls.budget, typ=INT32)
         rest, most = builder.sub(bound, value), builder.zext(budget, WORD)
@@ -199,8 +199,8 @@ class _BodyLowering:
         builder.store(builder.select(is_spent, ir.Constant(INT32, 1), remaining), self.polls.budget)
         limit = builder.add(value, length)
         builder.branch(self.blocks[head])
-        for parameter, begun in zip(head.parameters, strip.begun, strict=True):
-            self._phis[parameter].add_incoming(begun, strip.block)
+        for parameter, initial in zip(head.parameters, strip.initial, strict=True):
+            self._phis[parameter].add_incoming(initial, strip.block)
         return limit
 
     def _end_head(self, strip: _Strip, limit: ir.Value) -> None:
@@ -208,20 +208,20 @@ class _BodyLowering:
         builder, count = self.builder, strip.loop.count
         value = self.function.value(count.value)
         done = self.function.block(f"{strip.loop.head.label}.done")
-        goes_round = builder.icmp_signed("<", value, limit)
-        builder.cbranch(goes_round, self._target(strip.loop.onward), done)
+        continues = builder.icmp_signed("<", value, limit)
+        builder.cbranch(continues, self._target(strip.loop.onward), done)
         builder.position_at_end(done)
         goes_on = builder.icmp_signed("<", value, self.function.value(count.bound))
         with self.function.rarely(goes_on, "look"):
             self.polls.look(strip.loop.state, strip.block)
-            for begun, parameter in zip(strip.begun, strip.loop.head.parameters, strict=True):
-                begun.add_incoming(self.function.value(parameter), self.builder.block)
+            for initial, parameter in zip(strip.initial, strip.loop.head.parameters, strict=True):
+                initial.add_incoming(self.function.value(parameter), self.builder.block)
         builder.branch(self._target(strip.loop.out))
 
     def _target(self, edge: Edge) -> ir.Block:
         """The block of an edge, told what this block passes to it."""
         strip = None if edge.is_back else self._strips.get(edge.block)
         phis = [self._phis[each] for each in edge.block.parameters]
-        for phi, argument in zip(strip.begun if strip else phis, edge.arguments, strict=True):
+        for phi, argument in zip(strip.initial if strip else phis, edge.arguments, strict=True):
             phi.add_incoming(self.function.value(argument), self.builder.block)
         return strip.block if strip else self.blocks[edge.block]

@@ -28,7 +28,7 @@ _BASIC = ("basic", "cpu-minimal")
 
 
 def examine() -> list[Finding]:
-    """All that is known of OpenCL here."""
+    """The findings about OpenCL on this machine."""
     try:
         import pyopencl as cl
     except ImportError as error:

@@ -34,7 +34,7 @@ FILENAMES = "OCL_ICD_FILENAMES"
 """The corresponding variable of Khronos' loader."""
 
 _SECONDS = 30.0
-"""That a command may take."""
+"""The time limit of a command."""
 
 _FOLDERS = (
     "/usr/local/nvidia/lib64",  # where container runtimes put a driver

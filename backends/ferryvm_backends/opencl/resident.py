@@ -227,12 +227,12 @@ class Copied:
         self.stack_bytes: int = control.stack_end - control.stack
         below = ctypes.sizeof(ControlBlock) + statics
         size = below + self.stack_bytes
-        self._front_buffer, self._mirror = _buffer(session, size), np.zeros(size, np.uint8)
-        self.control = BufferOffset(self._front_buffer)
+        self._control_buffer, self._mirror = _buffer(session, size), np.zeros(size, np.uint8)
+        self.control = BufferOffset(self._control_buffer)
         self._staging = HostBuffer(session)
         self.residence = Residence(
             control=ctypes.addressof(control),
-            buffer=self._front_buffer.int_ptr,
+            buffer=self._control_buffer.int_ptr,
             mirror=self._mirror.ctypes.data,
             staging=self._staging.address,
         )
@@ -240,14 +240,14 @@ class Copied:
         self.statics = Segment(
             session,
             view(control.statics, statics),
-            BufferOffset(self._front_buffer, ctypes.sizeof(ControlBlock)),
+            BufferOffset(self._control_buffer, ctypes.sizeof(ControlBlock)),
             self._mirror[ctypes.sizeof(ControlBlock) : below],
             ctypes.c_uint64(),
         )
         self.stack = Segment(
             session,
             view(control.stack, self.stack_bytes),
-            BufferOffset(self._front_buffer, below),
+            BufferOffset(self._control_buffer, below),
             self._mirror[below:],
             ctypes.c_uint64.from_buffer(self.residence, vars(Residence)["valid"].offset),
         )
@@ -292,7 +292,7 @@ class Copied:
 
     def get_control(self, control: ControlBlock, traffic: Traffic) -> None:
         """Read the device's control block, once the kernel has ended. Raises cl.Error."""
-        cl.enqueue_copy(self._session.queue, _bytes(control), self._front_buffer)
+        cl.enqueue_copy(self._session.queue, _bytes(control), self._control_buffer)
         traffic.to_host += ctypes.sizeof(ControlBlock)
 
     def pull(self, returned: ControlBlock, lowest: int, needs: Needs, traffic: Traffic) -> None:
@@ -336,5 +336,5 @@ class Copied:
         for user in self.users:
             user.forget()
         self._staging.close()
-        for buffer in (self._front_buffer, self.heap.place.buffer):
+        for buffer in (self._control_buffer, self.heap.place.buffer):
             buffer.release()

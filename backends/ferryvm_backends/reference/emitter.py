@@ -17,7 +17,7 @@ from ferryvm.machine.state import Machine
 
 
 class Violation(AssertionError):  # noqa: N818 - names what happened, as Departure does
-    """Something that the verifier or the instruction table guarantees does not hold."""
+    """A guarantee of the verifier or of the instruction table does not hold."""
 
 
 class Departure(Exception):  # noqa: N818 - not an error: how a meaning leaves

@@ -174,7 +174,7 @@ class Entry:
         try:
             return self.read(fault)
         except BackendError as error:
-            _tell_once(error)
+            _report_once(error)
             return None
 
     def try_store(self, payload: bytes) -> None:
@@ -182,7 +182,7 @@ class Entry:
         try:
             self.store(payload)
         except BackendError as error:
-            _tell_once(error)
+            _report_once(error)
 
     def _error(self, reason: str) -> BackendError:
         return BackendError(f"{self.backend or self.name}: {reason}")
@@ -239,7 +239,7 @@ def _unusable(digit: str, error: OSError | NotPrivateError) -> str:
     return f"cache {directory()} cannot be used: {error.strerror}; {remedy}"
 
 
-def _tell_once(error: BackendError) -> None:
+def _report_once(error: BackendError) -> None:
     message = str(error)
     if message not in _reported:
         _reported.add(message)

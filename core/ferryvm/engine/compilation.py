@@ -92,7 +92,7 @@ def _short_turns() -> Iterator[None]:
 class _Worker:
     def __init__(self) -> None:
         self._jobs: list[Job] = []
-        """Those that the thread has taken from the queue; its own."""
+        """Jobs that the thread has taken from the queue; only the thread uses the list."""
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._lock = threading.RLock()  # a finaliser may run a program in a block
         self._running: threading.Lock | None = None

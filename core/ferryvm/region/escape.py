@@ -25,7 +25,7 @@ def escaping(verified: Verified, functions: Iterable[int]) -> Tags:
 
 
 def uncaught(verified: Verified, pc: int, tags: Tags) -> Tags:
-    """Those of the tags that no clause takes which covers the instruction at `pc`."""
+    """The tags that no clause around the instruction at `pc` catches."""
     for clause in verified.clauses.covering(pc):
         if clause.tag is None:
             return frozenset()

@@ -33,7 +33,7 @@ from ferryvm.testing.divergence import LEGAL
 from ferryvm.testing.environment import ENVIRONMENTS, USUAL
 from ferryvm.testing.region import Region, regions
 from ferryvm.testing.schedule import Schedule, environments, moves
-from ferryvm.testing.trace import LONGEST, Row, TraceLine, begun, finished, sides, trace
+from ferryvm.testing.trace import LONGEST, Row, TraceLine, finished, first_line, sides, trace
 from ferryvm.testing.trial import IN_PREPARE, Trial, failing
 from ferryvm.verify import Verified
 
@@ -49,34 +49,34 @@ __all__ = [
 ]
 
 _GOOD_CHUNK = 200_000
-"""Instructions that the good backend runs between two looks at the time."""
+"""Instructions that the good backend runs between two checks of the time."""
 
 _STEPPED = 100_000
-"""Instructions for each of which the bad backend is entered, to see whether that goes wrong."""
+"""The number of instructions for each of which the bad backend is entered separately."""
 
 _STEPPED_INTO = 200
-"""Instructions at each of which it is entered to go on without counting."""
+"""The number of instructions at each of which it is entered to continue without counting."""
 
 _LONGEST_WINDOW = 11
-"""Binary logarithm of the most instructions that the bad backend then runs in one go."""
+"""Binary logarithm of the largest number of instructions that the bad backend then runs at once."""
 
 _MOST_SNAPSHOTS = 64
 
 
 class SearchError(FerryError):
-    """A search ended without a place; the backends may disagree all the same."""
+    """A search ended without a result; the backends may disagree nevertheless."""
 
 
 class LateError(SearchError):
-    """The time for a search was over."""
+    """The time for a search ran out."""
 
 
 class UnstableError(SearchError):
-    """A backend went wrong, and did not do so again."""
+    """A backend failed, and did not fail again."""
 
 
 class UnpreparedError(SearchError):
-    """A backend fails to make code of the program, so there is no place to search for."""
+    """A backend fails to compile the program, so there is no point of divergence."""
 
     def __init__(self, good: str, bad: str, failure: str) -> None:
         what = failure.removeprefix(IN_PREPARE)
@@ -91,17 +91,17 @@ class DivergenceMode(enum.Enum):
     COUNTED = "counting"
     """The bad backend runs the program alone, counting instructions."""
     UNCOUNTED = "not counting"
-    """It shows only where the bad backend runs on without counting, to the end."""
+    """It shows only if the bad backend runs to the end without counting."""
     MOVED = "moving"
-    """It shows only where the bad backend is entered and left in the middle, counting."""
+    """It shows only if the bad backend is entered and left in the middle, counting."""
     ENTERED = "entered, not counting"
-    """It shows only where the bad backend is entered in the middle and goes on to the end without
+    """It shows only if the bad backend is entered in the middle and runs to the end without
     counting."""
 
 
 @dataclasses.dataclass(frozen=True)
 class DivergencePoint:
-    """The place where two backends part, in numbers; `Parting` tells what they mean."""
+    """The point at which two backends diverge, in numbers; `Parting` describes it."""
 
     mode: DivergenceMode
     bad: str
@@ -109,12 +109,12 @@ class DivergencePoint:
     number: int
     difference: Difference
     environment: str = USUAL
-    """Name of the floating-point environment in which they do."""
+    """Name of the floating-point environment in which they diverge."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Parting:
-    """The place where two backends part."""
+    """The divergence of two backends."""
 
     mode: DivergenceMode
     good: str
@@ -122,10 +122,10 @@ class Parting:
     entered: int
     """Instructions that the good backend completed before the bad one was entered."""
     number: int
-    """Instructions completed before the one at which they part; if nothing was counted, the same
-    as `entered`: the last place where entering the bad backend still goes wrong."""
+    """Instructions completed before the one at which they diverge; if nothing was counted, the same
+    as `entered`: the last boundary at which entering the bad backend still fails."""
     pc: int
-    """That instruction."""
+    """pc of that instruction."""
     mnemonic: str
     regions: tuple[Region, ...]
     """Function, loops and block around it, widest first."""
@@ -144,7 +144,7 @@ class Parting:
 
 
 class Bisector:
-    """Searches one program for where one backend parts from the one it is held against."""
+    """Searches one program for the divergence of one backend from a good one."""
 
     def __init__(
         self,
@@ -158,13 +158,14 @@ class Bisector:
         schedule: Schedule = Schedule.RANDOM,
         environment: str = USUAL,
     ) -> None:
-        """Runs the good backend to the program's end. `patience`: seconds that the bad one gets
-        for coming back, the differ's if None; `windows`: places tried by chance where it takes
-        moves and more than one instruction between them, 0 not to look for such; `seconds`: how
-        long it may take in all, from now on; `schedule`: ENVIRONMENT to search in other
-        floating-point environments, too; `environment`: name of that of the search.
+        """Runs the good backend to the program's end. `patience`: seconds within which the bad one
+        must return, the differ's if None; `windows`: number of random windows, for faults that take
+        moves and more than one instruction between them, 0 for none; `seconds`: time limit of all
+        searches, from now on; `schedule`: ENVIRONMENT to search in other floating-point
+        environments, too; `environment`: name of the environment of the search.
 
-        All that searches raises LateError when that time is over."""
+        All searches raise LateError when that time runs out.
+        """
         self._seconds, self._deadline = seconds, Deadline(seconds)
         self.differ = differ
         self.good, self.bad = differ.against, bad
@@ -173,7 +174,7 @@ class Bisector:
         self.environment = environment
         self.patience = differ.patience if patience is None else patience
         self.end = differ.start(program)
-        """The good trial at the program's end: it records the host calls that all others play."""
+        """The good trial at the program's end: it records the host calls that all others replay."""
         self._snapshots = {0: self.end.again()}
         """Good trials at some boundaries."""
         while self.end.run(self.good, _GOOD_CHUNK):
@@ -185,19 +186,20 @@ class Bisector:
     def find(
         self, mode: DivergenceMode | None = None, seed: int = 0, names: tuple[str, ...] = ()
     ) -> Parting | None:
-        """The place where they part and what each did there, None if they agree; see `search`."""
+        """The divergence and the actions of each backend there, None if they agree; see
+        `search`."""
         place = self.search(mode, seed, names)
         return None if place is None else self.describe(place)
 
     def search(
         self, mode: DivergenceMode | None = None, seed: int = 0, names: tuple[str, ...] = ()
     ) -> DivergencePoint | None:
-        """The place where they part, None if they agree.
+        """The point of divergence, None if they agree.
 
-        Ways are tried in the order of `DivergenceMode`, or only the one named; `seed`: of the random moves;
-        `names`: backends to move between if they are not just the two. Raises RefusalError where a
-        backend does not take the program, FerryError where they differ in a way that is legal, and
-        one of the kinds of SearchError.
+        Modes are tried in the order of `DivergenceMode`, or only the given one; `seed`: of the
+        random moves; `names`: backends to move between if they are not just the two. Raises
+        RefusalError if a backend does not accept the program, FerryError if they diverge legally,
+        and the subclasses of SearchError.
         """
         self._refuse_legal()
         names = names or (self.good, self.bad)
@@ -207,7 +209,7 @@ class Bisector:
         return found
 
     def _alone(self, mode: DivergenceMode | None) -> DivergencePoint | None:
-        """The place where they part if the bad backend runs the program from its start."""
+        """The point of divergence if the bad backend runs the program from its start."""
         if mode in (None, DivergenceMode.COUNTED) and self.segment(0, self.boundaries):
             return self._narrow(DivergenceMode.COUNTED, 0, self.boundaries)
         if mode in (None, DivergenceMode.UNCOUNTED) and self.end.remaining and self.uncounted(0):
@@ -217,7 +219,7 @@ class Bisector:
     def _moving(
         self, mode: DivergenceMode | None, seed: int, names: tuple[str, ...]
     ) -> DivergencePoint | None:
-        """The place where they part if the bad backend is entered in the middle."""
+        """The point of divergence if the bad backend is entered in the middle."""
         if mode in (None, DivergenceMode.MOVED):
             place = self._stepped()
             if place is not None:
@@ -233,8 +235,8 @@ class Bisector:
     def _in_other_environments(
         self, mode: DivergenceMode | None, seed: int, names: tuple[str, ...]
     ) -> DivergencePoint | None:
-        """The same in other floating-point environments of the thread, which is then that of the
-        place."""
+        """The same in other floating-point environments of the thread, one of which is recorded in
+        the result."""
         usual = self.environment
         for self.environment in sorted({*ENVIRONMENTS} - {usual}):
             found = self._alone(mode)
@@ -258,7 +260,7 @@ class Bisector:
     # --- comparing at one place -------------------------------------------------------------
 
     def at(self, number: int) -> Trial:
-        """The good trial after that many instructions; not to be run on."""
+        """The good trial after that many instructions; it must not be continued."""
         if number not in self._snapshots:
             near = max(before for before in self._snapshots if before < number)
             trial = self._snapshots[near].fork()
@@ -272,13 +274,13 @@ class Bisector:
 
     def segment(self, first: int, last: int) -> Difference | None:
         """The difference of the states at boundary `last` if the bad backend runs there from
-        `first`, counting, in one go."""
+        `first`, counting, in one run."""
         trial = self.at(first).fork()
         failure = self._attempt(trial, last - first)
         return judge(self.at(last), trial, failure)
 
     def uncounted(self, first: int) -> Difference | None:
-        """The difference of the ends if the bad backend goes on from `first` without counting."""
+        """The difference of the ends if the bad backend continues from `first` without counting."""
         trial = self.at(first).fork()
         failure = self._attempt(trial, None)
         return judge(self.end, trial, failure)
@@ -291,11 +293,11 @@ class Bisector:
         if failure is not None and failing(failure) is not None:
             raise UnpreparedError(self.good, name, failure)
         if seconds_left < self.patience:
-            self._check()  # a run that was stopped before its time says nothing
+            self._check()  # a run that was stopped early proves nothing
         return failure
 
     def _check(self) -> None:
-        """Tell of progress. Raises LateError where the time is over."""
+        """Report progress. Raises LateError if the time has run out."""
         self.progress()
         if self._deadline.is_over:
             raise LateError(f"no place where they part was found within {self._seconds:g} s")
@@ -303,7 +305,7 @@ class Bisector:
     # --- searching --------------------------------------------------------------------------
 
     def _narrow(self, mode: DivergenceMode, first: int, last: int) -> DivergencePoint:
-        """The place inside a segment whose ends differ."""
+        """The point inside a segment whose ends differ."""
         number = _turn(first, last, lambda at: self.segment(first, at) is None)
         last = number + 1
         entered = first
@@ -324,7 +326,7 @@ class Bisector:
         return self._point(mode, self.bad, entered, entered, found)
 
     def _stepped(self) -> DivergencePoint | None:
-        """The first instruction that goes wrong when the bad backend is entered for it alone."""
+        """The first instruction that fails when the bad backend is entered for it alone."""
         trial = self.at(0).fork()
         for number in range(min(self.boundaries, _STEPPED)):
             other = trial.fork()
@@ -338,8 +340,8 @@ class Bisector:
     def _scheduled(
         self, seed: int, names: tuple[str, ...], around: Iterator[str] | None = None
     ) -> DivergencePoint | None:
-        """The place in the first move of a random schedule that goes wrong. `around`: the
-        floating-point environments of its moves."""
+        """The point in the first move of a random schedule that fails. `around`: the floating-point
+        environments of its moves."""
         trial, first = self.at(0).again(), 0
         for name, step in moves(
             Schedule.RANDOM, names, seed, self.end.instructions, bool(self.end.remaining)
@@ -361,14 +363,14 @@ class Bisector:
     def _blame(
         self, name: str, first: int, last: int, fuel: int | None, found: Difference
     ) -> DivergencePoint:
-        """The place inside a move that went wrong on the backend of that name."""
+        """The point inside a move that failed on the backend of that name."""
         self.bad = name
         if name != self.good and fuel is None and self.uncounted(first) is not None:
             return self._uncounted(first, DivergenceMode.ENTERED)
         if name != self.good and fuel is not None and self.segment(first, last) is not None:
             return self._narrow(DivergenceMode.MOVED, first, last)
-        # From an equal state it goes well: an earlier backend left something that is no part of
-        # the state, above sp or hp, and that is what this one met.
+        # From an equal state it succeeds: an earlier backend left data outside of the state, above
+        # sp or hp, and this one read it.
         return self._point(DivergenceMode.MOVED, name, first, last - 1, found)
 
     def _point(
@@ -377,7 +379,7 @@ class Bisector:
         return DivergencePoint(mode, bad, entered, number, found, self.environment)
 
     def _windows(self, seed: int) -> DivergencePoint | None:
-        """The place where the bad backend runs some instructions between two moves."""
+        """The point at which the bad backend runs some instructions between two moves."""
         chance = random.Random(seed)
         for _ in range(min(self.windows, self.boundaries**2)):
             first = int(chance.random() * self.boundaries)
@@ -391,11 +393,11 @@ class Bisector:
         return None
 
     def _forget(self) -> None:
-        """Let go of most of the trials that were kept: each holds memory."""
+        """Release most of the cached trials: each holds memory."""
         if len(self._snapshots) > _MOST_SNAPSHOTS:
             self._snapshots = dict(sorted(self._snapshots.items())[::2])
 
-    # --- telling ----------------------------------------------------------------------------
+    # --- describing -------------------------------------------------------------------------
 
     def describe(self, place: DivergencePoint) -> Parting:
         """The traces of both up to a boundary, and their states there."""
@@ -422,19 +424,19 @@ class Bisector:
     def _traces(
         self, mode: DivergenceMode, entered: int, number: int
     ) -> tuple[list[TraceLine], list[TraceLine], list[Row]]:
-        """The last instructions on both sides, up to and including number `number`; and how both
-        stand afterwards."""
+        """The last instructions on both sides, up to and including number `number`; and both states
+        afterwards."""
         first = max(0, number + 1 - LONGEST)
         good = trace(
             self.at(first).fork(), number + 1 - first, lambda it: self._attempt(it, 1, self.good)
         )
-        line = begun(self.at(number))
+        line = first_line(self.at(number))
         trial = self.at(entered).fork()
         if mode in (DivergenceMode.UNCOUNTED, DivergenceMode.ENTERED):
             self._attempt(trial, None)
             entry = dataclasses.replace(line, then=f"{self.bad} goes on without counting")
             return good, [*good[:-1], entry], sides(self.end, trial)
-        # Stepping might hide what shows when the bad backend runs on in one go, so the last line
+        # Stepping might hide a fault that shows in one run of the bad backend, so the last line
         # comes from such a run.
         stepped = max(first, entered)
         bad = good[: stepped - first]
@@ -455,5 +457,5 @@ def _turn(low: int, high: int, holds: Callable[[int], bool]) -> int:
 
 
 def unstable(backend: str) -> UnstableError:
-    """The error for a backend that does not do the same twice."""
+    """The error for a backend with two different results."""
     return UnstableError(f"backend {backend!r} does not do the same twice: nothing to search by")

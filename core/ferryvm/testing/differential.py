@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running one program on several backends, moving it between them, and comparing.
 
-Under every schedule the end is compared with the end of the same program on the backend that all
-are held against, which runs it alone. Agreement of each with that one is agreement of all pairs.
+Under every schedule the end is compared with the end of the same program on the baseline backend,
+which runs it alone. Agreement of each with the baseline is agreement of all pairs.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from ferryvm.testing.watchdog import PATIENCE
 from ferryvm.verify import Verified, verify
 
 _CHUNK = 10_000_000
-"""Instructions after which progress is told."""
+"""Instructions after which progress is reported."""
 
 _EXPECTED_CHUNK = 1_000_000
-"""The same for the backend that the others are held against."""
+"""The same for the baseline."""
 
 Progress = Callable[[], object]
 
@@ -82,20 +82,20 @@ class Comparison:
     """One program under one set of backends, against one."""
 
     backends: tuple[str, ...]
-    """One backend, or those between which the program moved: a short one may miss some."""
+    """One backend, or those between which the program moved; a short program may not reach all."""
     verdict: Verdict
     moves: int
-    """Times that the program went on in another backend."""
+    """Times that the program continued in another backend."""
     instructions: int
     """Instructions completed by the end."""
     seconds: float = dataclasses.field(default=0.0, compare=False)
-    """Time that the counted run took, preparation apart."""
+    """Duration of the counted run, without preparation."""
     against_seconds: float = dataclasses.field(default=0.0, compare=False)
-    """The same of the backend that it is held against."""
+    """The same for the baseline."""
     difference: Difference | None = None
     is_counted: bool = True
-    """True if it is of the run that counts instructions; where that agrees and the other one does
-    not, of that other one."""
+    """True if it describes the run that counts instructions; if only the other run differs, it
+    describes that one."""
     reason: str | None = None
     """The reason that it is unsupported, or diverges legally."""
 
@@ -137,25 +137,25 @@ class Differ:
         log: HostLog | None = None,
         arguments: Sequence[str] = (),
     ) -> None:
-        """`most`: instructions after which a program that still runs is compared as it stands;
-        `forcing`: what all but `against` are forced to; `patience`: seconds that a backend may
-        take for 10 million instructions, or for the rest of a program, before it is stopped;
-        `hosts`: host functions beside those of the registry; `log`: results that stand for calls of
-        host functions, which then need not be there.
+        """`most`: instructions after which a running program is compared in its present state;
+        `forcing`: behaviour forced in all backends except `against`, the baseline; `patience`:
+        seconds that a backend may take for 10 million instructions, or for the rest of a program,
+        before it is stopped; `hosts`: host functions beside those of the registry; `log`: results
+        that replace calls of host functions, which then need not exist.
 
-        Raises UnknownNameError or BackendError if one of the backends cannot be had.
+        Raises UnknownNameError or BackendError if one of the backends is not available.
         """
         self.registry = registry or Registry()
         self.limits = limits
         self.most = most
         self.patience = patience
         self.chunk = _EXPECTED_CHUNK
-        """Instructions that the one which all are held against runs at a time."""
+        """Instructions that the baseline runs at a time."""
         self.in_progress = against, 0
-        """The backend that runs, and the instructions of the program that it has completed."""
+        """The running backend, and the instructions of the program that it has completed."""
         self.form: bool | None = None
-        """True if a backend that can do both is only run counting instructions, false if or only
-        without counting where the program ends; None: both."""
+        """True to run a backend that supports both only in the counting form, False to do so only
+        in the other if the program ends; None: both."""
         self.against = against
         self.backends = tuple(name for name in dict.fromkeys(backends) if name != against)
         self.forcing = forcing
@@ -167,7 +167,7 @@ class Differ:
             against, limits=limits, hosts=hosts, arguments=arguments, registry=self.registry
         )
         self._recorded: tuple[Verified, HostLog] | None = None
-        """The program that came last, and its host calls as the good backend made them."""
+        """The most recent program, and its host calls on the good backend."""
         if not self.backends:
             raise FerryError(f"nothing to compare with {against!r}: name another backend")
 
@@ -196,12 +196,12 @@ class Differ:
         expected: Trial | None = None,
         deadline: Deadline = _NEVER,
     ) -> list[Comparison]:
-        """One comparison a backend without a schedule, else one of all of them moved between.
+        """One comparison for each backend without a schedule, else one of all of them with moves.
 
-        `progress` is called now and then, on long work (`in_progress` says where that is);
-        `expected`: what `finish` gave for this program, if it has been called already, be it from
-        a start in the middle of it. After `deadline` no other backend is begun with: those that are
-        missing from what is returned have not been compared.
+        `progress` is called occasionally during long work (see `in_progress`); `expected`: the
+        result of `finish` for this program, if it has been called already, also from a start in the
+        middle. After `deadline` no other backend is started: missing results have not been
+        compared.
         """
         expected = expected or self.finish(self.start(program), progress)
         found: list[Comparison] = []
@@ -216,33 +216,33 @@ class Differ:
     def finish(
         self, trial: Trial, progress: Progress = lambda: None, deadline: Deadline = _NEVER
     ) -> Trial:
-        """The trial, gone on to its end on the backend that all are held against.
+        """The trial, continued to its end on the baseline.
 
-        Where `deadline` comes first its end is where it stands then: others are compared there.
+        If `deadline` comes first, its end is its present state: others are compared there.
         """
         while trial.run(self.against, self.chunk):
-            self._tell(self.against, trial, progress)
+            self._report_progress(self.against, trial, progress)
             if deadline.is_over:
                 trial.end_here()
                 break
         return trial
 
     def warm_up(self) -> None:
-        """Run a small program on every backend: what a process does once (threads, imports, the
-        first call of a driver) is then charged to no program."""
+        """Run a small program on every backend, so that one-time work (threads, imports, the first
+        call of a driver) is charged to no program."""
         program = verify(asm.assemble(_WARM_UP, "<warm-up>"))
         for name in (self.against, *self.backends):
             for fuel in (1_000, None):
                 with contextlib.suppress(RefusalError):
                     self.start(program).attempt(name, fuel, self.patience)
 
-    def _tell(self, name: str, trial: Trial, progress: Progress) -> None:
+    def _report_progress(self, name: str, trial: Trial, progress: Progress) -> None:
         self.in_progress = name, trial.instructions
         progress()
 
     def start(self, program: Verified) -> Trial:
-        """A trial of the program at its start, which records its host calls; those made from it
-        play them. Raises FerryError for a host function that cannot be compared."""
+        """A trial of the program at its start, which records its host calls; trials made from it
+        replay them. Raises FerryError for a host function that cannot be compared."""
         log = self.log_of(program)
         trial = Trial(self._engine.start(program, record=log, replay=log), self.most)
         trial.forcing = self._forcing
@@ -251,7 +251,8 @@ class Differ:
     def log_of(self, program: Verified) -> HostLog | None:
         """The host calls of a program; None for one that only writes, which is compared as output.
 
-        Raises FerryError for a host function that has a result and effects of its own."""
+        Raises FerryError for a host function that has a result and effects of its own.
+        """
         found = [(one, self._engine.hosts.get(one.name)) for one in program.program.hosts]
         if all(host is not None and host.context is Context.OUTPUT for _, host in found):
             return None
@@ -269,7 +270,7 @@ class Differ:
 
     @property
     def results(self) -> HostLog | None:
-        """Results that can stand for host calls of programs that derive from the last one."""
+        """Results that can replace host calls of programs that derive from the last one."""
         return self.log or (self._recorded and self._recorded[1])
 
     def _alone(self, name: str, expected: Trial, progress: Progress) -> Comparison:
@@ -280,17 +281,17 @@ class Differ:
             if can_count or not expected.remaining:
                 while failure is None and not trial.has_ended:
                     failure = trial.attempt(name, _CHUNK, self.patience)
-                    self._tell(name, trial, progress)
+                    self._report_progress(name, trial, progress)
                 comparison = self._judge((name,), trial, failure, expected, 0)
                 is_over = self.form is True or not expected.remaining
                 if comparison.verdict is not Verdict.AGREE or is_over:
                     return comparison
-            # Native backends run other code when nothing is counted: that has to agree as well.
+            # Native backends run other code without counting, which has to agree as well.
             uncounted = expected.again()
             failure = uncounted.attempt(name, None, self.patience)
         except RefusalError as error:
             return self._unsupported((name,), trial, 0, error)
-        if comparison is None:  # it cannot count, or is not to
+        if comparison is None:  # it cannot count, or must not
             uncounted.remaining = expected.remaining
             comparison = self._judge((name,), uncounted, failure, expected, 0)
             return dataclasses.replace(comparison, is_counted=False)
@@ -317,10 +318,10 @@ class Differ:
                 if failure is not None or trial.has_ended:
                     break
                 if number % 1000 == 0:
-                    self._tell(name, trial, progress)
+                    self._report_progress(name, trial, progress)
         except RefusalError as error:
             return self._unsupported(names, trial, number, error)
-        if entered == {self.against}:  # it was over before it moved: nothing has been compared
+        if entered == {self.against}:  # it ended before it moved: nothing has been compared
             return self._moved(schedule, seed + 1, expected, progress)
         names = tuple(name for name in names if name in entered)
         return self._judge(names, trial, failure, expected, number)

@@ -2,7 +2,7 @@
 """Floating-point environments that other code may set in a thread, for schedules and tests.
 
 They are the ones of libraries made with -ffast-math, of interval arithmetic, and of debugging with
-exceptions trapped. `ferryvm.float_environment` says what becomes of them.
+exceptions trapped. `ferryvm.float_environment` handles them.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ ENVIRONMENTS: Mapping[str, int] = MappingProxyType(
 """By name: the control word, see `CONTROL`."""
 
 TRAPPED: Final = CONTROL & ~_MASKS if IS_X86 else CONTROL | 0x1F00
-"""The control word with all exceptions trapped. What computes a float then may end the process by
-SIGFPE, so no schedule has it."""
+"""The control word with all exceptions trapped. Code that computes a float then may end the process
+by SIGFPE, so no schedule has it."""
 
 
 def condition(name: str) -> str:
@@ -67,8 +67,8 @@ def set_control_word(word: int) -> None:
 
 @contextlib.contextmanager
 def environment(word: int) -> Iterator[None]:
-    """An environment for a block, in which as little as possible should be computed: as if the
-    caller of ferryvm had it, also in a block of `ours`."""
+    """An environment for a block with little computation: as if the caller of ferryvm had it, also
+    in a block of `ours`."""
     with callers():
         before: ctypes.Array[ctypes.c_ubyte] = saved()
         set_control_word(word)

@@ -67,14 +67,14 @@ def moves(
         yield from ((name, 1) for name in itertools.cycle((*names[first:], *names[:first])))
         return
     chance = random.Random(seed).random  # the one method whose sequence Python promises
-    first_turns = sorted(names, key=lambda _: chance())
+    first_order = sorted(names, key=lambda _: chance())
     uncounted = len(names) + int(_LATEST_UNCOUNTED * chance()) if has_end else 0
     fair = math.log2(max(1, instructions // len(names)))
     longest = min(_LONGEST_STEP, fair) * chance()
     for number in itertools.count():
         step, name = int(2 ** (longest * chance())), names[int(len(names) * chance())]
         if number < len(names):
-            name = first_turns[number]
+            name = first_order[number]
         if uncounted and number == uncounted:
             yield name, None
             return

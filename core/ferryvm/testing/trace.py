@@ -64,7 +64,7 @@ def trace(trial: Trial, count: int, step: Callable[[Trial], str | None]) -> list
     for _ in range(count):
         if trial.has_ended or trial.pc >= len(trial.execution.machine.program.code):
             break
-        before = begun(trial)
+        before = first_line(trial)
         failure = step(trial)
         lines.append(finished(before, trial, failure))
         if failure is not None:
@@ -72,8 +72,8 @@ def trace(trial: Trial, count: int, step: Callable[[Trial], str | None]) -> list
     return lines
 
 
-def begun(trial: Trial) -> TraceLine:
-    """The instruction that a trial stands at, with its operands."""
+def first_line(trial: Trial) -> TraceLine:
+    """The instruction at which a trial stands, with its operands."""
     machine, pc = trial.execution.machine, trial.pc
     program = machine.program
     row, immediate = instruction_at(program, pc)

@@ -234,7 +234,7 @@ class Trial:
         return None
 
     def state(self) -> StoppedState:
-        """All that is compared, as it stands now.
+        """The present values of everything that is compared.
 
         Raises ValueError where a faulty backend left what is no state: a status or trap that there
         is not, a stack or heap that is larger than the memory.

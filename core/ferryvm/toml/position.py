@@ -69,7 +69,7 @@ def last_key(text: str, is_complete: bool) -> Key | None:
         is_open = True
     except StopIteration:  # the text ends in a key or string
         pass
-    found = walk.completed if is_complete else walk.begun
+    found = walk.completed if is_complete else walk.started
     if found is None or not (is_complete or is_open):
         return None
     path, start = found
@@ -89,7 +89,7 @@ class _Walk:
         self.found: dict[Path, int] = {}
         self.elements: dict[Path, int] = {}
         """The number of headers of each array of tables so far."""
-        self.begun: tuple[Path, int] | None = None
+        self.started: tuple[Path, int] | None = None
         self.completed: tuple[Path, int] | None = None
         """The last keys and headers, with their starts."""
 
@@ -138,7 +138,7 @@ class _Walk:
             if path in self.elements:
                 path = (*path, self.elements[path] - 1)
                 self.found.setdefault(path, start)
-        self.begun = self.completed = (path, start)
+        self.started = self.completed = (path, start)
         self._skip()
         self.at += 2 if is_element else 1
         return path
@@ -151,7 +151,7 @@ class _Walk:
         for key in self._keys()[:_DEEPEST]:
             path = (*path, key)
             self.found.setdefault(path, start)
-        self.begun = (path, start)
+        self.started = (path, start)
         self._skip()
         self.at += 1  # the equals sign
         self._value(path)

@@ -19,7 +19,7 @@ from ferryvm.testing.generate import (
     Weights,
     generate,
 )
-from ferryvm.testing.generate.corner import MANY_LOCALS, _turns
+from ferryvm.testing.generate.corner import MANY_LOCALS, _trip_count
 from ferryvm.testing.generate.literal import I32, I64
 from ferryvm.verify import Verified, verify
 
@@ -105,6 +105,6 @@ def test_programs_of_one_corner_end_and_run_alike(
 def test_turns_of_a_loop_are_known_before_it_runs(
     t: int, start: int, step: int, relation: str, bound: int, expected: tuple[int | None, bool]
 ) -> None:
-    turns, wraps = _turns(t, start, step, relation, bound)
+    turns, wraps = _trip_count(t, start, step, relation, bound)
     assert turns == expected[0]
     assert wraps == expected[1] or relation == "ne"

@@ -79,7 +79,7 @@ def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
     last: dict[Register, int] = {}
     """The operation that set a register last."""
     readers: dict[Register, list[int]] = {}
-    """Those that have read it since."""
+    """The operations that have read it since."""
     exits: list[int] = []
     effects: list[int] = []
     memory = _MemoryAccesses()

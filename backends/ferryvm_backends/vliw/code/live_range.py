@@ -81,13 +81,13 @@ class _BlockAnalysis:
     def _weigh(self) -> None:
         weight = 1 if self.scheduled.block.is_cold else 16
         for placed in self.scheduled.placed:
-            touched = [*placed.operation.registers()]
+            used = [*placed.operation.registers()]
             if placed.operation.result is not None:
-                touched.append(placed.operation.result)
-            for register in touched:
+                used.append(placed.operation.result)
+            for register in used:
                 self.found.weight[register] += weight
             if self.scheduled.again is not None:
-                self.found.fixed.update(touched)
+                self.found.fixed.update(used)
 
     def _straight_line(self) -> None:
         scheduled, delay_slots = self.scheduled, self.machine.delay_slots
@@ -194,12 +194,12 @@ class _BlockAnalysis:
 
 
 def _cycles(start: int, end: int) -> Cycles:
-    """Those from one on, up to another."""
+    """The cycles from `start` up to `end`, exclusive."""
     return ((1 << end - start) - 1) << start if end > start else 0
 
 
 def _wrapped(cycles: Cycles, last: int, length: int) -> Cycles:
-    """Cycles, of which those from `last` on come again after `length`."""
+    """Cycles in a loop: those from `last` on are folded back by `length`."""
     found, cycles = cycles & ((1 << last) - 1), cycles >> last
     folded = 0
     while cycles:

@@ -49,9 +49,9 @@ class BlockEffect:
     def __init__(self, block: MachineBlock) -> None:
         self.operations = block.operations
         self.read: set[Register] = set()
-        """Those that it reads before it sets them."""
+        """Registers that it reads before it sets them (upward exposed)."""
         self.set_before: dict[MachineBlock, frozenset[Register]] = {}
-        """For each target those that are set wherever control goes there."""
+        """For each target the registers that are set on every path to it."""
         results: set[Register] = set()
         for operation in block.operations:
             self.read.update(each for each in operation.registers() if each not in results)

@@ -60,7 +60,7 @@ class Slot:
 
     @property
     def reads(self) -> tuple[Source, ...]:
-        """All that it takes: its sources, and what it depends on."""
+        """Its operands: its sources, and its predicate."""
         return self.sources if self.predicate is None else (*self.sources, self.predicate[0])
 
 
@@ -127,9 +127,9 @@ class Program:
     call_bytes: int
     """Of the segment that calls are noted in."""
     spilled: int
-    """Registers that are in memory for want of others."""
+    """The number of spilled registers."""
     loops: tuple[LoopSummary, ...] = ()
-    """Those that are one block, in the order of their bundles."""
+    """The loops of one block, in the order of their bundles."""
 
     def timing(self, slot: Slot) -> Timing:
         """The timing of an operation on its unit. The oracle of the simulators and the prover ask

@@ -40,9 +40,9 @@ class Allocation:
     schedule: Schedule
     numbers: dict[Register, int]
     written: set[ScheduledOperation]
-    """Those whose result goes to its register; the others' stays in the output register."""
+    """Operations whose result is written back; others are read from the output register."""
     spilled: int
-    """Registers that are in memory."""
+    """The number of spilled registers."""
 
 
 def allocate(code: MachineCode, loops: PipelinableLoops, machine: Machine) -> Allocation:

@@ -29,7 +29,7 @@ class Demand:
     """Resources of its bundle and unit that an operation takes, in any cycle."""
 
     units: Mapping[int, UnitTiming]
-    """Those that can do it."""
+    """The units that can execute it."""
     has_result: bool
     is_branch: bool
     constants: tuple[int | MachineBlock, ...]

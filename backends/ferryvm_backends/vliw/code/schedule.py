@@ -114,7 +114,7 @@ class _ListScheduler:
         self.fastest, self.slowest = [*map(min, latencies)], [*map(max, latencies)]
         self.dependences = dependences(block, live)
         self.after: list[list[int]] = [[] for _ in self.dependences]
-        """Those that depend on each operation."""
+        """The operations that depend on each operation."""
         self.pending = [0] * len(self.dependences)
         """Number of unscheduled predecessors of each operation."""
         for number, found in enumerate(self.dependences):
@@ -209,8 +209,8 @@ class _ListScheduler:
         return False
 
     def _released(self, number: int) -> Iterator[tuple[int, int]]:
-        """Those whose dependences all have cycles now that an operation has one, and the first
-        cycle of each."""
+        """Operations that become ready when an operation is scheduled, each with its earliest
+        cycle."""
         for other in self.after[number]:
             self.pending[other] -= 1
             if not self.pending[other]:

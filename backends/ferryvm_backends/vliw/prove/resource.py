@@ -31,7 +31,7 @@ def predicate_of(slot: Slot) -> Predicate | None:
 
 
 def sources_of(slot: Slot) -> tuple[Source, ...]:
-    """All that a slot takes."""
+    """The operands of a slot, with its predicate."""
     predicate = predicate_of(slot)
     return slot.sources if predicate is None else (*slot.sources, predicate.source)
 

@@ -76,11 +76,11 @@ class SymbolicState:
     ready: dict[int, int] = dataclasses.field(default_factory=dict)
     """The first cycle in which a unit takes its next operation."""
     branches: tuple[PendingBranch, ...] = ()
-    """Those in flight, the next one first."""
+    """The branches in flight, the next one first."""
     exited_by: PendingBranch | None = None
-    """The branch by which control has left for what is no bundle of its own."""
+    """The branch by which control has left the bundles of the program."""
     last: int = -1
-    """The bundle of the branch that was taken last."""
+    """The bundle of the last taken branch."""
     trace: Trace = ()
     predicates: dict[Term, bool] = dataclasses.field(default_factory=dict)
     """Values of predicates that are known on the path."""

@@ -74,7 +74,7 @@ class _Run:
         """Run from the first bundle on."""
         at = 0
         branches: deque[_Branch] = deque()
-        """Those on their way, the next one first."""
+        """The branches in flight, the next one first."""
         while True:
             self._land()
             bundle = self.program.bundles[at]

@@ -41,7 +41,7 @@ _EXPECTED = "NAME=VALUES is expected, such as alu=1..8 or int.registers=8,16,32"
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
-    """Something that is varied."""
+    """A parameter that is varied."""
 
     name: str
     """As the user wrote it."""

@@ -33,7 +33,7 @@ LIMITS = {"stack": 1 << 16, "heap": 1 << 20, "first_heap": 1 << 16}
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """The expected end of a program, written by hand; None is not stated."""
+    """The expected end of a program, written by hand; None: not stated."""
 
     status: Status = Status.HALT
     trap: Trap | None = None
@@ -42,7 +42,7 @@ class End:
     function: str | None = None
     """Name of the function that is then running."""
     depth: int | None = None
-    """Calls under way then, main included."""
+    """Active calls then, main included."""
     operands: tuple[tuple[Type, int], ...] | None = None
     """Type and bits of the running function's operands, deepest first."""
     statics: tuple[int, ...] | None = None
@@ -133,7 +133,7 @@ class Case:
             yield from run(task)
 
 
-@functools.lru_cache(maxsize=1)  # the manners of a case come one after another
+@functools.lru_cache(maxsize=1)  # the manners of a case are consecutive
 def _program(text: str, label: str) -> Verified:
     try:
         return verify(assemble(text, label))

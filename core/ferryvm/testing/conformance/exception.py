@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions of a backend, for its author: type, whole message, and place in the backend's code.
+"""Exceptions of a backend, for its author: type, whole message, and position in the backend's code.
 
-A backend may raise anything, SystemExit and KeyboardInterrupt too, and has failed then. Only a
-Ctrl-C that somebody really pressed is no backend's.
+A backend may raise anything, SystemExit and KeyboardInterrupt too, and has failed then. Only an
+actual Ctrl-C does not count as the backend's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _heard = threading.Event()
 
 
 def is_foreign(file: str) -> bool:
-    """True if a source file is none of the package ferryvm."""
+    """True if a source file is outside of the package ferryvm."""
     return not file.startswith(_CORE)
 
 
@@ -42,7 +42,8 @@ def describe(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def listening() -> Iterator[None]:
-    """While active, a Ctrl-C can be told from a KeyboardInterrupt that a backend raises."""
+    """While active, an actual Ctrl-C is distinguished from a KeyboardInterrupt that a backend
+    raises."""
     previous = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(previous):
         yield

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures that an author expects: a table from cases to reasons, which has to stay true.
+"""Failures that an author expects: a table from cases to reasons, which must be up to date.
 
-A case is named as on the command line, so one entry may stand for several items. An entry is stale
-when all of its items pass: then it is a failure itself.
+A case is named as on the command line, so one entry may match several items. An entry is stale when
+all of its items pass: then it is a failure itself.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class Expected:
     """One entry of a table."""
 
     name: str
-    """As it stands in the table: a case, the beginning of one, or a pattern."""
+    """Its name in the table: a case, the beginning of one, or a pattern."""
     reason: str
     items: tuple[Item, ...] = ()
-    """The items of an entry: those that it names and no entry with fewer items names."""
+    """The items of an entry: those that it matches, except items of entries with fewer matches."""
 
     def stale(self, verdict_of: Callable[[Item], ItemVerdict]) -> Item | None:
-        """The item that tells that the entry is stale, the first that passes; None if it is not.
+        """The item that shows that the entry is stale, the first that passes; None if it is not.
 
-        `verdict_of`: what became of an item by itself, FAILED where that is not known.
+        `verdict_of`: the verdict on an item by itself, FAILED if it is unknown.
         """
         first = None
         for item in self.items:
@@ -58,7 +58,7 @@ Table = dict[str, Expected]
 def check_expected(stated: Mapping[str, str], where: str) -> Table:
     """The entries of a table from names to reasons.
 
-    Raises UnknownNameError for a name that no item has, FerryError for a reason that is none.
+    Raises UnknownNameError for a name that matches no item, FerryError for an invalid reason.
     """
     chosen: dict[str, list[Item]] = {}
     for name, reason in stated.items():
@@ -92,7 +92,7 @@ def read_expected(path: Path) -> Table:
 
 
 def expect(outcome: ItemOutcome, entry: Expected | None) -> ItemOutcome:
-    """The outcome of an item, where the author may expect a failure."""
+    """The outcome of an item, for which the author may expect a failure."""
     if entry is None or outcome.verdict is not ItemVerdict.FAILED:
         return outcome
     return dataclasses.replace(outcome, verdict=ItemVerdict.XFAILED, reason=entry.reason)

@@ -41,7 +41,7 @@ from ferryvm.testing.conformance.script import (
 from ferryvm.testing.conformance.suite import Item
 
 FORMAT = 2
-"""Version of the form of the lines."""
+"""Version of the format of the lines."""
 
 
 def export(
@@ -52,10 +52,10 @@ def export(
 ) -> None:
     """Write the scripts of items to a new or empty folder, as `group/name/manner.jsonl`.
 
-    The folder is there when all is in it: until then it is a temporary one beside it. Raises
-    FerryError where that cannot be done, or the reference does not do what a case states.
+    The folder appears when it is complete: until then it is a temporary one beside it. Raises
+    FerryError if that fails, or if the reference violates a case.
     """
-    folder = Path(os.path.realpath(folder))  # what a link names is replaced, not the link
+    folder = Path(os.path.realpath(folder))  # replace the target of a link, not the link
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise FerryError(f"{folder}: is there already; name a folder that is new or empty")

@@ -13,7 +13,7 @@ from ferryvm.testing.conformance.script import Script, ScriptState
 
 @dataclasses.dataclass(frozen=True)
 class Mismatch:
-    """The first thing that is not as a script states."""
+    """The first violation of a script."""
 
     field: str
     expected: str

@@ -23,7 +23,7 @@ class Setting:
     """The code around a case."""
 
     heap: bytes = b""
-    """Bytes from address 0 when the program starts."""
+    """Bytes from address 0 at the program's start."""
     statics: tuple[Static, ...] = ()
     locals: tuple[Type, ...] = ()
     """Locals of main."""

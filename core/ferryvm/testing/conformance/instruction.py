@@ -91,8 +91,8 @@ def _spread_setting(setting: Setting) -> Setting:
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """Code of golden cases that is run from start to end: the body of a function, and what is
-    stated by hand about its end."""
+    """Code of golden cases that is run from start to end: the body of a function, and its end as
+    stated by hand."""
 
     about: str
     setting: Setting
@@ -102,7 +102,7 @@ class Piece:
     """The difference of the reference's end from the stated one, given what recorded it and the pc
     of the piece's marked line."""
     marked: Line | None = None
-    """The line that is to trap, None if none is."""
+    """The line that is expected to trap, None if there is none."""
     chosen: tuple[GoldenCase, ...] = ()
     """The cases that leave their results on the stack, deepest first."""
 
@@ -116,7 +116,7 @@ class Piece:
 
 
 def pieces(mnemonic: str, is_counting: bool) -> Iterator[Piece]:
-    """The golden cases of an instruction, in every dressing that suits the way of running."""
+    """The golden cases of an instruction, in every dressing that fits the way of running."""
     mine = cases_of(mnemonic)
     for name, dress in DRESSINGS.items():
         if not is_counting or dress is _from_constants:
@@ -126,10 +126,10 @@ def pieces(mnemonic: str, is_counting: bool) -> Iterator[Piece]:
 
 
 def rotated_pieces(mnemonic: str) -> Iterator[Piece]:
-    """The golden cases of an instruction, each in one dressing: they take turns."""
+    """The golden cases of an instruction, each in one dressing, by rotation."""
     mine, names = cases_of(mnemonic), list(DRESSINGS)
-    for turn, name in enumerate(names):
-        chosen = mine[turn :: len(names)]
+    for offset, name in enumerate(names):
+        chosen = mine[offset :: len(names)]
         yield from _table_pieces(chosen, name)
         # Code of a case's own takes no operands from locals.
         yield from _run_pieces(chosen, "" if DRESSINGS[name] is _from_locals else name)
@@ -254,7 +254,7 @@ def _about(where: str, case: GoldenCase, name: str) -> str:
     return f"{where}: [{case.row.mnemonic}]{text}{f', {name}' if name else ''}"
 
 
-# --- what is stated by hand -----------------------------------------------------------------
+# --- statements by hand ---------------------------------------------------------------------
 
 
 def _trap_complaint(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running items in a process of their own, so that whatever a backend does fails one item only.
+"""Items run in a process of their own, so that a backend's crash fails one item only.
 
 run_apart ──label──> worker.py ──verdict──> run_apart
-                         └── ends, or stays: that item has failed, another process goes on
+                         └── ends, or hangs: that item has failed, another process continues
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ferryvm.testing.conformance.suite import Item, ItemOutcome, ItemVerdict
 from ferryvm.testing.watchdog import PATIENCE
 
 _GRACE = 2.0
-"""Seconds that a process has to say where it is when it is stopped."""
+"""Seconds within which a stopped process must report its position."""
 
 _FATAL = "Fatal Python error:"
-"""The line that Python writes in front of its stack trace when it ends by a signal."""
+"""The line that Python writes before its stack trace when a signal ends it."""
 
 _MOST_FRAMES = 4
 
@@ -35,7 +35,7 @@ def run_apart(
 ) -> Generator[ItemOutcome, None, None]:
     """The outcome of each item on the backend of that name, in their order.
 
-    Raises FerryError for a backend that cannot be used.
+    Raises FerryError for an unusable backend.
     """
     worker: _Worker | None = None
     try:
@@ -73,7 +73,7 @@ class _Worker:
             raise
 
     def run(self, item: Item) -> tuple[ItemOutcome, bool]:
-        """The outcome of an item, and if the process is unusable afterwards."""
+        """The outcome of an item, and True if the process is unusable afterwards."""
         answer = self._request(item.label, self.patience)
         if "error" in answer:
             raise FerryError(answer["error"])
@@ -101,7 +101,7 @@ class _Worker:
         return found
 
     def _places(self) -> list[str]:
-        """The place where it was when it ended, outside ferryvm and Python's own library."""
+        """Its position when it ended, outside ferryvm and Python's own library."""
         own = (sysconfig.get_path("stdlib"), "<")
         _, _, tail = self._process.said.rpartition(_FATAL)
         frames = re.findall(r'^  File "([^"]+)", line (\d+) in (.+)$', tail, re.MULTILINE)
@@ -112,7 +112,7 @@ class _Worker:
         ][:_MOST_FRAMES]
 
     def close(self) -> None:
-        """End the process, and pass on what the backend wrote."""
+        """End the process, and forward the output of the backend."""
         self._process.kill()
         written = self._process.said.partition(_FATAL)[0]
         if written:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manners: the ways in which one program is put through a backend.
 
-A case names those that suit it. Each makes scripts from a program; how it is run is said here once,
-and is the same for every case.
+A case names the manners that suit it. Each makes scripts from a program; it is defined here once,
+for all cases.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Scripts = Iterator[Script]
 Manner = Callable[[Task], Scripts]
 
 _SAVES = 12
-"""Places at which a program is saved at most."""
+"""The largest number of points at which a program is saved."""
 
 
 def plain(task: Task) -> Scripts:
@@ -70,8 +70,8 @@ def cuts(task: Task) -> Scripts:
 
 
 def entries(task: Task) -> Scripts:
-    """Entered at every pc that it gets to, in the state that the reference has there, with litter
-    above sp; then to the end, not counting."""
+    """Entered at every reachable pc, in the reference's state there, with litter above sp; then to
+    the end, not counting."""
     recorder = Recorder(task)
     for _, state in _ending(task).first_visits():
         recorder.put(state)
@@ -93,8 +93,8 @@ def exits(task: Task) -> Scripts:
 
 
 def again(task: Task) -> Scripts:
-    """At each host call and growth, entered again before anything was done about it: a host
-    function that fails, and memory that is not there, leave the program where it is."""
+    """At each host call and growth, entered again before it was handled: failing host functions and
+    a lack of memory leave the program there."""
     yield _again(task, None)
 
 
@@ -169,7 +169,8 @@ def resumed(task: Task) -> Scripts:
 
 
 def saved(task: Task) -> Scripts:
-    """Saved on the way, which gives the reference's file; resumed from it on another machine."""
+    """Saved on the way, with the content of the reference's file; resumed from it on another
+    machine."""
     recorder = Recorder(task)
     for fuel in _places(_ending(task).total):
         recorder.start()
@@ -195,8 +196,8 @@ def _places(total: int) -> list[int]:
 
 
 def interrupted(task: Task) -> Scripts:
-    """Stopped by the flag: set before the entry, and by another thread. A program that ends goes on
-    to its end then."""
+    """Stopped by the flag: set before the entry, and by another thread. A program that ends
+    continues to its end then."""
     walked = _unserved(task)
     recorder = Recorder(task)
     recorder.start()
@@ -211,7 +212,8 @@ def interrupted(task: Task) -> Scripts:
 
 
 def stopped(task: Task) -> Scripts:
-    """As `interrupted`, counting: it leaves where its fuel says, and goes on exactly from there."""
+    """As `interrupted`, counting: it leaves where its fuel says, and continues exactly from
+    there."""
     walked = _unserved(task)
     if not walked.period:
         raise CaseError(f"{task.about}: must not end, to be stopped")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Following a script with a backend, and the first thing that is not as it should be."""
+"""Execution of a script on a backend, up to the first violation."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ apart, since others set it meanwhile."""
 
 @in_ours
 def perform(script: Script, artifact: Artifact, patience: float = PATIENCE) -> Mismatch | None:
-    """The first fault of a backend that follows the script, None if there is none.
+    """The first violation by a backend that follows the script, None if there is none.
 
-    What the backend raises is a fault too, and so is an entry that takes longer than `patience`
-    seconds; one that then does not even look at the flag can only be left where its program has
-    no end. Raises RefusalError where a compiler refuses what it is given.
+    Exceptions of the backend are violations, too, and so is an entry that takes longer than
+    `patience` seconds; an entry that then ignores the flag can be abandoned only if its program is
+    endless. Raises RefusalError if a compiler refuses the program.
     """
     performer = _Performer(script, artifact, patience)
     for number, step in enumerate(script.steps):
@@ -73,7 +73,7 @@ class _Performer:
         self.script, self.artifact, self.patience = script, artifact, patience
         self.machines: dict[int, Machine] = {}
         self.at: dict[int, int] = {}
-        """The place of a machine on the trail."""
+        """The index of a machine on the trail."""
 
     def do(self, step: Step) -> Mismatch | None:
         script = self.script
@@ -148,7 +148,7 @@ class _Performer:
         return fault
 
     def _run(self, machine: Machine, counting: bool) -> Status:
-        """Enter until it leaves for another reason than to have a handler found."""
+        """Enter until it leaves for a reason other than the search for a handler."""
         throwing = machine.program.code.opcodes
         while True:
             status = self.artifact.enter(machine, counting)
@@ -161,7 +161,7 @@ class _Performer:
                 return machine.status
 
     def _enter_endless(self, machine: Machine, step: Enter) -> Status:
-        """Enter in a thread of its own, so that a backend that stays in is no more than a fault."""
+        """Enter in a thread of its own, so that a backend that hangs is only a violation."""
         answers: list[Status | BaseException] = []
 
         def work() -> None:
@@ -209,7 +209,7 @@ class _Performer:
             self.at[number] = index
             return compare(self.script, state, found)
         if found == trail.states[-1] and not trail.period:
-            return None  # it ended before there was a place to look at the flag
+            return None  # it ended before the first poll of the flag
         if found.status is not Status.INTERRUPTED:
             return Mismatch("status", "INTERRUPTED", found.status.name)
         as_on_trail = dataclasses.replace(found, status=Status.RUNNING)
@@ -226,7 +226,7 @@ class _Performer:
 
 
 class _GoneError(Exception):
-    """A backend does not come back."""
+    """A backend does not return."""
 
 
 def _status(value: int) -> str:

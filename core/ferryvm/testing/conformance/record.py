@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing scripts by doing: what is done here with the reference backend becomes steps.
+"""Scripts written by execution: actions on the reference backend become steps.
 
     recorder.start(); recorder.run(fuel=7); recorder.run()   ──>   Script
 
-The expected states are those that the reference backend has, so a case has to be written by hand
-only as far as its program and what is worth stating about its end.
+The expected states are those of the reference backend, so only the program of a case, and
+statements about its end, have to be written by hand.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from ferryvm.testing.conformance.script import (
 from ferryvm.verify import Verified
 
 PLENTY = 1 << 40
-"""Fuel that no case gets through."""
+"""More fuel than any case uses."""
 
 LITTER = 0xA5C3_96E1_D2B4_8778
-"""A word that no case has, with bits in both halves."""
+"""A word that occurs in no case, with bits in both halves."""
 
 _LONGEST_WALK = 3000
 
@@ -97,7 +97,7 @@ _prepared = Prepared()
 
 
 class Recorder:
-    """The reference backend, with notes being taken."""
+    """The reference backend, with a record of its steps."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -111,7 +111,7 @@ class Recorder:
         """Output of standard host functions."""
 
     def script(self, about: str, trail: Trail | None = None) -> Script:
-        """All that was done so far."""
+        """The steps so far as a script."""
         text = f"{self.task.about}, {about}" if about else self.task.about
         return Script(text, self.program, self.limits, tuple(self.steps), trail)
 
@@ -128,12 +128,12 @@ class Recorder:
         self.steps.append(Put(number, state))
 
     def move(self, state: ScriptState, number: int = 0) -> None:
-        """The machine goes on in another backend, up to that state."""
+        """Continue the machine in another backend, up to that state."""
         write_state(self.machines[number], state)
         self.steps.append(Move(number, state))
 
     def litter(self, number: int = 0) -> None:
-        """Words above sp that mean nothing."""
+        """Fill the words above sp with meaningless values."""
         litter(self.machines[number], LITTER)
         self.steps.append(Litter(number, LITTER))
 
@@ -159,7 +159,7 @@ class Recorder:
         flag: Flag = Flag.CLEAR,
         expected: Expected | None = None,
     ) -> Status:
-        """Enter once. With `expected` the reference is not asked, and the machine stays put."""
+        """Enter once. With `expected` the reference is not run, and the machine does not change."""
         machine = self.machines[number]
         if expected is None:
             if fuel is not None:
@@ -171,7 +171,7 @@ class Recorder:
         return machine.status
 
     def serve(self, counting: bool, number: int = 0) -> bool:
-        """Do what the status asks for; whether the program can then go on."""
+        """Handle the status; True if the program can continue."""
         machine = self.machines[number]
         control = machine.control
         if machine.status is Status.HOST:
@@ -200,7 +200,7 @@ class Recorder:
         return None
 
     def run(self, fuel: int | None = None, counting: bool | None = None, number: int = 0) -> Status:
-        """Go on, served, until the program ends or its fuel does."""
+        """Run, with all statuses handled, until the program ends or its fuel does."""
         counts = fuel is not None if counting is None else counting
         status = self.enter(counts, fuel, number)
         while self.serve(counts, number):
@@ -228,7 +228,7 @@ def perform_host(machine: Machine, arguments: int, result: int | None, counting:
 
 @dataclasses.dataclass(frozen=True)
 class Walk:
-    """A program's way from its start to its end, one instruction at a time."""
+    """A program's execution from its start to its end, one instruction at a time."""
 
     states: tuple[ScriptState, ...]
     """After 0, 1, 2, ... completed instructions, with status RUNNING; the last has its end's."""
@@ -241,11 +241,11 @@ class Walk:
 
     @property
     def trail(self) -> Trail:
-        """The way as a trail."""
+        """The states as a trail."""
         return Trail(self.states, self.period)
 
     def first_visits(self) -> Iterator[tuple[int, ScriptState]]:
-        """For each pc that is reached, the number of instructions up to it and the state there."""
+        """For each reached pc, the number of instructions up to it and the state there."""
         seen = set()
         for completed, state in enumerate(self.states):
             if state.pc not in seen:
@@ -254,7 +254,7 @@ class Walk:
 
 
 def walk(task: Task) -> Walk:
-    """Walk a program to its end, or until a state comes again. Raises CaseError if it is long."""
+    """Run a program to its end, or until a state repeats. Raises CaseError if it is long."""
     recorder = Recorder(task)
     recorder.start()
     machine = recorder.machines[0]

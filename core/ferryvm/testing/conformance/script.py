@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts: what is done with a backend, step by step, and what must then be seen.
+"""Scripts: actions on a backend, step by step, and the expected states.
 
-A script works below the engine, at the contract itself: machines, `enter`, and what an engine does
-between two entries. So whoever can read a file and call `enter`, in whatever language, can follow
-one; export.py writes them for that. Every expectation is a whole state, compared bit for bit.
+A script uses the contract itself, below the engine: machines, `enter`, and the engine's actions
+between two entries. So a runner in any language can follow one if it can read a file and call
+`enter`; export.py writes them for that. Every expectation is a whole state, compared bit for bit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ferryvm.verify import Verified
 
 @dataclasses.dataclass(frozen=True)
 class ScriptState:
-    """A machine, stopped. What a status leaves open is None."""
+    """A stopped machine. Fields that a status leaves open are None."""
 
     status: Status
     trap: Trap | None
@@ -31,7 +31,7 @@ class ScriptState:
     wanted: int | None
     """With GROW."""
     fuel: int | None
-    """None where it is not counted."""
+    """None if it is not counted."""
     pc: int
     sp: int
     fp: int
@@ -41,7 +41,7 @@ class ScriptState:
     stack: bytes
     """Words below sp."""
     heap: bytes
-    """Bytes below hp; from there to the capacity there are zeros."""
+    """Bytes below hp; the bytes from there to the capacity are zero."""
 
 
 def observe(machine: Machine, counting: bool) -> ScriptState:
@@ -76,21 +76,21 @@ class Flag(enum.Enum):
 
 
 class TrailPosition(enum.Enum):
-    """The state of the script's trail that an entry must end in."""
+    """The state of the script's trail in which an entry must end."""
 
     SOMEWHERE = "somewhere"
-    """Any of them, with status INTERRUPTED. If it counts, the one that its fuel tells."""
+    """Any of them, with status INTERRUPTED. If it counts, the one that its fuel determines."""
     LAST = "last"
     """The last one."""
 
 
 Expected = ScriptState | TrailPosition | int
-"""A state; a place on the trail; or that many instructions further on the trail, with FUEL."""
+"""A state; an index on the trail; or that many instructions further on the trail, with FUEL."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """Make the machine of that number anew, at the program's start."""
+    """Create the machine of that number again, at the program's start."""
 
     machine: int
     expected: ScriptState
@@ -106,7 +106,7 @@ class Put:
 
 @dataclasses.dataclass(frozen=True)
 class Move:
-    """Put the same machine into a later state, as another backend would that it moved to."""
+    """Put the same machine into a later state, as if it had moved to another backend."""
 
     machine: int
     state: ScriptState
@@ -114,7 +114,7 @@ class Move:
 
 @dataclasses.dataclass(frozen=True)
 class Litter:
-    """Fill all of the stack above sp with a word: nobody may rely on what is there."""
+    """Fill all of the stack above sp with a word: its content is undefined."""
 
     machine: int
     word: int
@@ -134,7 +134,7 @@ class Enter:
 
 @dataclasses.dataclass(frozen=True)
 class Host:
-    """Perform the host call that the machine waits for, as an engine does."""
+    """Perform the host call for which the machine left, as an engine does."""
 
     machine: int
     arguments: int
@@ -155,16 +155,16 @@ class Grow:
 
 @dataclasses.dataclass(frozen=True)
 class Save:
-    """The machine, saved, is that file, byte for byte."""
+    """The saved machine must equal that file, byte for byte."""
 
     machine: int
     file: bytes
-    """It states that nobody counted."""
+    """The file's instruction count is that of a run without counting."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """Make the machine anew from a saved state."""
+    """Create the machine again from a saved state."""
 
     machine: int
     file: bytes
@@ -180,7 +180,7 @@ class Trail:
 
     states: tuple[ScriptState, ...]
     period: int
-    """The last so many come again and again; 0: the last one is the end."""
+    """The last so many states repeat forever; 0: the last one is the end."""
 
     def index(self, completed: int) -> int:
         """Index of the state after so many instructions, the last one past the end."""
@@ -192,23 +192,23 @@ class Trail:
 
 @dataclasses.dataclass(frozen=True)
 class Script:
-    """One program and what is done with it."""
+    """One program and the actions on it."""
 
     about: str
-    """Description of what it runs, for messages."""
+    """A description for messages."""
     program: Verified
     limits: Limits
     steps: tuple[Step, ...]
     trail: Trail | None = None
     names: dict[int, str] = dataclasses.field(default_factory=dict)
-    """Names of words of the stack, for messages, where the verifier's names say too little."""
+    """Names of words of the stack, for messages, if the verifier's names do not suffice."""
     complaint: str | None = None
     """The reason that the script is invalid: the reference backend does not do what the case
     states."""
 
     @property
     def counts(self) -> bool:
-        """True if it needs a backend that counts."""
+        """True if it requires a backend that counts."""
         return any(isinstance(step, Enter) and step.counting for step in self.steps)
 
     @property
@@ -224,8 +224,7 @@ class Script:
         return max((state.heap_capacity for state in states), default=0)
 
     def obstacle(self, capabilities: Capabilities) -> str | None:
-        """The reason that a backend with these capabilities need not follow it, None if it has
-        to."""
+        """The reason that a backend with these capabilities need not follow it, None if it must."""
         if self.counts and not capabilities.fuel:
             return "it does not count instructions"
         if capabilities.heap is not None and self.heap > capabilities.heap:

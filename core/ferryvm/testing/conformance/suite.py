@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suite: every case as items, and what became of an item on a backend.
+"""The suite: every case as items, and the outcome of an item on a backend.
 
-pytest and the command line are two ways of showing what is decided here.
+pytest and the command line both show the results of this module.
 
     checks() ──> Item ──run(backend)──> ItemOutcome ──expected.py──> ItemOutcome
 """
@@ -41,23 +41,22 @@ class ItemVerdict(enum.Enum):
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"
-    """The backend declares that it cannot do this."""
+    """The backend declares that it does not support this."""
     REFUSED = "refused"
     """The backend does not accept the program: unsupported, which is never agreement."""
     XFAILED = "xfailed"
-    """It failed, as the author's table says."""
+    """It failed, as the author's table expects."""
 
 
 class Golden(enum.Enum):
     """The ways to run golden cases of instructions."""
 
     EACH = "each"
-    """Each in every dressing: dozens of programs an instruction."""
+    """Each in every dressing: dozens of programs for each instruction."""
     ROTATED = "rotated"
     """Each in one dressing: a third of that."""
     TOGETHER = "together"
-    """Each in one dressing, in programs that they share, for a backend that takes long to build
-    one."""
+    """Each in one dressing, in shared programs, for a backend with slow builds."""
 
 
 _GOLDEN = "instruction"
@@ -130,7 +129,7 @@ def _reference() -> Interpreter:
     return runnable(Registry(), ORACLE)
 
 
-@functools.lru_cache(maxsize=1)  # several backends may do the same one after another
+@functools.lru_cache(maxsize=1)  # several backends may run the same item in sequence
 def _scripts(item: Item) -> list[Script]:
     return list(item.scripts(_reference()))
 
@@ -162,7 +161,7 @@ def _follow(script: Script, backend: Interpreter, patience: float) -> ItemOutcom
             found = Mismatch("prepare", "an Artifact", repr(artifact))
     if found is None:
         return ItemOutcome(ItemVerdict.PASSED)
-    _prepared.forget()  # what it leaves behind is no other script's
+    _prepared.forget()  # its leftovers must not affect other scripts
     return ItemOutcome(ItemVerdict.FAILED, fault=found, script=script)
 
 
@@ -188,14 +187,15 @@ class Batch(Item):
 
 
 class Admission(Item):
-    """A check that a backend accepts any case: one that refuses every case would fail none."""
+    """A check that a backend accepts some case: one that refuses every case would fail none."""
 
     def scripts(self, reference: Interpreter) -> Iterator[Script]:
         """None: there is nothing to export."""
         return iter(())
 
     def run(self, backend: Interpreter, patience: float = PATIENCE) -> ItemOutcome:
-        """Passed as soon as the backend takes a case; failed with its reasons if it takes none."""
+        """Passed as soon as the backend accepts a case; failed with its reasons if it accepts
+        none."""
         reasons: Counter[str] = Counter()
         with listening():
             for item in items():

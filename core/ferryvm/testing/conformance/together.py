@@ -41,14 +41,14 @@ from ferryvm.testing.conformance.script import Script, observe
 from ferryvm.verify import verify
 
 MOST_LINES = 1500
-"""Instructions of a program at which no further piece is added."""
+"""Number of instructions of a program from which on no further piece is added."""
 
 MOST_CASES = 80
 """Golden cases at which no further instruction joins a batch."""
 
 
 def batches(omitted: frozenset[str] = frozenset()) -> Iterator[tuple[str, ...]]:
-    """Mnemonics whose cases are run together, without those that are left out."""
+    """Mnemonics whose cases are run together, without the omitted ones."""
     batch: list[str] = []
     count = 0
     for row in INSTRUCTIONS:

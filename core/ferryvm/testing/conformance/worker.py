@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process in which `ferry conformance` runs a backend, which may end it or stay in it.
+"""The process in which `ferry conformance` runs a backend, which may crash or hang.
 
 Its standard input is a line of JSON, [backend, patience in seconds], and then a label for each item
-that it is to run. On what was its standard output it answers in lines of JSON: `ready` or `error`,
-then a verdict for each label. When its input ends it does, too, at once.
+to run. On the original standard output it answers in lines of JSON: `ready` or `error`, then a
+verdict for each label. When its input ends it ends at once, too.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ferryvm.testing.conformance.suite import Item, ItemOutcome, ItemVerdict, ch
 
 def main() -> None:
     """Work until the input ends."""
-    faulthandler.enable()  # it tells where a backend was when it crashed, or was stopped
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when it is over
+    faulthandler.enable()  # prints the position of a backend that crashes or is stopped
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to end
     requests, answers = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)  # what backends print is no answer
+    os.dup2(2, 1)  # output of backends is not an answer
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(requests, lines), daemon=True).start()
     name, patience = json.loads(lines.get())
@@ -70,11 +70,11 @@ def _listen(requests: int, lines: queue.SimpleQueue[str]) -> None:
     with os.fdopen(requests) as stream:
         for line in stream:
             lines.put(line.rstrip("\n"))
-    os._exit(0)  # nobody waits for more; a backend that does not come back would
+    os._exit(0)  # no more is expected; a hanging backend would block
 
 
 def _answer(answers: int, message: dict[str, Any]) -> None:
-    """Write a line at once, whole: what comes next may end the process."""
+    """Write a line at once, whole: the next action may end the process."""
     line = json.dumps(message).encode() + b"\n"
     try:
         while line:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A disagreement as one self-contained file, and reading it again.
 
-The file is JSON that a person can read: what was compared, what differs first, where the backends
-part with the last instructions on both sides, the program as assembly; and its image in base64,
-which is what a replay runs. It needs nothing but itself: not the source, not the campaign that
-found it.
+The file is readable JSON: the comparison, the first difference, the point of divergence with the
+last instructions on both sides, the program as assembly; and its image in base64, which a replay
+runs. The file is self-contained: it needs neither the source nor the campaign that found it.
 """
 
 from __future__ import annotations
@@ -35,4 +34,4 @@ __all__ = [
 ]
 
 SUFFIX = ".disagreement"
-"""Of the files."""
+"""The suffix of the files."""

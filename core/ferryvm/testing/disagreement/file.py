@@ -40,7 +40,7 @@ _COLUMNS = 140
 
 
 class DisagreementError(FerryError):
-    """A file is no disagreement that this version can read, or cannot be written."""
+    """A file is not a disagreement that this version can read, or cannot be written."""
 
 
 class _Content(pydantic.BaseModel):
@@ -92,7 +92,7 @@ def to_text(disagreement: Disagreement) -> str:
     log = None if one.log is None else _lines(one.log.to_bytes())
     try:
         listing = asm.disassemble(one.program).splitlines()
-    except FerryError as error:  # an image that no assembler laid out
+    except FerryError as error:  # an image with another layout than the assembler's
         listing = [f"; {error}"]
     content = _Content(
         format=FORMAT,
@@ -131,7 +131,7 @@ def _lines(content: bytes) -> tuple[str, ...]:
 
 
 def _pretty(value: Any, indent: int = 0) -> str:
-    """JSON in which what fits on a line stands on one."""
+    """JSON in which values that fit on a line are on one."""
     line = json.dumps(value, ensure_ascii=False)
     if len(line) + indent <= _COLUMNS or not isinstance(value, dict | list):
         return line
@@ -150,7 +150,7 @@ def load(path: str | Path) -> Disagreement:
 
 
 def from_text(content: bytes, name: str) -> Disagreement:
-    """The disagreement that a file called `name` holds. Raises DisagreementError."""
+    """The disagreement in a file called `name`. Raises DisagreementError."""
     try:
         one = _Content.model_validate_json(content)
         if one.bad not in (*one.backends, one.good):
@@ -188,7 +188,7 @@ def from_text(content: bytes, name: str) -> Disagreement:
 
 
 def _first(error: pydantic.ValidationError) -> str:
-    """The first fault of a file, where it is, what is expected there and what was found."""
+    """The first fault of a file: its position, what was expected and what was found."""
     faults = error.errors(include_url=False)
     by_place = {fault["loc"]: fault for fault in faults}
     if () in by_place:  # not JSON, or no object

@@ -37,16 +37,17 @@ _SEEDS = 32
 
 @dataclasses.dataclass(frozen=True)
 class Disagreement:
-    """Backends that did not do the same, with all that it takes to see it again."""
+    """A disagreement of backends, with everything that is needed to repeat it."""
 
     program: Program
     limits: Limits
     good: str
-    """The backend that the others are held against."""
+    """The baseline."""
     bad: str
-    """The one that parts from it."""
+    """The backend that diverges from it."""
     backends: tuple[str, ...]
-    """All that the program was to move between, `good` apart; only `bad` where it did not move."""
+    """The backends between which the program moves, without `good`; only `bad` if it did not
+    move."""
     schedule: Schedule
     seed: int
     versions: Mapping[str, str]
@@ -58,13 +59,13 @@ class Disagreement:
     difference: Difference
     """The first field in which the ends differ."""
     parting: Parting | None
-    """The place where they part; None if no search found it."""
+    """The point of divergence; None if no search found it."""
     origin: str | None = None
     """The origin of the program."""
     patience: float = PATIENCE
-    """Seconds that a backend got for coming back."""
+    """Seconds within which a backend had to return."""
     unbisected: str | None = None
-    """The reason that there is no parting; None where there is one."""
+    """The reason that there is no parting; None if there is one."""
     policy: Policy | None = None
     """The policy of the backend `mixed`; None if it is not among the backends."""
     arguments: tuple[str, ...] = ()
@@ -106,14 +107,14 @@ def record(
     progress: Callable[[], object] = lambda: None,
     seconds: float | None = None,
 ) -> Disagreement:
-    """The disagreement that a comparison found, bisected where that can be done.
+    """The disagreement that a comparison found, bisected if possible.
 
-    `seconds`: how long bisecting may take; 0: it is not tried. What cannot be bisected, for
-    whatever reason, is a disagreement all the same, and says why.
+    `seconds`: time limit of bisection; 0: none. A disagreement that cannot be bisected has the
+    reason for that.
     """
     assert comparison.difference is not None
     entered = tuple(name for name in comparison.backends if name != differ.against)
-    # A schedule deals out its moves among all of them, whether or not each had its turn.
+    # A schedule distributes its moves over all of them, whether or not each was reached.
     backends = entered if schedule is Schedule.NONE else differ.backends
     names = (differ.against, *backends)
     deadline = Deadline(seconds)
@@ -164,8 +165,8 @@ def _late(seconds: float | None) -> str:
 def showing(
     differ: Differ, program: Verified, seed: int = 0, varies_environment: bool = False
 ) -> tuple[Comparison, Schedule, int] | None:
-    """A comparison that shows a disagreement, with its schedule and seed: without moves if that
-    does, then moving at every boundary, then moving by chance. None if none of them does.
+    """A comparison that shows a disagreement, with its schedule and seed: without moves if
+    possible, then with moves at every boundary, then at random ones. None if none of them shows it.
 
     `varies_environment`: it shows in other floating-point environments alone.
     """

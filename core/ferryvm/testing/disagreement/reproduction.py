@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Showing a saved disagreement again, or that the backends agree now.
 
-An artifact may keep more than it should from run to run, so what it did before matters. What found
-the disagreement is repeated run by run, from backends that have just prepared the program:
+An artifact may retain more than it should between runs, so its history matters. The runs that found
+the disagreement are repeated one by one, with freshly prepared backends:
 
     1. the recorded schedule, after those that a campaign runs before it
     2. the recorded schedule alone
-    3. the bad backend entered where the two parted, in the way in which they did
-    4. the search for that place
+    3. the bad backend entered at the recorded point, in the recorded mode
+    4. the search for the point of divergence
 
 They agree only if none of these shows a difference.
 """
@@ -51,9 +51,9 @@ class Shown:
     comparison: Comparison | None = None
     """The comparison that shows a difference."""
     parting: Parting | None = None
-    """The place where they part, if no comparison shows it but entering the bad backend does."""
+    """The point of divergence, if no comparison shows it but entering the bad backend does."""
     unstable: str | None = None
-    """That a backend went wrong, and did not do so again."""
+    """A report that a backend failed, and did not fail again."""
     schedule: Schedule = Schedule.NONE
     """Of the comparison."""
     legal: str | None = None
@@ -72,7 +72,7 @@ def show_again(
     one: Disagreement,
     progress: Callable[[], object] = lambda: None,
 ) -> Shown:
-    """The result of running a disagreement's program again. Raises FerryError where it cannot be
+    """The result of running a disagreement's program again. Raises FerryError if it cannot be
     compared."""
     compared: list[Comparison] = []
     other = None
@@ -130,7 +130,7 @@ def _search(
 
 
 def _at(bisector: Bisector, saved: Parting) -> Parting | None:
-    """The place where they part if the bad backend is entered as it was, None if they do not."""
+    """The divergence if the bad backend is entered as recorded, None if there is none."""
     entered, number = saved.entered, saved.number
     if not 0 <= entered <= number < bisector.boundaries:
         return None

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign: trials dealt out to worker processes, and what comes of them.
+"""A campaign: the distribution of trials to worker processes, and their results.
 
     parent ── deals stretches of trials ──> worker ── findings, done ──> parent
        └────── reads the notes ─── how far, counts ─────┘
 
-A worker that dies or gets no further is a finding: of the trial that its notes name. Another one
-takes its place and goes on behind that trial. What is tried depends on seed and number alone,
-so a campaign of so many programs has one outcome, however many workers share it.
+A worker that dies or hangs is a finding: of the trial in its notes. Another worker continues after
+that trial. Trials depend on seed and number alone, so a campaign with a fixed number of programs
+has one outcome, however many workers share it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _STRETCH_SECONDS = 0.2
 
 _LONGEST_STRETCH = 64
 _LONGEST_START = 120.0
-"""Seconds that a worker may take until it is ready, whatever the patience with programs."""
+"""Seconds within which a worker must be ready, whatever the patience with programs."""
 
 _TICK = 0.1
-"""Seconds between two looks at workers that say nothing."""
+"""Seconds between two checks of silent workers."""
 
 
 class Campaign:
@@ -54,7 +54,8 @@ class Campaign:
         first: int = 0,
         most_findings: int | None = None,
     ) -> None:
-        """`programs`: how many; `seconds`: as many as fit; `most_findings`: after which it ends."""
+        """`programs`: their number; `seconds`: a time limit instead; `most_findings`: the number
+        after which it ends."""
         self.plan = plan
         self.jobs = jobs if programs is None else min(jobs, programs)
         self.first, self.seconds, self.most_findings = first, seconds, most_findings
@@ -74,9 +75,9 @@ class Campaign:
         self._selector = selectors.DefaultSelector()
 
     def run(self, progress: Callable[[Report], None] = lambda _: None) -> Report:
-        """Try them all. `progress` is called several times a second.
+        """Run all trials. `progress` is called several times a second.
 
-        Ctrl-C ends it; the report then says so. Raises FerryError where workers cannot work.
+        Ctrl-C ends it, which the report states. Raises FerryError if workers cannot work.
         """
         self.store.probe()
         try:
@@ -117,9 +118,9 @@ class Campaign:
         return is_dealt and not any(child.stretch for child in self._children)
 
     def _staff(self) -> None:
-        """Start workers that are missing: the others only when one has been through a trial.
+        """Start missing workers: after the first one only when one has completed a trial.
 
-        What a backend builds once is then built once.
+        So one-time builds of backends run once.
         """
         if self.report.programs and not self._is_over():
             while len(self._children) < self.jobs:
@@ -149,7 +150,7 @@ class Campaign:
     # --- what workers say -------------------------------------------------------------------
 
     def _listen(self, child: WorkerProcess) -> None:
-        """Do what a worker's messages ask for."""
+        """Handle a worker's messages."""
         if self._hear(child):
             child.stretch = None
             if child.is_large:
@@ -160,7 +161,7 @@ class Campaign:
             self._bury(child)
 
     def _hear(self, child: WorkerProcess) -> bool:
-        """Take note of a worker's messages; whether it waits for work."""
+        """Record a worker's messages; True if it waits for work."""
         is_waiting = False
         for message in child.messages():
             if "finding" in message:
@@ -184,7 +185,7 @@ class Campaign:
         self._dismiss(child)
 
     def _bury(self, child: WorkerProcess, is_hang: bool = False) -> None:
-        """Record the trial that ended a worker, and give back what it had not come to."""
+        """Record the trial that ended a worker, and return the rest of its stretch."""
         end = child.end(with_traceback=is_hang)
         self._hear(child)
         stage, number, backend = child.notes.stage, child.notes.number, child.notes.backend
@@ -210,9 +211,10 @@ class Campaign:
         self.report.findings.append(self.store.save(finding, content))
 
     def _bury_late(self, child: WorkerProcess, number: int, end: str) -> None:
-        """Record a worker that died between two trials, as of memory that the last one spoilt.
+        """Record a worker that died between two trials, for example because the last one corrupted
+        memory.
 
-        The table counts that one by its own outcome.
+        The table counts that trial by its own outcome.
         """
         if child.stretch is not None and number + 1 < child.stretch[1]:
             self._returned.append((max(number + 1, child.stretch[0]), child.stretch[1]))
@@ -223,7 +225,7 @@ class Campaign:
         self.report.findings.append(self.store.save(finding, self._content(number, kind)))
 
     def _dismiss(self, child: WorkerProcess) -> None:
-        """Forget a worker that has ended, but for its counts."""
+        """Remove a worker that has ended, except for its counts."""
         self._children.remove(child)
         if (
             child.process.output in self._selector.get_map()
@@ -257,7 +259,7 @@ class Campaign:
             self.report.seconds = time.monotonic() - self._began
 
     def _stop(self) -> None:
-        """Let workers end; what they still find counts."""
+        """Let workers end; their last findings count."""
         if not self.report.is_interrupted:
             for child in self._children:
                 child.finish()
@@ -278,7 +280,8 @@ class Campaign:
                 self._hear(child)
 
     def _await(self, child: WorkerProcess, seconds: float) -> bool:
-        """Wait for the end of a worker, and hear it out meanwhile: a full pipe would hold it."""
+        """Wait for the end of a worker, and read its messages meanwhile: a full pipe would block
+        it."""
         deadline = Deadline(seconds)
         while not (has_ended := child.process.wait(_TICK)) and not deadline.is_over:
             self._hear(child)

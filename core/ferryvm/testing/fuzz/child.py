@@ -15,17 +15,17 @@ from ferryvm.testing.fuzz.plan import GRACE, CampaignPlan
 
 _MODULE = f"{__package__}.worker"
 _LONGEST_LOOK = 0.5
-"""Seconds that count at most between two looks: a machine that stood still is no hang."""
+"""The most seconds that count between two checks: a suspended machine is not a hang."""
 
 
 class WorkerProcess:
     """One worker."""
 
     def __init__(self, plan: CampaignPlan) -> None:
-        # The file has no name, so nothing is left of it, however processes end.
+        # The file has no name, so it disappears with the processes.
         with tempfile.TemporaryFile() as notes:
             self.notes = Notes(notes.fileno(), plan, is_new=True)
-            # -P: what lies in the current directory must not stand in for a library.
+            # -P: files in the current directory must not replace libraries.
             command = [sys.executable, "-P", "-m", _MODULE, str(notes.fileno())]
             self.process = child.Child(command, descriptors=[notes.fileno()])
         self.is_ready = False
@@ -47,9 +47,9 @@ class WorkerProcess:
         self.process.send(line.encode() + b"\n")
 
     def deal(self, first: int, end: int) -> None:
-        """Let it try these."""
+        """Give it these trials."""
         self.stretch = first, end
-        self._idle, self._looked = 0.0, time.monotonic()  # how long it took to start is over
+        self._idle, self._looked = 0.0, time.monotonic()  # the start-up has ended
         self._write(f"{first} {end}")
 
     def messages(self) -> list[dict[str, Any]]:
@@ -57,7 +57,7 @@ class WorkerProcess:
         return [json.loads(line) for line in self.process.lines()]
 
     def is_stuck(self, seconds: float) -> bool:
-        """True if it has got no further for so long."""
+        """True if it has made no progress for that long."""
         now = time.monotonic()
         self._idle += min(now - self._looked, _LONGEST_LOOK)
         self._looked = now
@@ -68,16 +68,16 @@ class WorkerProcess:
     def end(self, with_traceback: bool = False) -> str:
         """The way it ended; a running process is killed."""
         if with_traceback:
-            self.process.abort()  # it then says where it was
+            self.process.abort()  # it then prints its position
         return child.ending(self.process.finish(GRACE))
 
     def finish(self) -> None:
-        """Let it end after the trial that it is at."""
+        """Let it end after its current trial."""
         self._write("")
 
     @property
     def has_failed(self) -> bool:
-        """True if it has ended as it should not."""
+        """True if it ended abnormally."""
         return self.process.code not in (None, 0)
 
     @property

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trying a file that may be altered: it is refused in one clear line, or runs alike everywhere."""
+"""Trials of files that may be altered: they are refused in one clear line, or run alike
+everywhere."""
 
 from __future__ import annotations
 
@@ -32,11 +33,11 @@ _MOST_TRAP_LINES = 40
 
 
 class Refused(Exception):  # noqa: N818 - most mutants are; nothing is wrong
-    """The file is no program, or no state, and was refused as it should be."""
+    """The file is not a program or state, and was refused as it should be."""
 
 
 class ImageFault(Exception):  # noqa: N818 - what a trial looks for, not an error of the trial
-    """Something that must not happen did."""
+    """A violation of this promise."""
 
     def __init__(self, what: str, text: str) -> None:
         super().__init__(text)
@@ -45,7 +46,7 @@ class ImageFault(Exception):  # noqa: N818 - what a trial looks for, not an erro
 
 @dataclasses.dataclass(frozen=True)
 class Tried:
-    """A comparison, with what it takes to make it again where a program's start is enough."""
+    """A comparison, with the data for repeating it if a program's start is enough."""
 
     comparison: Comparison
     differ: Differ | None = None

@@ -72,7 +72,7 @@ class Notes:
 
     @property
     def progress(self) -> tuple[int, ...]:
-        """Something that changes while the worker gets on."""
+        """A number that changes while the worker makes progress."""
         return self._words[_DONE], self._words[_STAGE], self._words[_STEPS]
 
     @property

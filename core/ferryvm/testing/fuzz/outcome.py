@@ -18,11 +18,11 @@ class TrialOutcome(enum.Enum):
     """The outcome of a trial; its value heads a column of the table."""
 
     HALTED = "halted"
-    """All agree, the program came to its `halt`."""
+    """All agree, the program reached its `halt`."""
     TRAPPED = "trapped"
     """All agree, it trapped."""
     STOPPED = "stopped"
-    """All agree, it was still running after as many instructions as a trial may take."""
+    """All agree, it was still running at the limit of instructions."""
     DIVERGED = "diverged"
     """A backend ended elsewhere in a way that is listed as legal; the others agree."""
     UNSUPPORTED = "unsupported"
@@ -59,14 +59,14 @@ ENDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One trial that ended as none should."""
+    """A trial that ended as none should."""
 
     number: int
     kind: ProgramKind
     outcome: TrialOutcome
     """One of FINDINGS."""
     backends: str
-    """Those to blame: one, those between which the program moved, or none known."""
+    """The suspected backends: one, those between which the program moved, or none known."""
     what: str
     """The field that differs, the signal, the exception."""
     text: str
@@ -74,23 +74,23 @@ class Finding:
     detail: str = dataclasses.field(default="", repr=False)
     """More about it, in many lines: a traceback."""
     mnemonic: str = ""
-    """The instruction at which backends part, where that is known."""
+    """The instruction at which backends diverge, if known."""
     path: str | None = None
     """The file that shows it."""
 
     @property
     def signature(self) -> tuple[str, ...]:
-        """Key that findings with one cause probably have in common."""
+        """Key that findings with one cause probably share."""
         return self.outcome.value, self.backends, self.what, self.mnemonic
 
     def to_json(self) -> str:
-        """All of it, in one line."""
+        """Everything, in one line."""
         fields = dataclasses.asdict(self)
         return json.dumps({**fields, "kind": self.kind.value, "outcome": self.outcome.value})
 
     @classmethod
     def from_json(cls, text: str) -> Finding:
-        """The finding in what `to_json` gave."""
+        """The finding in the result of `to_json`."""
         fields = json.loads(text)
         fields["kind"], fields["outcome"] = (
             ProgramKind(fields["kind"]),

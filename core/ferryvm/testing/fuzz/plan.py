@@ -12,29 +12,29 @@ from ferryvm.testing.generate import ProgramKind
 from ferryvm.testing.schedule import Schedule
 
 GRACE = 3.0
-"""Seconds that a worker's trial may still take when the campaign is over."""
+"""Seconds that a worker's trial may still take when the campaign has ended."""
 
 MIX = (*(ProgramKind.BYTECODE,) * 9, ProgramKind.SKIFF)
-"""Kinds that are tried unless others are asked for: a program in Skiff costs as much as ten in
-bytecode, nearly all of it in the compiler."""
+"""The default kinds: a program in Skiff costs as much as ten in bytecode, nearly all of it in the
+compiler."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CampaignPlan:
-    """One campaign. Trial `n` is the n-th program of the seed, whoever tries it and when."""
+    """One campaign. Trial `n` is the n-th program of the seed, in any worker and at any time."""
 
     seed: int
     backends: tuple[str, ...]
-    """Those under test."""
+    """The backends under test."""
     against: str = "reference"
-    """The one that they are held against."""
+    """The baseline."""
     kinds: tuple[ProgramKind, ...] = MIX
-    """Trials take them in turn."""
+    """The kinds of programs, used in rotation."""
     schedules: tuple[Schedule, ...] = (Schedule.NONE,)
     weights: str | None = None
     """Path of a file of weights; None for the standard ones."""
     save: str | None = None
-    """Folder for what is found."""
+    """Folder for findings."""
     policy: str | None = None
     """Path of the policy that the backend `mixed` runs under; None where there is no such one."""
     forcing: frozenset[Forcing] = frozenset()
@@ -46,8 +46,8 @@ class CampaignPlan:
     patience: float = 10.0
     """Seconds that a backend may take for a program before it is stopped."""
     memory: int = 1 << 30
-    """Bytes that a worker may take before another one takes its place: compilers leave something
-    behind with every region, LLVM's optimiser 0.1 MB."""
+    """Bytes of memory after which a worker is replaced: compilers leak with every region, LLVM's
+    optimiser 0.1 MB."""
 
     @property
     def longest(self) -> float:
@@ -64,7 +64,7 @@ class CampaignPlan:
         return number % self.thorough_every == 0
 
     def to_json(self) -> str:
-        """All of it, in one line."""
+        """Everything, in one line."""
         fields = dataclasses.asdict(self)
         fields["kinds"] = [kind.value for kind in self.kinds]
         fields["schedules"] = [schedule.value for schedule in self.schedules]
@@ -73,7 +73,7 @@ class CampaignPlan:
 
     @classmethod
     def from_json(cls, text: str) -> CampaignPlan:
-        """The plan in what `to_json` gave."""
+        """The plan in the result of `to_json`."""
         fields = json.loads(text)
         fields["backends"] = tuple(fields["backends"])
         fields["kinds"] = tuple(ProgramKind(value) for value in fields["kinds"])

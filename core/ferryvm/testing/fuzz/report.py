@@ -32,12 +32,12 @@ class Report:
     compiled: int = 0
     """Regions that compilers have made code of."""
     seconds: float = 0.0
-    """From the moment when the first worker was ready."""
+    """Seconds since the first worker was ready."""
     is_interrupted: bool = False
 
     @property
     def programs(self) -> int:
-        """Trials that came to an end, be it a bad one."""
+        """Trials that ended, successfully or not."""
         return self.outcomes.total()
 
     @property
@@ -55,7 +55,7 @@ class Report:
 
     @property
     def uncompared(self) -> list[str]:
-        """Backends of which nothing can be said: none of the programs was compared on them."""
+        """Backends that were not compared on any program."""
         compared = {
             name for (name, verdict), n in self.verdicts.items() if n and verdict in _COMPARED
         }
@@ -63,5 +63,5 @@ class Report:
 
     @property
     def is_idle(self) -> bool:
-        """True if mixed execution was under test and no compiler had anything to do in it."""
+        """True if mixed execution was under test and no compiler compiled anything."""
         return MIXED in self.plan.backends and not self.compiled

@@ -26,7 +26,7 @@ from ferryvm.verify import Verified
 
 
 class StoreError(FerryError):
-    """A finding cannot be saved: going on would lose it."""
+    """A finding cannot be saved: continuing would lose it."""
 
 
 class Store:

@@ -50,7 +50,7 @@ class Judge:
     """Tries programs, one after another."""
 
     def __init__(self, plan: CampaignPlan, notes: Notes) -> None:
-        """Raises UnknownNameError or BackendError if one of the backends cannot be had."""
+        """Raises UnknownNameError or BackendError if one of the backends is not available."""
         self.plan, self.notes = plan, notes
         policy = None if plan.policy is None else policies.load(plan.policy, Registry().names)
         self.registry = WatchedRegistry(notes, policy)
@@ -78,7 +78,7 @@ class Judge:
         return Differ(*names, LIMITS, most, plan.forcing, plan.patience)
 
     def judge(self, number: int) -> list[Finding]:
-        """Try one program; what was found, saved already."""
+        """Try one program; the findings, saved already."""
         began = time.monotonic()
         self.notes.begin(number)
         self._set_effort(number)
@@ -116,7 +116,7 @@ class Judge:
             outcome = TrialOutcome.REFUSED
         except RefusalError as error:
             outcome = TrialOutcome.UNSUPPORTED
-            # Nothing can be compared where the backend that all are held against fails.
+            # Nothing can be compared if the baseline fails.
             for name in self.plan.backends:
                 reason = str(error)
                 self._note(Comparison((name,), Verdict.UNSUPPORTED, 0, 0, reason=reason))
@@ -185,7 +185,7 @@ class Judge:
         return Finding(number, kind, outcome, names, what_differs(found) + how, text)
 
     def _saved(self, finding: Finding, one: Tried, content: bytes | None, is_slow: bool) -> Finding:
-        """The finding, saved; bisected, unless it had to be waited for."""
+        """The finding, saved; bisected, unless the trial hit its time limit."""
         if one.differ is None or one.program is None:
             return self.store.save(finding, content)
         return self.store.record(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends that note when they get control, so that one that ends the process can be named."""
+"""Backends that record when they get control, so that one that ends the process can be named."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class WatchedRegistry(MixedRegistry):
     """A registry whose backends are watched; a compiler comes with the interpreter it needs."""
 
     def __init__(self, notes: Notes, policy: Policy | None = None) -> None:
-        """`notes`: told each time that one of its backends gets control."""
+        """`notes`: the record of each time that one of its backends gets control."""
         super().__init__(policy, discover=False)
         self._notes, self._inner = notes, _WithCompilers(notes, policy)
         self._watched: dict[str, _WatchedBackend] = {}
@@ -86,7 +86,7 @@ class _WatchedBackend(InterpreterWrapper):
         self._note = note
 
     def probe(self) -> str | None:
-        return None  # it was found usable when it was first asked for
+        return None  # it was found usable at its first use
 
     def accepts(self, program: Verified) -> str | None:
         self._note()
@@ -107,7 +107,7 @@ class _WatchedArtifact(ArtifactWrapper):
 
 
 class _WatchedCompiler(CompilerWrapper):
-    """A compiler whose regions are counted, and not kept on disk: nobody asks for them again."""
+    """A compiler whose regions are counted, and not cached on disk: they are never needed again."""
 
     def __init__(
         self, inner: Compiler, notes: Notes, faults: list[CompilerFault], effort: Effort

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker of a campaign: a process that tries programs, since what is found may end it.
+"""A worker of a campaign: a process that tries programs, which may crash it.
 
 Its standard input is a line of JSON, the plan; then a line `FIRST END` for each stretch of trials
 that it is dealt, and an empty one when the campaign is over and it is to end after the trial that
 it is at. On its standard output it writes lines of JSON: `ready`, each finding as it is made,
-`done` after each stretch. How far it is stands in the notes, memory shared with the parent. When
-its input ends without that, the parent is no more or wants no more: then it ends, with little
-delay.
+`done` after each stretch. Its progress is in the notes, memory shared with the parent. If its input
+ends without that, the parent has ended or wants no more: then the worker ends, with little delay.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def main() -> None:
     over = threading.Event()
     # Not in the main thread, where each run has to be made ready for Ctrl-C.
     output = os.dup(1)
-    os.dup2(2, 1)  # what backends print is not for the parent
+    os.dup2(2, 1)  # output of backends is not for the parent
     arguments = (plan, notes, output, stretches, over)
     thread = threading.Thread(target=_work, args=arguments, daemon=True)
     thread.start()
@@ -60,7 +59,7 @@ def main() -> None:
 
 def _finish(stretches: queue.SimpleQueue[Stretch], over: threading.Event) -> None:
     over.set()
-    stretches.put((0, 0))  # wakes who waits for more
+    stretches.put((0, 0))  # wakes readers that wait for more
 
 
 def _work(
@@ -70,26 +69,26 @@ def _work(
     stretches: queue.SimpleQueue[Stretch],
     over: threading.Event,
 ) -> None:
-    """Try what is dealt, until it is over."""
+    """Run the trials of the stretches, until the campaign has ended."""
     try:
         judge = Judge(plan, notes)
         # Compilers make graphs of many objects that live as long as a trial: looking for cycles in
         # them now and then is enough, and saves a twentieth of the time.
         gc.freeze()
         gc.set_threshold(100_000, 20, 100)
-        _tell(output, {"ready": True})
+        _send(output, {"ready": True})
         while not over.is_set():
             first, end = stretches.get()
             for number in range(first, end):
                 if over.is_set():
                     break
                 for finding in judge.judge(number):
-                    _tell(output, {"finding": finding.to_json()})
+                    _send(output, {"finding": finding.to_json()})
             is_large = _memory() > plan.memory
-            _tell(output, {"done": end, "unsupported": judge.reasons, "is_large": is_large})
+            _send(output, {"done": end, "unsupported": judge.reasons, "is_large": is_large})
         os._exit(0)
     except StoreError as error:
-        _tell(output, {"failed": str(error)})
+        _send(output, {"failed": str(error)})
         os._exit(1)
     except BaseException:  # noqa: BLE001 - it ends this thread, and has to end the process
         sys.excepthook(*sys.exc_info())
@@ -98,7 +97,7 @@ def _work(
 
 
 def _memory() -> int:
-    """Bytes of memory that this process has in use; the most that it had where that is not told."""
+    """Bytes of memory that this process has in use; its peak if the system reports only that."""
     with contextlib.suppress(OSError):
         resident = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
         return int(resident) * resource.getpagesize()
@@ -107,14 +106,14 @@ def _memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def _tell(output: int, message: dict[str, Any]) -> None:
-    """Write a line at once, whole: what comes next may end the process."""
+def _send(output: int, message: dict[str, Any]) -> None:
+    """Write a line at once, whole: the next action may end the process."""
     line = json.dumps(message).encode() + b"\n"
     try:
         while line:
             line = line[os.write(output, line) :]
     except BrokenPipeError:
-        os._exit(0)  # nobody is left to tell
+        os._exit(0)  # the parent has ended
 
 
 if __name__ == "__main__":

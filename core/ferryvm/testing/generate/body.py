@@ -2,7 +2,7 @@
 """A function that is being generated: its code, its variables, and what it may still cost.
 
 Costs are bounds: instructions that the function may execute, bytes that it may allocate. Within a
-loop each counts as often as the loop turns, both arms of a branch count, and a call counts what
+loop each counts as often as the loop iterates, both arms of a branch count, and a call counts what
 the callee may cost; so a program is known to end before it runs.
 """
 
@@ -154,7 +154,7 @@ class Body:
         self.vector_locals: dict[int, int] = {}
         """By address of a vector, the local that holds it."""
         self.exits: list[tuple[Label, Label]] = []
-        """Of the loops around, where the stack is as it is here: ways out, and to the next turn."""
+        """Of the loops around, where the stack is as it is here: exits, and to the next iteration."""
         self.nesting = 0
         self.caught: frozenset[int] = frozenset()
         """Tags that statements around here catch, or callers."""

@@ -128,7 +128,7 @@ class _Maker:
                 body.put(SET, local)
         for vector in plan.vectors:
             if chance.flip(self.tables.chance["vector_local"]):
-                self.functions.keep(body, vector.address)
+                self.functions.cache_address(body, vector.address)
         if plan.is_crowded:
             body.many_locals()
         capacity = limit - len(plan.ops)

@@ -173,7 +173,7 @@ class Catalogue:
             )
             for t in types
         ]
-        """Those of them that weigh more than most."""
+        """The binary instructions with more than the usual weight."""
         unary = [(o, w) for o, w, _ in drawn if len(o.pops) == 1]
         self.unary = [table([(o, w) for o, w in unary if o.result == t]) for t in types]
         """Instructions that yield a type from one operand."""

@@ -26,13 +26,13 @@ from ferryvm.testing.generate.trap import Traps
 _ADD = (OPCODE["i32.add"], OPCODE["i64.add"])
 _SUB = (OPCODE["i32.sub"], OPCODE["i64.sub"])
 _AND, _STORE, _LOAD = OPCODE["i64.and"], OPCODE["i64.store"], OPCODE["i64.load"]
-_TURN = 25
-"""Instructions that one turn of a loop is reckoned with before there is a body."""
+_ITERATION_COST = 25
+"""Instructions that one iteration of a loop is estimated at before its body exists."""
 
 _SEARCHES = 40
 """Loops that are tried until one wraps."""
 
-_MOST_TURNS = 40
+_MOST_TRIPS = 40
 MANY_LOCALS = 1000
 _FORGED = (0, 1, 2, 7, 1 << 31, 1 << 32, (1 << 61) - 1, 1 << 61, 1 << 62, (1 << 63) - 1)
 """Lengths: small ones, and those at which a product with the element's width may wrap."""
@@ -60,14 +60,14 @@ class Corners(Traps):
         another one as long as the counter, which every part takes down, is above 0."""
         chance = self.chance
         parts = chance.pick((2, 2, 2, 3, 4))
-        turns = chance.between(1, 6)
-        if self.nesting >= 4 or not self.affords(turns * parts * 2 * _TURN):
+        trips = chance.between(1, 6)
+        if self.nesting >= 4 or not self.affords(trips * parts * 2 * _ITERATION_COST):
             self.statement_update()
             return
         self._occurs(Corner.IRREDUCIBLE)
         t = I32 if chance.flip(0.3) else I64
         counter = self.take_counter(t)
-        self.const(t, turns)
+        self.const(t, trips)
         self.put(SET, counter)
         is_laden = chance.flip(0.3)
         exits = self.exits
@@ -85,7 +85,7 @@ class Corners(Traps):
             tops[number] = len(self.ops)
             next_part: Label = []
             self.exits = [(end, next_part)] if is_laden else [*exits, (end, next_part)]
-            with self.repeated(turns):
+            with self.repeated(trips):
                 if chance.flip(0.8):
                     self.block(2)
                 self.place(next_part)
@@ -134,7 +134,7 @@ class Corners(Traps):
     def statement_forge(self) -> None:
         """Vectors whose length words are stored by hand, overlapping each other; where risk is on,
         a loop through one that may overwrite the length of the other, or of a real one."""
-        if not self.affords(12 * _TURN):
+        if not self.affords(12 * _ITERATION_COST):
             self.statement_update()
             return
         self._occurs(Corner.FORGED)
@@ -165,27 +165,27 @@ class Corners(Traps):
             self.store_result(t)
 
     def _forge_in_loop(self) -> None:
-        """Store through one vector, load through another that overlaps it, turn by turn."""
+        """Store through one vector, load through another that overlaps it, in each iteration."""
         chance, plan = self.chance, self.plan
-        turns = chance.between(2, 9)
+        trips = chance.between(2, 9)
         first = chance.below(max(1, plan.scratch - 16))
         second = max(0, first + chance.pick((-8, -4, -1, 1, 4, 8, 8, 16, 24)))
         if chance.flip(0.3):
             second = chance.pick(plan.vectors).address
-        self._set_length(first, chance.pick((*_FORGED, *_NEGATIVE, turns, turns)))
+        self._set_length(first, chance.pick((*_FORGED, *_NEGATIVE, trips, trips)))
         if chance.flip(0.6):
-            self._set_length(second, chance.pick((*_FORGED, *_NEGATIVE, turns, turns)))
+            self._set_length(second, chance.pick((*_FORGED, *_NEGATIVE, trips, trips)))
         store, load = chance.pick(STORES[I64]), chance.pick(LOADS[I64])
         counter = self.take_counter(I64)
         self.const(I64, 0)
         self.put(SET, counter)
         top = len(self.ops)
-        with self.repeated(turns):
+        with self.repeated(trips):
             self._element(first, counter, store.bytes)
             if chance.flip(0.5):
                 self.put(GET, counter)
             else:
-                self.const(I64, chance.pick((0, 1, 3, turns, MASK[I64])))
+                self.const(I64, chance.pick((0, 1, 3, trips, MASK[I64])))
             self.put(store.opcode)
             self._element(second, counter, load.bytes)
             self.put(load.opcode)
@@ -195,7 +195,7 @@ class Corners(Traps):
             self.put(_ADD[I64])
             self.put(SET, counter)
             self.put(GET, counter)
-            self.const(I64, turns)
+            self.const(I64, trips)
             self.put(OPCODE[chance.pick(("i64.lt_s", "i64.lt_u", "i64.ne"))])
             self.put(JUMP_IF, top)
         self.give_counter(counter)
@@ -217,22 +217,22 @@ class Corners(Traps):
         chance = self.chance
         t = I64 if chance.flip(0.6) else I32
         found = self._wrapping(t)
-        if found is None or self.nesting >= 4 or not self.affords(found[4] * _TURN):
+        if found is None or self.nesting >= 4 or not self.affords(found[4] * _ITERATION_COST):
             self.statement_update()
             return
         self._occurs(Corner.WRAPPING)
-        start, step, relation, bound, turns = found
+        start, step, relation, bound, trips = found
         counter = self.take_counter(t)
         self.const(t, start)
         self.put(SET, counter)
-        exits, end, next_turn = self.exits, list[int](), list[int]()
-        self.exits = [*exits, (end, next_turn)]
+        exits, end, next_iteration = self.exits, list[int](), list[int]()
+        self.exits = [*exits, (end, next_iteration)]
         top = len(self.ops)
-        with self.repeated(turns):
+        with self.repeated(trips):
             if t == I64:
                 self._load_by(counter, start)
             self.block(1)
-            self.place(next_turn)
+            self.place(next_iteration)
             self.put(GET, counter)
             self.const(t, step & MASK[t])
             self.put(_ADD[t])
@@ -259,7 +259,7 @@ class Corners(Traps):
         self.store_result(I64)
 
     def _wrapping(self, t: int) -> tuple[int, int, str, int, int] | None:
-        """Start, step, relation, bound and turns of a loop that ends soon, found by trying; one
+        """Start, step, relation, bound and trips of a loop that ends soon, found by trying; one
         that wraps if there is one."""
         chance, bits = self.chance, BITS[t]
         limits = (0, 1 << (bits - 1), (1 << bits) - 1)
@@ -270,9 +270,9 @@ class Corners(Traps):
             step = -step if chance.flip(0.4) else step
             relation = chance.pick(_RELATIONS)
             bound = (chance.pick((start, *limits)) + chance.between(-9, 9)) & MASK[t]
-            turns, wraps = _turns(t, start, step, relation, bound)
-            if turns is not None:
-                best = start, step, relation, bound, turns
+            trips, wraps = _trip_count(t, start, step, relation, bound)
+            if trips is not None:
+                best = start, step, relation, bound, trips
                 if wraps:
                     break
         return best
@@ -289,7 +289,11 @@ class Corners(Traps):
         """Hundreds of operands that wait while control splits and joins, calls and returns."""
         chance = self.chance
         count = chance.pick((100, 130, 200, 257, 400))
-        if not self.is_large or self.weight > 1 or not self.affords(3 * count + 6 * _TURN):
+        if (
+            not self.is_large
+            or self.weight > 1
+            or not self.affords(3 * count + 6 * _ITERATION_COST)
+        ):
             self.statement_update()
             return
         self._occurs(Corner.DEEP)
@@ -328,7 +332,9 @@ _HOLDS: dict[str, Callable[[int, int], bool]] = {
 }
 
 
-def _turns(t: int, start: int, step: int, relation: str, bound: int) -> tuple[int | None, bool]:
+def _trip_count(
+    t: int, start: int, step: int, relation: str, bound: int
+) -> tuple[int | None, bool]:
     """Turns of a loop that tests after its body, None if they are too many; and whether the
     variable passes the end of the range in which it is compared."""
     bits, mask = BITS[t], MASK[t]
@@ -338,12 +344,12 @@ def _turns(t: int, start: int, step: int, relation: str, bound: int) -> tuple[in
         return value - (1 << bits) if is_signed and value >> (bits - 1) else value
 
     value, wraps = start, False
-    for turn in range(1, _MOST_TURNS + 1):
+    for trip in range(1, _MOST_TRIPS + 1):
         following = (value + step) & mask
         wraps = wraps or number(following) != number(value) + step
         value = following
         a, b = number(value), number(bound)
         holds = a != b if relation == "ne" else _HOLDS[relation[:2]](a, b)
         if not holds:
-            return turn, wraps
+            return trip, wraps
     return None, wraps

@@ -56,14 +56,14 @@ class Exceptions(Corners):
         if not tags:
             self.statement_try()
             return
-        stay: Label = []
+        past: Label = []
         self.condition(1)
-        self.jump(JUMP_UNLESS if chance.flip(0.5) else JUMP_IF, stay)
+        self.jump(JUMP_UNLESS if chance.flip(0.5) else JUMP_IF, past)
         tag = chance.pick(tags)
         for t in TAGS[tag].parameters:
             self.value(NUMBER[t], 1)
         self.put(_THROW, tag)
-        self.place(stay)
+        self.place(past)
 
     def statement_try(self) -> None:
         """Statements with handlers for some tags, for all, or for all with a record."""

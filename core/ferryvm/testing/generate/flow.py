@@ -62,7 +62,7 @@ class ControlFlow(Loops):
         self.put(_LEAVE_JIT)
 
     def statement_leave(self) -> None:
-        """Under a condition, out of a loop, on to its next turn, or out of the function."""
+        """Under a condition, out of a loop, on to its next iteration, or out of the function."""
         chance = self.chance
         if self.exits and chance.flip(0.8):
             self.condition(1)
@@ -70,11 +70,11 @@ class ControlFlow(Loops):
                 JUMP_IF if chance.flip(0.6) else JUMP_UNLESS, chance.pick(chance.pick(self.exits))
             )
         elif not self.is_main:
-            stay: Label = []
+            past: Label = []
             self.condition(1)
-            self.jump(JUMP_UNLESS if chance.flip(0.5) else JUMP_IF, stay)
+            self.jump(JUMP_UNLESS if chance.flip(0.5) else JUMP_IF, past)
             self.finish()
-            self.place(stay)
+            self.place(past)
         else:
             self.statement_branch()
 
@@ -170,7 +170,7 @@ class ControlFlow(Loops):
         return True
 
     def statement_print(self) -> None:
-        """A host call; in no loop of many turns, since each takes long."""
+        """A host call; in no loop of many iterations, since each is slow."""
         if not self.plan.hosts or not self.affords(60) or self.weight > 4:
             self.statement_update()
             return

@@ -38,7 +38,7 @@ Shape = tuple[tuple[int, ...], int | None, tuple[int, ...]]
 
 
 class Functions:
-    """Those that there are, numbered from 1; main is number 0."""
+    """The functions so far, numbered from 1; main is number 0."""
 
     def __init__(self, plan: ProgramContext) -> None:
         self.plan, self.chance, self.tables = plan, plan.chance, plan.tables
@@ -98,12 +98,12 @@ class Functions:
             body.new_local(chance.below(4), is_writable=True)
         for vector in plan.vectors:
             if chance.flip(self.tables.chance["vector_local"] / 2):
-                self.keep(body, vector.address)
+                self.cache_address(body, vector.address)
         return body
 
     @staticmethod
-    def keep(body: Statements, address: int) -> None:
-        """Append what keeps the address in a local of the function."""
+    def cache_address(body: Statements, address: int) -> None:
+        """Append code that stores the address in a local of the function."""
         local = body.new_local(I64)
         body.vector_locals[address] = local
         body.const(I64, address)
@@ -159,7 +159,7 @@ class Functions:
         self.plan.callees.append(callee)
 
     def recursive(self, group: int, limit: int) -> None:
-        """That many functions, each of which calls the next, the last one the first."""
+        """A cycle of `group` functions, each of which calls the next."""
         chance = self.chance
         twice = chance.flip(0.3)
         depth_mask = 3 if twice else chance.pick((3, 7, 7, 15))

@@ -27,8 +27,8 @@ _BELOW = tuple(tuple(OPCODE[f"{t}.{name}"] for name in ("lt_s", "lt_u", "ne")) f
 _ABOVE = tuple(OPCODE[f"{t}.gt_s"] for t in TYPES[:2])
 _REACHED = tuple(tuple(OPCODE[f"{t}.{name}"] for name in ("ge_s", "ge_u", "eq")) for t in TYPES[:2])
 _HOT_TRIPS = 1100
-_TURN = 25
-"""Instructions that one turn of a loop is reckoned with before there is a body."""
+_ITERATION_COST = 25
+"""Instructions that one iteration of a loop is estimated at before its body exists."""
 
 
 class Loops(HeapTraffic):
@@ -37,11 +37,11 @@ class Loops(HeapTraffic):
     def statement_loop(self) -> None:
         """A loop; one of several forms."""
         trips = self.chance.weighted(self.tables.trips)
-        while trips > 2 and not self.affords(trips * _TURN):
+        while trips > 2 and not self.affords(trips * _ITERATION_COST):
             trips //= 3
         if self.is_main and self.weight == 1 and self.affords(_HOT_TRIPS * 13):
             self._loop_hot()
-        elif self.nesting >= 4 or not self.affords(trips * _TURN):
+        elif self.nesting >= 4 or not self.affords(trips * _ITERATION_COST):
             self.statement_update()
         else:
             self._any_loop(trips)
@@ -62,18 +62,23 @@ class Loops(HeapTraffic):
             self._loop_vector()
 
     def _body(
-        self, trips: int, next_turn: Label, end: Label, on_stack: bool = False, statements: int = 3
+        self,
+        trips: int,
+        next_iteration: Label,
+        end: Label,
+        on_stack: bool = False,
+        statements: int = 3,
     ) -> None:
         exits = self.exits
-        self.exits = [(end, next_turn)] if on_stack else [*exits, (end, next_turn)]
+        self.exits = [(end, next_iteration)] if on_stack else [*exits, (end, next_iteration)]
         with self.repeated(trips):
             self.block(statements)
-            self.place(next_turn)
+            self.place(next_iteration)
         self.exits = exits
 
     def statement_long_loop(self) -> None:
-        """A loop of few turns around much."""
-        if self.nesting or not self.affords(2 * 10 * _TURN):
+        """A loop of few iterations with a large body."""
+        if self.nesting or not self.affords(2 * 10 * _ITERATION_COST):
             self.statement_update()
         else:
             self._loop_while(2, 30)
@@ -100,9 +105,9 @@ class Loops(HeapTraffic):
         if start == 0 and step == 1 and t == I64:
             self.indexes.append((counter, trips))
         top = len(self.ops)
-        next_turn: Label = []
+        next_iteration: Label = []
         end: Label = []
-        self._body(trips, next_turn, end)
+        self._body(trips, next_iteration, end)
         if start == 0 and step == 1 and t == I64:
             self.indexes.pop()
         self._count(GET, SET, counter, t, step, trips)
@@ -125,16 +130,16 @@ class Loops(HeapTraffic):
         self.put(chance.pick(_BELOW[t]) if is_plain else _BELOW[t][2])
 
     def _loop_down(self, trips: int) -> None:
-        """From a number of turns to 0."""
+        """From a trip count down to 0."""
         t = I32 if self.chance.flip(0.5) else I64
         trips = max(1, trips)
         counter = self.take_counter(t)
         self.const(t, trips)
         self.put(SET, counter)
         top = len(self.ops)
-        next_turn: Label = []
+        next_iteration: Label = []
         end: Label = []
-        self._body(trips, next_turn, end)
+        self._body(trips, next_iteration, end)
         with self.repeated(trips):
             self.put(GET, counter)
             self.const(t, 1)
@@ -148,14 +153,14 @@ class Loops(HeapTraffic):
         self.give_counter(counter)
 
     def _loop_while(self, trips: int, statements: int = 3) -> None:
-        """The test comes before the body, so there may be no turn at all."""
+        """The test comes before the body, so there may be no iteration."""
         t = I64 if self.chance.flip(0.6) else I32
         counter = self.take_counter(t)
         self.const(t, 0)
         self.put(SET, counter)
         top = len(self.ops)
         end: Label = []
-        next_turn: Label = []
+        next_iteration: Label = []
         with self.repeated(trips + 1):
             self.put(GET, counter)
             self.const(t, trips)
@@ -164,7 +169,7 @@ class Loops(HeapTraffic):
             self.jump(JUMP_IF if reached else JUMP_UNLESS, end)
         if t == I64:
             self.indexes.append((counter, trips))
-        self._body(trips, next_turn, end, statements=statements)
+        self._body(trips, next_iteration, end, statements=statements)
         if t == I64:
             self.indexes.pop()
         self._count(GET, SET, counter, t, 1, trips)
@@ -179,9 +184,9 @@ class Loops(HeapTraffic):
         trips = max(1, trips)
         self.const(t, trips)
         top = len(self.ops)
-        next_turn: Label = []
+        next_iteration: Label = []
         end: Label = []
-        self._body(trips, next_turn, end, on_stack=True)
+        self._body(trips, next_iteration, end, on_stack=True)
         with self.repeated(trips):
             self.const(t, 1)
             self.put(_SUB[t])
@@ -201,9 +206,9 @@ class Loops(HeapTraffic):
         self.const(I64, 0)
         self.put(STATIC_SET, counter)
         top = len(self.ops)
-        next_turn: Label = []
+        next_iteration: Label = []
         end: Label = []
-        self._body(trips, next_turn, end)
+        self._body(trips, next_iteration, end)
         self._count(STATIC_GET, STATIC_SET, counter, I64, 1, trips)
         with self.repeated(trips):
             self.put(STATIC_GET, counter)
@@ -213,7 +218,7 @@ class Loops(HeapTraffic):
         self.place(end)
 
     def _loop_hot(self) -> None:
-        """So many turns that a backend which counts them may do something about it."""
+        """So many iterations that the loop gets hot."""
         counter = self.take_counter(I64)
         self.const(I64, 0)
         self.put(SET, counter)
@@ -235,7 +240,7 @@ class Loops(HeapTraffic):
     def _loop_vector(self) -> None:
         """Through all the elements of a vector."""
         vector = self.chance.pick(self.plan.vectors)
-        if not self.affords(vector.length * _TURN):
+        if not self.affords(vector.length * _ITERATION_COST):
             self.statement_element_store()
             return
         self._loop_up(vector.length, vector.length)

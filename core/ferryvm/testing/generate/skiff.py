@@ -141,7 +141,7 @@ class Writer(Expressions):
         return f"(set! {name} {self.value(t, 3)})"
 
     def statement_print(self) -> str:
-        """Numbers are printed; in no loop of many turns."""
+        """Numbers are printed; in no loop of many iterations."""
         if self.weight > 4:
             return self.statement_set()
         self.work += 60 * self.weight
@@ -168,21 +168,21 @@ class Writer(Expressions):
     def statement_while(self) -> str:
         """A loop that counts."""
         chance = self.chance
-        turns = chance.pick((1, 2, 3, 4, 7, 8, 16, 40))
-        while turns > 1 and not self.affords(turns * 40):
-            turns //= 3
-        if turns < 1 or not self.affords(40) or self.nesting >= 4:
+        trips = chance.pick((1, 2, 3, 4, 7, 8, 16, 40))
+        while trips > 1 and not self.affords(trips * 40):
+            trips //= 3
+        if trips < 1 or not self.affords(40) or self.nesting >= 4:
             return self.statement_set()
         t = chance.below(2)
         name, suffix = self.name("turn"), NAMES[t]
         self.know(name, t, is_writable=False)
-        with self.repeated(turns):
+        with self.repeated(trips):
             self.work += 10 * self.weight
             body = self._some()
         self.forget(name, t)
         # The variable stands in a let, so that it is a local of functions too.
         step = f"(set! {name} (+ {name} 1{suffix}))"
-        loop = f"(while (< {name} {turns}{suffix}) {body} {step})"
+        loop = f"(while (< {name} {trips}{suffix}) {body} {step})"
         return f"(let (({name} 0{suffix})) {loop})"
 
     def statement_vector_set(self) -> str:

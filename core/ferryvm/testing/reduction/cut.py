@@ -4,8 +4,8 @@
 A cut is a new program that sets up, from constants, the state that the good backend has some
 instructions before the place, and goes on from there:
 
-    straight    only the instructions that were run from there on, one after another
-    body        the whole function that runs there, entered in its middle; other functions stay
+    straight-line   only the instructions that were run from there on, one after another
+    body            the whole function that runs there, entered in its middle; other functions stay
 
 Both leave out how the state came to be. They are candidates like any other: what shows the
 disagreement only together with what happened before is not found by them.
@@ -36,15 +36,14 @@ _MOST_LABELS = 64
 """Of a jump table in a cut."""
 
 _DIRT = 12
-"""Words above the stack that a cut fills: what is up there is no part of a state, and should not
-matter."""
+"""Words above the stack that a cut fills: they are not part of a state, and should not matter."""
 
 _DEEPEST = 4096
 """Words of the stack that a cut fills at most."""
 
 _TAILS = (0, 1, 2, 3, 5, 8, 16)
-"""Instructions after the place that a cut takes along, where the bad backend does not count: it
-may run several of them as one."""
+"""Instructions after the divergence that a cut includes, if the bad backend does not count: it may
+fuse several of them."""
 
 
 def cuts(bisector: Bisector, place: DivergencePoint) -> Iterator[Program]:
@@ -65,7 +64,7 @@ def cuts(bisector: Bisector, place: DivergencePoint) -> Iterator[Program]:
 
 
 def bodies(bisector: Bisector, place: DivergencePoint) -> Iterator[Program]:
-    """Candidates that keep whole functions, entered ever earlier."""
+    """Candidates with whole functions, entered ever earlier."""
     back = 1
     while True:
         first = max(0, min(place.entered, place.number + 1 - back))
@@ -84,7 +83,7 @@ def _made(
     bisector: Bisector, first: int, last: int, dirt: int = 0, is_deep: bool = False
 ) -> Iterator[Program]:
     try:
-        yield encode(_straight(bisector, first, last, dirt, is_deep))
+        yield encode(_straight_line(bisector, first, last, dirt, is_deep))
     except (FerryError, _NoCut):
         return
 
@@ -100,7 +99,7 @@ def plain(mnemonic: str, operand: int | str | None = None) -> Line:
 
 
 class _Setup:
-    """The state at a boundary, as what a listing needs to bring it about."""
+    """The state at a boundary, with the lines of a listing that set it up."""
 
     def __init__(self, bisector: Bisector, number: int) -> None:
         machine = bisector.at(number).execution.machine
@@ -172,7 +171,7 @@ def _data(heap: bytes) -> list[Data]:
     return found
 
 
-def _straight(bisector: Bisector, first: int, last: int, dirt: int, is_deep: bool) -> Listing:
+def _straight_line(bisector: Bisector, first: int, last: int, dirt: int, is_deep: bool) -> Listing:
     """The program of the instructions from boundary `first` to `last`.
 
     `dirt`: words above the stack that are not zero at first, as an earlier call would leave them;

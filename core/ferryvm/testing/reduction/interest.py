@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test if a candidate still shows the disagreement that is being reduced."""
+"""The test whether a candidate still shows the disagreement that is being reduced."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ferryvm.testing.trial import failing
 from ferryvm.verify import verify
 
 _PATIENCE = 0.5
-"""Seconds that the bad backend gets for a candidate; they take milliseconds."""
+"""Seconds that the bad backend gets for a candidate, which takes milliseconds."""
 
 _WINDOWS = 40
 """Windows that are tried where the bad backend must run several instructions in one go."""
@@ -28,8 +28,9 @@ _EASIER = {
     DivergenceMode.MOVED: (DivergenceMode.COUNTED, DivergenceMode.MOVED),
     DivergenceMode.ENTERED: (DivergenceMode.UNCOUNTED, DivergenceMode.ENTERED),
 }
-"""Ways in which a candidate may show what was found in one way: a program that ends right after
-the instruction may show without moving what a longer one forgot by its end."""
+"""Modes in which a candidate may show a disagreement that was found in another one: a program that
+ends right after the instruction may show without moves a fault that a longer one had masked by its
+end."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,14 +41,14 @@ class Signature:
     bad: str
     mode: DivergenceMode
     field: str
-    """The first word of the field that differs where they part: `pc`, `local`, `heap` ...; how the
-    bad backend fails that makes no code of the program."""
+    """The first word of the field that differs: `pc`, `local`, `heap` ...; for a backend that fails
+    to compile the program, its failure."""
     mnemonic: str
-    """Of the instruction at which they part; empty where it makes no code of the program."""
+    """The instruction at which they diverge; empty if the program is not compiled."""
     is_single: bool = dataclasses.field(default=True, compare=False)
     """True if the bad backend need only be entered for that one instruction."""
     environment: str = USUAL
-    """Name of the floating-point environment that it takes."""
+    """Name of the floating-point environment that is required."""
 
     def __str__(self) -> str:
         if not self.mnemonic:
@@ -57,7 +58,7 @@ class Signature:
 
 
 def signature(good: str, place: DivergencePoint, mnemonic: str) -> Signature:
-    """The signature of where two backends part."""
+    """The signature of a divergence."""
     field = place.difference.field.split()[0]
     if place.mode in (DivergenceMode.UNCOUNTED, DivergenceMode.ENTERED):
         field = "the end"  # that is all that can be compared, and any field of it may suffer
@@ -66,7 +67,7 @@ def signature(good: str, place: DivergencePoint, mnemonic: str) -> Signature:
 
 
 def failure_signature(error: UnpreparedError) -> Signature:
-    """The signature of a backend that makes no code of a program."""
+    """The signature of a backend that fails to compile the program."""
     how = failing(error.difference.right)
     assert how is not None
     return Signature(error.good, error.bad, DivergenceMode.COUNTED, how, "")
@@ -76,7 +77,7 @@ Size = tuple[int, ...]
 
 
 class Interest:
-    """Judges candidates, and remembers the smallest one that shows the disagreement."""
+    """Judges candidates, and stores the smallest one that shows the disagreement."""
 
     def __init__(
         self,
@@ -127,7 +128,8 @@ class Interest:
         return True
 
     def _parts(self, bisector: Bisector, mode: DivergenceMode) -> bool:
-        """True if the backends part in this way as they should, and so that it can be shown."""
+        """True if the backends diverge in this mode with the wanted signature, so that it can be
+        saved."""
         place = bisector.search(mode)
         if place is None:
             return False

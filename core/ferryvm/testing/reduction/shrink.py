@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shrinking a program with Hypothesis.
 
-A program is a sequence of whole numbers (see `unit`). Hypothesis' shrinker takes a failing
-sequence and makes it simpler while it still fails; what fails here is a candidate that shows the
-disagreement. The sequence that gives the whole program back is brought in through
-`fuzz_one_input`, which stores it in a database, from where an ordinary run of the test takes it.
-docs/decisions/2026-11-21-reduction.md says why it is done like this.
+A program is a sequence of whole numbers (see `unit`). Hypothesis' shrinker takes a failing sequence
+and makes it simpler while it still fails; what fails here is a candidate that shows the
+disagreement. The sequence that restores the whole program is supplied through `fuzz_one_input`,
+which stores it in a database, from where an ordinary run of the test takes it.
+docs/decisions/2026-11-21-reduction.md has the reasons.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ferryvm.verify import verify
 _log = Log("ferryvm")
 
 _MOST_CHOICES = 3000
-"""Choices that one round can take: Hypothesis' sequences have a limited length."""
+"""Choices that one iteration can take: Hypothesis' sequences have a limited length."""
 
 
 class _Shows(Exception):  # noqa: N818 - how a candidate "fails"
@@ -36,15 +36,15 @@ class _Shows(Exception):  # noqa: N818 - how a candidate "fails"
 
 
 def shrink(interest: Interest) -> None:
-    """Make `interest.best` smaller until a round brings nothing."""
+    """Make `interest.best` smaller until an iteration brings nothing."""
     while interest.best is not None:
         before = interest.best_size
-        _round(interest, interest.best)
+        _shrink_once(interest, interest.best)
         if interest.best_size == before:
             return
 
 
-def _round(interest: Interest, program: Program) -> None:
+def _shrink_once(interest: Interest, program: Program) -> None:
     try:
         units = Units(verify(program))
     except FerryError:  # an image that no assembler laid out has no listing

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taking away from a listing what nothing uses: labels, lines, functions, locals, statics."""
+"""Removal of unused labels, lines, functions, locals and statics from a listing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def targets(items: Iterator[Item]) -> set[str]:
 
 
 def reachable(items: list[Item], clauses: Sequence[ClauseListing] = ()) -> list[Item]:
-    """The items without lines right after a way out and without labels that nothing uses."""
+    """The items without unreachable lines and unused labels."""
     handlers = {clause.handler for clause in clauses}
     bounds = {name for clause in clauses for name in (clause.start, clause.end)}
     while True:
@@ -95,14 +95,14 @@ def uses_host(functions: list[FunctionListing], name: str) -> bool:
 
 
 def uses_tags(function: FunctionListing) -> bool:
-    """True if the function throws or catches: all tags stay then, since records have numbers."""
+    """True if the function throws or catches: then all tags remain, since records have numbers."""
     return bool(function.clauses) or any(
         isinstance(item, Line) and item.row.flow is Flow.THROW for item in function.items
     )
 
 
 def without_locals(function: FunctionListing, flags: list[int]) -> None:
-    """Take away locals (not parameters) that nothing uses and no flag keeps."""
+    """Remove locals (not parameters) that are neither used nor flagged."""
     first = len(function.signature.parameters)
     numbers = _renumbered([function], Immediate.LOCAL, [1] * first + flags)
     function.locals = tuple(
@@ -111,7 +111,7 @@ def without_locals(function: FunctionListing, flags: list[int]) -> None:
 
 
 def without_statics(listing: Listing, flags: list[int]) -> None:
-    """Take away statics that nothing uses and no flag keeps."""
+    """Remove statics that are neither used nor flagged."""
     numbers = _renumbered(listing.functions, Immediate.STATIC, flags)
     listing.statics = [static for at, static in enumerate(listing.statics) if at in numbers]
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program as a sequence of choices: what of it stays, and how large its numbers are.
+"""A program as a sequence of choices: the parts of it that remain, and the values of its numbers.
 
-Every choice is a whole number; 0 is the simplest, `start` gives the program back. An instruction
-that does not stay is replaced by *filler* of the same effect on the stack: what it would have
-popped is dropped, what it would have pushed is a zero. So the types of the stack are the same
-everywhere, and nearly every combination of choices is a valid program; the verifier has the last
-word. Filler that undoes itself, code that nothing gets to, and functions that nothing calls, go.
+Every choice is a whole number; 0 is the simplest, `start` restores the program. A removed
+instruction is replaced by *filler* of the same effect on the stack: its operands are dropped, its
+results are zeros. So the types of the stack are the same everywhere, and nearly every combination
+of choices is a valid program; the verifier decides. Filler that cancels, unreachable code, and
+functions without calls are removed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from ferryvm.testing.reduction.tidy import (
 from ferryvm.verify import Verified
 
 _MOST_LITERALS = 400
-"""Numbers of a program that are choices; in a larger one, what stays is chosen first."""
+"""The largest number of literals of a program that are choices; in a larger one, the remaining
+lines are chosen first."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,17 +71,17 @@ class _Unit:
 
     item: Item
     flag: int = -1
-    """The choice that says if it stays; -1 for a label."""
+    """The choice whether it remains; -1 for a label."""
     drops: int = 0
     pushes: tuple[Type, ...] = ()
     """Filler that stands for it."""
     literal: int = -1
     """The choice of its number, -1 if it has none."""
     is_barrier: bool = False
-    """True if it keeps control from a handler, where the stack is another one."""
+    """True if it separates control from a handler, where the stack is another one."""
 
     def remains(self, chosen: Sequence[int]) -> bool:
-        """True if it stays."""
+        """True if it remains."""
         return self.flag < 0 or self.is_barrier or chosen[self.flag] != 0
 
 
@@ -88,7 +89,7 @@ class Units:
     """The choices of one program."""
 
     def __init__(self, verified: Verified) -> None:
-        """Raises FerryError for a program that no listing stands for."""
+        """Raises FerryError for a program that no listing represents."""
         self.program = verified.program
         self.listing, self._pcs = relist(verified)
         self._slots = _Slots()
@@ -107,7 +108,7 @@ class Units:
         self._heap_end = max((d.address + len(d.bytes) for d in self.listing.data), default=0)
         self._end_flag = self._slots.flag()
         self.structure = len(self._slots.choices)
-        """Choices up to here say what stays; the numbers follow."""
+        """Choices below this one select lines; the numbers follow."""
         if self.structure <= _MOST_LITERALS:
             self._literals()
         self._static_bits = [
@@ -196,7 +197,7 @@ class Units:
     # --- from choices to a program ----------------------------------------------------------
 
     def build(self, chosen: Sequence[int]) -> Program:
-        """The program that these choices make. Raises EncodeError where that is none."""
+        """The program of these choices. Raises EncodeError if there is none."""
         functions = {}
         for function, units, flags in zip(
             self.listing.functions, self._functions, self._clauses, strict=True

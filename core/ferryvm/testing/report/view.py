@@ -50,7 +50,7 @@ class Row:
     name: str
     cells: list[Cell | None]
     verdicts: str
-    """Those of its cells, for the filter."""
+    """The verdicts of its cells, for the filter."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -91,7 +91,7 @@ class _BodyLowering:
         self.emission = Emission(code, calling.frame, calling.base, body.parameters)
         self.incoming = edges_to(body)
         self.blocks: dict[Block, MachineBlock] = {}
-        """Those that have a block of their own."""
+        """The machine block of each block that has one."""
         self.offsets = {
             value: signed(I64, bits)
             for value in accessed(body)
@@ -105,9 +105,9 @@ class _BodyLowering:
         calls = Calls(self.emission, self.exits, calling, body)
         self.rules = Rules(access, self.exits, calls)
         self.reached: set[Block] = set()
-        """Those of them that something leads to, decided branches considered."""
+        """The reachable blocks, with constant branches folded."""
         self.worklist: list[tuple[MachineBlock, Block]] = []
-        """Blocks that nothing but an exit leads to, and where they go."""
+        """Blocks whose only predecessor is an exit, and their targets."""
 
     def run(self) -> None:
         entry = self.body.blocks[0]

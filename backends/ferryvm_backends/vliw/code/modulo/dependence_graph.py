@@ -125,8 +125,8 @@ class Iteration:
                 return operand
             return now.get(operand, _Entry(operand) if operand in changed else Invariant(operand))
 
-        for round_, operation in ((n, each) for n in range(iterations) for each in operations):
-            is_last = round_ == iterations - 1
+        for iteration, operation in ((n, each) for n in range(iterations) for each in operations):
+            is_last = iteration == iterations - 1
             if operation.name == "exit_expired" and not (is_last and operation is polls[-1]):
                 continue  # the time is looked at once an iteration
             if operation.name == "move":

@@ -88,7 +88,7 @@ class _Expansion:
                     far = max(self.farthest[source.node], source.distance)
                     self.farthest[source.node] = far
         self.iterations = max([stages - 1, *self._early(needs)])
-        """That start before the kernel."""
+        """The number of iterations that start before the kernel."""
         least = -(-(machine.delay_slots + 1) // self.interval)
         self.copies = max([least, *needs.values()])
         self.registers = {n: self._copies(n, count) for n, count in needs.items()}

@@ -415,7 +415,7 @@ class PartialSchedule:
 
 
 def _constants(node: DependenceNode) -> tuple[int | MachineBlock, ...]:
-    """Those that a bundle has to hold for an operation: a base of nothing is none."""
+    """The constants that a bundle must hold for an operation; a zero base is not one."""
     sources = node.sources
     if node.operation.place is not None and sources[0] == 0:
         sources = sources[1:]

@@ -116,7 +116,7 @@ class PipelinableLoops:
 
     @property
     def pipelined(self) -> dict[MachineBlock, Pipelined]:
-        """Those that are."""
+        """The pipelined loops, by their blocks."""
         return {b: p.pipelined for b, p in self.plans.items() if p.pipelined is not None}
 
     @property
@@ -126,8 +126,8 @@ class PipelinableLoops:
 
     @property
     def registers(self) -> set[Register]:
-        """Those that pipelined loops read or set as they were: if one is given up it does so again,
-        and what its exits need is in registers."""
+        """Registers that the original blocks of pipelined loops read or set: an abandoned loop uses
+        them again, and values for its exits are in registers."""
         operations = [o for block in self.pipelined for o in self.plans[block].operations]
         results = {o.result for o in operations if o.result is not None}
         return results.union(*(o.registers() for o in operations))

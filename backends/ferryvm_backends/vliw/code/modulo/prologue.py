@@ -60,7 +60,7 @@ class Prologue:
         self._write_backs: set[tuple[int, int]] = set()
         self._held: set[tuple[int, int]] = set()
         for number in range(iterations):
-            self._add_round(number)
+            self._add_iteration(number)
 
     def find(self, operand: Operand, source: NodeResult) -> None:
         """Decide where the first iterations have an operand that later ones take from a unit."""
@@ -74,7 +74,7 @@ class Prologue:
             elif not self._bring(operand, distance, initial, cycle):
                 self.unfit.add(operand)
 
-    def _add_round(self, number: int) -> None:
+    def _add_iteration(self, number: int) -> None:
         partial, start = self.partial, number * self.partial.interval
         for node in self.loop.nodes:
             slot = partial.slots[node.number]
