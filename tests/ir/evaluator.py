@@ -7,15 +7,19 @@ frame, as docs/ir.md demands of compilers.
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import itertools
 from typing import Any
 
 from ferryvm.ir.graph import Body, Constant, Edge, FrameState, Module, Operation, Value
+from ferryvm.ir.operation import element_bytes
 from ferryvm.isa import Trap
+from ferryvm.isa.element import Element
 from ferryvm.isa.evaluation import PythonArithmetic
 from ferryvm.isa.numeric import canonical
-from ferryvm.isa.type import WORD_BYTES, Type
+from ferryvm.isa.object import ROW_WORDS
+from ferryvm.isa.type import I64, WORD_BYTES, Type
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 
@@ -60,8 +64,9 @@ class Evaluator(PythonArithmetic):
         self.tags: Any = ()
         """The tags that the operation in hand catches, if it is a call."""
         self.control, self.memory = machine.control, machine.memory
-        self.loads = self.operations = 0
-        """How many loads from the heap, and operations at all, have been done."""
+        self.loads = self.header_loads = self.operations = 0
+        """How many loads from the heap or of elements, of header words, and operations at all, have
+        been done."""
         self.caught = 0
         """The number of the tag, from 1, that the last call has thrown; 0: it returned."""
         self.values = 0
@@ -180,6 +185,13 @@ class Evaluator(PythonArithmetic):
             self.control.wanted = wanted
         self._leave_if(frame, operation, p, Status.GROW)
 
+    def _do_allocate_if(
+        self, frame: _Frame, operation: Operation, p: int, wanted: int, type_: int
+    ) -> None:
+        if p:
+            self.control.wanted, self.control.wanted_type = wanted, type_
+        self._leave_if(frame, operation, p, Status.ALLOCATE)
+
     def _do_guard(self, frame: _Frame, operation: Operation, p: int) -> None:
         self._leave_if(frame, operation, p, Status.LEAVE)
 
@@ -291,6 +303,105 @@ class Evaluator(PythonArithmetic):
     def _do_thrown(self, frame: _Frame, operation: Operation) -> int:
         return self._typed(operation, self.memory.stack[self.values + self._number(operation)])
 
+    # --- objects ----------------------------------------------------------------------------
+
+    def _do_object_top(self, frame: _Frame, operation: Operation) -> int:
+        return self.control.object_top
+
+    def _do_set_object_top(self, frame: _Frame, operation: Operation, value: int) -> None:
+        self.control.object_top = value
+
+    def _do_object_end(self, frame: _Frame, operation: Operation) -> int:
+        return self.control.object_end
+
+    def _do_prepared_place(self, frame: _Frame, operation: Operation) -> int:
+        return self.control.prepared
+
+    def _do_prepared_bytes(self, frame: _Frame, operation: Operation) -> int:
+        return self.control.prepared_bytes
+
+    def _do_clear_prepared(self, frame: _Frame, operation: Operation) -> None:
+        self.control.prepared = 0
+
+    def _do_cast(self, frame: _Frame, operation: Operation, reference: int) -> int:
+        return reference
+
+    def _do_type_word(self, frame: _Frame, operation: Operation, type_: int, word: int) -> int:
+        return _word(self.control.types + WORD_BYTES * (ROW_WORDS * type_ + word))
+
+    def _in_object(self, reference: int, word: int) -> int:
+        assert not reference % WORD_BYTES, f"{reference} is no object"
+        return self.control.objects + reference + WORD_BYTES * word
+
+    def _do_header_word(self, frame: _Frame, operation: Operation, reference: int) -> int:
+        self.header_loads += 1
+        return _word(self._in_object(reference, self._number(operation)))
+
+    def _do_set_header_word(
+        self, frame: _Frame, operation: Operation, reference: int, value: int
+    ) -> None:
+        _set_word(self._in_object(reference, self._number(operation)), value)
+
+    def _do_field_load(self, frame: _Frame, operation: Operation, reference: int) -> int:
+        assert reference
+        return _word(self._in_object(reference, 1 + operation.fact(1, int)))
+
+    def _do_field_store(
+        self, frame: _Frame, operation: Operation, reference: int, value: int
+    ) -> None:
+        _set_word(self._in_object(reference, 1 + operation.fact(1, int)), value)
+
+    def _element(self, place: int, offset: int) -> int:
+        return (self.control.objects + place + offset) & I64.mask
+
+    @staticmethod
+    def _size(operation: Operation) -> int:
+        elements = operation.static[0]
+        assert isinstance(elements, Element | int)
+        return element_bytes(elements)
+
+    def _do_element_load(self, frame: _Frame, operation: Operation, place: int, at: int) -> int:
+        self.loads += 1
+        address = self._element(place, at)
+        return int.from_bytes(ctypes.string_at(address, self._size(operation)), "little")
+
+    def _do_element_store(
+        self, frame: _Frame, operation: Operation, place: int, at: int, value: int
+    ) -> None:
+        self._do_fill_elements(frame, operation, place, at, 1, value)
+
+    def _do_fill_elements(
+        self, frame: _Frame, operation: Operation, place: int, at: int, count: int, value: int
+    ) -> None:
+        size = self._size(operation)
+        low = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+        ctypes.memmove(self._element(place, at), low * count, size * count)
+
+    def _do_move_elements(
+        self,
+        frame: _Frame,
+        operation: Operation,
+        to_place: int,
+        to_offset: int,
+        from_place: int,
+        from_offset: int,
+        size: int,
+    ) -> None:
+        source = self._element(from_place, from_offset)
+        ctypes.memmove(self._element(to_place, to_offset), source, size)
+
+    def _do_elements_from_heap(
+        self, frame: _Frame, operation: Operation, place: int, at: int, address: int, size: int
+    ) -> None:
+        content = bytes(self.memory.heap[address : address + size])
+        ctypes.memmove(self._element(place, at), content, size)
+
+    def _do_elements_to_heap(
+        self, frame: _Frame, operation: Operation, address: int, place: int, at: int, size: int
+    ) -> None:
+        content = ctypes.string_at(self._element(place, at), size)
+        self.memory.heap[address : address + size] = content
+
     # --- calls ------------------------------------------------------------------------------
 
     def _do_call(self, frame: _Frame, operation: Operation, *arguments: int) -> int | None:
@@ -324,3 +435,11 @@ class Evaluator(PythonArithmetic):
         for later, result in enumerate(results[1:], 1):
             self.memory.stack[callee.at + callee.body.place_of(later)] = result
         return results[0] if results else None
+
+
+def _word(address: int) -> int:
+    return ctypes.c_uint64.from_address(address).value
+
+
+def _set_word(address: int, value: int) -> None:
+    ctypes.c_uint64.from_address(address).value = value

@@ -32,6 +32,8 @@ MOVED = [
     "frame",
     "stack_limit",
     "heap_capacity",
+    "header_word 1 %0",
+    "object_end",
 ]
 KEPT = [
     "mul i64 %0, %2",
@@ -43,6 +45,11 @@ KEPT = [
     "heap_pointer",
     "static_at %0",
     "table_function %0",
+    "type_word %0, i64:2",
+    "cast 12 %0",
+    "object_top",
+    "field_load 12 0 %0",
+    "element_load f64 %0, %1",
 ]
 
 

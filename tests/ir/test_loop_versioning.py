@@ -23,6 +23,7 @@ from ferryvm.machine.state import Machine
 from ferryvm.region.region import Region, region
 from ferryvm.verify import verify
 
+from .change import changed
 from .comparison import compare, visits
 from .evaluator import Evaluator
 
@@ -343,3 +344,72 @@ def test_a_body_without_loops_is_left_as_it_is() -> None:
     before = module_text(module)
     assert version_loops(module.root) == 0
     assert module_text(module) == before
+
+
+ARRAYS = """
+entry @0 ():
+  %0: i64 = word 2
+  %1: i64 = word 3
+  %2: i64 = word 4
+  %3: i64 = header_word 1 %0
+  %4: i64 = header_word 2 %0
+  %5: i64 = header_word 1 %1
+  %6: i64 = header_word 2 %1
+  %7: boolean = compare i64 eq %0, i64:0
+  jump b0(i64:0)
+b0 @1 (%8: i64):
+  %9: boolean = compare i64 lt_s %8, %2
+  branch %9 b1() b5()
+b1 @2 ():
+  %10: i64 = shl i64 %8, i64:3
+  jump b2(i64:0)
+b2 @3 (%11: i64):
+  %12: boolean = compare i64 lt_s %11, %2
+  branch %12 b3() b4()
+b3 @4 ():
+  trap_if NULL_REFERENCE %7 @4 [_ _ %0 %1 %2]
+  %13: boolean = compare i64 ge_u %8, %5
+  trap_if INDEX_OUT_OF_BOUNDS %13 @4 [_ _ %0 %1 %2]
+  %14: i64 = element_load f64 %6, %10
+  %15: boolean = compare i64 ge_u %11, %3
+  trap_if INDEX_OUT_OF_BOUNDS %15 @4 [_ _ %0 %1 %2]
+  %16: i64 = shl i64 %11, i64:3
+  element_store {elements} {place}, %16, %14
+  %17: i64 = add i64 %11, i64:1
+  poll @3 [_ _ %0 %1 %2]
+  jump b2(%17)^
+b4 @5 ():
+  %18: i64 = add i64 %8, i64:1
+  poll @1 [_ _ %0 %1 %2]
+  jump b0(%18)^
+b5 @6 ():
+  leave @6 [_ _ %0 %1 %2]
+"""
+
+
+def copy_of(elements: str = "f64", place: str = "%4") -> tuple[str, str]:
+    """The runtime checks before the nest over arrays, and the inner loop of its copy."""
+    text = changed(version_loops, ARRAYS.format(elements=elements, place=place))
+    checks = text.partition("check.b0 @")[2].partition("original.b0 @")[0]
+    return checks, text.partition("unchecked.b3 @")[2].partition("jump unchecked.b2")[0]
+
+
+def test_a_nest_over_arrays_has_no_checks_and_loads_once_what_it_does_not_store_into() -> None:
+    checks, inner = copy_of()
+    assert "trap_if" not in inner
+    assert "element_load" not in inner
+    assert "element_store" in inner
+    assert "compare i64 eq %6, %4" in checks
+
+
+def test_arrays_of_other_elements_are_not_compared() -> None:
+    checks, inner = copy_of(elements="i64")
+    assert "element_load" not in inner
+    assert "compare i64 eq %6" not in checks
+
+
+def test_an_element_of_an_array_that_is_stored_into_is_loaded_each_time() -> None:
+    checks, inner = copy_of(place="%6")
+    assert "trap_if" not in inner
+    assert "element_load" in inner
+    assert "compare i64 eq %6" not in checks

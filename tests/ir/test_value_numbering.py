@@ -170,3 +170,73 @@ entry @0 ():
 """,
     )
     assert text == "\nentry @0 ():\n  leave @0 [_ _]\n"
+
+
+def test_header_words_are_the_same_across_stores_and_calls() -> None:
+    text = changed(
+        number_values,
+        """
+entry @0 ():
+  %0: i64 = word 2
+  %1: i64 = header_word 1 %0
+  %2: i64 = header_word 2 %0
+  element_store f64 %2, i64:0, %1
+  field_store 12 0 %0, %1
+  heap_store 8 i64:0, %1
+  %3: i64 = header_word 1 %0
+  return %3
+""",
+    )
+    assert text.count("header_word 1") == 1
+    assert "return %1" in text
+
+
+def test_fields_and_elements_are_loaded_again() -> None:
+    text = """
+entry @0 ():
+  %0: i64 = word 2
+  %1: i64 = field_load 12 1 %0
+  field_store 12 1 %0, %0
+  %2: i64 = field_load 12 1 %0
+  %3: i64 = element_load 13 %0, %1
+  element_store 13 %0, %1, %2
+  %4: i64 = element_load 13 %0, %1
+  %5: i64 = bit_xor i64 %3, %4
+  return %5
+"""
+    assert changed(number_values, text) == text
+
+
+def test_what_a_cast_yields_is_another_value_than_its_operand() -> None:
+    text = """
+entry @0 ():
+  %0: i64 = word 2
+  %1: i64 = cast 12 %0
+  %2: i64 = header_word 0 %0
+  %3: i64 = header_word 0 %1
+  %4: i64 = bit_xor i64 %2, %3
+  return %4
+"""
+    assert changed(number_values, text) == text
+
+
+def test_a_new_object_is_not_null_and_its_header_is_known() -> None:
+    text = changed(
+        number_values,
+        """
+entry @0 ():
+  %0: i64 = word 2
+  %1: i64 = object_top
+  %2: boolean = compare i64 eq %1, i64:0
+  set_header_word 0 %1, i64:25
+  set_header_word 1 %1, %0
+  %3: i64 = header_word 0 %1
+  %4: i64 = header_word 1 %1
+  %5: i64 = add i64 %3, %4
+  %6: i64 = select %2, %0, %5
+  return %6
+""",
+    )
+    assert "header_word 0 %1\n" not in text
+    assert "add i64 %2, i64:25" in text
+    assert "compare" not in text

@@ -23,6 +23,7 @@ from ferryvm_backends.llvm.context import (
 )
 from ferryvm_backends.llvm.function import FunctionContext
 from ferryvm_backends.llvm.host_call import HostCalls
+from ferryvm_backends.llvm.object import Objects
 from ferryvm_backends.llvm.poll import Polls
 from ferryvm_backends.llvm.side_exit import SideExits
 from ferryvm_backends.llvm.strip_mining import StripMinedLoop, strip_mined_loops
@@ -62,7 +63,12 @@ class _BodyLowering:
         self.polls = Polls(function, self.exits)
         calls = Calls(function, self.exits)
         self.rules = Rules(
-            Access(function), self.exits, self.polls, calls, HostCalls(function, self.exits)
+            Access(function),
+            Objects(function),
+            self.exits,
+            self.polls,
+            calls,
+            HostCalls(function, self.exits),
         )
         entry, *others = self.body.blocks
         if not self.body.is_root:

@@ -85,6 +85,12 @@ class FunctionContext:
             return self.storage.pointer(self.storage.field(self.control, "heap"))
 
     @functools.cached_property
+    def objects(self) -> ir.Value:
+        """Pointer to the object space."""
+        with self._at_start():
+            return self.storage.pointer(self.storage.field(self.control, "objects"))
+
+    @functools.cached_property
     def statics(self) -> ir.Value:
         """Pointer to the statics."""
         with self._at_start():

@@ -184,6 +184,12 @@ class SideExits:
     def do_grow_if(self, operation: Operation, p: ir.Value, wanted: ir.Value) -> None:
         self.leave_if(p, self.exit_state(operation), Status.GROW, wanted=wanted)
 
+    def do_allocate_if(
+        self, operation: Operation, p: ir.Value, wanted: ir.Value, type_: ir.Value
+    ) -> None:
+        fields = {"wanted": wanted, "wanted_type": type_}
+        self.leave_if(p, self.exit_state(operation), Status.ALLOCATE, **fields)
+
     def do_guard(self, operation: Operation, fails: ir.Value) -> None:
         shared = self.shared
         with self.function.rarely(fails, "guard"):

@@ -12,7 +12,20 @@ from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends._llvm.handler import BYTE, POINTER
 
-_FIXED = frozenset({"statics", "stack", "stack_end", "heap", "functions", "table", "natives"})
+_FIXED = frozenset(
+    [
+        "functions",
+        "heap",
+        "natives",
+        "object_end",
+        "objects",
+        "stack",
+        "stack_end",
+        "statics",
+        "table",
+        "types",
+    ]
+)
 """Fields that nothing changes while native code runs."""
 
 

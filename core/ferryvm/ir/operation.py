@@ -16,9 +16,10 @@ import inspect
 from ferryvm.errors import FerryError
 from ferryvm.ir.build import Builder
 from ferryvm.ir.graph import BOOLEAN, Block, Parameter, Static, Value, ValueType
+from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Condition, FunctionField, PureEmitter
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import F32, F64, I32, I64, Type
+from ferryvm.isa.type import F32, F64, FIRST_DECLARED, I32, I64, WORD_BYTES, Type
 
 __all__ = [
     "FIXED",
@@ -53,6 +54,7 @@ class AttributeKind(enum.Enum):
     FLAG = "true or false"
     FUNCTIONS = "function numbers"
     TAGS = "tag numbers, each once"
+    ELEMENTS = "an element kind or the number of a type of arrays of references"
 
     def holds(self, item: Static) -> bool:
         """True if an item is of this kind."""
@@ -74,6 +76,9 @@ class AttributeKind(enum.Enum):
                 return is_numbers and isinstance(item, tuple) and 0 < len({*item}) == len(item)
             case AttributeKind.BYTES:
                 return type(item) is int and item in (1, 2, 4, 8)
+            case AttributeKind.ELEMENTS:
+                is_declared = type(item) is int and item >= FIRST_DECLARED
+                return is_declared or isinstance(item, Element)
             case AttributeKind.NUMBER:
                 return type(item) is int and item >= 0
 
@@ -137,6 +142,8 @@ def _stop(*static: AttributeKind) -> Shape:
 
 
 _NUMBER = (AttributeKind.NUMBER,)
+_FIELD = (AttributeKind.NUMBER, AttributeKind.NUMBER)
+_ELEMENTS = (AttributeKind.ELEMENTS,)
 _DECLARED = {
     # reading
     "word": Shape(Role.READS, _NUMBER, (), WORD),
@@ -150,6 +157,26 @@ _DECLARED = {
     "heap_capacity": Shape(Role.FIXED, (), (), I64),
     "function_field": Shape(Role.FIXED, (AttributeKind.FIELD,), (I64,), I64),
     "table_function": Shape(Role.FIXED, (), (I64,), I64),
+    # objects, reading
+    "header_word": Shape(Role.FIXED, _NUMBER, (I64,), I64),
+    "cast": Shape(Role.FIXED, _NUMBER, (I64,), I64),
+    "type_word": Shape(Role.FIXED, (), (I64, I64), I64),
+    "object_end": Shape(Role.FIXED, (), (), I64),
+    "object_top": Shape(Role.READS, (), (), I64),
+    "prepared_place": Shape(Role.READS, (), (), I64),
+    "prepared_bytes": Shape(Role.READS, (), (), I64),
+    "field_load": Shape(Role.READS, _FIELD, (I64,), I64),
+    "element_load": Shape(Role.READS, _ELEMENTS, (I64, I64), I64),
+    # objects, changing
+    "set_object_top": Shape(Role.CHANGES, (), (I64,)),
+    "clear_prepared": Shape(Role.CHANGES),
+    "set_header_word": Shape(Role.CHANGES, _NUMBER, (I64, I64)),
+    "field_store": Shape(Role.CHANGES, _FIELD, (I64, I64)),
+    "element_store": Shape(Role.CHANGES, _ELEMENTS, (I64, I64, I64)),
+    "fill_elements": Shape(Role.CHANGES, _ELEMENTS, (I64, I64, I64, I64)),
+    "move_elements": Shape(Role.CHANGES, _ELEMENTS, (I64, I64, I64, I64, I64)),
+    "elements_from_heap": Shape(Role.CHANGES, _ELEMENTS, (I64, I64, I64, I64)),
+    "elements_to_heap": Shape(Role.CHANGES, _ELEMENTS, (I64, I64, I64, I64)),
     # changing
     "set_static": Shape(Role.CHANGES, _NUMBER, (WORD,)),
     "set_static_at": Shape(Role.CHANGES, (), (I64, I64)),
@@ -160,6 +187,7 @@ _DECLARED = {
     # leaving, perhaps
     "trap_if": _check(BOOLEAN, static=(AttributeKind.TRAP,)),
     "grow_if": _check(BOOLEAN, I64),
+    "allocate_if": _check(BOOLEAN, I64, I64),
     "guard": _check(BOOLEAN, static=_NUMBER),
     "poll": _check(),
     "check_entry": _check(static=(AttributeKind.FLAG,)),
@@ -228,10 +256,19 @@ CALLS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.C
 """Names of operations that call a function, of the program or of the host."""
 EFFECTS = CALLS | {"caught"}
 """Names of operations that have an effect although they yield a value."""
-HEAP_CHANGES = CALLS | {"heap_store", "canonicalise"}
+HEAP_CHANGES = CALLS | {"heap_store", "canonicalise", "elements_to_heap"}
 """Names of operations that may change the heap."""
-CONDITIONAL_EXITS = frozenset({"trap_if", "grow_if", "guard"})
+CONDITIONAL_EXITS = frozenset({"trap_if", "grow_if", "allocate_if", "guard"})
 """Names of checks that do nothing if their first operand does not hold."""
+
+HEADER, LENGTH, PLACE = range(3)
+"""Numbers of the words of an object's header, of which a struct has the first one only."""
+
+
+def element_bytes(elements: Element | int) -> int:
+    """Bytes of an element of an element kind, or of a type of arrays of references."""
+    return elements.bytes if isinstance(elements, Element) else WORD_BYTES
+
 
 SAFEPOINTS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.CHECKS)
 """Operations with a state at which an interpreter can continue."""

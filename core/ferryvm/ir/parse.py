@@ -33,6 +33,7 @@ from ferryvm.ir.graph import (
     Virtual,
 )
 from ferryvm.ir.operation import SHAPES, AttributeKind, IrError, Role
+from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Condition, FunctionField
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type, from_float
@@ -321,6 +322,10 @@ class _BodyParser:
                 while not p._accepts(")"):
                     numbers.append(p._integer())
                 return tuple(numbers)
+            case AttributeKind.ELEMENTS:
+                if p._next.isdecimal():
+                    return p._integer()
+                return p._one("element kind", {e.kind: e for e in Element})
             case AttributeKind.NUMBER | AttributeKind.BYTES:
                 return p._integer()
 

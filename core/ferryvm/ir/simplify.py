@@ -163,6 +163,8 @@ def _compare(m: SimplifyingEmitter, static: Any, a: Value, b: Value) -> Value | 
             return p if condition is Condition.NE else m.none(p)
     if a is b and not t.is_float:
         return m.constant(BOOLEAN, condition in _REFLEXIVE)
+    if _is(b, 0) and _made_by(a, "object_top") and condition in (Condition.EQ, Condition.NE):
+        return m.constant(BOOLEAN, condition is Condition.NE)  # no object has null's offset
     return None
 
 

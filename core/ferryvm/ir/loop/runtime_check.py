@@ -3,7 +3,9 @@
 
 A check is *eliminated* if it passes wherever the objects that the nest accesses are in bounds
 (`ferryvm.ir.loop.access`), or if its smallest index is not negative and its largest is below a
-length that nothing in the nest changes. First and last byte of an access are found at the extremes
+length that nothing in the nest changes. Lengths of arrays never change, and two arrays are one or
+do not overlap; so of arrays it only matters, for loads that a copy is to hoist, which are stored
+into. First and last byte of an access are found at the extremes
 of each induction variable (`ferryvm.ir.loop.iteration_space`). Building the checks changes nothing
 in the body.
 """
@@ -11,6 +13,7 @@ in the body.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from ferryvm.ir.address import split
 from ferryvm.ir.footprint import Footprint
@@ -20,7 +23,7 @@ from ferryvm.ir.loop.access import LARGEST_OFFSET, AccessRange, HeapObject
 from ferryvm.ir.loop.affine import AffineExpression, Interval
 from ferryvm.ir.loop.iteration_space import FailureConditions, IterationSpace
 from ferryvm.ir.loop.natural import Loop
-from ferryvm.ir.operation import CALLS
+from ferryvm.ir.operation import CALLS, PLACE
 from ferryvm.ir.versioned_nest import VersioningReason
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
@@ -36,6 +39,22 @@ measured to cost more than they save."""
 
 OUTSIDE = "an address may be outside of the heap or of its vector"
 TOO_LARGE = "an index may be past the last element"
+
+
+_STORES = frozenset({"heap_store", "element_store"})
+_ELEMENT_CHANGES = frozenset(
+    {"element_store", "elements_from_heap", "fill_elements", "move_elements"}
+)
+
+
+class ArrayAccess(NamedTuple):
+    """A load or store of an element of an array."""
+
+    place: Value
+    array: Value
+    """The reference; the place itself if that is no word of a header."""
+    at: Value
+    """The index."""
 
 
 class UnfitError(Exception):
@@ -67,6 +86,10 @@ class RuntimeChecks:
         """Reference and range of each load and store."""
         self.limit: Value | None = None
         """The end of the heap in use."""
+        self.array_accesses: dict[Operation, ArrayAccess] = {}
+        """The loads and stores of elements of arrays."""
+        self._checked_indices: set[tuple[Value, Value]] = set()
+        """Arrays with indices that are in bounds where their variables are below their bounds."""
         self.late: dict[tuple[Value, Value], int] = {}
         """Largest indices, with the addresses of the lengths that they must be below; the pc of the
         first check of each."""
@@ -84,7 +107,7 @@ class RuntimeChecks:
         for place, block in zip(nest.places, nest.members, strict=True):
             for operation in block.operations:
                 self._operation(operation, place)
-        if self.limit is None:
+        if self.limit is None and not self._checked_indices:
             raise NoNestError("no check of the heap's bounds could be eliminated")
         if len(self.loops) == 1 and len(self.objects) < FEWEST_OBJECTS:
             raise NoNestError("it accesses one object only, so that runtime checks would not pay")
@@ -99,6 +122,29 @@ class RuntimeChecks:
     def may_be_accessed(self, reference: Value, part: AccessRange) -> bool:
         """True if a range belongs to an object, and so is covered by the runtime checks."""
         return reference in self.objects and part in self.objects[reference].parts
+
+    def hoistable(self, load: Operation, place: int, loop: Loop) -> list[Value] | None:
+        """The places of other arrays that a load of an element must be apart from to be hoisted
+        from a block out of a loop; None if it cannot be hoisted."""
+        access, preheader = self.array_accesses[load], loop.entries[0].source
+        key = access.array, access.at
+        if place not in loop.blocks or key not in self._checked_indices:
+            return None
+        if not all(map(loop.is_invariant, load.arguments)):
+            return None
+        expression = self.space.expression_at(access.at, place)
+        assert expression is not None
+        if loop is not self.nest and not self.space.holds(expression.terms, preheader):
+            return None
+        others: dict[Value, None] = {}
+        for operation in loop.operations:
+            if operation.name in _ELEMENT_CHANGES and operation.static == load.static:
+                target = operation.arguments[0]
+                is_other = target is not access.place and self.nest.is_invariant(target)
+                if operation.name != "element_store" or not is_other:
+                    return None
+                others[target] = None
+        return [*others]
 
     def footprint(self, access: Operation) -> Footprint | None:
         """The footprint of a load or store; None if it is in no object."""
@@ -117,7 +163,7 @@ class RuntimeChecks:
         """Raise UnfitError for a nest that can be rejected without further analysis."""
         operations = [o for block in self.nest.extent for o in block.operations]
         names = {operation.name for operation in operations}
-        if not names >= {"heap_store", "trap_if"}:
+        if "trap_if" not in names or names.isdisjoint(_STORES):
             raise NoNestError("it does not store, or checks nothing")
         if not names.isdisjoint(CALLS):
             call = next(each for each in operations if each.name in CALLS)
@@ -153,6 +199,8 @@ class RuntimeChecks:
                 if found is None:
                     raise UnfitError("a store may go anywhere", operation.pc)
                 self._add_access(*found, operation.pc).stored[found[1]] = None
+        elif operation.name in ("element_load", "element_store"):
+            self.array_accesses[operation] = _array_access(operation)
 
     def _check(self, check: Operation, place: int) -> None:
         """Eliminate a check if runtime checks can prove that it always passes."""
@@ -196,6 +244,8 @@ class RuntimeChecks:
             low, self.conditions.zero, VersioningReason("an index may be negative", (check.pc,))
         )
         if self.nest.is_invariant(limit):
+            if isinstance(limit, Operation) and limit.name == "header_word":
+                self._checked_indices.add((limit.arguments[0], value))
             over = self.conditions.compare(I64, Condition.GE_U, high, limit)
             self.conditions.doubt(over, VersioningReason(TOO_LARGE, (check.pc,)))
         else:
@@ -301,7 +351,17 @@ class RuntimeChecks:
 
 
 def _stores(loop: Loop) -> bool:
-    return any(operation.name == "heap_store" for operation in loop.operations)
+    return any(operation.name in _STORES for operation in loop.operations)
+
+
+def _array_access(operation: Operation) -> ArrayAccess:
+    place, offset = operation.arguments[:2]
+    index = offset
+    if isinstance(offset, Operation) and offset.name == "shl":
+        index = offset.arguments[0]
+    is_known = isinstance(place, Operation) and place.static == (PLACE,)
+    array = place.arguments[0] if isinstance(place, Operation) and is_known else place
+    return ArrayAccess(place, array, index)
 
 
 def _split(address: Value) -> tuple[Value, int]:

@@ -6,14 +6,19 @@ redundant.
                   ├─ no  ─> the original nest
                   └─ yes ─> a copy without them
 
-A store may change the length that another check compares with: references are plain offsets into
-the heap. So all lengths have to be loaded again after each store, and no check implies a later one.
+A store to the heap may change the length that another check compares with: references are plain
+offsets into the heap. So all lengths have to be loaded again after each store, and no check implies
+a later one.
 Therefore one runtime check before the outermost possible loop (`ferryvm.ir.loop.runtime_check`)
 establishes that all objects that the nest accesses are in bounds, and that none that is stored into
 overlaps another. Then no length changes in the copy; and what an inner loop does not store into is
 loaded in its preheader. (Byler, Davies, Huson, Leasure, Wolfe: Multiple Version Loops, ICPP 1987.
 Gupta: Optimizing Array Bound Checks Using Flow Analysis, 1993, section 5, checks the largest value
 of an affine expression; here no check fails early, because the original nest is still there.)
+
+Arrays are simpler: their lengths never change, and two of them are one or apart. So only indices
+are checked, and for each load that an inner loop can do without, that what it stores into is
+another array.
 
 The usual case is cheap to check: vectors that were allocated one after another, and so are in the
 heap in the order in which their references are defined. Otherwise all pairs are compared.
@@ -47,6 +52,7 @@ from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, WORD_BYTES
 
 OVERLAP = "what is accessed in two places overlaps"
+ONE_ARRAY = "an array that is stored into is another one, too"
 
 Doubt = tuple[Value, VersioningReason]
 """A condition that is true if a check may fail, and its reason."""
@@ -82,7 +88,8 @@ def _next_checks(
     body: Body, done: set[Block], largest: int, remarks: list[VersionedNest] | None
 ) -> RuntimeChecks | None:
     """The checks for the first nest that gets two versions, outer ones before inner ones."""
-    if not {"heap_store", "trap_if"} <= {operation.name for operation in body.operations}:
+    names = {operation.name for operation in body.operations}
+    if "trap_if" not in names or names.isdisjoint({"heap_store", "element_store"}):
         return None
     loops = find_loops(body)
     for loop in reversed(loops):
@@ -115,10 +122,14 @@ class _Split:
         definitions = self.nest.graph.definitions
         self.order = {value: number for number, value in enumerate(definitions)}
         self.objects = sorted(checks.objects.values(), key=self._order)
+        self.apart: dict[tuple[Value, Value], int] = {}
+        """Places of arrays that must be two arrays, each pair with the pc of a load of the
+        first."""
+        self.moves = [*self._plan_element_loads()]
         self.reporters: list[Block] = []
         self.reasons: list[VersioningReason] = []
-        assert checks.limit is not None
         self.limit = checks.limit
+        """The end of the heap in use; None where the nest accesses arrays alone."""
 
     def run(self) -> set[Block]:
         """Insert them into the body; the headers of their loops."""
@@ -170,14 +181,23 @@ class _Split:
         fail."""
         m = self.m
         outside = VersioningReason(OUTSIDE, (self.nest.header.pc,))
-        yield self._is_any_above([self.limit, *m.addresses], LARGEST_BASE - 1), outside
+        limits = [] if self.limit is None else [self.limit]
+        yield self._is_any_above([*limits, *m.addresses], LARGEST_BASE - 1), outside
         middle = m.constant(I64, LARGEST_BASE)
         numbers = [value for value in m.small if not isinstance(value, Constant)]
         moved = [m.add(I64, number, middle) for number in numbers]
         yield self._is_any_above(moved, 2 * LARGEST_BASE - 1), outside
-        capacity = m.invariant("heap_capacity", (), (), I64)
-        yield m.compare(I64, Condition.GT_U, self.limit, capacity), outside
+        for limit in limits:
+            capacity = m.invariant("heap_capacity", (), (), I64)
+            yield m.compare(I64, Condition.GT_U, limit, capacity), outside
         yield from m.doubts.items()
+        yield from self._one_array()
+
+    def _one_array(self) -> Iterator[Doubt]:
+        """The condition that an array that is stored into is one of which a load is hoisted."""
+        for (place, other), pc in self.apart.items():
+            is_one = self.m.compare(I64, Condition.EQ, place, other)
+            yield is_one, VersioningReason(ONE_ARRAY, (pc,))
 
     def _is_any_above(self, values: Iterable[Value], most: int) -> Value:
         """The condition that one of some values is above a number, which is 2^n - 1."""
@@ -188,6 +208,8 @@ class _Split:
 
     def _row(self) -> Iterator[Doubt]:
         """The condition that objects are not in the order of their references, up to the limit."""
+        if self.limit is None:
+            return
         above = [*(self._first(each) for each in self.objects[1:]), self.limit]
         for each, end in zip(self.objects, above, strict=True):
             yield self._is_short(each, end), VersioningReason(OVERLAP, (each.pc,))
@@ -204,6 +226,8 @@ class _Split:
     def _overlaps(self) -> Iterator[Doubt]:
         """The condition that objects extend past the limit, or that a store's object aliases
         others."""
+        if self.limit is None:
+            return
         for number, a in enumerate(self.objects):
             yield self._is_short(a, self.limit), VersioningReason(OUTSIDE, (a.pc,))
             for b in self.objects[:number]:
@@ -278,6 +302,28 @@ class _Split:
                     self._block_at(place).operations.remove(self.clone.of(load))
                     at[load] = preheader
                     self._block_at(preheader).operations.append(self.clone.of(load))
+        for load, place, preheader in self.moves:
+            self._block_at(place).operations.remove(self.clone.of(load))
+            self._block_at(preheader).operations.append(self.clone.of(load))
+
+    def _plan_element_loads(self) -> Iterator[tuple[Operation, int, int]]:
+        """The loads of elements that are hoisted, each with its block and a preheader."""
+        checks, definitions = self.checks, self.nest.graph.definitions
+        at = {
+            operation: definitions[operation]
+            for operation in checks.array_accesses
+            if operation.name == "element_load"
+        }
+        for loop in checks.loops:
+            preheader = loop.entries[0].source
+            for load, place in at.items():
+                others = checks.hoistable(load, place, loop)
+                if others is not None:
+                    yield load, place, preheader
+                    at[load] = preheader
+                    for other in others:
+                        own = checks.array_accesses[load].place
+                        self.apart.setdefault((own, other), load.pc)
 
     def _block_at(self, place: int) -> Block:
         """The copy of a block, or the preheader of the copy."""

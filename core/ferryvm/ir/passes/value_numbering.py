@@ -4,7 +4,8 @@
 One preorder walk over the dominator tree. An operation is simplified (`ferryvm.ir.simplify`), or
 replaced by an equal one in a dominating block; so is a load from the heap with no store and no call
 on any path between. (Briggs, Cooper, Simpson: Value Numbering, 1997, section 4; loads by numbering
-the memory between two changes of it.)
+the memory between two changes of it.) Header words of objects are never changed, so loads of them
+are equal wherever their object is; those of a new object are known if they are constants.
 
 Requires no other pass. Preserves blocks, edges, effects and exits, but for checks that cannot fail.
 """
@@ -13,7 +14,16 @@ from __future__ import annotations
 
 from ferryvm.ir.build import Builder
 from ferryvm.ir.control_flow_graph import ControlFlowGraph
-from ferryvm.ir.graph import BOOLEAN, Body, FrameState, Operation, Static, Value, ValueType
+from ferryvm.ir.graph import (
+    BOOLEAN,
+    Body,
+    Constant,
+    FrameState,
+    Operation,
+    Static,
+    Value,
+    ValueType,
+)
 from ferryvm.ir.operation import CONDITIONAL_EXITS, FIXED, HEAP_CHANGES, PURE
 from ferryvm.ir.simplify import simplify
 
@@ -32,9 +42,9 @@ class _Numbering(Builder):
     def __init__(self, body: Body) -> None:
         super().__init__(body.constants)
         self.graph = ControlFlowGraph(body)
-        self.seen: dict[object, tuple[Operation, int]] = {}
-        """Operations by their keys, each with its block. The walk has left the block of an
-        operation that does not dominate a lookup, so that entry is dropped."""
+        self.seen: dict[object, tuple[Value, int]] = {}
+        """Values by the keys of their operations, each with its block. The walk has left the block
+        of one that does not dominate a lookup, so that entry is dropped."""
         self.new: dict[Value, Value] = {}
         self.states: dict[FrameState, FrameState] = {}
         self.memory = _memories(self.graph)
@@ -60,7 +70,7 @@ class _Numbering(Builder):
             self.seen[key] = known, self.place
         return known
 
-    def _known_as(self, key: object) -> Operation | None:
+    def _known_as(self, key: object) -> Value | None:
         found = self.seen.get(key)
         if found is None or not self.graph.dominates(found[1], self.place):
             return None
@@ -87,6 +97,9 @@ class _Numbering(Builder):
                     operation.state = self._state(operation.state)
                 if name in CONDITIONAL_EXITS and arguments[0] is self.false:
                     continue
+                if name == "set_header_word" and isinstance(arguments[1], Constant):
+                    key = "header_word", operation.static, arguments[:1]
+                    self.seen[key] = arguments[1], place
                 if _changes_heap(operation):
                     changes += 1
                     memory = place, changes

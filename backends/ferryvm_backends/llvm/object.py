@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations on objects: headers, fields, elements, and the registers of their space.
+
+Loads and stores are told apart by type-based alias metadata: header words, each field, and the
+elements of each kind never overlap. What a store of elements cannot change therefore stays in
+registers, and a loop over arrays of different kinds is vectorised without a comparison of
+addresses.
+"""
+
+from __future__ import annotations
+
+from ferryvm.ir.graph import Operation
+from ferryvm.ir.operation import element_bytes
+from ferryvm.isa.element import Element
+from ferryvm.isa.object import ROW_WORDS, STRUCT_HEADER_BYTES
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm_backends._llvm import ir
+from ferryvm_backends._llvm.arithmetic import I1, WORD, word
+from ferryvm_backends._llvm.handler import POINTER
+from ferryvm_backends.llvm.function import FunctionContext
+
+
+class Objects:
+    """Lowers operations on objects."""
+
+    def __init__(self, function: FunctionContext) -> None:
+        self.function, self.builder, self.storage = function, function.builder, function.storage
+
+    # --- registers and types ----------------------------------------------------------------
+
+    def do_object_top(self, operation: Operation) -> ir.Value:
+        return self.storage.field(self.function.control, "object_top")
+
+    def do_set_object_top(self, operation: Operation, value: ir.Value) -> None:
+        self.storage.set_field(self.function.control, "object_top", value)
+
+    def do_object_end(self, operation: Operation) -> ir.Value:
+        return self.storage.field(self.function.control, "object_end")
+
+    def do_prepared_place(self, operation: Operation) -> ir.Value:
+        return self.storage.field(self.function.control, "prepared")
+
+    def do_prepared_bytes(self, operation: Operation) -> ir.Value:
+        return self.storage.field(self.function.control, "prepared_bytes")
+
+    def do_clear_prepared(self, operation: Operation) -> None:
+        self.storage.set_field(self.function.control, "prepared", word(0))
+
+    def do_type_word(self, operation: Operation, type_: ir.Value, number: ir.Value) -> ir.Value:
+        rows = self.storage.pointer(self.storage.field(self.function.control, "types"))
+        size = (WORD_BYTES * ROW_WORDS).bit_length() - 1
+        row = self.storage.offset(rows, self.builder.shl(type_, word(size)))
+        where = self.storage.offset(row, self.builder.shl(number, word(3)))
+        return self.storage.load(where, "types", fixed=True)
+
+    def do_cast(self, operation: Operation, reference: ir.Value) -> ir.Value:
+        return reference
+
+    # --- headers and fields -----------------------------------------------------------------
+
+    def _in_object(self, reference: ir.Value, bytes_: int) -> ir.Value:
+        return self.storage.offset(self.storage.offset(self.function.objects, reference), bytes_)
+
+    # Not `fixed`: in code that makes the object, the load must stay behind the store.
+    def do_header_word(self, operation: Operation, reference: ir.Value) -> ir.Value:
+        where = self._in_object(reference, WORD_BYTES * operation.fact(0, int))
+        return self.storage.load(where, "header")
+
+    def do_set_header_word(
+        self, operation: Operation, reference: ir.Value, value: ir.Value
+    ) -> None:
+        where = self._in_object(reference, WORD_BYTES * operation.fact(0, int))
+        self.storage.store(value, where, "header")
+
+    def _field(self, operation: Operation, reference: ir.Value) -> tuple[ir.Value, str]:
+        """The address of a field, and the part of memory that it is."""
+        number, field = operation.fact(0, int), operation.fact(1, int)
+        where = self._in_object(reference, STRUCT_HEADER_BYTES + WORD_BYTES * field)
+        return where, f"field {number} {field}"
+
+    def do_field_load(self, operation: Operation, reference: ir.Value) -> ir.Value:
+        return self.storage.load(*self._field(operation, reference))
+
+    def do_field_store(self, operation: Operation, reference: ir.Value, value: ir.Value) -> None:
+        self.storage.store(value, *self._field(operation, reference))
+
+    # --- elements ---------------------------------------------------------------------------
+
+    def _elements(self, place: ir.Value, offset: ir.Value) -> ir.Value:
+        return self.storage.offset(self.storage.offset(self.function.objects, place), offset)
+
+    def do_element_load(self, operation: Operation, place: ir.Value, offset: ir.Value) -> ir.Value:
+        size, part = self._access(operation)
+        where, narrow = self._elements(place, offset), ir.IntType(8 * size)
+        loaded = self.storage.load(where, part, narrow, size)
+        return self.builder.zext(loaded, WORD) if size < WORD_BYTES else loaded
+
+    def do_element_store(
+        self, operation: Operation, place: ir.Value, offset: ir.Value, value: ir.Value
+    ) -> None:
+        size, part = self._access(operation)
+        where = self._elements(place, offset)
+        self.storage.store(self._narrow(value, size), where, part, size)
+
+    def _narrow(self, value: ir.Value, size: int) -> ir.Value:
+        return self.builder.trunc(value, ir.IntType(8 * size)) if size < WORD_BYTES else value
+
+    @staticmethod
+    def _access(operation: Operation) -> tuple[int, str]:
+        """Bytes of an element, and the part of memory that it is in."""
+        elements = operation.static[0]
+        assert isinstance(elements, Element | int)
+        return element_bytes(elements), f"elements {elements}"
+
+    def do_fill_elements(
+        self,
+        operation: Operation,
+        place: ir.Value,
+        offset: ir.Value,
+        count: ir.Value,
+        value: ir.Value,
+    ) -> None:
+        size, part = self._access(operation)
+        first, narrow = self._elements(place, offset), self._narrow(value, size)
+        start = self.builder.block
+        loop, done = self.function.block("fill"), self.function.block("filled")
+        self.builder.cbranch(self.builder.icmp_unsigned("==", count, word(0)), done, loop)
+        self.builder.position_at_end(loop)
+        number = self.builder.phi(WORD)
+        number.add_incoming(word(0), start)
+        where = self.storage.offset(first, self.builder.mul(number, word(size)))
+        self.storage.store(narrow, where, part, size)
+        following = self.builder.add(number, word(1), flags=("nuw",))
+        number.add_incoming(following, loop)
+        self.builder.cbranch(self.builder.icmp_unsigned("==", following, count), done, loop)
+        self.builder.position_at_end(done)
+
+    def do_move_elements(
+        self,
+        operation: Operation,
+        to_place: ir.Value,
+        to_offset: ir.Value,
+        from_place: ir.Value,
+        from_offset: ir.Value,
+        size: ir.Value,
+    ) -> None:
+        source = self._elements(from_place, from_offset)
+        self._copy("memmove", self._elements(to_place, to_offset), source, size)
+
+    def do_elements_from_heap(
+        self,
+        operation: Operation,
+        place: ir.Value,
+        offset: ir.Value,
+        address: ir.Value,
+        size: ir.Value,
+    ) -> None:
+        source = self.storage.offset(self.function.heap, address)
+        self._copy("memcpy", self._elements(place, offset), source, size)
+
+    def do_elements_to_heap(
+        self,
+        operation: Operation,
+        address: ir.Value,
+        place: ir.Value,
+        offset: ir.Value,
+        size: ir.Value,
+    ) -> None:
+        target = self.storage.offset(self.function.heap, address)
+        self._copy("memcpy", target, self._elements(place, offset), size)
+
+    def _copy(self, name: str, to: ir.Value, from_: ir.Value, size: ir.Value) -> None:
+        types = [POINTER, POINTER, WORD, I1]
+        module = self.builder.module
+        copy = module.intrinsic(f"llvm.{name}.p0.p0.i64", ir.VoidType(), types)
+        self.builder.call(copy, [to, from_, size, ir.Constant(I1, 0)])
