@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import types
 from pathlib import Path
 from typing import ClassVar
@@ -344,3 +345,101 @@ def test_exception_that_leaves_a_nested_call_is_thrown_at_the_host_call(backend:
         instance.call("inner", 3)
     assert (caught.value.tag, caught.value.values) == ("error", (3,))
     assert instance.call("outer", 7) == 108  # usable afterwards
+
+
+BOTH = """
+.host ask (i64) -> i64
+.tag python.{tag} i64
+.export inner
+.export outer
+.function begin
+    halt
+.function inner (x i64) -> i64
+    local.get x
+    call deeper
+    return
+.function deeper (x i64) -> i64
+    local.get x
+    host ask
+    return
+.function outer (x i64) -> i64
+:try
+    i64.const 1
+    local.get x
+    host ask
+:end
+    i64.add
+    return
+:handler
+    drop
+    i64.const -7
+    return
+.catch python.{tag} from try to end using handler
+"""
+FRAMES = [
+    "    in deeper at both.fasm:14:5",
+    "    in inner at both.fasm:10:5",
+    "    in <call of inner> at pc {}",
+    "    in outer at both.fasm:20:5",
+    "    in <call of outer> at pc {}",
+    "    in begin at both.fasm:7:5",
+]
+
+
+class NobodyAnswersError(LookupError):
+    """What the inner host function raises."""
+
+
+@ferryvm.host(name="ask")
+def ask_back(instance: ferryvm.Instance, x: ferryvm.i64) -> ferryvm.i64:
+    """Call the program again; in there, fail."""
+    if x == 0:
+        raise NobodyAnswersError("nobody")
+    result: int = instance.call("inner", x - 1)
+    return result
+
+
+def both(tag: str, backend: str) -> ferryvm.Instance:
+    made = ferryvm.Engine(backend)
+    return made.instantiate(ferryvm.assemble(BOTH.format(tag=tag), "both.fasm"), hosts=[ask_back])
+
+
+@pytest.mark.parametrize("tag", ["NobodyAnswersError", "LookupError", "Exception"])
+@pytest.mark.parametrize("backend", [*BACKENDS, "llvm"])
+def test_exception_of_the_inner_host_function_is_caught_by_the_outer_call(
+    backend: str, tag: str
+) -> None:
+    instance = both(tag, backend)
+    for _ in range(2):
+        assert instance.call("outer", 1) == -7
+        assert instance.call("outer", 3) == -7
+
+
+def without_pcs(notes: list[str]) -> list[str]:
+    return [re.sub(r"at pc \d+", "at pc {}", note) for note in notes]
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, "llvm"])
+def test_exception_of_the_inner_host_function_names_the_calls_of_both_activations(
+    backend: str,
+) -> None:
+    instance = both("KeyError", backend)
+    for _ in range(2):
+        with pytest.raises(NobodyAnswersError, match="^nobody") as caught:
+            instance.call("outer", 1)
+        assert type(caught.value) is NobodyAnswersError
+        assert without_pcs(caught.value.__notes__) == FRAMES
+
+
+def test_two_instances_of_one_program_are_both_in_the_notes() -> None:
+    @ferryvm.host(name="ask")
+    def ask_other(x: ferryvm.i64) -> ferryvm.i64:
+        found: int = other.call("outer", x)
+        return found
+
+    other = both("KeyError", "threaded")
+    program = ferryvm.assemble(BOTH.format(tag="KeyError"), "both.fasm")
+    instance = ferryvm.Engine("threaded").instantiate(program, hosts=[ask_other])
+    with pytest.raises(NobodyAnswersError) as caught:
+        instance.call("outer", 0)
+    assert without_pcs(caught.value.__notes__) == FRAMES[3:] * 2

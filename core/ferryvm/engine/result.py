@@ -64,10 +64,17 @@ def add_frames(machine: Machine, error: BaseException) -> None:
     """Add the active calls to an exception's notes, innermost first, unless a nested host call has
     added them."""
     lines, notes = _calls(machine.frames()), getattr(error, "__notes__", ())
-    if notes and notes[-1] == lines[-1] and lines[0] in notes:
+    noted: tuple[int, ...] = getattr(error, _NOTED, ())
+    if machine.address in noted and notes and notes[-1] == lines[-1] and lines[0] in notes:
         return
     for line in lines:
         error.add_note(line)
+    setattr(error, _NOTED, (*noted, machine.address))
+
+
+_NOTED = "__ferryvm_noted__"
+"""The attribute of an exception with the machines whose calls it has in its notes: two instances of
+one program have equal lines."""
 
 
 class StoppedCall(Protocol):
