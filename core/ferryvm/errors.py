@@ -91,14 +91,16 @@ _LISTED = 16
 
 
 class UnknownNameError(FerryError):
-    """An unknown name; the message suggests similar ones and lists the allowed names."""
+    """An unknown name; the message suggests similar ones and lists the allowed names, after the
+    `place` where it is used, if that is known."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], place: str = "") -> None:
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
         known_ones = f" (known: {', '.join(self.known) or 'none'})"
         if len(self.known) > _LISTED:
             known_ones = f" (of {len(self.known)})"
-        super().__init__(f"no {kind} {name!r}{suggestion(name, self.known)}{known_ones}")
+        where = f"{place}: " if place else ""
+        super().__init__(f"{where}no {kind} {name!r}{suggestion(name, self.known)}{known_ones}")
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -142,7 +142,7 @@ def test_assembling_a_disassembly_gives_the_same_bytes(fib: Path, tmp_path: Path
         (("run", "faulty.fasm"), "faulty.fasm:2:1: no instruction 'i64.ad'"),
         (("run", "unverifiable.fasm"), "V30 at pc 0 (unverifiable.fasm:2:1): i64.add: operand"),
         (("run", "empty.fasm"), "empty.fasm"),
-        (("run", "host.fasm"), "host.fasm: no host function 'nosuch'"),
+        (("run", "host.fasm"), "host.fasm:3:1: no host function 'nosuch'"),
         (("run", "ok.skiff", "--stats", "ok.skiff"), "ok.skiff: is the input; name another file"),
         (("run", "ok.skiff", "--save", "./ok.skiff"), "ok.skiff: is the input; name another file"),
         (("compile", "ok.skiff", "-o", "ok.skiff"), "ok.skiff: is the input; name another file"),

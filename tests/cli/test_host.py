@@ -177,3 +177,11 @@ def test_all_functions_are_listed_with_their_sources() -> None:
     }
     _, out, _ = ferry("hosts", "--hosts", "mine:twice")
     assert "--hosts mine:twice  Double a number." in out.splitlines()[-1]
+
+
+def test_failure_that_the_program_throws_again_is_told_as_the_user_s() -> None:
+    text = "(host-function fails (i64) i64)\n(try (fails 3) (finally (print! 1)))"
+    Path("again.skiff").write_text(text, encoding="utf-8")
+    code, out, err = ferry("run", "again.skiff", "--hosts", "mine:fails")
+    assert (code, out) == (1, "1\n")
+    assert err.startswith("ferry: again.skiff:2:1: a host function raised ZeroDivisionError: ")

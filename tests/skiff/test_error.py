@@ -166,6 +166,7 @@ def test_a_fault_is_reported_with_its_place_and_text(faults: Faults, text: str) 
 
 
 MISUSED = {
+    "host-function": "(host-function f)",
     "define": "(define x)",
     "set!": "(set! 5 1)",
     "if": "(if 1)",

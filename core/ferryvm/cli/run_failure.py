@@ -37,6 +37,8 @@ def host_failure(machine: Machine, error: Exception) -> Trapped | None:
     name = machine.program.hosts[machine.control.exit_id].name
     if isinstance(error, HostError):
         message = str(error)
+    elif machine.status is Status.TRAP:  # thrown again by the program, maybe after other host calls
+        message = f"a host function raised {described(error)}"
     elif isinstance(error, FerryError) or name in STANDARD:
         return None
     else:

@@ -233,7 +233,7 @@ class Execution:
         self.statistics = Statistics(engine.backend.name, Seconds(load_seconds, 0.0, 0.0), None)
         """Metrics of the last run, also of one that ended in a trap."""
         imports, offered = machine.program.hosts, engine.hosts
-        hosts = bind(imports, tape.offered(imports, offered) if tape else offered)
+        hosts = bind(machine.program, tape.offered(imports, offered) if tape else offered)
         self.tape = tape
         """The position in the log that records or replays host calls."""
         self._natives = {

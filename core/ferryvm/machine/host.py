@@ -14,9 +14,10 @@ from collections.abc import Callable, Mapping
 
 from ferryvm import record
 from ferryvm.errors import UnknownNameError
+from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.type import F32, F64, I32, I64, Type, format_number
 from ferryvm.machine.system import HostError, Input, System
-from ferryvm.program import HostImport, Signature
+from ferryvm.program import Program, Signature
 
 __all__ = [
     "STANDARD",
@@ -28,6 +29,8 @@ __all__ = [
     "Output",
     "System",
 ]
+
+_HOST = BY_MNEMONIC["host"].opcode
 
 Output = Callable[[bytes], object]
 """The receiver of a program's output."""
@@ -186,22 +189,32 @@ STANDARD: Mapping[str, HostFunction] = {
 """The host functions that every engine offers."""
 
 
-def bind(
-    imports: tuple[HostImport, ...], offered: Mapping[str, HostFunction]
-) -> tuple[HostFunction, ...]:
+def bind(program: Program, offered: Mapping[str, HostFunction]) -> tuple[HostFunction, ...]:
     """The functions that a program imports, in its order.
 
-    Raises UnknownNameError for a name that is not offered, HostError for another signature.
+    Raises UnknownNameError for a name that is not offered, HostError for another signature, each
+    with the position of the first call.
     """
     bound = []
-    for wanted in imports:
+    for number, wanted in enumerate(program.hosts):
         function = offered.get(wanted.name)
         if function is None:
-            raise UnknownNameError("host function", wanted.name, offered)
+            place = _first_call(program, number)
+            raise UnknownNameError("host function", wanted.name, offered, place)
         if function.signature != wanted.signature:
+            place = _first_call(program, number)
             raise HostError(
-                f"host function {wanted.name} is {function.signature}, "
+                f"{place}{': ' if place else ''}host function {wanted.name} is {function.signature}, "
                 f"the program imports it as {wanted.signature}"
             )
         bound.append(function)
     return tuple(bound)
+
+
+def _first_call(program: Program, number: int) -> str:
+    """The position of the first call of an import; empty if it is not known."""
+    code = program.code
+    for pc, opcode in enumerate(code.opcodes):
+        if opcode == _HOST and code.immediates[pc] == number:
+            return str(program.source_map.position(pc) or "")
+    return ""

@@ -67,6 +67,16 @@ def function_name(datum: Datum) -> Atom | None:
     return None
 
 
+def host_name(datum: Datum) -> Atom | None:
+    """The name in `(host-function name (type ...) [type])`, None for any other form."""
+    if not (isinstance(datum, Sequence) and len(datum.items) in (3, 4)):
+        return None
+    head, name, parameters = datum.items[:3]
+    if not (isinstance(head, Atom) and head.text == "host-function"):
+        return None
+    return name if isinstance(name, Atom) and isinstance(parameters, Sequence) else None
+
+
 class FormParser:
     """Parses forms in one scope; `ferryvm.skiff.parser` moves the scope from body to body."""
 
@@ -78,6 +88,7 @@ class FormParser:
         self.later: dict[str, SourceSpan] = {}
         self.forms: dict[str, Callable[[Sequence], Node]] = {
             "define": self._define,
+            "host-function": self._host_function,
             "set!": self._set,
             "if": self._if,
             "cond": self._cond,
@@ -217,6 +228,12 @@ class FormParser:
             return self.silently_broken(datum.place)
         variable = self.scope.define(name, datum.items[1].place)
         return Set(datum.place, variable, value, "define")
+
+    def _host_function(self, datum: Sequence) -> Node:
+        if host_name(datum) is None:
+            return self.usage(datum)
+        message = "a host function is declared at the top level, not inside another form"
+        return self.broken(datum.place, message)
 
     def _set(self, datum: Sequence) -> Node:
         if len(datum.items) != 3 or not isinstance(datum.items[1], Atom):

@@ -333,7 +333,16 @@ class _Generator:
     def _call(self, node: tree.Call) -> None:
         for argument in node.arguments:
             self.value(argument)
-        self.emit(node, "call", node.function.name)
+        if node.function.is_host:
+            self._import(node.function)
+        self.emit(node, "host" if node.function.is_host else "call", node.function.name)
+
+    def _import(self, function: Function) -> None:
+        result = default(function.result)
+        results = () if result == NOTHING else (machine_type(result),)
+        parameters = tuple(machine_type(parameter.type) for parameter in function.parameters)
+        imported = HostImport(function.name, Signature(parameters, results))
+        self.hosts.setdefault(function.name, imported)
 
     # Values
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence as Many
 
 from ferryvm import record
+from ferryvm.isa import Type
 from ferryvm.skiff.fault import Faults
-from ferryvm.skiff.form import FormParser, function_name
+from ferryvm.skiff.form import FormParser, function_name, host_name
 from ferryvm.skiff.reader import Atom, Datum, Sequence
 from ferryvm.skiff.scope import Global
 from ferryvm.skiff.tree import (
@@ -20,7 +21,15 @@ from ferryvm.skiff.tree import (
     Tree,
     Variable,
 )
-from ferryvm.skiff.type import RESULTS, Unknown
+from ferryvm.skiff.type import NOTHING, RESULTS, Unknown, describe
+
+PRINTED = {**{f"print_{t}": str(t) for t in Type}, "write_byte": "i32"}
+"""Host functions that Skiff's own forms call, with the type of their parameter."""
+
+
+def _declared_name(datum: Datum) -> Atom | None:
+    """The name of the function that a form declares, of the program or of the host."""
+    return function_name(datum) or host_name(datum)
 
 
 @record.dataclass
@@ -49,43 +58,39 @@ class _Parser(FormParser):
 
     def program(self, datums: Many[Datum], earlier: dict[str, Sequence]) -> Parsed:
         pending: list[tuple[Function, Sequence]] = []
-        new = {atom.text for datum in datums if (atom := function_name(datum))}
+        new = {atom.text for datum in datums if (atom := _declared_name(datum))}
         for name, definition in earlier.items():
             if name not in new:
                 pending.append((self._declare(definition, is_new=False), definition))
         for datum in datums:
             if not isinstance(datum, Sequence) or len(datum.items) < 2:
                 continue
-            if function_name(datum) is not None:
+            if _declared_name(datum) is not None:
                 pending.append((self._declare(datum, is_new=True), datum))
             else:
                 head, target = datum.items[:2]
                 if isinstance(head, Atom) and head.text == "define" and isinstance(target, Atom):
                     self.later.setdefault(target.text, target.place)
         for datum in datums:
-            if function_name(datum) is None:
+            if _declared_name(datum) is None:
                 self.main.body.append(self.form(datum))
             elif datum is datums[-1]:
                 self.main.body.append(Block(datum.place, [], "define"))  # no value to end with
-        for function, definition in pending:
+        own = [(function, definition) for function, definition in pending if not function.is_host]
+        for function, definition in own:
             self._function(function, definition)
-        functions = [self.main, *(function for function, _ in pending)]
+        functions = [self.main, *(function for function, _ in own)]
         visible = self.scope.globals
         definitions = {f.name: d for f, d in pending if visible.get(f.name) is f}
         return Parsed(Tree(functions, self.scope.statics), visible, definitions)
 
     def _declare(self, definition: Sequence, *, is_new: bool) -> Function:
+        if host_name(definition) is not None:
+            return self._declare_host(definition, is_new=is_new)
         header = definition.items[1]
         assert isinstance(header, Sequence)
         function = Function("", header.items[0].place, [], Unknown(RESULTS))
-        name = self.scope.name(header.items[0], "function")
-        if name is None:
-            function.is_broken = True
-            assert isinstance(header.items[0], Atom)
-            name = header.items[0].text
-        elif not is_new or self.scope.define_global(name, function.place):
-            self.scope.globals[name] = function
-        function.name = name
+        self._name(function, header.items[0], is_new=is_new)
         for item in header.items[1:]:
             self._parameter(function, item)
         function.locals = list(function.parameters)
@@ -99,8 +104,36 @@ class _Parser(FormParser):
                 function.stated_result = True
             rest = rest[2:]
         if not rest:
-            self.faults.add(function.place, f"function '{name}' has no body")
+            self.faults.add(function.place, f"function '{function.name}' has no body")
             function.is_broken = True
+        return function
+
+    def _name(self, function: Function, datum: Datum, *, is_new: bool) -> None:
+        name = self.scope.name(datum, "function")
+        if name is None:
+            function.is_broken = True
+            assert isinstance(datum, Atom)
+            name = datum.text
+        elif not is_new or self.scope.define_global(name, function.place):
+            self.scope.globals[name] = function
+        function.name = name
+
+    def _declare_host(self, definition: Sequence, *, is_new: bool) -> Function:
+        _, named, types, *result = definition.items
+        assert isinstance(types, Sequence)
+        function = Function("", named.place, [], NOTHING, stated_result=True, is_host=True)
+        self._name(function, named, is_new=is_new)
+        for item in types.items:
+            type_ = self.scope.type(item)
+            variable = Variable(describe(type_), item.place, is_static=False)
+            variable.type = type_
+            function.parameters.append(variable)
+        if result:
+            function.result = self.scope.type(result[0])
+        printed = PRINTED.get(function.name)
+        if printed is not None and (result or [p.name for p in function.parameters] != [printed]):
+            message = f"'{function.name}' is the host function ({printed}) that Skiff prints with"
+            self.faults.add(named.place, message)
         return function
 
     def _parameter(self, function: Function, item: Datum) -> None:

@@ -20,6 +20,7 @@ from ferryvm.skiff.type import ELEMENT_NAMES, ERROR, Named, SkiffType, Unknown, 
 
 FORMS = {
     "define": "(define name value) or (define (name parameter ...) [-> type] form ...)",
+    "host-function": "(host-function name (type ...) [type])",
     "set!": "(set! name value)",
     "if": "(if condition then [else])",
     "cond": "(cond (condition form ...) ... [(else form ...)])",

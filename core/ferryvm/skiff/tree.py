@@ -41,6 +41,8 @@ class Function:
     locals: list[Variable] = dataclasses.field(default_factory=list)
     """Parameters, then all other locals."""
     body: list[Node] = dataclasses.field(default_factory=list)
+    is_host: bool = False
+    """True if the host performs it; then it has no body and is no function of the program."""
     is_broken: bool = False
     """True if its head has a fault; then its calls are not checked."""
 
