@@ -145,6 +145,57 @@ def test_a_fault_is_reported(fault: str) -> None:
         verify_module(parse_module(LIFTED.replace(old, new)), verified)
 
 
+def test_a_call_catches_also_where_nobody_asks_which_tag() -> None:
+    text = LIFTED.replace("  switch %2 b1() caught2()\n", "  jump b1()\n")
+    head, _, tail = text.partition("caught2 @8")
+    module = parse_module(head + tail[tail.index("\nfunction") :])
+    verify_module(module, verify(ferryvm.assemble(TEXT)))
+    optimise(module, 2)
+    assert " = caught (1)\n" in module_text(module)
+
+
+HEAP = """
+.tag none
+.function main
+    i64.const 5
+    call work
+    halt
+.function work (n i64) -> i64
+.local seen i64
+    i64.const 64
+    heap.alloc
+    local.set n
+    local.get n
+    i64.load
+    local.set seen
+:try
+    local.get n
+    call thrower
+:end
+    return
+:handler
+    local.get n
+    i64.load
+    local.get seen
+    i64.sub
+    return
+.catch none from try to end using handler
+.function thrower (n i64) -> i64
+    local.get n
+    i64.const 7
+    i64.store
+    throw none
+"""
+
+
+def test_loads_before_a_call_are_not_those_of_its_handler() -> None:
+    verified = verify(ferryvm.assemble(HEAP))
+    module = lift(region(verified, "main"), exceptions=True)
+    optimise(module, 2, verified)
+    (work,) = [body for body in module.bodies if body.name == "work"]
+    assert [o.name for o in work.operations].count("heap_load") == 2
+
+
 @pytest.mark.rotate("text", "level", most=2)
 @pytest.mark.parametrize("level", [0, 2])
 @pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
