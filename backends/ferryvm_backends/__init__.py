@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The in-tree backends: every folder here without a leading underscore is one.
 
-A backend's package exports `BACKEND`, a `ferryvm.backend.Backend`. It is imported when it is first
-asked for, so that what it needs is not loaded for the sake of another. One that has a module
-`command` brings the command of `ferry` that is called as it: `COMMAND` there, of click.
+A backend's package exports `BACKEND`, a `ferryvm.backend.Backend`. It is imported at its first use,
+so that the libraries of one backend are not loaded for another. A backend with a module `command`
+provides the `ferry` command of its own name: `COMMAND` there, of click.
 """
 
 from __future__ import annotations

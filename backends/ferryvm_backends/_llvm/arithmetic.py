@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arithmetic half of the emitter protocol over LLVM values.
+"""The pure operations of the emitter protocol over LLVM values.
 
 A boolean is an i1, a slot an i64, a value of type t an LLVM value of the matching type. No
-fast-math flag is ever set, so LLVM keeps IEEE 754 results; NaN payloads are the meanings' business.
+fast-math flag is ever set, so LLVM preserves IEEE 754 results; the meanings handle NaN payloads.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Arithmetic(PureEmitter[ir.Value]):
         return self.builder.fdiv(a, b)
 
     def fsqrt(self, t: Type, a: ir.Value) -> ir.Value:
-        # LLVM folds `NaN if x < 0 else sqrt(x)` to sqrt(x); the fence keeps our NaN canonical.
+        # LLVM folds `NaN if x < 0 else sqrt(x)` to sqrt(x); the fence preserves our canonical NaN.
         root = self._intrinsic(f"llvm.sqrt.{t}", a.type, a)
         return self._intrinsic(f"llvm.arithmetic.fence.{t}", a.type, root)
 

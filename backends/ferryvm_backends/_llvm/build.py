@@ -3,8 +3,8 @@
 
     python -m ferryvm_backends._llvm.build PACKAGE PARENT [--keep-tails-apart]     code on stdout
 
-A process, because LLVM can be stopped in no other way while it compiles, and because one of the
-options is global to a process.
+It is a process, because a running compilation of LLVM cannot be stopped in any other way, and
+because one of the options is global to a process.
 """
 
 from __future__ import annotations
@@ -48,13 +48,14 @@ def compile_module(module: ir.Module, merge_tails: bool) -> bytes:
 
 def optimised(module: ir.Module, merge_tails: bool) -> llvm.ModuleRef:
     """The module as `compile_module` hands it to the code generator, whose options are set."""
-    # Handlers are short and nearly straight: LLVM's full pipeline makes them no faster, takes five
-    # times as long, and sinks what blocks have in common, which is merging tails too.
+    # Handlers are short and nearly straight-line: LLVM's full pipeline makes them no faster, takes
+    # five times as long, and sinks common code of blocks, which merges tails, too.
     reference = passes.improve(_parsed(module), Pipeline.SHORT)
     if not merge_tails:
         llvm.set_option("ferryvm", "-enable-tail-merge=0")
-        # Each handler ends in a dispatch of its own, which LLVM leaves out for blocks of many ways:
-        # one shared jump is predicted so badly that programs take twice as long on Intel.
+        # Each handler ends in a dispatch of its own, which LLVM does not duplicate for blocks with
+        # many edges: one shared jump is predicted so badly that programs take twice as long on
+        # Intel.
         llvm.set_option("ferryvm", "-tail-dup-pred-size=100000")
         llvm.set_option("ferryvm", "-tail-dup-succ-size=100000")
         # Where small handlers lie across cache lines, floating-point loops take 1.2 times as long:

@@ -14,7 +14,7 @@ def packed(notes: bytes, code: bytes) -> bytes:
 
 
 def unpacked(payload: bytes) -> tuple[bytes, bytes]:
-    """Notes and object code of what `packed` made."""
+    """Notes and object code from the result of `packed`."""
     end = _LENGTH_BYTES + int.from_bytes(payload[:_LENGTH_BYTES], "little")
     return payload[_LENGTH_BYTES:end], payload[end:]
 
@@ -22,6 +22,6 @@ def unpacked(payload: bytes) -> tuple[bytes, bytes]:
 def fault(payload: bytes) -> str | None:
     """The reason that it has no object code that LLVM may load; None if it has.
 
-    To be asked of all that comes from a file: LLVM ends the process at what is no object.
+    It must be called for all content of files: LLVM ends the process if it is not an object file.
     """
     return binary.fault(unpacked(payload)[1], binary.ObjectType.RELOCATABLE)

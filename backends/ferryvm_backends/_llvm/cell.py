@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weaving what can stand in a cell in place of its instruction: counting, and compiled code.
+"""Code of the cells that replace an instruction: counting, and entry of compiled code.
 
     count   takes one from the pc's counter; at the last one leaves with HOT, else runs the instruction
-    enter   calls the function installed for the pc; on LEAVE goes on wherever that left
+    enter   calls the function installed for the pc; on LEAVE continues at the pc where that left
 
-What a cell hides is in `control.originals`, so "the instruction itself" is one load away. Cells are
-changed while the program runs (see `form`): whoever changes one stores first what it needs, then
-the cell with release order, and the fences below are the other half of that.
+The replaced instruction is in `control.originals`, so it is one load away. Cells are changed while
+the program runs (see `form`): the writer first stores the data that the cell needs, then the cell
+with release order; the fences below are the other half of that.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CellHandlerBuilder(ObjectHandlerBuilder):
             set_status(builder, registers.control, status)
             builder.ret_void()
         after = unpack(builder, registers.control)
-        # Code that leaves and is entered again for ever must not keep Ctrl-C from being seen.
+        # Code that leaves and is entered again for ever must not prevent Ctrl-C.
         self._exit_if_interrupted(after)
         # Not its cell: code that leaves at its own entry would be called again for ever.
         self._run_original(after, self._word_of("originals", after))

@@ -40,20 +40,20 @@ def _target_machine(level: int = 2) -> llvm.TargetMachine:
 
 @functools.cache
 def host_processor() -> tuple[str, str]:
-    """Name and features of this processor; asked for once, since every loaded object needs them."""
+    """Name and features of this processor, cached, since every loaded object needs them."""
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
 class _Module(llvm.ModuleRef):  # type: ignore[misc]  # llvmlite has no types
-    """An LLVM module in a context of its own, which goes with it.
+    """An LLVM module in a context of its own, which is disposed of with it.
 
-    A context keeps the constants and types of its modules until it is disposed of, which LLVM's
+    A context holds the constants and types of its modules until it is disposed of, which LLVM's
     global one never is: 0.5 KiB for each region of llvm, 12 KiB for one of vliw.
     """
 
     owned_context: object
-    """The context's address: of what is garbage together Python may finalize the context first,
-    which then knows it no more."""
+    """The context's address: Python may finalize the context of a garbage cycle first, and the
+    object no longer knows it then."""
 
     def _dispose(self) -> None:
         super()._dispose()

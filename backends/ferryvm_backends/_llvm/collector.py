@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The collector as native code: what `ferryvm.machine.collection.collect` does, to the bit.
+"""The collector as native code: the same as `ferryvm.machine.collection.collect`, to the bit.
 
     collect ── roots ──> forward(request, reference) ──> copies an object once
        └──── scan ─────────────^
 
-It is one function of a request's address. `forward` is inlined. Checks are as in Python: whatever
-words it finds, it reads and writes only memory that the request names.
+It is one function with a request's address as its argument. `forward` is inlined. Checks are as in
+Python: whatever words it finds, it reads and writes only memory that the request names.
 """
 
 from __future__ import annotations

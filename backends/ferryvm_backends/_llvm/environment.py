@@ -34,7 +34,7 @@ def define_call(module: ir.Module, name: str, run: ir.Function) -> None:
 
 
 def _enter_x86(module: ir.Module, builder: ir.IRBuilder) -> Callable[[], None]:
-    """Emit the change of MXCSR; what the caller calls emits its restoration."""
+    """Emit the change of MXCSR; the returned function emits its restoration."""
     nothing = ir.VoidType()
     store = module.intrinsic("llvm.x86.sse.stmxcsr", nothing, [POINTER])
     load = module.intrinsic("llvm.x86.sse.ldmxcsr", nothing, [POINTER])

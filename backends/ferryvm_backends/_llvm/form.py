@@ -2,14 +2,13 @@
 """A program's code in a native interpreter's form, and the cells that are put into it.
 
     code        │ operation │ immediate │ operation │ immediate │ …     a cell of two words an instruction
-    originals   │ operation │ operation │ …                             what stood there, or would stand
-    counters    │ word │ word │ …                                       what a count cell has left
-    entries     │ address │ address │ …                                 what an enter cell calls
+    originals   │ operation │ operation │ …                             the instructions that cells replace
+    counters    │ word │ word │ …                                       remaining counts of count cells
+    entries     │ address │ address │ …                                 entries of installed code
 
 A count or enter cell is another operation in the instruction's place. Cells change while the
-program runs in another thread: each change is one store of a word, made after the stores of all
-that the new operation needs. What runs meanwhile sees the old operation or the new one, and both
-are right.
+program runs in another thread: each change is one store of a word, after the stores of the data
+that the new operation needs. The program sees the old operation or the new one, and both are right.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MOST_TIMES = (1 << 63) - 1
 
 
 class Form:
-    """One form of the code; whoever runs it binds it to the control block first."""
+    """One form of the code; it must be bound to the control block before it runs."""
 
     def __init__(
         self, code: array[int], count: int, enter: int, publish: Callable[[int, int], None]
@@ -103,7 +102,7 @@ class Form:
 
     def _take(self, pc: int) -> None:
         if pc in self.places:
-            # The function stays among the entries: what runs may be about to read it.
+            # The function remains in the entries: the program may be about to read it.
             self.places.remove(pc)
             self._set_operation(pc, self.originals[pc])
             self._choose_before(pc)
@@ -115,7 +114,7 @@ class Form:
         """Choose the operations again that may run across `pc`, where it has or had a cell."""
 
     def _set_original(self, pc: int, operation: int) -> None:
-        """Change what stands at `pc`, or what its cell hides."""
+        """Change the operation at `pc`, or the one that its cell replaces."""
         self._publish(self._addresses[3] + WORD_BYTES * pc, operation)
         if pc not in self.places:
             self._set_operation(pc, operation)

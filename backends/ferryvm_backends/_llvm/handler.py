@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weaving interpreter handlers out of the instruction table's meanings.
+"""Building interpreter handlers from the instruction table's meanings.
 
-The weaver owns the stack: meanings get their operands as arguments and return what they push, and
-the weaver puts pops before and pushes after. Several instructions can be woven into one handler;
-what one pushes and the next pops then never reaches memory. Whatever leaves in the middle (a trap,
-say) first writes the operand stack as it stood before the instruction it leaves at.
+The builder owns the stack: meanings get their operands as arguments and return the values to push;
+the builder adds the pops and pushes. A handler can contain several instructions; a value that one
+pushes and the next pops then never reaches memory. An exit in the middle (a trap, say) first writes
+the operand stack as it was before the instruction that leaves.
 
     cell at ip:  │ operation: 8 bytes │ immediate: 8 bytes │     one cell an instruction
 
-How a handler goes on to the next one is the one thing left to a strategy: see `switch` (a loop
-around one switch) and `threaded` (handlers that tail-call each other).
+Only the dispatch to the next handler depends on the strategy: see `switch` (a loop around one
+switch) and `threaded` (handlers that tail-call each other).
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
         """Cell of a target immediate."""
 
     def _function_immediate(self, raw: ir.Value) -> ir.Value:
-        """The function that an immediate stands for: here its number."""
+        """The function that an immediate denotes: here its number."""
         return raw
 
     # --- weaving ----------------------------------------------------------------------------
 
     def _stand_at(self, registers: Registers) -> None:
-        """Begin in front of the instruction at `registers.ip`, the whole stack in memory."""
+        """Start before the instruction at `registers.ip`, with the whole stack in memory."""
         self.registers = registers
         self._pushed, self._popped, self._open = [], 0, True
         self._ip, self._before = registers.ip, (registers.sp, [], 0)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """LLVM IR as text, written as it is built.
 
-An instruction is a line of its block from the start, a value no more than its type and its name:
-the part of `llvmlite.ir` that the backends use, in a fifth of its time, which was half of what a
-small region took. Types are not compared here; LLVM does that when it parses the text, and refuses
-it.
+An instruction is a line of its block, a value just its type and its name: the part of `llvmlite.ir`
+that the backends use, in a fifth of its time, which was half of the compile time of a small region.
+LLVM checks types when it parses the text.
 
     Module ── globals: Function ── Block: phis, lines, end
               GlobalVariable
@@ -40,7 +39,7 @@ class Type:
         return self.text
 
     def constant(self, value: object) -> str:
-        """A value of the type as it stands in an instruction."""
+        """A value of the type in the syntax of an operand."""
         raise TypeError(f"{self.text} has no constant {value!r}")
 
 
@@ -190,7 +189,7 @@ class Constant(Value):
 
 
 class Place(Value):
-    """A pointer to what has a type."""
+    """A pointer to a value of a type."""
 
     __slots__ = ("value_type",)
 
@@ -265,7 +264,7 @@ _PLAIN = re.compile(r"[-a-zA-Z$._][-a-zA-Z0-9$._]*")
 
 
 def _quoted(name: str) -> str:
-    """A name as text has it: in quotation marks, if it needs them."""
+    """A name in LLVM's syntax: in quotation marks, if it needs them."""
     if _PLAIN.fullmatch(name):
         return name
     escaped = re.sub(r'["\\]|[^ -~]', lambda found: f"\\{ord(found[0]) & 0xFF:02x}", name)
@@ -343,7 +342,7 @@ class Function(Callee):
         )
         self._values, self._names = len(self.args), {""}
         self._suffixes: dict[str, int] = {}
-        """The number that the last block of a name was told apart by."""
+        """The suffix of the last block with a given name."""
 
     def new_reference(self) -> str:
         """A name that no value of the function has."""
@@ -468,7 +467,7 @@ class IRBuilder:
 
     @contextlib.contextmanager
     def goto_block(self, block: Block) -> Iterator[None]:
-        """Be for a while at the end of a block, in front of what ends it if it has ended."""
+        """In the context, append to a block, before its terminator if it has one."""
         here = self.block
         self.position_at_end(block)
         self._lines = block.lines
@@ -609,7 +608,7 @@ class IRBuilder:
 
     @contextlib.contextmanager
     def if_then(self, p: Value, likely: bool | None = None) -> Iterator[None]:
-        """Be in a block that is run only if `p` holds; afterwards where it goes on."""
+        """In the context, append to a block that runs only if `p` holds; afterwards to the join."""
         name = self.block.name
         yes = self.function.append_basic_block(f"{name}.if")
         onward = self.function.append_basic_block(f"{name}.endif")

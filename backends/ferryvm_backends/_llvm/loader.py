@@ -42,7 +42,7 @@ _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
 class NativeCode(abc.ABC):
-    """A loaded object; addresses stay good as long as this lives."""
+    """A loaded object; addresses are valid as long as this lives."""
 
     @abc.abstractmethod
     def address(self, symbol: str) -> int:
@@ -58,7 +58,7 @@ class NativeCode(abc.ABC):
 
     def publisher(self) -> Callable[[int, int], None]:
         """Stores a word at an address, at once and after all stores before it."""
-        # It keeps the GIL, which takes longer to give back than a store.
+        # It holds the GIL, which takes longer to release than a store.
         kind = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64)
         return kind(self.address(PUBLISH))
 
@@ -127,8 +127,8 @@ def _content(content: bytes, section: Section) -> bytes:
 
 
 def _layout(sections: list[Section]) -> tuple[dict[int, int], int, int]:
-    """The start in memory of each section that is needed there, by its number: what runs comes
-    first; then the bytes of that, and of all, in whole pages."""
+    """The start in memory of each allocated section, by its number: code first; then the bytes of
+    code, and of everything, in whole pages."""
     offsets: dict[int, int] = {}
     size = text_size = 0
     for executable in (_EXECUTABLE, 0):

@@ -44,7 +44,8 @@ def _facts() -> list[str]:
 
 
 def _llvm_facts() -> list[str]:
-    """The version of LLVM that makes the code; told by its file, which takes long to load."""
+    """The version of LLVM that generates the code, read from its file because importing it is
+    slow."""
     spec = importlib.util.find_spec("llvmlite")
     if spec is None or spec.origin is None:
         raise BackendError("llvmlite is not installed: there is nothing to make native code by")
@@ -58,7 +59,7 @@ def _llvm_facts() -> list[str]:
 def processor() -> str:
     """The model and features of this processor, which code is specific to.
 
-    From the kernel where it tells; LLVM, which would tell as well, takes long to load.
+    The kernel reports them; otherwise LLVM does, which is slow to load.
     """
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
@@ -69,7 +70,7 @@ def processor() -> str:
     facts = [f"{name}: {values[name]}" for name in _CPUINFO_KEYS if name in values]
     if not _FEATURES.isdisjoint(values):
         return "\n".join(facts)
-    from ferryvm_backends._llvm.codegen import host_processor  # where the kernel does not tell
+    from ferryvm_backends._llvm.codegen import host_processor  # if the kernel does not report them
 
     return "\n".join(host_processor())
 
@@ -90,7 +91,8 @@ def _sources(names: Iterable[str]) -> list[Path]:
 
 @functools.cache
 def key(package: str, *others: str) -> str:
-    """The key of what is made from a backend's sources and other packages', on this machine."""
+    """The key of code that is generated from a backend's sources and other packages', on this
+    machine."""
     woven_from = ("ferryvm.isa", "ferryvm.machine", "ferryvm_backends._llvm", package, *others)
     return cache.key(_facts(), _sources(woven_from))
 
@@ -115,9 +117,9 @@ def load(content: bytes) -> NativeCode:
 def load_or_build(package: str, merge_tails: bool = True) -> tuple[NativeCode, bytes]:
     """The native code of the backend in `package`, and the notes that its builder left with it.
 
-    Built only if the cache has none; a change in a file that it is woven from makes a new entry.
-    Where the cache cannot be used it is built by each process, and that is told.
-    `merge_tails`: as for `build.compile_module`. Raises BackendError.
+    Built only if the cache has none; a change in a source file makes a new entry. Without a usable
+    cache each process builds it, which is reported. `merge_tails`: as for `build.compile_module`.
+    Raises BackendError.
     """
     name = _name(package)
 

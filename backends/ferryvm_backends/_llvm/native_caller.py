@@ -3,9 +3,9 @@
 
     stack words   │ x │ y │   ──> function(x, y) ──>   │ result │ y │     in the first one's place
 
-Each is code of its own, made when a function of its signature is first bound and kept as long as
-the process: machines refer to it by address. (The alternative, a caller for all signatures as
-libffi is one, looks at each argument's type at each call.)
+Each is code of its own, generated when a function of its signature is first bound and never freed:
+machines refer to it by address. (The alternative, one caller for all signatures as in libffi,
+examines each argument's type at each call.)
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """The part of the emitter protocol that accesses objects, for interpreter handlers.
 
 The base of the object space is loaded from the control block at each access: a collection moves it,
-and handlers keep nothing across an exit. An allocation that fits stays in the handler. (Copies are
-loops and not calls of memmove: an object without references to libraries loads faster.)
+and handlers cache nothing across an exit. An allocation that fits does not leave the handler.
+(Copies are loops and not calls of memmove: an object without references to libraries loads faster.)
 """
 
 from __future__ import annotations

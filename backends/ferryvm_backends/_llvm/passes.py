@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LLVM's passes over modules: in this process, or after many in a child that is renewed.
+"""LLVM's passes over modules: in this process, or after many runs in a child that is replaced
+regularly.
 
     module ─ bitcode ─> child ─ bitcode ─> module
 
 llvmlite 0.50 never frees the instrumentation callbacks of a pass builder, 1.5 KiB for each run of
-passes, and no builder can be used twice: LLVM leaves callbacks in it that refer to what is gone. So
-runs are counted, and what they leak here is bounded by `HERE`, there by the child's end.
+passes, and no builder can be used twice: LLVM leaves dangling callbacks in it. So runs are counted,
+and the leak is bounded by `HERE` in this process, and by its end in the child.
 
     python -m ferryvm_backends._llvm.passes PARENT     the child
 """
@@ -44,7 +45,7 @@ class Pipeline(enum.Enum):
     LEVEL_2 = 2
     LEVEL_3 = 3
     SHORT = 4
-    """Memory to registers, and what is simplified by that."""
+    """Memory to registers, and simplifications of the result."""
     SHORTEST = 5
     """Memory to registers."""
 

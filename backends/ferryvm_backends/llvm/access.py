@@ -14,7 +14,7 @@ from ferryvm_backends.llvm.function import FunctionContext
 
 
 class Access:
-    """Lowers what has no effect but on memory."""
+    """Lowers operations that affect memory only."""
 
     def __init__(self, function: FunctionContext) -> None:
         self.function, self.builder, self.storage = function, function.builder, function.storage

@@ -40,7 +40,7 @@ _LEAVING = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Strip:
-    """A loop that is run in strips, and the block where each begins."""
+    """A loop that runs in strips, and the block where each strip begins."""
 
     loop: StripMinedLoop
     block: ir.Block
@@ -54,7 +54,8 @@ def lower_body(shared: LoweringContext, variant: Variant, builder: ir.IRBuilder)
 
 
 class _BodyLowering:
-    """Lowers blocks and their ends: a parameter becomes a phi, an edge what comes into it."""
+    """Lowers blocks and their terminators: a parameter becomes a phi, an edge its incoming
+    values."""
 
     def __init__(self, function: FunctionContext) -> None:
         self.function, self.shared, self.body = function, function.shared, function.body
@@ -189,7 +190,7 @@ class _BodyLowering:
     # --- strips -----------------------------------------------------------------------------
 
     def _enter_strip(self, strip: _Strip) -> ir.Value:
-        """Emit the block in front of a head; returns what the count stays below in the strip."""
+        """Emit the preheader of a strip; the limit of the induction variable in the strip."""
         builder, head, count = self.builder, strip.loop.head, strip.loop.count
         builder.position_at_end(strip.block)
         value = strip.initial[head.parameters.index(count.value)]
@@ -210,7 +211,7 @@ class _BodyLowering:
         return limit
 
     def _end_head(self, strip: _Strip, limit: ir.Value) -> None:
-        """End the head of a loop: go round, to the next strip, or out."""
+        """Terminate the head of a loop: continue the strip, start the next one, or exit."""
         builder, count = self.builder, strip.loop.count
         value = self.function.value(count.value)
         done = self.function.block(f"{strip.loop.head.label}.done")
@@ -225,7 +226,7 @@ class _BodyLowering:
         builder.branch(self._target(strip.loop.out))
 
     def _target(self, edge: Edge) -> ir.Block:
-        """The block of an edge, told what this block passes to it."""
+        """The block of an edge, after recording the values that this block passes to it."""
         strip = None if edge.is_back else self._strips.get(edge.block)
         phis = [self._phis[each] for each in edge.block.parameters]
         for phi, argument in zip(strip.initial if strip else phis, edge.arguments, strict=True):

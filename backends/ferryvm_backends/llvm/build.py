@@ -41,7 +41,7 @@ _CLOSED_FORM = frozenset(
         "word",
     ]
 )
-"""Operations of loops that LLVM can replace by a formula, and of what stands around them."""
+"""Operations of loops that LLVM can replace by a closed form, and of the code around them."""
 
 Step = Callable[[str], None]
 """Told the name of a step when it is done."""
@@ -75,9 +75,9 @@ def optimised(
 ) -> llvm.ModuleRef:
     """The optimised LLVM IR of a region; `level`: of LLVM.
 
-    A poll in a loop keeps LLVM from replacing the loop by a formula. So where that may be possible
-    polls are left out at first, and what comes of it is taken only if no loop at all is left: then
-    every way through it is short. That includes loops without an end, which LLVM leaves alone.
+    A poll in a loop prevents LLVM from replacing the loop by its closed form. So if that may be
+    possible polls are omitted at first, and the result is used only if no loop is left: then every
+    path through it is short. Endless loops, which LLVM does not remove, count as loops.
     """
 
     def attempt(polls: bool) -> llvm.ModuleRef:

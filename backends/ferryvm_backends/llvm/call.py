@@ -61,8 +61,8 @@ class Calls:
     def _catch(
         self, caught: Operation, how: ir.Value, onward: ir.Block
     ) -> list[tuple[int, ir.Block]]:
-        """Go on behind a call where it has thrown a tag that is caught, each from a block of its
-        own, with the number of the tag. Otherwise lowering goes on here."""
+        """Continue after a call that threw a tag which is caught, for each tag in a block of its
+        own, with the number of the tag. Otherwise lowering continues here."""
         builder, storage, control = self.builder, self.function.storage, self.function.control
         otherwise = self.function.block("uncaught")
         switch, numbers = builder.switch(how, otherwise), []
@@ -70,7 +70,7 @@ class Calls:
             block = self.function.block(f"tag{tag}")
             switch.add_case(ir.Constant(INT32, FIRST_TAG + tag), block)
             builder.position_at_end(block)
-            if self.function.shared.options.counting:  # it has been kept for the throw
+            if self.function.shared.options.counting:  # it was saved for the throw
                 fuel = builder.sub(storage.field(control, "fuel"), word(1))
                 storage.set_field(control, "fuel", fuel)
             builder.branch(onward)

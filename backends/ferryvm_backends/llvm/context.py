@@ -56,7 +56,7 @@ class LoweringContext:
         self.activity.initializer = ir.Constant(words, None)
 
     def early(self, body: Body) -> EarlyStores | None:
-        """The stores of a body in front of its exits."""
+        """The early stores of a body, before its exits."""
         if body not in self._early:
             self._early[body] = store_early(body)
         return self._early[body]
@@ -74,8 +74,8 @@ class LoweringContext:
         return self._function(name, INT32, [POINTER])
 
     def _function(self, name: str, result: ir.Type, parameters: Sequence[ir.Type]) -> ir.Function:
-        # None of them has to come to an end: LLVM must not take an endless loop for unreachable,
-        # so neither `mustprogress` nor `willreturn` may stand here.
+        # None of them has to terminate: LLVM must not treat an endless loop as unreachable, so
+        # neither `mustprogress` nor `willreturn` is allowed here.
         function = ir.Function(self.native, ir.FunctionType(result, parameters), name)
         function.attributes.add("nounwind")
         function.args[0].add_attribute("noalias")

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words of a frame that a body stores before control leaves, so that its exits are short.
 
-An exit writes every word of its frame that memory has not. Where a body has as many exits as locals
-that is quadratic, in text and in the values that LLVM has to keep until each exit. So in a body
-whose states name many words, what is in memory is followed, as SSA values by place; where more than
-`MOST_WORDS` words of a state are not there all of them are stored on the way, once, and states
-name only those that are still missing.
+An exit writes every word of its frame that is not in memory. In a body with as many exits as locals
+that is quadratic, in text and in the live values of LLVM. So in a body with large states the
+analysis tracks the words in memory, as SSA values by position; if more than `MOST_WORDS` words of a
+state are not there, all of them are stored once, on the path, and states have only the words that
+are still missing.
 
     exit [a b c d e …]                store a b c d e …
     f = …                      ─>     exit [- - - - - …]
     exit [a b c d e f …]              f = …
                                       exit [- - - - - f …]
 
-The alternative, a copy of all words in one shared block, needs a phi for each word and exit.
-What is stored is amortised: a word that was stored is missing only after it has changed.
+The alternative, a copy of all words in one shared block, needs a phi for each word and exit. The
+stores are amortised: a stored word is missing only after it has changed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ferryvm.isa.type import to_float
 from ferryvm_backends.llvm.strip_mining import strip_mined_loops
 
 MANY_WORDS = 3_000
-"""Words of all states of a body above which some of them are stored early: what that costs where
-code runs often is more than it saves in shorter bodies."""
+"""Words of all states of a body above which some of them are stored early: below, the cost in hot
+code exceeds the savings of shorter bodies."""
 
 MOST_WORDS = 16
 """Words that an exit writes, at most: runs of zeros count as one."""
@@ -48,7 +48,7 @@ class EarlyStores:
     """The early stores of a body, and the stores that remain for its exits."""
 
     stores: dict[Operation, FrameState]
-    """The stores in front of an operation: the words of this state."""
+    """The stores before an operation: the words of this state."""
     states: dict[Operation, FrameState]
     """The states that exits leave in, without the words that memory has there."""
 
@@ -130,10 +130,10 @@ class _Stores:
         self.has_given_up = False
         """True if heads of loops expect nothing any more."""
         self.lost: dict[Block, set[int]] = {}
-        """Words that a way back to the head of a loop does not have in memory as the head wants."""
+        """Words that a back edge does not have in memory as the loop head expects."""
 
     def run(self) -> EarlyStores:
-        """The stores, once the heads of loops expect no more than the ways back to them have."""
+        """The stores, after loop heads expect no more than their back edges provide."""
         for _ in range(_ATTEMPTS):
             if self._attempt():
                 return self.early
@@ -155,7 +155,8 @@ class _Stores:
         return sum(self._note_lost(block) for block in self.expected) == 0
 
     def _note_lost(self, head: Block) -> bool:
-        """Note what the ways back to a head do not have in memory; True if there is something."""
+        """Record the words that the back edges to a head do not have in memory; True if there are
+        any."""
         before = len(self.lost.setdefault(head, set()))
         for source, edge in self.incoming[head]:
             if not edge.is_back:
@@ -228,7 +229,7 @@ class _Stores:
                 self._enter_loop(block, edge)
 
     def _enter_loop(self, block: Block, edge: Edge) -> None:
-        """Store in front of a loop what its polls name and it does not change."""
+        """Store before a loop the loop-invariant words that its polls need."""
         head = edge.block
         if len([e for _, e in self.incoming[head] if not e.is_back]) > 1:
             return
@@ -243,7 +244,7 @@ class _Stores:
             self._exit(block, block.end, None, dataclasses.replace(state, words=words))
 
     def _defined_in_loop(self, head: Block, last: Block) -> set[Value]:
-        """Values of the blocks from a head to the block that goes back to it."""
+        """Values of the blocks from a head to its latch."""
         blocks = self.body.blocks
         found: set[Value] = set()
         for block in blocks[blocks.index(head) : blocks.index(last) + 1]:
@@ -254,7 +255,8 @@ class _Stores:
     def _exit(
         self, block: Block, before: Operation, exit_: Operation | None, state: FrameState
     ) -> None:
-        """Note what an exit has to write; in front of an operation, store it if it is much."""
+        """Record the words that an exit has to write; if there are many, store them before the
+        operation."""
         missing = self._missing(state)
         if block not in self.strips and sum(1 for _ in runs(missing.words)) > MOST_WORDS:
             stored = self.early.stores.get(before)
@@ -305,7 +307,7 @@ def _poll_state(block: Block) -> FrameState | None:
 
 
 def _strip_blocks(body: Body) -> set[Block]:
-    """Blocks of the loops that are run in strips, in which a store would be in the way."""
+    """Blocks of the loops that run in strips, in which a store would prevent optimisation."""
     places = {block: place for place, block in enumerate(body.blocks)}
     found: set[Block] = set()
     for strip in strip_mined_loops(body):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that write frames and registers where control leaves, out of the way of what runs
-often.
+"""Cold functions that write frames and registers at exits.
 
 Exits that write words of the same types share one, so that a check costs the optimiser one call and
 not a store for each word of the frame.
@@ -57,7 +56,7 @@ class ExitStubs:
         words: list[ir.Value],
     ) -> None:
         """As `write_frame`, and write the registers; `where`: control block and frame;
-        `parameters`: words of it in front of the header."""
+        `parameters`: words of the frame below the header."""
 
         def body(
             arithmetic: StraightLineArithmetic,
@@ -103,8 +102,8 @@ class ExitStubs:
         parameters: int,
         results: list[ir.Value],
     ) -> None:
-        """Go back to the caller's frame, as `return` means it; `parameters`: words in front of the
-        header; `results`: as words, of which the first is stored."""
+        """Return to the caller's frame, as the instruction `return` does; `parameters`: words below
+        the header; `results`: as words, of which the first is stored."""
 
         def body(
             arithmetic: StraightLineArithmetic,
@@ -132,14 +131,14 @@ class ExitStubs:
         self._call(builder, "go_back", [POINTER, WORD, WORD, WORD, WORD], arguments, body)
 
     def settle(self) -> None:
-        """Decide, when all calls are made, where the code of each writer stands."""
+        """Decide, after all calls are emitted, the placement of each writer's code."""
         for name, function in self._functions.items():
             if self._calls[name] == 1:  # a function of its own would only cost time to compile
                 function.attributes.add("alwaysinline")
             else:
                 function.attributes.add("noinline")
                 function.attributes.add("cold")
-                # They are a third of what LLVM gets, and hardly ever run.
+                # They are a third of LLVM's input, and rarely run.
                 function.attributes.add("optnone")
 
     def _call(

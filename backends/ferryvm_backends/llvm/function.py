@@ -20,7 +20,7 @@ _RARELY = (1, 1 << 20)
 
 
 class FunctionContext:
-    """The block that code is appended to, and what the values of the IR have become."""
+    """The block to which code is appended, and the lowered values of the IR."""
 
     def __init__(self, shared: LoweringContext, variant: Variant, builder: ir.IRBuilder) -> None:
         """`builder`: in the block of a native function where the body starts."""
@@ -47,10 +47,10 @@ class FunctionContext:
 
     @contextmanager
     def rarely(self, p: ir.Value, name: str, onward: ir.Block | None = None) -> Iterator[ir.Block]:
-        """A block for what is done only if `p` holds, which is rare, and which has to end it.
+        """A block for code that runs only if `p` holds, which is rare; it must terminate the block.
 
-        Yields the block where control is otherwise, which is `onward` if that is given; it is also
-        where lowering goes on.
+        Yields the block for the other case, which is `onward` if that is given; lowering continues
+        there.
         """
         rare = self.block(name)
         if onward is None:

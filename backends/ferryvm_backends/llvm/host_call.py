@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of native functions: through the address in `control.natives`, which is not in the code, so
-that code which was kept serves another process.
+"""Calls of native functions through the address in `control.natives`, so that cached code does not
+depend on the process.
 
-Where there is no address control leaves with HOST, as at every other host call.
+Without an address control leaves with HOST, as at every other host call.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Under which name a region's code is kept: everything that it is made from, as a digest."""
+"""The cache key of a region's code: a digest of everything that it depends on."""
 
 from __future__ import annotations
 

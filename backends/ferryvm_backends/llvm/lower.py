@@ -79,8 +79,8 @@ def _lower_root(shared: LoweringContext, module: Module) -> None:
 def _check_stack(
     shared: LoweringContext, storage: Storage, control: ir.Value, recurs: bool
 ) -> None:
-    """Leave at once if the thread's stack has no room for all frames; else set how low recursion
-    may go, so that there always is."""
+    """Leave at once if the thread's stack has no headroom for all frames; else set the limit of
+    recursion, so that the headroom remains."""
     builder = storage.builder
     top = stack_register(builder)
     needed = storage.load(shared.activity_word(storage, STACK), "activity")

@@ -50,7 +50,7 @@ _TARGET = re.compile(r'label %("[^"]*"|[-\w.$]+)')
 
 
 def has_loop(module: llvm.ModuleRef) -> bool:
-    """True if control may come to a block of a function twice in one run of the function."""
+    """True if a function's control-flow graph has a cycle."""
     # Looked for in the text: there every block has a name, if only a number, and asking llvmlite
     # for all instructions one by one takes ten times as long.
     places: dict[str, int] = {}

@@ -33,8 +33,8 @@ class Polls:
     def budget(self) -> ir.Value:
         """The counter of polls until the flag is read next.
 
-        That is the first one if the flag is set: else nobody would look where each stay in the code
-        is short, or each call of a function in a loop.
+        The first poll reads it if the flag is set: otherwise short runs of the code, or short calls
+        of a function in a loop, would never read it.
         """
         with self.builder.goto_block(
             self.function.native.blocks[0]

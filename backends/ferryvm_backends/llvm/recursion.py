@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VM functions as native ones; those that call themselves with copies of themselves inlined.
+"""VM functions as native functions; recursive ones with copies of themselves inlined.
 
-    f ── room on the VM's stack for all copies? ─┬─ yes ─> copy 1 ─> copy 2 ─> … ─> f
-                                                 └─ no ──> plain version, which calls f
+    f ── headroom on the VM's stack for all copies? ─┬─ yes ─> copy 1 ─> copy 2 ─> … ─> f
+                                                     └─ no ──> plain version, which calls f
 
-The copies check no limit of the stack, look at no flag, and are one function to the optimiser. What
-a call costs is most of what small recursive functions do.
+The copies check no stack limit, poll no flag, and are one function for the optimiser. The cost of
+calls is most of the time of small recursive functions.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _copies(shared: LoweringContext, number: int, body: Body) -> list[ir.Functio
 
 
 def _reach(body: Body, copies: int) -> int:
-    """Bytes from a frame up to where the last copy's checks of the stack limit want room."""
+    """Bytes from a frame to the end of the headroom that the last copy's stack checks require."""
     base = max(o.fact(1, int) for o in body.operations if o.name == "call")
     return WORD_BYTES * base * copies + max(frame_headroom(o) for o in body.operations)
 

@@ -31,7 +31,7 @@ from ferryvm_backends.llvm.symbol import FAILURES, FAST, NEST_WORDS, REASON, SLO
 
 
 class SideExits:
-    """Lowers what may leave, and leaves for others."""
+    """Lowers operations that may leave, and emits exits for other parts."""
 
     def __init__(self, function: FunctionContext) -> None:
         self.function, self.shared, self.body = function, function.shared, function.body
@@ -96,13 +96,13 @@ class SideExits:
         self._return_status(self.storage.field(self.control, "status"), how)
 
     def exit_state(self, operation: Operation) -> FrameState:
-        """The state that an operation leaves in, without what has been stored before."""
+        """The state in which an operation leaves, without words that have been stored before."""
         if self.early is None:
             return operation.exit
         return self.early.states.get(operation, operation.exit)
 
     def store_early(self, operation: Operation) -> None:
-        """Store the words that are stored in front of an operation."""
+        """Store the words that are stored early, before an operation."""
         if self.early is not None and operation in self.early.stores:
             self._store_words(self.early.stores[operation])
 
@@ -127,7 +127,7 @@ class SideExits:
         self.builder.call(clear, [where, zero, word(WORD_BYTES * length), flag])
 
     def _write_values(self, state: FrameState) -> None:
-        """Write what a state says of statics and heap pointer."""
+        """Write the statics and the heap pointer of a state."""
         for number, value in state.statics:
             slot = self.function.arithmetic.to_slot(value.word_type, self._in_state(value))
             self.storage.store(slot, self.function.static(number), "statics")

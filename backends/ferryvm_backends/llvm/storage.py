@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads and stores of native code, by the part of the machine's state that they touch.
+"""Loads and stores of native code, by the part of the machine's state that they access.
 
-Control block, statics, stack and heap never overlap. LLVM is told by type-based alias metadata,
-one type a part, so a store to the heap does not make it read the control block again.
+Control block, statics, stack and heap never overlap. Type-based alias metadata tells LLVM so, with
+one type for each part: a store to the heap does not make it reload the control block.
 """
 
 from __future__ import annotations

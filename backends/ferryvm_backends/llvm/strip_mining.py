@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strip mining: loops that run in strips, with a poll behind each strip, not in each iteration.
+"""Strip mining: loops that run in strips, with a poll after each strip, not in each iteration.
 
     while i < bound {              while i < bound {
         …                 ─>           limit = i + min(bound - i, budget)
@@ -76,7 +76,7 @@ def _strip(loop: Loop) -> StripMinedLoop | None:
 
 
 def _at_header(state: FrameState, passed: dict[Value, Parameter], loop: Loop) -> FrameState | None:
-    """The state of a poll as it is once control has come to the header; None if not all of it is
+    """The state of a poll in terms of the values at the header; None if some are not available
     there.
 
     `passed`: the arguments of the back edge, with the parameters that they become.

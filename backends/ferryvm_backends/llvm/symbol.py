@@ -5,9 +5,9 @@ ENTRY = "ferry_region"
 """The C function that enters the region."""
 
 ACTIVITY = "ferry_activity"
-"""Words that it counts in: entries, cycles, instructions; what its frames take on the host's stack,
-which is written there when it is loaded; entries left at once, since there was no room for them;
-then the failures of each guard, then `NEST_WORDS` of each nest with two versions."""
+"""Counters of the code: entries, cycles, instructions; bytes of native stack of its frames, written
+by the loader; entries left at once for lack of native stack; then the failures of each guard, then
+`NEST_WORDS` for each nest with two versions."""
 
 ENTRIES, CYCLES, INSTRUCTIONS, STACK, CROWDED, FAILURES = range(6)
 """Places in `ACTIVITY`."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The target of `llvm` for the base of compilers: building, caching and loading code.
 
-What makes code is imported only where there is none yet: it takes longer to import than code that
-was kept takes to load.
+The code generator is imported only if no code is cached: importing it takes longer than loading
+cached code.
 """
 
 from __future__ import annotations

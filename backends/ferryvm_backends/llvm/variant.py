@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Native functions of one body, which differ in what they may take for granted."""
+"""Native functions of one body, which differ in their assumptions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ferryvm_backends._llvm import ir
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """A body, and what is known where it runs."""
+    """A body, and the assumptions under which it runs."""
 
     body: Body
     calls: Mapping[int, ir.Function]
@@ -20,4 +20,4 @@ class Variant:
     is_inner: bool = False
     """True if its callers have polled the flag and checked the host's stack already."""
     has_headroom: bool = False
-    """True if the VM's stack is known to have room for the frames of its calls."""
+    """True if the VM's stack is known to have headroom for the frames of its calls."""

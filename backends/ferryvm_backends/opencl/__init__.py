@@ -24,8 +24,8 @@ class OpenClBackend(RegionCompiler):
     """Kernels of one work-item."""
 
     def __init__(self, wraps: bool = True, device: str = "") -> None:
-        """`wraps`: have devices that share the host's memory use it; else copy, for tests.
-        `device`: what to compile for where the options name none."""
+        """`wraps`: devices that share the host's memory use it; otherwise memory is copied, for
+        tests. `device`: the target if the options name none."""
         self._wraps, self._device = wraps, device
 
     name = "opencl"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a kernel's text to a program of a device, by way of a process that may die of it.
+"""From a kernel's text to a program of a device, tried first in a child process that may crash.
 
     source ─┬─ known to build ──────────────────────────────┬─> program
             └─ else: child process builds and tries it ─────┘
                      └─ crash, hang, error: one line that says so, and which source line it was
 
-What a driver keeps on disk itself is not kept a second time: ours then only says that a text has
-been built before, so that no child is needed. What it does not keep is in our cache.
+Builds that a driver caches on disk itself are not cached again: our entry then only records that a
+text has been built before, so that no child is needed. Other builds are in our cache.
 
     FERRYVM_OPENCL_TIMEOUT     seconds that a build may take
 """
@@ -39,7 +39,7 @@ from ferryvm_backends.opencl.device import POCL_DEVICES, Device
 TIMEOUT = "FERRYVM_OPENCL_TIMEOUT"
 _SECONDS = 120.0
 _LONGEST = 300
-"""Characters of what a driver says that a message repeats."""
+"""The largest number of characters of a driver's output in a message."""
 _CACHED_BY_DRIVER = b"built"
 """Content of the cache entry of a text whose binary the driver caches."""
 
@@ -88,7 +88,7 @@ def options(device: Device) -> list[str]:
 
 
 def key(device: Device, source: str) -> str:
-    """The key of what is built of a source for a device."""
+    """The key of the build of a source for a device."""
     chosen = os.environ.get(POCL_DEVICES, "")
     platform, place, name = device.identity
     versions = [device.platform_version, device.version, device.driver, device.target or ""]
@@ -101,14 +101,14 @@ def build(device: Device, source: str) -> bytes:
 
 
 def fault(payload: bytes) -> str | None:
-    """The reason that no driver may be given this binary from a cache; None if it may: drivers
-    crash on what is none. Binaries of forms that are not known here are built by each process."""
+    """The reason that no driver may be given this binary from a cache, since drivers crash on
+    invalid ones; None if it may. Binaries in unknown formats are built by each process."""
     is_known = payload == _CACHED_BY_DRIVER or payload.startswith(_FORMS)
     return None if is_known else "it is no binary of a form that is known"
 
 
 def loaded(device: Device, source: str, payload: bytes) -> Any:
-    """A program, of what `build` gave for this source. Raises BackendError."""
+    """A program from the result of `build` for this source. Raises BackendError."""
     context = session(device).context
     if payload == _CACHED_BY_DRIVER:
         program = cl.Program(context, source)
@@ -132,7 +132,7 @@ class Builder:
         self.service = Service(_start)
 
     def build(self, device: Device, source: str) -> bytes:
-        """The binary, or nothing where the driver keeps it. Raises BackendError."""
+        """The binary, empty if the driver caches it. Raises BackendError."""
         request = {
             "device": list(device.identity),
             "source": source,
@@ -178,7 +178,7 @@ def _start() -> Child:
 _builder = functools.cache(Builder)
 
 
-# --- what drivers say -----------------------------------------------------------------------
+# --- output of drivers ----------------------------------------------------------------------
 
 _ERROR = re.compile(
     r":(?P<line>\d+):\d+: (?:fatal )?error: (?P<said>.*)"  # clang's form, which most drivers have

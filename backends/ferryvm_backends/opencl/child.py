@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that builds programs, so that a driver that crashes or hangs harms nobody.
+"""The process that builds programs, which isolates crashes and hangs of drivers.
 
 Requests and answers are JSON; `ferryvm.child.serve` reads and writes them. Run as
 `python -m ferryvm_backends.opencl.child`.
@@ -42,7 +42,7 @@ def built(device: Device, source: str, options: list[str]) -> Any:
     """A program that has been built, and run once without doing anything: some drivers finish the
     code only then."""
     context = _context(device)
-    # What pyopencl keeps there, our cache does.
+    # Our cache replaces pyopencl's.
     program = cl.Program(context, source).build(options, cache_dir=sys.argv[1])
     Kernel(context, program, ENTRY).run_dry(cl.CommandQueue(context))
     return program
@@ -50,8 +50,9 @@ def built(device: Device, source: str, options: list[str]) -> Any:
 
 @functools.cache
 def _context(device: Device) -> cl.Context:
-    """A device's context. It is kept: with the last context of its device PoCL forgets its library
-    of built-in functions, and to read it again takes twice as long as to build a small kernel."""
+    """A device's context. It is retained: PoCL drops its library of built-in functions with the
+    last context of a device, and reading it again takes twice as long as building a small
+    kernel."""
     return cl.Context([device.handle])
 
 

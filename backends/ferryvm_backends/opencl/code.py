@@ -58,7 +58,7 @@ class KernelCode(Code):
         weakref.finalize(self, self._stub.close)
 
     def back(self, control: ControlBlock, why: int) -> Status:
-        """Do what native code has not done. Raises BackendError, or cl.Error."""
+        """Do the work that native code has left. Raises BackendError, or cl.Error."""
         raise NotImplementedError
 
     def forget(self) -> None:

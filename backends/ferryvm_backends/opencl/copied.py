@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels on devices with memory of their own.
 
-Where little has changed native code enters them (`launch/copied.py`); this is the rest of it.
+If little has changed native code enters them (`launch/copied.py`); this module handles all other
+cases.
 
 A kernel runs in slices of about 20 ms, since such a device does not see the host's interrupt flag,
-and a display may hang on it. A slice that ends where the kernel begins is followed by the next one
-with nothing but the control block copied.
+and a display may hang on it. If a slice ends at the kernel's entry, only the control block is
+copied before the next one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SLICE = 0.02
 _FIRST = 16 * LOOK
 _MOST = 1 << 48
 _MOST_CACHED = 4
-"""Machines whose memory stays on a device."""
+"""The number of machines whose memory is retained on a device."""
 
 
 class Residents:
@@ -112,7 +113,7 @@ class CopiedCode(KernelCode):
                 status = self._run(control)
                 control.status = status
         finally:
-            if status is Status.LOST:  # what the device has is not known any more
+            if status is Status.LOST:  # the content of the device's memory is unknown now
                 control.status = status
                 residents(self.session).drop(control)
         return status

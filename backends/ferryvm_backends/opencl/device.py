@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices: which there are, what they can do for us, and which one a name means.
+"""Devices: their list, their capabilities, and their names.
 
-""                   what FERRYVM_OPENCL_DEVICE says; without it a CPU, else the first device
+""                   the one in FERRYVM_OPENCL_DEVICE; without it a CPU, else the first device
 "cpu", "gpu"         the first of that kind
 "PLATFORM:NAME"      the first whose platform's and own name have these in them, in any case;
                      either part may be empty
@@ -31,7 +31,7 @@ calling thread, and in 10 to 47 us on `pthread`, the only one that PoCL offers b
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """A device, and what it can do for us."""
+    """A device, and its capabilities."""
 
     platform: str
     platform_version: str
@@ -44,7 +44,7 @@ class Device:
     driver: str
     has_f64: bool
     has_exact_f32: bool
-    """Division and square root of f32 round correctly, and denormal numbers are kept."""
+    """Division and square root of f32 round correctly, and denormal numbers are preserved."""
     has_atomics_64: bool
     shares_memory: bool
     """Its memory is the host's."""
@@ -55,10 +55,10 @@ class Device:
     largest_buffer: int
     """Bytes."""
     caches_builds: bool
-    """Its driver keeps what it has built on disk itself."""
+    """Its driver caches builds on disk itself."""
     target: str | None = ""
-    """The processor for which its driver is made to compile; empty where the driver knows, None
-    where it does not and cannot be told."""
+    """The processor for which its driver compiles; empty if the driver's own choice works, None if
+    it does not and no name is known."""
     handle: Any = dataclasses.field(default=None, compare=False, repr=False)
     """pyopencl's."""
 
@@ -98,7 +98,7 @@ class Device:
 
 @contextlib.contextmanager
 def _pocl_devices() -> Iterator[None]:
-    """Make PoCL offer its fast device, unless the user has said what it is to offer."""
+    """Make PoCL offer its fast device, unless the user has chosen its devices."""
     if POCL_DEVICES in os.environ:
         yield
         return
@@ -206,10 +206,11 @@ def choose(found: Sequence[Device], wanted: str) -> Device | None:
 
 
 def same(found: Sequence[Device], identity: tuple[str, int, str]) -> Device | None:
-    """The one of these devices with the identity that another process gave it; None if none has it.
+    """The device among these with the identity that another process reported; None if there is
+    none.
 
-    PoCL offers what POCL_DEVICES said when the process first listed devices, so the place may
-    differ: then the only device of that platform and name is meant.
+    PoCL offers the POCL_DEVICES of the time when the process first listed devices, so the index may
+    differ: then the only device of that platform and name is used.
     """
     platform, _, name = identity
     named = [d for d in found if (d.platform, d.name) == (platform, name)]
@@ -218,7 +219,7 @@ def same(found: Sequence[Device], identity: tuple[str, int, str]) -> Device | No
 
 
 def find(name: str = "") -> Device:
-    """The device of a name. Raises BackendError, with what there is."""
+    """The device of a name. Raises BackendError, with the list of devices."""
     found = devices()
     wanted = name or os.environ.get(ENVIRONMENT, "")
     chosen = choose(found, wanted)

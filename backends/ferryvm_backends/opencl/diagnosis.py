@@ -92,7 +92,7 @@ def report(
 
 
 def device_findings(found: Sequence[Device]) -> Iterator[Finding]:
-    """Every device: what it can do, which names choose it, and what it lacks."""
+    """Every device: its capabilities, the names that select it, and the missing ones."""
     wanted = os.environ.get(ENVIRONMENT, "")
     chosen = choose(found, wanted)
     for device in found:
@@ -198,7 +198,7 @@ def empty_platform_findings(found: Sequence[Device], platforms: Sequence[str]) -
 
 
 def _pocl_cache() -> Path:
-    """The folder in which PoCL keeps what it builds; without it PoCL offers nothing."""
+    """The folder of PoCL's cache of builds; without it PoCL offers no devices."""
     if named := os.environ.get("POCL_CACHE_DIR"):
         return Path(named)
     if shared := os.environ.get("XDG_CACHE_HOME"):

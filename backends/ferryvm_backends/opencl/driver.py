@@ -32,7 +32,7 @@ from ferryvm_backends.opencl.loader import (
 
 @dataclasses.dataclass(frozen=True)
 class Driver:
-    """A maker's driver, and what is known of it."""
+    """A vendor's driver, and its properties."""
 
     name: str
     library: str
@@ -103,7 +103,7 @@ def driver_findings(places: Places, platforms: Iterable[str]) -> Iterator[Findin
     reported = set()
     for registration in registered:
         known = next((d for d in DRIVERS if _is_of(registration, d)), None)
-        # A name without a folder may be found where nobody lists it: by what came of it.
+        # A name without a folder may be found in an unlisted place: judge by the result.
         is_in_use = known is not None and known not in silent
         if not is_in_use and not libraries.is_loadable(registration):
             reported.add(known)

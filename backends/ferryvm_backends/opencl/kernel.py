@@ -26,7 +26,7 @@ class BufferOffset:
 
 
 class Kernel:
-    """A kernel of one work-item; its arguments stay set until they are set anew."""
+    """A kernel of one work-item; its arguments remain set until they are changed."""
 
     def __init__(self, context: Any, program: Any, name: str) -> None:
         self._context, self._program = context, program

@@ -6,9 +6,9 @@
     else                     /etc/OpenCL/vendors
     beside any folder        pyopencl/.libs, where pip's pocl-binary-distribution puts its own
 
-That is where ocl-icd looks, the loader in pyopencl's wheels (seen with OCL_ICD_DEBUG=15 on pyopencl
-2026.1); it does not know OCL_ICD_FILENAMES. An .icd file holds the name of a library for dlopen.
-What cannot be loaded the loader leaves out and tells nobody.
+These are the places that ocl-icd searches, the loader in pyopencl's wheels (seen with
+OCL_ICD_DEBUG=15 on pyopencl 2026.1); it does not know OCL_ICD_FILENAMES. An .icd file has the name
+of a library for dlopen. The loader silently skips libraries that cannot be loaded.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Places:
 
     @property
     def configured(self) -> Path:
-        """The paths that the loader is told to read, whether or not they exist."""
+        """The configured paths of the loader, existing or not."""
         named = os.environ.get(VENDORS) or os.environ.get(VENDOR_PATH)
         return Path(named) if named else self.vendors
 
@@ -143,10 +143,10 @@ class Libraries:
         self._places = places
         self._linked: dict[str, Path] = {}
         for name, path in _linked(places.ldconfig()):
-            self._linked.setdefault(name, path)  # the first is what the linker takes
+            self._linked.setdefault(name, path)  # the linker takes the first
 
     def is_loadable(self, registration: Registration) -> bool:
-        """True if dlopen finds what an .icd file names."""
+        """True if dlopen finds the library in an .icd file."""
         name = registration.library
         if "/" in name:
             return Path(name).is_file()

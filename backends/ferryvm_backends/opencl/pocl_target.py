@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processor that PoCL compiles for, where its LLVM is older than this machine's processor.
+"""The processor that PoCL compiles for, if its LLVM is older than this machine's processor.
 
 PoCL asks LLVM for the processor's name. LLVM calls one that it does not know `generic`, and clang
 refuses that name for x86, so that no kernel builds at all (github.com/pocl/pocl/issues/1049; PoCL
-has no setting for the name). PoCL 3.0, the newest as a wheel, is of 2022. So the name that it keeps
-in its device is replaced, before anything is built, by that of an older processor all of whose
-instructions this one has.
+has no setting for the name). PoCL 3.0, the newest as a wheel, is of 2022. So the name in its device
+is replaced, before anything is built, by that of an older processor all of whose instructions this
+one has.
 
     cl_device_id ─> │ dispatch table │ … │ name of the processor │ …       words of 8 bytes
                                               └─> "generic\\0", 8 bytes of PoCL's own
@@ -51,7 +51,7 @@ _HASWELL = frozenset(
         "invpcid",
     ]
 )
-"""Flags of `/proc/cpuinfo` that stand for what clang uses on a `haswell`."""
+"""Flags of `/proc/cpuinfo` that correspond to the features that clang uses on a `haswell`."""
 
 
 def is_unknown(version: str, machine: str | None = None) -> bool:
@@ -67,7 +67,7 @@ def substitute(flags: Iterable[str]) -> str:
 
 
 def processor_flags(path: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
-    """The first processor's flags as Linux tells them; none where they cannot be read."""
+    """The first processor's flags from Linux; none if they cannot be read."""
     try:
         text = path.read_text(encoding="ascii", errors="replace")
     except OSError:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recursion on devices, whose language has none.
+"""Recursion on devices, whose language does not support it.
 
     region ─> f ─> f_1 ─> … ─> f_k   the deepest copy leaves: all frames are written, and control is
-       ▲                         │   at the entry of a call that has not begun
+       ▲                         │   at the entry of the pending call
        └─── resume_ENTRY <───────┤
-            resume_AFTER <───────┘   where a caller goes on once that call has returned
+            resume_AFTER <───────┘   the caller's return point after that call
 
-The program's own stack is in memory, so where a call is too deep for the copies the kernel unwinds
-them and goes on as an interpreter would, at the pc that it has come to.
+The program's own stack is in memory, so if a call is too deep for the copies the kernel unwinds
+them and continues as an interpreter would, at the pc that it has reached.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _entry(body: Body) -> int:
 
 
 def _part(region: Region, pc: int) -> Region | None:
-    """The region with which a kernel goes on at a pc; None if it lies outside of its own."""
+    """The region with which a kernel continues at a pc; None if it is outside of its own."""
     function = region.verified.owner(pc)
     if function != region.function:
         return Region(region.verified, RegionKind.FUNCTION, function, pc)

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels on devices with memory of their own: what has changed is copied, and nothing else.
+"""Kernels on devices with memory of their own: only changes are copied.
 
               host                                    device
-    memory ── differs from the mirror? ── push ──> buffers ── kernel ──┐ notes the chunks it stores to
-    memory <── noted chunks, frames, statics ─── pull ─────────────────┘
+    memory ── differs from the mirror? ── push ──> buffers ── kernel ──┐ marks the chunks it stores to
+    memory <── marked chunks, frames, statics ─── pull ─────────────────┘
 
-The *mirror* is what the device has, kept on the host: whatever wrote into the host's memory since,
-an interpreter, native code or a host function, is found by comparing. That takes as long as reading
-the memory in use twice; a kernel that goes on after a slice is not waited for by any of it.
+The *mirror* is a copy of the device's memory on the host: changes of the host's memory by an
+interpreter, native code or a host function are found by comparison. That takes as long as reading
+the memory in use twice; a kernel that continues after a slice does not need it.
 
-What comes back is written into the machine when all of it is there: if the device fails meanwhile
-the machine is as it was at the entry.
+Results are written into the machine when all of them have arrived: if the device fails before, the
+machine is as it was at the entry.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Traffic:
     to_host: int = 0
     """Bytes."""
     seconds: float = 0.0
-    """Spent on copying, and on finding out what to copy."""
+    """Spent on copying, and on the decision what to copy."""
 
 
 def view(address: int, size: int) -> Bytes:
@@ -83,14 +83,14 @@ class Segment:
         mirror: Bytes,
         valid: ctypes.c_uint64,
     ) -> None:
-        """The device and `mirror` have zeros. `valid`: bytes of which the mirror is what the device
-        has."""
+        """The device and `mirror` have zeros. `valid`: bytes for which the mirror equals the
+        device's memory."""
         self._session, self._host, self.place, self.mirror = session, host, place, mirror
         self._valid = valid
         valid.value = len(host)
 
     def push(self, start: int, end: int) -> int:
-        """Give the device what it does not have yet of these bytes; how many bytes that is."""
+        """Copy changed bytes of this range to the device; the number of copied bytes."""
         pushed = 0
         known = min(max(self._valid.value, start), end)
         ranges = [*self._changed(start, known), *([(known, end)] if known < end else ())]
@@ -121,7 +121,8 @@ class Segment:
                 yield first + one * CHUNK, min(first + two * CHUNK, last)
 
     def forget(self, start: int) -> None:
-        """A kernel may have written what is not taken back, from this byte on."""
+        """Mark bytes from here on as unknown: a kernel may have changed them without a copy
+        back."""
         self._valid.value = min(self._valid.value, start)
 
     def fetch(self, start: int, end: int) -> Bytes:
@@ -162,7 +163,7 @@ def _buffer(session: Session, size: int) -> Any:
 
 
 def _notes(capacity: int) -> int:
-    """Bytes in front of a heap in which stores are noted, a byte a chunk downwards."""
+    """Bytes before a heap for the dirty marks of stores, a byte for each chunk, downwards."""
     return -(-(capacity // CHUNK + 1) // CHUNK) * CHUNK
 
 
@@ -173,12 +174,12 @@ class Needs:
     statics: bool
     writes_statics: bool
     heap: bool
-    """Read or changed: what stands beside a change is copied with it."""
+    """True if it is read or changed: bytes beside a change are copied with it."""
     writes_heap: bool
     parameters: int
-    """Words of its function's frame in front of the header."""
+    """Words of its function's frame below the header."""
     callers: bool
-    """Frames of those who called the function that it is entered in."""
+    """Frames of the callers of the function that it is entered in."""
 
 
 def needs(region: Region, callers: bool) -> Needs:
@@ -196,9 +197,9 @@ def needs(region: Region, callers: bool) -> Needs:
 
 
 class HostBuffer:
-    """Memory of the host that a device writes to by itself: an H200's driver takes 3 us more to
-    hand over what comes by way of other memory (clEnqueueReadBuffer into what clEnqueueMapBuffer
-    gives of a buffer made with CL_MEM_ALLOC_HOST_PTR)."""
+    """Host memory that a device writes to directly: an H200's driver takes 3 us more to copy
+    through other memory (clEnqueueReadBuffer into the result of clEnqueueMapBuffer for a buffer
+    made with CL_MEM_ALLOC_HOST_PTR)."""
 
     def __init__(self, session: Session) -> None:
         """Raises cl.Error."""
@@ -277,14 +278,14 @@ class Copied:
         before.give_to(self.heap)
 
     def push(self, control: ControlBlock, needs: Needs, traffic: Traffic) -> None:
-        """Give the device what a kernel may read. Raises cl.Error."""
+        """Copy the words that a kernel may read to the device. Raises cl.Error."""
         began = time.perf_counter()
         first = 0 if needs.callers else control.fp - needs.parameters
         pushed = self.stack.push(WORD_BYTES * first, WORD_BYTES * control.sp)
         if needs.statics:
             pushed += self.statics.push(0, WORD_BYTES * control.static_count)
         if needs.heap:
-            # A machine that had this memory before may have used more: what is free is zero.
+            # An earlier machine with this memory may have used more: free memory must be zero.
             pushed += self.heap.push(0, max(control.hp, self.residence.used))
             self.residence.used = control.hp
         traffic.to_device += pushed
@@ -296,8 +297,8 @@ class Copied:
         traffic.to_host += ctypes.sizeof(ControlBlock)
 
     def pull(self, returned: ControlBlock, lowest: int, needs: Needs, traffic: Traffic) -> None:
-        """Take back what a kernel has changed; `returned`: the device's control block, `lowest`: the
-        frame with the lowest number that it was in. Raises cl.Error; then nothing has changed."""
+        """Copy a kernel's changes back; `returned`: the device's control block, `lowest`: the
+        lowest frame that it was in. Raises cl.Error; then nothing has changed."""
         began = time.perf_counter()
         found: list[tuple[Segment, int, Bytes]] = []
         first = WORD_BYTES * lowest

@@ -62,8 +62,8 @@ def improved(region: Region, options: Options) -> Module:
 def kernel_text(
     region: Region, module: Module, options: Options, device: Device, memory_mode: str
 ) -> KernelText:
-    """The kernel of a region; `module`: its improved IR. Raises RefusalError for what the device
-    cannot compute."""
+    """The kernel of a region; `module`: its improved IR. Raises RefusalError for operations that
+    the device does not support."""
     more = resumed(region, module, lambda part: improved(part, options))
     modules = [module, *more.values()]
     _refuse_floats(modules, device)

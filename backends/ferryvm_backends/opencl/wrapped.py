@@ -2,9 +2,9 @@
 """Kernels on processors, which work in the machine's own memory: nothing is copied.
 
 A machine's memory is wrapped in buffers once. The standard has it mapped for the host between two
-kernels (The OpenCL Specification 1.2, 5.4.2), which a processor's driver does nothing for; so code
-is made in this way only where a dry run of the very kernel has shown that it and the host see each
-other's words without. The kernel sees the host's interrupt flag, then, too.
+kernels (The OpenCL Specification 1.2, 5.4.2), for which a processor's driver has nothing to do; so
+this is used only if a dry run of the same kernel has shown that it and the host see each other's
+words without mapping. The kernel sees the host's interrupt flag, then, too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.kernel import BufferOffset
 
 _MOST_CACHED = 16
-"""Machines whose memory stays wrapped, of each device."""
+"""The number of machines whose memory remains wrapped, for each device."""
 
 
 def _segments(control: ControlBlock) -> list[tuple[int, int]]:
@@ -42,7 +42,8 @@ def _segments(control: ControlBlock) -> list[tuple[int, int]]:
 
 
 def _ranges(segments: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Begin and end of what is wrapped together: segments with only guards between them."""
+    """Start and end of the memory that is wrapped together: segments with only guards between
+    them."""
     found: list[tuple[int, int]] = []
     for address, size in segments:
         end = address + max(size, 1)
@@ -78,7 +79,7 @@ class Wrapped:
         return cl.Buffer(self._session.context, flags, hostbuf=bytes_)
 
     def close(self) -> None:
-        """Give the buffers back; nobody uses them any more."""
+        """Release the buffers, which are no longer used."""
         for user in self.users:
             user.forget()
         for buffer in self._buffers:

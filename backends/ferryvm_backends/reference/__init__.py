@@ -105,7 +105,7 @@ class ReferenceArtifact(Artifact):
                 m.sp += 1
 
     def _throw(self, m: ReferenceEmitter, machine: Machine) -> None:
-        """Go on at the handler of what is thrown; raises `Departure` if it traps."""
+        """Continue at the handler of the thrown exception; raises `Departure` if it traps."""
         control = m.control
         control.pc, control.sp, control.fp = m.pc, m.sp, m.fp
         if unwind(machine, False) is Status.TRAP:
@@ -119,13 +119,13 @@ class ReferenceArtifact(Artifact):
 
 
 def _call(m: ReferenceEmitter, function: Function) -> Status:
-    """Call compiled code in front of the instruction at `m.pc`; the state is then as it left it."""
+    """Call compiled code before the instruction at `m.pc`; the state is then as it left it."""
     control = m.control
     control.pc, control.sp, control.fp = m.pc, m.sp, m.fp
     number = function(ctypes.addressof(control))
     m.pc, m.sp, m.fp = control.pc, control.sp, control.fp
     # The flag is looked at, as after a jump: code that leaves and is entered again for ever must
-    # not keep Ctrl-C from being seen.
+    # not prevent Ctrl-C.
     m.next, m.jumped = m.pc, True
     try:
         return Status(number)

@@ -39,9 +39,9 @@ class ReferenceEmitter(PythonArithmetic, ObjectlessEmitter[int]):
         self.table = machine.program.table
         self.pc = self.sp = self.fp = 0
         self.next = 0
-        """The instruction that control goes to after this one."""
+        """The next instruction."""
         self.jumped = False
-        """True if it goes there by a jump, call or return."""
+        """True if control reaches it by a jump, call or return."""
         self.changed = False
         """True if this instruction has had an effect."""
 

@@ -48,7 +48,7 @@ class SwitchHandlerBuilder(CellHandlerBuilder):
         self._join(self._phis, first, self._entry)
         at = self._moved(first, self._phis)
         opcode = builder.load(at.ip, typ=_OPCODE, align=2)
-        # A block apart, which is also where a cell goes on with the opcode that it hides.
+        # A separate block, at which a cell continues with the opcode that it replaces.
         builder.branch(self._run)
         builder.position_at_end(self._run)
         self._opcode = builder.phi(_OPCODE)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of the code with fused instructions, which keep out of the way of cells.
+"""The form of the code with fused instructions, which do not cross cells.
 
-A fused instruction may run across a place only while that has no cell. What stands at a pc depends
-on which places have cells now, not on the order in which they got them: without any, it is what
-`Fusion` chose for the whole code, and taking the last cell away brings that back.
+A fused instruction may cover a pc after its first only while that has no cell. The handlers depend
+on the present set of cells, not on the order in which they were installed: without cells they are
+those that `Fusion` chose for the whole code, and removing the last cell restores them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class FusedForm(Form):
         self._fusion, self._handlers = fusion, handlers
         self._opcodes = opcodes
         self._chosen = array("I", chosen)
-        """The handler's number for each pc, where no cell is in the way."""
+        """The handler's number for each pc without cells."""
 
     def _choose_before(self, pc: int) -> None:
         for start in range(max(0, pc - self._fusion.longest + 1), pc):

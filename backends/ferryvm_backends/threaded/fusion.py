@@ -2,8 +2,8 @@
 """The list of fused instructions, and finding them in code.
 
 A trie over opcodes gives, at every pc, the listed sequences that start there; the part of it below
-an opcode is made when code has that opcode, since a small program has few of them. Since every pc
-keeps a cell of its own, sequences may overlap and be entered in the middle: no analysis of jump
+an opcode is built when code has that opcode, since a small program has few of them. Since every pc
+has a cell of its own, sequences may overlap and be entered in the middle: no analysis of jump
 targets is needed.
 """
 
@@ -23,7 +23,7 @@ _END = b"\xff"
 
 
 def _expand(pattern: str, sets: dict[str, list[str]]) -> list[str]:
-    """All mnemonic sequences that a pattern stands for."""
+    """All mnemonic sequences that a pattern denotes."""
     parts = re.split(r"\{(\w+)\}", pattern)
     choices = [sets[part] if odd % 2 else [part] for odd, part in enumerate(parts)]
     return ["".join(choice) for choice in itertools.product(*choices)]
@@ -31,7 +31,7 @@ def _expand(pattern: str, sets: dict[str, list[str]]) -> list[str]:
 
 def groups() -> list[Group]:
     """The fused instructions of `fused.toml`, each once, in the file's order."""
-    import tomli  # only for building; the groups are then kept beside the code
+    import tomli  # only for building; the groups are then cached with the code
 
     text = Path(__file__).with_name("fused.toml").read_text(encoding="utf-8")
     table = tomli.loads(text)
@@ -52,7 +52,7 @@ def packed(fused: Sequence[Group]) -> bytes:
 
 
 def unpacked(notes: bytes) -> list[bytes]:
-    """The opcodes of each group of what `packed` made."""
+    """The opcodes of each group from the result of `packed`."""
     return notes.split(_END)[:-1]
 
 
@@ -105,13 +105,13 @@ class Fusion:
     def handlers(self, opcodes: list[int]) -> list[int]:
         """The number of the handler for each pc.
 
-        From each pc the sequences that start there are weighed by how many dispatches it then takes
-        to the end of the straight line; at equal counts the longest wins.
+        For each pc the sequence is chosen with which the fewest dispatches reach the end of the
+        straight-line code; of equal ones the longest.
         """
         end = len(opcodes)
         result = [0] * end
         dispatches = [0] * (end + 1)
-        """From a pc to the end of its straight line."""
+        """From a pc to the end of its straight-line code."""
 
         def rest(following: int) -> int:
             return 0 if opcodes[following - 1] in _ENDS else dispatches[following]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The LLVM module of the threaded interpreter: its handlers, tables of them, and the way in."""
+"""The LLVM module of the threaded interpreter: its handlers, tables of them, and the entry."""
 
 from __future__ import annotations
 

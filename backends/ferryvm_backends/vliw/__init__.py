@@ -46,7 +46,7 @@ class VliwBackend(RegionCompiler):
     pictures = ("vliw",)
 
     def __init__(self, machine: Machine | None = None) -> None:
-        """`machine`: the processor; left out, what the options or `ENVIRONMENT` name."""
+        """`machine`: the processor; if omitted, the one that the options or `ENVIRONMENT` name."""
         self._machine = machine
 
     def probe(self) -> str | None:

@@ -33,9 +33,9 @@ def vliw() -> None:
 
 @vliw.command()
 def machines() -> None:
-    """List the machines that come with the package: what they cost and have, and their files.
+    """List the machines that come with the package: their cost, their resources, and their files.
 
-    The cost is the sum of `cost` of all units and register files, in whatever the file counts it.
+    The cost is the sum of `cost` of all units and register files, in the unit of the file.
     """
     from rich.table import Table
 
@@ -76,16 +76,17 @@ def machines() -> None:
     help="Picture to draw: .png or .svg. Needs matplotlib.",
 )
 def sweep(file: Path, machine: str | None, varied: tuple[str, ...], plot: Path | None) -> int:
-    """Run FILE on variants of a machine and print what each costs and takes.
+    """Run FILE on variants of a machine and print the cost and the cycles of each.
 
-    NAME is a group of units or register files (how many there are: alu=1..8), a key of one
-    (int.registers=8,16,32), or a number of the machine itself (slots=1..4; machine.memory where a
+    NAME is a group of units or register files (their number: alu=1..8), a key of one
+    (int.registers=8,16,32), or a number of the machine itself (slots=1..4; machine.memory if a
     group has its name). VALUES are numbers, ranges such as 1..8, true and false.
 
-    The cost is the sum of `cost` of all units and register files, as the file states it: that of a
-    file of registers does not follow their number by itself. Cycles are all that the machine
-    took, transfers of memory included; `of first` compares them with the first variant that ran.
-    `Pareto` marks what nothing cheaper is as fast as. Ctrl-C prints what there is.
+    The cost is the sum of `cost` of all units and register files, as the file states it: the cost
+    of a register file does not depend on its number of registers by itself. Cycles are all cycles
+    of the machine, transfers of memory included; `of first` compares them with the first variant
+    that ran. `Pareto` marks variants for which nothing cheaper is as fast. Ctrl-C prints the
+    results so far.
 
     Exit code 0: done; 1: the program trapped; 2: something was unusable, or no variant could run
     it.
@@ -97,7 +98,7 @@ def sweep(file: Path, machine: str | None, varied: tuple[str, ...], plot: Path |
     from ferryvm_backends.vliw.sweep.variant import read_axes, variants
 
     path = path_of(machine or usual())
-    load(path)  # whatever is wrong with it is told as of any machine
+    load(path)  # its faults are reported as those of any machine
     document = document_of(path)
     axes = read_axes(varied, document)
     if plot is not None:
@@ -127,7 +128,7 @@ def sweep(file: Path, machine: str | None, varied: tuple[str, ...], plot: Path |
 
 
 def _measure(program: Verified, variants: list[Variant], results: list[Result]) -> None:
-    """Put what became of each variant into `results`, with a progress bar on a terminal."""
+    """Add the result of each variant to `results`, with a progress bar on a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

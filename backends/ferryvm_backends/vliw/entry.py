@@ -30,7 +30,7 @@ _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
 
 
 class VliwCode(Code):
-    """A program of the machine, entered by way of Python."""
+    """A program of the machine, entered through Python."""
 
     def __init__(
         self,
@@ -41,8 +41,8 @@ class VliwCode(Code):
         device: str,
         recompile_after: int = 0,
     ) -> None:
-        """`entry`: a pc; `device`: what the machine was chosen by; `recompile_after`: cycles after
-        which it leaves with LONG, each time; 0: never."""
+        """`entry`: a pc; `device`: the text that selected the machine; `recompile_after`: cycles
+        after which it leaves with LONG, each time; 0: never."""
         self.program = program
         self.totals = Totals(bundles=np.zeros(len(program.bundles), np.int64))
         self._entry, self._limit = entry, guard_limit

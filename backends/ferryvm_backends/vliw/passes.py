@@ -65,12 +65,12 @@ def optimised(region: Region, options: Options, machine: Machine) -> Module:
 
 
 def registers_for_forwarding(machine: Machine, operations: Sequence[Operation]) -> int:
-    """The number of values that a loop of some operations had better keep across iterations instead
-    of loading them: as few as bring the interval between iterations down.
+    """The number of values that a loop of some operations should pass between iterations instead of
+    loading them: the fewest that reduce the initiation interval.
 
-    A value that is kept takes registers and ports, one that is loaded a unit and a slot. An
-    estimate of the interval: what the units for loads, other units, and slots are taken for, where
-    each value from before the loop may have to be loaded in each iteration too.
+    A retained value takes registers and ports, a loaded one a unit and a slot. The interval is
+    estimated from the demand for load units, other units, and slots, if each value from before the
+    loop may have to be loaded in each iteration, too.
     """
     files = (file for file in machine.files if file.kind is FileKind.INTEGER)
     most = (
@@ -83,7 +83,7 @@ def registers_for_forwarding(machine: Machine, operations: Sequence[Operation]) 
     work = Counter(work_of(o.name, o.static) for o in operations if o.name in _ARITHMETIC)
     able = {each: len(machine.units_for(each)) for each in (*work, Work.LOAD)}
     if not all(able.values()):
-        return most  # which the compiler tells
+        return most  # which the compiler reports
     others = max((-(-count // able[each]) for each, count in work.items()), default=0)
 
     def interval(cached: int) -> int:

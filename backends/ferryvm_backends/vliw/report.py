@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics of a run on the simulated processor, as plain data: machine by machine, region by region.
 
-Everything about operations is worked out of how often each bundle was fetched. Two machines are two
-even if both are called the same. docs/vliw.md says what each figure means.
+Everything about operations is derived from the number of fetches of each bundle. Machines with
+equal names are distinct. docs/vliw.md explains each metric.
 """
 
 from __future__ import annotations

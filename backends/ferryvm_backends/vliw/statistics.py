@@ -15,7 +15,7 @@ class Totals:
     """Totals of all entries."""
 
     bundles: Words
-    """Times that each bundle was fetched: what is said of operations follows from it."""
+    """The number of fetches of each bundle, from which the statistics of operations follow."""
     entries: int = 0
     cycles: int = 0
     """Of programs."""
@@ -30,7 +30,7 @@ class Totals:
 
 @dataclasses.dataclass(frozen=True)
 class ProgramMetrics:
-    """The totals of one program, and what they are of."""
+    """The totals of one program, with their machine and region."""
 
     program: Program
     device: str

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The target of `vliw` for the base of compilers: from a region to a program of a machine.
 
-Nothing is kept on disk: what takes long is scheduling, and the program is only loaded from there.
+Nothing is cached on disk.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class MachineTarget(Target[Program]):
     lowering, loading = "schedule", "build"
 
     def __init__(self, machine: Machine, named: str) -> None:
-        """`named`: what the machine was chosen by; empty where it was given as a value."""
+        """`named`: the text that selected the machine; empty if it was given as a value."""
         self._machine, self._named = machine, named
 
     def prepare(self) -> None:

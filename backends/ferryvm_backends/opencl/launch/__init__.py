@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entering a kernel from native code, without Python on the way.
+"""Entering a kernel from native code, without Python.
 
     interpreter ─> entry stub n ─> launch(record n, control) ─> arguments, enqueue, wait ─> status
                                   └─ another machine than last time, for one ─> back to Python
@@ -115,11 +115,11 @@ class Residence(ctypes.Structure):
     """As the machine's control block, and its address, were."""
     buffer: int
     mirror: int
-    """The first buffer, and the address of what it holds."""
+    """The first buffer, and the address of its mirror."""
     staging: int
-    """Address of `STAGING_WORDS` words, which the device can write to without anybody's help."""
+    """Address of `STAGING_WORDS` words, to which the device can write directly."""
     valid: int
-    """Bytes of the stack of which the mirror is what the device has."""
+    """Bytes of the stack for which the mirror equals the device's memory."""
     heap_mirror: int
     used: int
     """Bytes of the heap from which on the device has zeros."""

@@ -4,8 +4,8 @@
     control ─┐
     words that differ from the mirror ─> packet ─> kernel ─> staging ─> mirror, machine
 
-That is for the common case: few words have changed, the heap has not, and what may have changed on
-the device is little. `back` does everything else.
+That is the common case: few words have changed, the heap has not, and little may have changed on
+the device. `back` handles all other cases.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ferryvm_backends.opencl.launch.trampoline import (
 from ferryvm_backends.opencl.packet import ARGUMENT, CONTROL_WORDS, Packet
 
 _MORE = 32
-"""Words above the stack pointer that are read along: what is pushed meanwhile."""
+"""Words above the stack pointer that are read as well, because the kernel may push."""
 _SET_ARGUMENT = [WORD, INT, WORD, POINTER]
 _READ = [WORD, WORD, INT, WORD, WORD, POINTER, INT, POINTER, POINTER]
 
 
 class CopiedLauncher(Trampoline):
-    """Give what has changed with the kernel's arguments, run it, read what it has changed."""
+    """Pass the changes with the kernel's arguments, run it, read its changes."""
 
     name = "launch_copied"
 
@@ -121,7 +121,7 @@ class CopiedLauncher(Trampoline):
         memcpy = self.module.intrinsic("llvm.memcpy.p0.p0.i64", ir.VoidType(), parameters)
         self.builder.call(memcpy, [to, source, size, ir.Constant(ir.IntType(1), 0)])
 
-    # --- what there is to do ----------------------------------------------------------------
+    # --- steps ------------------------------------------------------------------------------
 
     def _check_machine(self) -> None:
         """It is the machine that the kernel's arguments are set for, with its heap as it was."""
@@ -204,7 +204,7 @@ class CopiedLauncher(Trampoline):
         self.count("to_device", ctypes.sizeof(Packet))
 
     def _run(self) -> None:
-        """Run the kernel, and read what it left into the mirror."""
+        """Run the kernel, and read its results into the mirror."""
         b = self.builder
         is_observed = self.is_observed()
         with b.if_then(is_observed):
@@ -268,9 +268,9 @@ class CopiedLauncher(Trampoline):
 
 
 def _differing(module: ir.Module) -> ir.Function:
-    """From where to where words differ: from two places, the first word that is looked at, the end
-    of those that are compared, the end of all, the rest of which count as different, and room for
-    the first that differs, to how many."""
+    """The function that finds the range in which words differ. Its arguments: two addresses, the
+    first word to compare, the end of the comparison, the total end, up to which words count as
+    different, and pointers for the start and the end of the range."""
     kinds = [POINTER, POINTER, WORD, WORD, WORD, POINTER]
     function = ir.Function(module, ir.FunctionType(WORD, kinds), "differing")
     function.linkage = "internal"

@@ -94,7 +94,7 @@ class Trampoline:
         self.builder.store(value, self.at(self.record, offset(Record, name)), align=8)
 
     def count(self, name: str, more: ir.Value | int) -> ir.Value:
-        """Add to a word of the record; what it is then."""
+        """Add to a word of the record; its new value."""
         total = self.builder.add(self.get(name), word(more) if isinstance(more, int) else more)
         self.set(name, total)
         return total
@@ -150,7 +150,7 @@ class Trampoline:
     # --- time and guards --------------------------------------------------------------------
 
     def now(self, at: ir.Value) -> ir.Value:
-        """Nanoseconds of the clock; `at`: room for its answer."""
+        """Nanoseconds of the clock; `at`: memory for the result."""
         b = self.builder
         self.call("clock", INT, [INT, POINTER], _MONOTONIC, at)
         seconds = b.load(at, align=8, typ=WORD)

@@ -10,7 +10,7 @@ from ferryvm_backends.opencl.launch.trampoline import INT, WORD, Trampoline, sta
 
 
 class WrappedLauncher(Trampoline):
-    """Enqueue and wait; `back` sets the kernel's arguments where they are for another machine."""
+    """Enqueue and wait; `back` sets the kernel's arguments if another machine runs."""
 
     name = "launch_wrapped"
 

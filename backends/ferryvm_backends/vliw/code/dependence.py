@@ -2,8 +2,7 @@
 """The dependences between the operations of a block, and their latencies.
 
 An operation may be scheduled above an earlier exit if it has no effect and the exit's target does
-not read the register that it overwrites. It may be scheduled below a later exit as long as it stays
-in the exit's delay slots. (Extended blocks as in Hwu et al.: The Superblock, J. Supercomputing
+not read the register that it overwrites. It may be scheduled below a later exit if it is in the exit's delay slots. (Extended blocks as in Hwu et al.: The Superblock, J. Supercomputing
 1993.)
 """
 
@@ -163,7 +162,7 @@ class _Access:
 
 
 class _MemoryAccesses:
-    """The accesses of a block so far, by what may overlap: segments do not, nor do spilled
+    """The accesses of a block so far, by memory that may overlap: segments do not, nor do spilled
     words."""
 
     def __init__(self) -> None:

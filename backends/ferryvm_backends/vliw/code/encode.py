@@ -31,7 +31,8 @@ from ferryvm_backends.vliw.prove.claim import Claim
 
 
 def compile_module(module: Module, machine: Machine, is_quick: bool = False) -> Program:
-    """The program of a region. Raises RefusalError for what the machine cannot do.
+    """The program of a region. Raises RefusalError for operations that the machine does not
+    support.
 
     `is_quick`: schedule straight-line code alone, which takes less time: no loop is pipelined.
     """
@@ -47,7 +48,7 @@ def compile_module(module: Module, machine: Machine, is_quick: bool = False) -> 
 
 
 def claimed(code: MachineCode, allocation: Allocation, machine: Machine) -> Claim:
-    """The places of blocks and registers in what `encode` makes."""
+    """The positions of blocks and registers in the result of `encode`."""
     files = {file.name: number for number, file in enumerate(machine.files)}
     numbers = {r: Read(files[r.file], number) for r, number in allocation.numbers.items()}
     return Claim(_places(code, allocation)[0], numbers)

@@ -59,7 +59,7 @@ def convert_conditions(module: Module, machine: Machine) -> Predicates:
 
 @dataclasses.dataclass(frozen=True)
 class _Side:
-    """One of the ways from a branch to where they meet."""
+    """One of the two sides of a branch, up to the join."""
 
     edge: Edge
     """Of the branch."""
@@ -84,7 +84,7 @@ class _Conversion:
         self.can_store = _can_store(machine)
 
     def run(self) -> None:
-        """Convert what can be, inner ones first."""
+        """Convert all suitable branches, inner ones first."""
         while (found := self._next()) is not None:
             self._convert(*found)
 
@@ -141,7 +141,7 @@ class _Conversion:
             return True
         work = _work(operation)
         units = self.machine.units_for(work)
-        # One that keeps its unit for long had better not be done in vain.
+        # Operations that occupy their unit for long should not be executed in vain.
         return any(unit.work[work].interval == 1 for unit in units)
 
     def _is_worth(self, one: _Side, other: _Side) -> bool:
@@ -184,7 +184,7 @@ class _ExtendedBlock:
         self._no: Value | None = None
 
     def add(self, body: Body, side: _Side) -> None:
-        """Do what a side does."""
+        """Append the operations of a side."""
         if side.block is None:
             return
         if side.block.parameters:

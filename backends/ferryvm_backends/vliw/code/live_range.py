@@ -34,7 +34,7 @@ class BlockRanges:
 
 
 KnownRanges = dict[MachineBlock, tuple[tuple[object, ...], BlockRanges]]
-"""Live ranges in blocks, each with what they depend on."""
+"""Live ranges in blocks, each with the facts that they depend on."""
 
 
 class LiveRanges:
@@ -47,7 +47,7 @@ class LiveRanges:
         self.weight: Counter[Register] = Counter()
         """Spill cost of each register."""
         self.written: set[ScheduledOperation] = set()
-        """Operations whose result goes to its register."""
+        """Operations whose result is written back."""
         self.fixed: set[Register] = set()
         """Registers that pipelined loops read or write, and so cannot be in memory."""
         for block, scheduled in found.blocks.items():
@@ -111,7 +111,7 @@ class _BlockAnalysis:
                 if source is None and isinstance(operand, Register):
                     needed(operand, placed.cycle + 1)
             for target in operation.targets():
-                # One more: what is written back as the target starts must not be written there.
+                # One more: a result that is written back as the target starts must not overlap.
                 leaves = placed.cycle + delay_slots + 2
                 if operation.name in EXITS:
                     leaves += scheduled.drain(placed, delay_slots)
@@ -178,8 +178,8 @@ class _BlockAnalysis:
         last: int,
         length: int,
     ) -> Cycles:
-        """All cycles from those in which a register is needed back to those in which what it holds
-        is written; whoever writes it then is noted."""
+        """All cycles from those in which a register is needed back to the write of its value;
+        records the writers."""
         stops = sum(1 << cycle for cycle in writes)
         taken = 0
         while remaining := needed & ~taken:

@@ -56,7 +56,7 @@ class BlockEffect:
         for operation in block.operations:
             self.read.update(each for each in operation.registers() if each not in results)
             for target in operation.targets():
-                # Later ways to the same target have set more.
+                # Later edges to the same target have set more.
                 self.set_before.setdefault(target, frozenset(results))
             if operation.result is not None:
                 results.add(operation.result)

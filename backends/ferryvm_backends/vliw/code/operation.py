@@ -44,7 +44,8 @@ class Segment(enum.Enum):
     SPILL = "spill"
     """Of the code alone: words of registers that there are too few of."""
     CALLS = "calls"
-    """Of the code alone: what functions under way need when those that they call return."""
+    """Operations of calls in the code alone: active functions need some values when their callees
+    return."""
 
 
 class Register:
@@ -67,7 +68,7 @@ class MemoryOperand:
 
     segment: Segment
     offset: int = 0
-    """Added to the address, modulo 2^64; less than 2^32 either way."""
+    """Added to the address, modulo 2^64; its magnitude is less than 2^32."""
     size: int = 8
     object: heap.Footprint | None = None
     """The heap object that it accesses, if that is known."""
@@ -92,7 +93,7 @@ class MachineOperation:
 
     @property
     def predicate(self) -> tuple[Operand, bool] | None:
-        """The predicate that it depends on, and what that is to be."""
+        """The predicate that it depends on, and the required value."""
         return None if self.holds is None else (self.operands[-1], self.holds)
 
     @property

@@ -16,12 +16,13 @@ from ferryvm_backends.vliw.code.operation import MachineCode, MachineOperation, 
 def sequential_moves(
     code: MachineCode, wanted: Iterable[tuple[Register, Operand]]
 ) -> Iterator[MachineOperation]:
-    """Moves after which each register has what the value beside it was in front of them."""
+    """Moves in sequence that have the effect of a parallel copy: each register gets the old value
+    of the one beside it."""
     remaining = [(to, value) for to, value in wanted if to is not value]
     while remaining:
         read = [value for _, value in remaining]
         ready = next((each for each in remaining if each[0] not in read), None)
-        if ready is None:  # they go round
+        if ready is None:  # a cycle of registers
             to = remaining[0][0]
             saved = code.register(to.kind)
             yield MachineOperation("move", (), (to,), saved)

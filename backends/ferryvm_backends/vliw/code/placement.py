@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement of an operation of straight-line code in a reservation table.
 
-An operand is taken from its unit's output register where that still holds it, and from its file
-otherwise. Operations are placed by increasing cycles, so no later one takes a result's place there.
+An operand is read from its unit's output register if that still holds it, and from its file
+otherwise. Operations are placed by increasing cycles, so no later one overwrites a result there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def place(
     unit: int,
     setters: Sequence[ScheduledOperation | None],
 ) -> ScheduledOperation | None:
-    """An operation issued on a unit, if it can be; `setters`: for each operand who set it."""
+    """An operation issued on a unit, if possible; `setters`: the producer of each operand."""
     machine = table.machine
     latency = demand.units[unit].latency
     result = operation.result

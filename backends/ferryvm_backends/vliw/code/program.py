@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program of the machine: bundles, with what each slot of them says."""
+"""A program of the machine: bundles of slots."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Slot:
     static: tuple[Static, ...]
     sources: tuple[Source, ...]
     written: Read | None = None
-    """The register that the result goes to, if it goes to one."""
+    """The register to which the result is written back, if any."""
     has_result: bool = False
     is_predicate: bool = False
     """True if the result is a predicate."""
@@ -53,10 +53,10 @@ class Slot:
     target: int | None = None
     """Number of the bundle that control may go on in."""
     again: int | None = None
-    """Number of the bundle that a `repeat` goes back to."""
+    """Number of the bundle to which a `repeat` branches."""
     pc: int = -1
     predicate: tuple[Source, bool] | None = None
-    """A predicate, and what it has to be for the operation to do anything."""
+    """A predicate, and the value for which the operation has an effect."""
 
     @property
     def reads(self) -> tuple[Source, ...]:
@@ -69,10 +69,10 @@ Bundle = tuple[Slot, ...]
 
 @dataclasses.dataclass(frozen=True)
 class LoopSummary:
-    """A loop that is one block, and how fast it goes round.
+    """A loop of one block, with its timing.
 
-    A *pass* is what goes round at once: so many iterations of the program's loop as it was unrolled
-    by.
+    A *pass* is one execution of the block: as many iterations of the program's loop as the unroll
+    factor.
     """
 
     label: str
@@ -82,21 +82,21 @@ class LoopSummary:
     iterations: int
     """Rounds of the program's loop in a pass."""
     start: int
-    """The first bundle of those that go round."""
+    """The first bundle of the loop's kernel."""
     end: int
     """The bundle behind them."""
     copies: int
     """Passes that these bundles hold: more than one where values outlive a pass (modulo variable
     expansion, Lam 1988)."""
     stages: int
-    """Passes that are under way at the same time; 1 for a loop that is not pipelined, and for one
-    in which a pass ends as the next one begins."""
+    """The number of overlapped passes (stages); 1 for a loop that is not pipelined, and for one in
+    which a pass ends as the next one starts."""
     resource_bound: int
     """Cycles of a pass that the machine has units for, at least (Rau 1994, section 2.1)."""
     resource: str
     """The scarcest resource: units, slots, or ports of files, by name."""
     recurrence_bound: int
-    """Cycles of a pass that what one takes from the one before allows, at least (section 2.2)."""
+    """The recurrence bound of a pass in cycles (section 2.2)."""
     reason: str = ""
     """The reason that it is not pipelined; empty for one that is."""
 

@@ -37,9 +37,9 @@ class FileAssignment:
         """Operations of blocks that read no more registers of a file than it has ports."""
 
     def run(self, apart: Collection[MachineBlock]) -> None:
-        """Give each register without a file one. Raises RefusalError where there is none for it.
+        """Assign a file to each register without one. Raises RefusalError if there is none.
 
-        `apart`: blocks that get no moves, since they see to ports themselves.
+        `apart`: blocks that get no moves, since they handle ports themselves.
         """
         self.load.clear()
         for register, count in self._without_file().most_common():
@@ -106,7 +106,7 @@ class FileAssignment:
         block.operations = operations
 
     def _constants(self, operation: MachineOperation) -> Iterator[MachineOperation]:
-        """Moves for the constants of an operation that a bundle has no room for."""
+        """Moves for the constants of an operation that exceed the capacity of a bundle."""
         while len(found := operation.constants()) > self.machine.immediates:
             constant = found[-1]
             kind = operation.kind_of(operation.operands.index(constant))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reservation table: slots, units, ports and constants that are taken in each cycle.
+"""The reservation table: slots, units, ports and constants that are used in each cycle.
 
 There is one table for straight-line code and for modulo schedules (Rau 1994, section 3.1). Cycles
 count modulo the interval; in straight-line code that is longer than any block, so that no cycle is
-another's. The cycles of a unit are bits of an integer: a question about many is one operation.
+another's. The cycles of a unit are bits of an integer, so a test of many is one operation.
 
-Whatever was taken can be given back, which modulo scheduling does all the time.
+Every reservation can be released, which modulo scheduling does often.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ENDLESS = 1 << 40
 """The interval of straight-line code."""
 
 Uses = defaultdict[int, dict[object, int]]
-"""By cycle, what is taken then, and how often."""
+"""For each cycle the resources in use, and how often."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,7 +82,8 @@ class ReservationTable:
                     yield each.unit
 
     def issue(self, demand: Demand, cycle: int, unit: int) -> bool:
-        """Take what an operation needs. False, with nothing taken, if that is not to be had."""
+        """Reserve the resources of an operation. False, with nothing reserved, if they are not
+        available."""
         timing, now = demand.units[unit], cycle % self.interval
         if self._issued[now] >= self.machine.slots or (now in self._branches and demand.is_branch):
             return False
@@ -104,7 +105,7 @@ class ReservationTable:
         return True
 
     def withdraw(self, demand: Demand, cycle: int, unit: int) -> None:
-        """Give back what `issue` has taken."""
+        """Release the reservations of `issue`."""
         timing, now = demand.units[unit], cycle % self.interval
         for constant in demand.constants:
             _give_back(self._constants[now], constant)
@@ -144,7 +145,7 @@ class ReservationTable:
             self._held[unit] |= 1 << cycle % interval
 
     def let_go(self, unit: int, write_back: int, until: int) -> None:
-        """Give back what `hold` has taken."""
+        """Release the reservation of `hold`."""
         holds, interval = self._holds[unit], self.interval
         for cycle in range(write_back + 1, until + 1):
             now = cycle % interval
@@ -159,7 +160,7 @@ class ReservationTable:
         return _take(self._reads[file][cycle % self.interval], value, self._ports[file][0])
 
     def unread(self, file: str, cycle: int, value: object) -> None:
-        """Give back what `read` has taken."""
+        """Release the reservation of `read`."""
         _give_back(self._reads[file][cycle % self.interval], value)
 
     def is_read(self, file: str, cycle: int, value: object) -> bool:
@@ -171,7 +172,7 @@ class ReservationTable:
         return _take(self._writes[file][cycle % self.interval], value, self._ports[file][1])
 
     def unwrite(self, file: str, cycle: int, value: object) -> int:
-        """Give back what `write` has taken: how many still have it written."""
+        """Release the reservation of `write`; the number of users that still need the write."""
         return _give_back(self._writes[file][cycle % self.interval], value)
 
 

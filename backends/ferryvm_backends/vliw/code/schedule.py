@@ -41,7 +41,7 @@ class KnownSchedules:
     blocks: dict[MachineBlock, tuple[tuple[object, ...], Scheduled]] = dataclasses.field(
         default_factory=dict
     )
-    """Schedules, each with what it depends on besides operations."""
+    """Schedules, each with the facts that it depends on besides operations."""
 
 
 @dataclasses.dataclass
@@ -53,7 +53,7 @@ class Schedule:
 
 
 def check_units(code: MachineCode, machine: Machine) -> None:
-    """Raise RefusalError for what no unit of the machine does."""
+    """Raise RefusalError for operations that no unit of the machine supports."""
     for block in code.blocks:
         for operation in block.operations:
             if not machine.units_for(operation.work):
@@ -70,11 +70,11 @@ def schedule(
     windows: Mapping[MachineBlock, int] | None = None,
     known: KnownSchedules | None = None,
 ) -> Schedule:
-    """The schedule of all blocks. Raises RefusalError where there is none.
+    """The schedule of all blocks. Raises RefusalError if there is none.
 
-    `pipelined`: the schedules of some; `windows`: how far behind the first operation that is left
-    others are looked at in some blocks: with few registers, what is not needed soon had better
-    wait; `known`: schedules from before.
+    `pipelined`: the schedules of pipelined loops; `windows`: for some blocks, the distance behind
+    the first unscheduled operation within which others are considered: with few registers,
+    operations that are not needed soon should be late; `known`: earlier schedules.
     """
     known = KnownSchedules() if known is None else known
     live = live_at_entry(code, known.effects)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations and blocks in their cycles: what a scheduler makes."""
+"""Operations and blocks in their cycles: the result of a scheduler."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ class Scheduled:
     """In the order of the block's operations."""
     length: int
     pad: int = 0
-    """Empty cycles at its start, in which what was issued before the block is written back."""
+    """Empty cycles at its start, in which results of operations issued before the block are written
+    back."""
     again: int | None = None
-    """The cycle that a pipelined loop goes back to from its end."""
+    """The cycle to which a pipelined loop branches back from its end."""
     operations: list[MachineOperation] = dataclasses.field(init=False)
     """The block's, as they were scheduled."""
     _drains: dict[int, int] = dataclasses.field(default_factory=dict)
@@ -61,7 +62,7 @@ class Scheduled:
         return self._drains[leaving.cycle]
 
     def _late_in_kernel(self, again: int, end: int) -> int:
-        """The same of what was issued when the kernel was passed through before."""
+        """The same for operations issued in the previous pass of the kernel."""
         around, late = self.length - again, 0
         for each in self.placed:
             if each.cycle >= again and each.operation.result is not None:

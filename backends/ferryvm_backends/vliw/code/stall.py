@@ -3,13 +3,13 @@
 
     cycle   issued
     7       load          b
-    8                     \\  load_use: what is issued next reads what the load yields,
-    9                     /  which is there three cycles after it
+    8                     \\  load_use: the next operation reads the result of the load,
+    9                     /  which is available three cycles later
     10      add b, 1
 
-It is worked out of the bundles alone: where operations are when they are issued as early as can be,
-something that one of them needs gets ready in the very cycle in which it is issued. Where several
-do, the first in the order of `Cause` is reported.
+It is derived from the bundles alone: if operations are issued as early as possible, a resource or
+result that one of them needs becomes available exactly in its cycle. If there are several causes,
+the first in the order of `Cause` is reported.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class Cause(enum.Enum):
     """The cause of a stall cycle; the value is its name in reports."""
 
     LOAD = "load_use"
-    """The next operation waits for the result of a load."""
+    """The next operation depends on the result of a load."""
     FLOAT = "float_latency"
-    """It waits for the result of float arithmetic."""
+    """It depends on the result of float arithmetic."""
     LATENCY = "latency"
-    """It waits for another result."""
+    """It depends on another result."""
     BRANCH = "branch_delay"
-    """There is nothing to do in the delay slots of a branch, or it has to wait for whether the
-    branch is taken."""
+    """There is nothing to execute in the delay slots of a branch, or the next operation depends on
+    the outcome of the branch."""
     UNIT = "unit_busy"
     """A unit takes no operation yet: its interval."""
     PORT = "port_conflict"
     """Its result would be written back together with others that there are no ports for, or in one
     unit."""
     REGISTER = "register_reuse"
-    """It overwrites what others still read, or write before."""
+    """It overwrites a register that others still read, or write before."""
     WRITE_BACK = "write_back"
     """The block starts with empty cycles, in which results that were issued before an exit to it are
     written back."""
@@ -69,14 +69,14 @@ class _Stalls:
         timings = [timing for unit in self.machine.units for timing in unit.work.values()]
         self.reach = 1 + max(max(timing.latency, timing.interval) for timing in timings)
         self.reach += self.machine.delay_slots
-        """Cycles that anything can wait for anything, at most."""
+        """The largest latency of any dependence, in cycles."""
 
     def run(self) -> tuple[Cause | None, ...]:
         starts = sorted({0, *self.program.labels})
         for start, end in zip(starts, [*starts[1:], len(self.bundles)], strict=True):
             self._block(start, end)
         for loop in self.program.loops:
-            if not loop.reason:  # others wait for nothing of the pass before
+            if not loop.reason:  # others do not depend on the previous pass
                 self._kernel(loop.start, loop.end)
                 start = max(each for each in starts if each <= loop.start)
                 for at in range(start, loop.end):
@@ -100,7 +100,7 @@ class _Stalls:
                 self.found[at] = self._why(following, _block_before(following, start))
 
     def _kernel(self, start: int, end: int) -> None:
-        """A loop that begins a pass before the last one has ended."""
+        """A loop in which a pass starts before the last one has ended."""
         for at in range(start, end):
             following = at
             while not self.bundles[following]:
@@ -109,7 +109,7 @@ class _Stalls:
                 self.found[at] = self._why(following, _loop_before(following, start, end))
 
     def _why(self, at: int, back: _Back) -> Cause:
-        """The cause for which the operations of a bundle behind an empty one waited."""
+        """The cause for which the operations of a bundle after an empty one were delayed."""
         causes = {cause for slot in self.bundles[at] for cause in self._causes(slot, at, back)}
         return min(causes, key=_ORDER.index, default=Cause.OTHER)
 
@@ -124,7 +124,7 @@ class _Stalls:
             yield from self._in_slots(at, back)
 
     def _results(self, slot: Slot, before: list[tuple[int, Slot]]) -> Iterator[Cause]:
-        """Results that it reads, or that have to be there where it leads to; and branches."""
+        """Results that it reads, or that must be available at its target; and branches."""
         slots = self.machine.delay_slots
         reads = {source for source in slot.reads if isinstance(source, Read)}
         units = {source.unit for source in slot.reads if isinstance(source, Bypass)}
@@ -169,8 +169,8 @@ class _Stalls:
             yield Cause.REGISTER
 
     def _in_slots(self, at: int, back: _Back) -> Iterator[Cause]:
-        """Causes of operations that keep a branch from being issued earlier: they must be done, or
-        their results be there, when it takes effect."""
+        """Causes of operations that delay a branch: they must be issued, or their results
+        available, when it takes effect."""
         slots = self.machine.delay_slots
         for more in range(1, min(slots, len(self.bundles) - 1 - at) + 1):
             for slot in self.bundles[at + more]:
@@ -202,7 +202,7 @@ def _block_before(at: int, start: int) -> _Back:
 
 
 def _loop_before(at: int, start: int, end: int) -> _Back:
-    """The same, in a loop that goes round for ever."""
+    """The same, in an endless loop."""
     return lambda far: start + (at - far - start) % (end - start)
 
 

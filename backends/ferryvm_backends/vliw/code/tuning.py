@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Constants of the compiler that trade the time it takes for the code it makes.
 
-With a constant stands what another value does to the kernels of `python -m benchmarks vliw` that
+Each constant states the effect of another value on the kernels of `python -m benchmarks vliw` that
 take long to schedule: fir, matmul and sort on the machines single and multi16, and dct on multi16.
-They compile in 3.6 s of processor time together; figures of loops are cycles for an iteration of
-the program's. Constants without such a figure were not measured by themselves.
+They compile in 3.6 s of processor time together; measurements of loops are cycles for an iteration
+of the program's loop. Constants without a measurement were not measured individually.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_OF_PATH = 0.9
 Without this limit 5.8 s, and one of dct's outer loops takes 54 instead of 60.
 """
 WORTH_UNROLLING = 0.9
-"""More iterations have to bring the bound down to less than this part of it.
+"""More iterations must reduce the bound below this part of it.
 
 With 1 it takes 5.7 s, and no loop takes less.
 """
@@ -131,8 +131,8 @@ With 0.6 it takes 4.7 s; fir's loop takes 5.33 instead of 4, dct's 3 instead of 
 CONVERTED_OPERATIONS = 24
 """Operations of a side of a condition."""
 CONVERTED_CYCLES = 6
-"""Cycles that both sides may take of what there is least of, units or slots, beyond the delay slots
-that their branch takes."""
+"""Cycles that both sides may use of the scarcest resource, units or slots, beyond the delay slots
+of their branch."""
 
 # --- straight-line code (`dependence`, `schedule`, `register_allocation`) ----------------------
 
@@ -149,4 +149,4 @@ ALLOCATION_TRIES = 64
 LOOP_REGISTERS = 16
 """Registers that a loop takes in any case."""
 FORWARDING_PART = 8
-"""Part of the others for what it retains of what it has loaded: one in so many."""
+"""The limit of forwarded values of a loop as a part of its other operations: one in so many."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines as data: what a processor has, and the files that describe it."""
+"""Machines as data: the resources of a processor, and the files that describe it."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules of machines beyond the types of keys: names that exist, units that fit files.
 
-The rules are checked on what is sound of a document, so that they find what they can beside other
-faults; one that could be told because of another fault is not.
+The rules are checked on the parts of a document without faults, so that they find as much as
+possible beside other faults; consequences of another fault are not reported.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ def _tables(document: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _doubted(faulty: Collection[Path], array: str, *keys: str) -> bool:
-    """True if there are faults in some keys of an array's tables, or in what has such keys."""
+    """True if there are faults in some keys of an array's tables, or in their containers."""
     return any(path[0] == array and (len(path) < 3 or path[2] in keys) for path in faulty)
 
 
 def _all_names(table: Mapping[str, Any]) -> list[str]:
-    """The name of a table, and of each that it stands for."""
+    """The name of a table, and the names that it declares."""
     return list(dict.fromkeys([table["name"], *names(table["name"], table.get("count", 1))]))
 
 

@@ -30,7 +30,7 @@ FileName = Annotated[str, Words("the name of a file", "names of files")]
 
 
 class TransferKeys(Table):
-    """The way between the host's memory and the machine's own."""
+    """The connection between the host's memory and the machine's own."""
 
     bytes_per_cycle: Annotated[float, pydantic.Field(gt=0, le=10**6)]
     """Bytes that are moved in a cycle of the machine's clock."""
@@ -101,7 +101,7 @@ class UnitKeys(Table):
 
 
 class MachineKeys(Table):
-    """Keys of the file itself. They stand before the first table."""
+    """Keys of the file itself. They come before the first table."""
 
     name: Annotated[str, pydantic.Field(min_length=1), Words("a text that is not empty")]
     """The machine's name in reports."""

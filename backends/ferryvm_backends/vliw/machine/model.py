@@ -34,11 +34,11 @@ class FileKind(enum.Enum):
     INTEGER = "integer"
     """Words of 64 bits: i32 and f32 in their low halves, zeros above."""
     BOOLEAN = "boolean"
-    """Truths: what comparisons yield, and what exits, `select` and stores depend on."""
+    """Booleans: results of comparisons, and operands of exits, `select` and predicated stores."""
 
 
 class Work(enum.Enum):
-    """Operations that a unit has together or not at all; the value is what files call them."""
+    """Operations that a unit supports all together; the value is their name in files."""
 
     MOVE = "move"
     """Copies a register, or sets one to a constant."""
@@ -118,7 +118,7 @@ class Unit:
 
 @dataclasses.dataclass(frozen=True)
 class Transfer:
-    """The way between the host's memory and the machine's own."""
+    """The connection between the host's memory and the machine's own."""
 
     bytes_per_cycle: float
     setup: int
@@ -158,7 +158,7 @@ class Machine:
 
     @property
     def cost(self) -> float:
-        """Of all units and files together, in what the description counts it in."""
+        """The sum over all units and files, in the description's unit of cost."""
         return sum(file.cost for file in self.files) + sum(unit.cost for unit in self.units)
 
     def units_for(self, work: Work) -> tuple[Unit, ...]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a machine description: every fault in it at once, each with its place in the text.
+"""Reading a machine description: every fault in it at once, each with its position in the text.
 
-The machines that come with the package are the `.toml` files beside this one. `multi16` is the one
-to learn the format from; `keys` says what each key may be.
+The machines that come with the package are the `.toml` files beside this one. `multi16` is the best
+introduction to the format; `keys` defines the values of each key.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def shipped() -> dict[str, Path]:
 def find(name_or_path: str) -> Machine:
     """A machine that comes with the package, or one in a file.
 
-    Without a suffix and a slash it is a name; UnknownNameError lists those there are. Raises what
-    `load` raises.
+    Without a suffix and a slash it is a name; UnknownNameError lists the machines. Raises the
+    errors of `load`.
     """
     return load(path_of(name_or_path))
 
@@ -62,7 +62,7 @@ def load(path: Path) -> Machine:
 
 
 def read_text(text: str, file: str) -> Machine:
-    """The machine in a text; `file` is what messages call it. Raises and logs as `load`."""
+    """The machine in a text; `file` is its name in messages. Raises and logs as `load`."""
     return settle(*examine(text, file, MachineKeys, judge), MachineError)
 
 

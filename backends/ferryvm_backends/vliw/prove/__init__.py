@@ -26,12 +26,12 @@ ENVIRONMENT = "FERRYVM_CHECK_VLIW"
 
 
 def is_proof_enabled() -> bool:
-    """True if the environment asks for proofs."""
+    """True if the environment variable enables proofs."""
     return os.environ.get(ENVIRONMENT) == "1"
 
 
 def prove_if_enabled(code: MachineCode, program: Program, claim: Claim) -> None:
-    """Raise ScheduleError for a program that is wrong, if the environment asks for that."""
+    """Raise ScheduleError for a wrong program, if proofs are enabled."""
     if is_proof_enabled():
         from ferryvm_backends.vliw.prove.proof import prove  # costs as much as compiling
 

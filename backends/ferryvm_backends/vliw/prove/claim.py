@@ -18,7 +18,8 @@ class Claim:
     places: dict[MachineBlock, int]
     """The first bundle of each block."""
     numbers: dict[Register, Read]
-    """The place of each register that is live where a block begins; others may be claimed, too."""
+    """The place of each register that is live at the start of a block; others may be claimed,
+    too."""
 
     def of(self, copies: Mapping[MachineBlock, MachineBlock]) -> Claim:
         """Of the copies of blocks alone."""
@@ -26,7 +27,7 @@ class Claim:
 
 
 class ScheduleError(FerryError):
-    """A program is not the code that it was made of, or asks of the machine what it has not."""
+    """A program is not equivalent to its code, or exceeds the machine's resources."""
 
     def __init__(self, program: str, bundle: int, said: str, *, block: str = "", cycle: int = -1):
         """`bundle`: its number, or -1; `block` and `cycle`: where it was found from, if from

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Terms, accesses and traces in words, and in what two of them differ."""
+"""Terms, accesses and traces in words, and their differences."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _LARGEST = 1 << 63
 
 
 class Explainer:
-    """Says what numbers stand for."""
+    """Describes numbers of terms, accesses and stores."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
 
     def term(self, term: Term, depth: int = _DEPTH) -> str:
-        """A term, as deep as a line has room for."""
+        """A term, to the depth that fits on a line."""
         if term == POISON:
             return "nothing that was set"
         bits = self.terms.bits(term)
@@ -72,7 +72,7 @@ class Explainer:
         return f"{self.access(store.access)} = {self.term(store.value)}"
 
     def values(self, found: Term, wanted: Term) -> str:
-        """In what a term differs from the one that should be there."""
+        """The difference of a term from the expected one."""
         said = f"should be {self.term(wanted)} and is {self.term(found)}"
         if found == POISON:
             return said
@@ -102,7 +102,7 @@ class Explainer:
         return "sees stores that may overlap in another order"
 
     def traces(self, found: Trace, wanted: Trace) -> str:
-        """In what stores that are done differ from those that should be."""
+        """The difference of the executed stores from the expected ones."""
         missing, extra = Counter(wanted) - Counter(found), Counter(found) - Counter(wanted)
         for one in missing:
             for other in extra:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proof that a program does what its code says, on every path that control can take.
+"""The proof that a program is equivalent to its code, on every path that control can take.
 
 The prover starts at the first bundle of each block, with a term for each live register, and
 executes the bundles symbolically until control reaches the first bundle of a block again. The
@@ -12,8 +12,8 @@ end of each path holds always, by induction over paths. Bundles outside of block
 a pipelined loop, are executed as part of a path. In such a loop control may make a few iterations
 more than the passes that overlap; longer paths are not followed.
 
-The proof takes only two things from the scheduler: where blocks begin, and which register holds
-what.
+The proof uses only two results of the scheduler: the starts of blocks, and the register of each
+value.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _NEVER_LOOKED = "whether the time is over is never looked at"
 
 
 def prove(code: MachineCode, program: Program, claim: Claim) -> None:
-    """Raise ScheduleError unless a program does what its code says, within what the machine has.
+    """Raise ScheduleError unless a program is equivalent to its code, within the machine's
+    resources.
 
-    `code` as it was scheduled: its registers have files, and those there were too few of are in
-    memory.
+    `code` as it was scheduled: its registers have files, and spilled ones are in memory.
     """
     check_resources(program)
     _Proof(code, program, claim).run()
@@ -72,7 +72,7 @@ class _Late:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Context:
-    """Results and branches in flight when a block begins."""
+    """Results and branches in flight at the start of a block."""
 
     late: tuple[_Late, ...] = ()
     missing: frozenset[Register] = frozenset()
@@ -111,7 +111,8 @@ class _Proof:
                 self._block(*self.worklist.popleft())
 
     def _check_words(self) -> None:
-        """Raise ScheduleError unless a program states what its entry needs to know of its code."""
+        """Raise ScheduleError unless a program states the facts about its code that its entry
+        needs."""
         code, program = self.code, self.program
         for name, claimed, found in (
             ("guards", program.guards, code.guards),
@@ -123,7 +124,8 @@ class _Proof:
                 raise ScheduleError(program.name, 0, said)
 
     def _check_claim(self, block: MachineBlock) -> None:
-        """Raise ScheduleError unless a block has an end, and what it needs places of its own."""
+        """Raise ScheduleError unless a block has an end, and distinct places for its live
+        registers."""
         place = self.claim.places[block]
         if not block.operations or block.operations[-1].name not in BRANCHES - EXITS:
             said = f"block {block.label} does not end with a jump or stop"
@@ -174,7 +176,7 @@ class _Proof:
         return state
 
     def _is_followed(self, state: SymbolicState, block: MachineBlock) -> bool:
-        """True if what a path does further on is not known from what it did before."""
+        """True if the further path is not known from an earlier one."""
         count = state.arrivals.get(state.at, 0)
         if count <= 1:
             return True
@@ -182,7 +184,7 @@ class _Proof:
         if loop is None:
             said = "control goes round here, and comes to no block"
             raise self._error(state, said)
-        # When all overlapped iterations have ended, and once more; and what is in flight
+        # When all overlapped iterations have ended, and once more; and operations in flight
         # comes again as it was.
         before, state.shape = state.shape, state.in_flight()
         is_known = count > -(-loop.stages // max(loop.copies, 1)) + 2 and before == state.shape
@@ -198,7 +200,8 @@ class _Proof:
     def _arrive(
         self, state: SymbolicState, block: MachineBlock, target: MachineBlock | None
     ) -> None:
-        """Compare with what the block means; `target`: where control is, if at a block."""
+        """Compare the state with the block's meaning; `target`: the block that control has reached,
+        if any."""
         loops = self.program.loops
         most = _ITERATIONS + sum(
             each.iterations * (3 * each.stages + 4 * each.copies) for each in loops

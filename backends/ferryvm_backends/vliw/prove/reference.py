@@ -37,7 +37,7 @@ class BlockExit:
     operation: MachineOperation
     targets: tuple[MachineBlock, ...]
     values: Mapping[Register, Term]
-    """Of what the targets need."""
+    """Values of the registers that the targets need."""
     trace: Trace
     """The stores before it."""
     operand: Term | None = None

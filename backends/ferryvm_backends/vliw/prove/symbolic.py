@@ -32,7 +32,7 @@ class PendingResult:
 
     unit: int
     written: Read | None
-    """The register that it goes to, if to one."""
+    """The register to which it is written back, if any."""
     value: Term
     bundle: int
     """The bundle that it was issued in."""
@@ -40,7 +40,7 @@ class PendingResult:
 
 
 class BranchTarget(enum.Enum):
-    """The target of a branch that goes to no bundle which the program names."""
+    """The target of a branch to a bundle that the program does not name."""
 
     STOP = "stop"
     COMPUTED = "computed"
@@ -118,11 +118,11 @@ class SymbolicState:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Step:
-    """A slot, with what is the same each time."""
+    """A slot, with its invariant properties."""
 
     slot: Slot
     name: int
-    """The number of what it does."""
+    """The number of its operation."""
     latency: int
     interval: int
     place: MemoryOperand | None
@@ -268,7 +268,7 @@ class SymbolicExecutor:
     def _look(
         self, state: SymbolicState, leaving: PendingBranch, again: PendingBranch | None
     ) -> list[SymbolicState]:
-        """Look whether the time is over; once it is, it stays so."""
+        """Check the time limit; once it is exceeded, it remains so."""
         state.has_looked = True
         over = state if state.is_over else state.copy()
         over.branches += (leaving,)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Symbolic values of registers: terms over the registers at the beginning of a block.
+"""Symbolic values of registers: terms over the registers at the start of a block.
 
 A term is a number, and equal terms have equal numbers (hash-consing), so comparing two registers is
 one comparison. Accesses to memory and stores are numbered alike:
 
-    term      a constant, a register as the block began, an operation of terms, a load
+    term      a constant, a register at the start of the block, an operation of terms, a load
     access    segment, address, size
     store     access, value
     load      access, and the stores that it sees
 
-Invariant: terms never change, so a number keeps its meaning.
+Invariant: terms never change, so the meaning of a number is constant.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class SymbolicAccess:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Guard:
-    """The condition on which an operation is done: a predicate, and what it has to be."""
+    """The condition under which an operation has an effect: a predicate, and its required value."""
 
     predicate: Term
     holds: bool
@@ -97,7 +97,7 @@ class Terms:
         self._store_numbers: dict[Store, StoreNumber] = {}
 
     def name(self, name: str, static: tuple[Static, ...]) -> int:
-        """The number of what an operation does."""
+        """The number of an operation with its attributes."""
         key = name, static
         if key not in self._names:
             self._names[key] = len(self._named)
@@ -121,7 +121,7 @@ class Terms:
         return self._term((_REGISTER, register.number))
 
     def apply(self, name: int, operands: Sequence[Term]) -> Term:
-        """The term of an operation on terms; `name`: the number of what it does."""
+        """The term of an operation on terms; `name`: the number of the operation."""
         if POISON in operands:
             return POISON
         if self._named[name] in _STEPS:
@@ -129,7 +129,7 @@ class Terms:
         return self._term((name, *operands))
 
     def _stepped(self, name: int, a: Term, b: Term) -> Term:
-        """A sum or difference; of what sums with constants come to there is one term."""
+        """A sum or difference; sums with constants that have equal values are one term."""
         bits = self.bits(b)
         if bits is None:
             return self._term((name, a, b))
@@ -173,7 +173,7 @@ class Terms:
     def access(
         self, place: MemoryOperand, address: Term, guard: Guard | None = None
     ) -> AccessNumber:
-        """The bytes that an operation touches."""
+        """The bytes that an operation accesses."""
         where = self.linear(self.under(guard, address)).plus(Linear(place.offset), 1)
         access = SymbolicAccess(place.segment, where, place.size, place.object)
         found = self._access_numbers.get(access)
@@ -194,17 +194,17 @@ class Terms:
     # --- looking into terms -----------------------------------------------------------------
 
     def loaded(self, term: Term) -> tuple[AccessNumber, Trace] | None:
-        """The access of a load and the stores that it sees; None for what is no load."""
+        """The access of a load and the stores that it sees; None for other terms."""
         key = self._keys[term]
         return (key[1], key[2:]) if key[0] == _LOAD else None
 
     def register_of(self, term: Term) -> Register | None:
-        """The register that a term is what was in at first."""
+        """The register whose initial value a term is."""
         key = self._keys[term]
         return self.registers[key[1]] if key[0] == _REGISTER else None
 
     def operation(self, term: Term) -> tuple[str, tuple[Static, ...], tuple[Term, ...]] | None:
-        """Name, static facts and operands of an operation; None for what is none."""
+        """Name, attributes and operands of an operation; None for other terms."""
         key = self._keys[term]
         if key[0] == _CHOICE:
             return "choice", (), key[1:]

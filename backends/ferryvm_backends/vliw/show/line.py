@@ -17,7 +17,7 @@ Line = tuple[str, int]
 
 
 def line_at(source_map: SourceMap, pc: int) -> Line | None:
-    """The line of an instruction, None where nobody said."""
+    """The line of an instruction, None if it is unknown."""
     position: Position | None = source_map.position(pc)
     return None if position is None else (position.file, position.line)
 

@@ -31,7 +31,7 @@ class Entry:
 
     css: str
     number: str
-    """As it stands in cells."""
+    """Its form in cells."""
     position: str
     text: str
     operations: int
@@ -68,7 +68,7 @@ class Row:
     cells: list[Cell | None]
     """By column; empty where nothing is issued."""
     note: str
-    """The note above the row about a loop that begins here."""
+    """The note above the row about a loop that starts here."""
     kind: str
     """`kernel` or `loop` in one, nothing elsewhere."""
     css: str
@@ -94,7 +94,7 @@ class Block:
 
 @dataclasses.dataclass(frozen=True)
 class LoopRow:
-    """A loop and how fast it goes round."""
+    """A loop and its timing."""
 
     target: Target
     line: str

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arithmetic of the machine's units, over Python ints.
 
-It is the arithmetic of the instruction table, but for what no program can see: an operation that
-was issued above the check in front of it has a result in any case, and arithmetic on floats yields
-the one NaN by itself.
+It is the arithmetic of the instruction table, except for unobservable details: an operation that
+was issued above its check always has a result, and arithmetic on floats yields the canonical NaN by
+itself.
 """
 
 from __future__ import annotations

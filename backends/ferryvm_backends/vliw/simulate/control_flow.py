@@ -31,7 +31,7 @@ class InFlightResult(NamedTuple):
     """Cycles until it is written back; 0: at the start of this one."""
     file: int
     number: int
-    """The register that it goes to; -1: none."""
+    """The register to which it is written back; -1: none."""
 
 
 class InFlightBranch(NamedTuple):
@@ -39,7 +39,7 @@ class InFlightBranch(NamedTuple):
 
     target: int
     remaining: int
-    """Cycles until control goes on there; 0: after this one."""
+    """Cycles until control continues there; 0: after this one."""
     is_exit: bool
 
 
@@ -56,7 +56,7 @@ class Context(NamedTuple):
 
 
 class FetchState(NamedTuple):
-    """A bundle, and what is in flight when it is fetched."""
+    """A bundle, and the operations in flight when it is fetched."""
 
     at: int
     context: Context

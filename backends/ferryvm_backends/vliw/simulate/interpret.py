@@ -34,18 +34,18 @@ _MASK = (1 << 64) - 1
 
 @dataclasses.dataclass
 class _Branch:
-    """A branch on its way."""
+    """A branch in flight."""
 
     due: int
     """The last cycle before it takes effect."""
     target: int | None
-    """The bundle where control goes on; None: nowhere."""
+    """The bundle at which control continues; None: nowhere."""
     is_exit: bool
 
 
 @dataclasses.dataclass
 class _PendingResult:
-    """A result on its way."""
+    """A result in flight."""
 
     unit: int
     value: int
@@ -76,7 +76,7 @@ class _Run:
         branches: deque[_Branch] = deque()
         """The branches in flight, the next one first."""
         while True:
-            self._land()
+            self._write_back()
             bundle = self.program.bundles[at]
             self.fetched[at] += 1
             self._check(bundle)
@@ -108,7 +108,7 @@ class _Run:
             self.cycle += 1
 
     def _is_done(self, slot: Slot) -> bool:
-        """True if what an operation depends on is as it has to be."""
+        """True if the predicate of an operation has the required value."""
         return slot.predicate is None or bool(self._read(slot.predicate[0])) is slot.predicate[1]
 
     def _taken(self, slot: Slot, given: tuple[int, ...]) -> Iterator[_Branch]:
@@ -132,7 +132,7 @@ class _Run:
             case "jump_to":
                 yield _Branch(due, given[0], is_exit=False)
 
-    def _land(self) -> None:
+    def _write_back(self) -> None:
         pending = self.pending.pop(self.cycle, ())
         for each in pending:
             self.outputs[each.unit] = each.value
@@ -146,7 +146,7 @@ class _Run:
                 raise self._hazard(f"{count} writes to file {self.machine.files[file].name}")
 
     def _check(self, bundle: Bundle) -> None:
-        """Raise HazardError for what the machine cannot do in one cycle."""
+        """Raise HazardError if a bundle exceeds the machine's resources in a cycle."""
         machine = self.machine
         if len(bundle) > machine.slots:
             raise self._hazard(f"{len(bundle)} operations")

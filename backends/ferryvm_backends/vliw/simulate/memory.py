@@ -20,8 +20,8 @@ class Memory:
     segments: dict[Segment, Bytes]
 
     def load(self, segment: Segment, address: int, size: int) -> int:
-        """Bytes as a number; a load that is not in the segment yields 0, since it was issued above
-        the check in front of it."""
+        """Bytes as a number; a load outside the segment yields 0, since it was issued above its
+        check."""
         found = self.segments[segment]
         if not 0 <= address <= len(found) - size:
             return 0

@@ -20,7 +20,7 @@ Words = npt.NDArray[np.int64]
 
 
 class HazardError(FerryError):
-    """A schedule does what the machine cannot."""
+    """A schedule violates the machine's constraints."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -41,7 +41,7 @@ class RunMetrics:
 
 
 class Issue:
-    """The units that the bundles of a program keep busy; made once for many runs."""
+    """The units that the bundles of a program occupy; computed once for many runs."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -71,7 +71,7 @@ class Issue:
         return total
 
     def counts(self, cycles: int, bundles: Words) -> RunMetrics:
-        """Metrics of a run from the first bundle on. Raises HazardError for what cannot be."""
+        """Metrics of a run from the first bundle on. Raises HazardError for conflicts."""
         issued = self.operations(bundles)
         self.check(cycles, bundles, issued)
         return RunMetrics(
@@ -89,7 +89,7 @@ class Issue:
             raise HazardError(
                 f"{name}: {total} operations in {cycles} cycles of {machine.slots} slots"
             )
-        # The last operation may keep its unit past the end.
+        # The last operation may occupy its unit past the end.
         over = self.busy(bundles) > cycles - 1 + self._longest
         for unit in np.flatnonzero(over | (issued > cycles)).tolist():
             raise HazardError(

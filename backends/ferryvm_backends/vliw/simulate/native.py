@@ -122,7 +122,7 @@ class _Translation(Arithmetic):
         self.changed: set[_Key] = set()
         self.bounds: dict[tuple[Segment, int], ir.Value] = {}
         self.least: dict[Segment, int] = {}
-        """Bytes that segments of a fixed size have to have."""
+        """The minimum size of segments with a fixed size, in bytes."""
 
     def run(self) -> ir.Module:
         """The module of a function `run`: 0, or 1 for a store to where there is no memory."""
@@ -197,7 +197,7 @@ class _Translation(Arithmetic):
         return self.variables[key]
 
     def _bundle(self, state: FetchState) -> None:
-        self._land(state.context)
+        self._write_back(state.context)
         bundle = self.program.bundles[state.at]
         given = [self._operands(slot) for slot in bundle]
         predicates = [
@@ -274,7 +274,7 @@ class _Translation(Arithmetic):
 
     # --- results ----------------------------------------------------------------------------
 
-    def _land(self, context: Context) -> None:
+    def _write_back(self, context: Context) -> None:
         b = self.builder
         for flight in context.flights:
             if flight.remaining == 0:
@@ -316,7 +316,7 @@ class _Translation(Arithmetic):
         return self._word(value)
 
     def _word(self, value: ir.Value) -> ir.Value:
-        """A typed value as a word; a predicate stays."""
+        """A typed value as a word; a predicate is not converted."""
         if value.type == I1:
             return value
         t = next(t for t, each in LLVM_TYPE.items() if each == value.type)
@@ -390,7 +390,7 @@ class _Translation(Arithmetic):
         return self.bounds[segment, size]
 
     def _where(self, slot: Slot, address: ir.Value) -> tuple[ir.Value, ir.Value | None]:
-        """The place of an access, and whether it is there; None for what always is."""
+        """The address of an access, and whether it is in bounds; None if it always is."""
         b = self.builder
         assert slot.place is not None
         segment, offset, size = slot.place.segment, slot.place.offset, slot.place.size
@@ -410,7 +410,7 @@ class _Translation(Arithmetic):
         place, is_there = self._where(slot, operands[0])
         kind = ir.IntType(8 * slot.place.size)
         if is_there is not None:
-            # Nothing is at the frame that a program could tell from a zero, for it is not taken.
+            # A zero is as good as any value at the frame, because the predicate is false.
             place = b.select(is_there, place, self.frame)
         found = b.load(place, align=1, typ=kind)
         if slot.place.size < 8:
@@ -420,7 +420,7 @@ class _Translation(Arithmetic):
     def _store(
         self, slot: Slot, operands: tuple[ir.Value, ...], predicate: ir.Value | None
     ) -> None:
-        """A store; `predicate`: what it depends on."""
+        """A store; `predicate`: its condition."""
         b = self.builder
         assert slot.place is not None
         after = None

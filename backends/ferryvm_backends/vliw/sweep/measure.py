@@ -27,7 +27,7 @@ class Metrics:
     """Metrics of a run."""
 
     cycles: int
-    """All: what programs of the machine took, and moving memory to them and back."""
+    """All cycles: those of programs of the machine, and of moving memory to them and back."""
     transfer_cycles: int
     """The latter of them."""
     milliseconds: float
@@ -77,7 +77,7 @@ def measure(program: Verified, variants: Iterable[Variant]) -> Iterator[Result]:
 def _run(program: Verified, machine: Machine) -> tuple[Metrics, tuple[object, str]]:
     """Metrics of a run, and its end: its result's bits and its output.
 
-    Raises BackendError for what is refused or lost: the backend is required, nothing replaces it.
+    Raises BackendError for refused or lost code: the backend is required, nothing replaces it.
     """
     backend = _Recorder(machine)
     registry = Registry(discover=False)
@@ -90,8 +90,7 @@ def _run(program: Verified, machine: Machine) -> tuple[Metrics, tuple[object, st
 
 
 class _Recorder(VliwBackend):
-    """The backend for one machine, in the place of the usual one; it keeps the codes that it
-    made."""
+    """The backend for one machine, in place of the usual one; it records its codes."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)

@@ -36,7 +36,7 @@ def draw(results: Sequence[Result], title: str, form: str) -> bytes:
 
     best = front(results)
     ran = [one for one in results if one.metrics is not None]
-    # The same results make the same file; texts of a picture of lines stay texts.
+    # The same results make the same file; texts of a vector graphic remain texts.
     with matplotlib.rc_context({"svg.hashsalt": "ferryvm", "svg.fonttype": "none"}):
         figure = Figure(figsize=(8, 5), layout="constrained")
         axes = figure.add_subplot()

@@ -30,9 +30,9 @@ MOST = 1_000
 Value = int | float | bool
 
 _MACHINE = "machine"
-"""Stands in front of a key of the machine whose name a group has."""
+"""Prefix of a key of the machine that has the same name as a group."""
 _VARIED = ("a whole number", "a number", "true or false", "a latency")
-"""Beginnings of the names of what can be varied."""
+"""Prefixes of the names of parameters that can be varied."""
 _RANGE = re.compile(r"(\d{1,12})\.\.(\d{1,12})")
 _NUMBER = re.compile(r"\d{1,12}(\.\d{1,12})?")
 _PREDICATES = {"true": True, "false": False}
@@ -70,7 +70,7 @@ def shown(value: Value) -> str:
 def read_axes(texts: Sequence[str], document: Mapping[str, Any]) -> list[Axis]:
     """The axes of a sweep, from the user's options. `document`: of a machine without faults.
 
-    Raises FerryError for what is not there, is no number, or comes to more than MOST variants.
+    Raises FerryError for unknown names, values that are not numbers, and more than MOST variants.
     """
     axes = [_axis(text, document) for text in texts]
     for one, other in itertools.combinations(axes, 2):
@@ -83,7 +83,7 @@ def read_axes(texts: Sequence[str], document: Mapping[str, Any]) -> list[Axis]:
 
 
 def variants(axes: Sequence[Axis], document: Mapping[str, Any]) -> Iterator[Variant]:
-    """Every combination of what is varied; the last axis changes first."""
+    """Every combination of the varied values; the last axis changes first."""
     for values in itertools.product(*(axis.values for axis in axes)):
         changed = copy.deepcopy(dict(document))
         for axis, value in zip(axes, values, strict=True):
@@ -96,7 +96,7 @@ def _set(document: dict[str, Any], path: Path, value: Value) -> None:
     for part, below in itertools.pairwise(path):
         if isinstance(below, str) and isinstance(part, str):
             inner = at.get(part, {})
-            # A number stands for a table with this key.
+            # A number denotes a table with this key.
             at[part] = inner if isinstance(inner, dict) else {"latency": inner}
         at = at[part]
     at[path[-1]] = value

@@ -15,7 +15,7 @@ from ferryvm_backends.vliw.code.operation import Operand, Segment
 
 
 class Access:
-    """Lowers what has no effect but on memory."""
+    """Lowers operations that affect memory only."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class Access:
         footprints: Mapping[Operation, footprint.Footprint],
         offsets: Mapping[Value, int],
     ) -> None:
-        """`offsets`: what is added to addresses where they are accessed."""
+        """`offsets`: constants that are added to addresses at their accesses."""
         self.emission, self._footprints, self._offsets = emission, footprints, offsets
 
     def do_wrap(self, operation: Operation, a: Operand) -> Operand:

@@ -53,8 +53,8 @@ _STATUS = {
 _SAME = frozenset({"extend_u", "reinterpret", "to_slot", "from_slot"})
 """Operations whose result has the bits of their operand, as registers hold words."""
 _LARGEST_OFFSET = 1 << 31
-"""Of what is added to an address by an access, either way: two accesses on one base whose offsets
-are apart are apart, then."""
+"""The magnitude limit of offsets in accesses: two accesses with the same base and disjoint offsets
+do not overlap."""
 
 
 def lower(module: Module, predicates: Predicates) -> MachineCode:
@@ -160,7 +160,7 @@ class _BodyLowering:
         if operation in self.offsets:
             self.emission.values[operation] = self.emission.value(
                 operation.arguments[0]
-            )  # what it is added to
+            )  # its base
             return
         operands = tuple(self.emission.value(a) for a in operation.arguments)
         start = len(self.emission.block.operations)
@@ -214,7 +214,7 @@ class _BodyLowering:
         return None
 
     def _branch(self, p: Operand, yes: Edge, no: Edge) -> Block | None:
-        # What is joined to this block, or goes round a loop, is not left for.
+        # Joins and back edges are not left by exits.
         if (yes.block in self.blocks) > (no.block in self.blocks) and not yes.is_back:
             self._exit("exit", p, yes)
             return self._go(no)
@@ -224,7 +224,7 @@ class _BodyLowering:
         return self._go(yes)
 
     def _exit(self, name: str, p: Operand, edge: Edge) -> None:
-        """Go along an edge if a predicate holds, or does not: by way of a block of its own."""
+        """Take an edge if a predicate has a value, through a block of its own."""
         here = self.emission.block
         block = MachineBlock(f"{here.label}.{edge.block.label}.{self.emission.code.registers}")
         self.emission.emit(MachineOperation(name, (), (p,), None, None, block))

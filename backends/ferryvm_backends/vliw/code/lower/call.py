@@ -28,7 +28,7 @@ class Calls:
         self.emission, self.exits, self.calling = emission, exits, calling
         self.across = live_across_calls(body)
         self.slots: dict[Value, int] = {}
-        """Words in which values are kept during calls; the first is the return address's."""
+        """Words that hold values during calls; the first is the return address's."""
         for values in self.across.values():
             for value in values:
                 self.slots.setdefault(value, len(self.slots) + 1)
@@ -48,7 +48,7 @@ class Calls:
         candidates: list[tuple[Operand | None, int]],
         given: tuple[Operand, ...],
     ) -> Operand:
-        """Call one of some functions: which one the number in front of it says."""
+        """Call one of some functions, which the number before it selects."""
         calling, words = self.calling, WORD_BYTES * operation.fact(1, int)
         back = MachineBlock(f"{self.emission.block.label}.back{self.emission.code.registers}")
         saved = [v for v in self.across[operation] if isinstance(self.emission.values[v], Register)]
@@ -58,7 +58,7 @@ class Calls:
         if words:
             self.emission.set(self.emission.frame, "add", (I64,), (self.emission.frame, words))
         self.emission.set(self.emission.base, "add", (I64,), (self.emission.base, self.size))
-        if not candidates:  # the check in front of the call leaves
+        if not candidates:  # the check before the call leaves
             self.emission.emit(MachineOperation("stop"))
         for place, (number, callee) in enumerate(candidates):
             calling.returns[callee].append(back)

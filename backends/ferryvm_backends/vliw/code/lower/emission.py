@@ -32,8 +32,8 @@ class Emission:
     """Machine code of one function that is being made, and where values of the IR are in it."""
 
     def __init__(self, code: MachineCode, frame: Register, base: Register, parameters: int) -> None:
-        """`frame`: address of the running frame on the program's stack; `base`: of what the running
-        function notes; `parameters`: words of the frame in front of its header."""
+        """`frame`: address of the running frame on the program's stack; `base`: address of the
+        running function's own words; `parameters`: words of the frame below its header."""
         self.code = code
         self.frame, self.base, self.parameters = frame, base, parameters
         self.block = MachineBlock("")
@@ -41,7 +41,7 @@ class Emission:
         self.pc = -1
         self.values: dict[Value, Operand] = {}
         self.cold: list[MachineBlock] = []
-        """Blocks that stand behind all others."""
+        """Blocks that come after all others."""
 
     def open(self, block: MachineBlock) -> None:
         """Append to another block, the next one of the code."""

@@ -17,7 +17,7 @@ from ferryvm_backends.vliw.machine.model import FileKind
 class Calling:
     """The calling convention, shared by all functions.
 
-    Nothing is kept in registers across a call: the caller stores what it needs later, and loads it
+    All registers are caller-saved: the caller stores the values that it needs later, and loads them
     again. The callee's parameters are registers that the caller sets.
     """
 
@@ -26,7 +26,7 @@ class Calling:
         self.frame = code.register(word)
         """Address of the running frame on the program's stack, where its parameters begin."""
         self.base = code.register(word)
-        """Address of what the running function notes."""
+        """Address of the running function's own words."""
         self.result = code.register(word)
         self.has_exited = code.register(predicate)
         """True if the callee has left, and its caller has to."""

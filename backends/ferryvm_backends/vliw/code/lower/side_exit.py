@@ -21,11 +21,11 @@ from ferryvm_backends.vliw.code.operation import (
 )
 
 CALLS_BYTES = 64 << 10
-"""Bytes that recursion may take for what its calls note."""
+"""The limit of bytes for the saved words of recursive calls."""
 
 
 class SideExits:
-    """Lowers what may leave, and leaves for others."""
+    """Lowers operations that may leave, and emits exits for other parts."""
 
     def __init__(self, emission: Emission, returns: Returns) -> None:
         self.emission, self.returns = emission, returns
@@ -72,7 +72,7 @@ class SideExits:
         status: Status,
         **fields: Operand,
     ) -> None:
-        """Leave by way of a block of its own."""
+        """Leave through a block of its own."""
         assert operation.state is not None
         here = self.emission.block
         cold = MachineBlock(f"leave{len(self.emission.cold)}", is_cold=True)

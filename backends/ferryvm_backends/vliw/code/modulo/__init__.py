@@ -9,7 +9,7 @@
                   ▼
                 preheader ─ prologue ─ kernel ⟲       exits ─ exit stubs ─> their targets
 
-Rau: Iterative Modulo Scheduling, MICRO 1994. Exits stay branches in the kernel, and there is no
+Rau: Iterative Modulo Scheduling, MICRO 1994. Exits remain branches in the kernel, and there is no
 epilogue: operations may be executed too early, but their effects never occur too often (Tirumalai,
 Lee, Schlansker: Parallelization of Loops with Exits on Pipelined Architectures, Supercomputing
 1990).

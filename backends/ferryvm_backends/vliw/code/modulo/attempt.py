@@ -91,7 +91,7 @@ class ScheduleAttempt:
         self.fewest = len(search.loop.nodes)
         """The fewest operations that have been left without a slot."""
         self.was_late = False
-        """True if any was placed as late as possible, because a reader waits."""
+        """True if any was placed as late as possible, to shorten its live range."""
 
     def run(self) -> IterationSchedule | None:
         ranks, count = self.order.ranks, len(self.loop.nodes)
@@ -127,7 +127,8 @@ class ScheduleAttempt:
         return self.fewest <= tuning.CLOSE * len(self.loop.nodes)
 
     def _normal(self) -> IterationSchedule:
-        """With the first operation in the first stage; cycles keep their place in the interval."""
+        """The schedule with its first operation in the first stage; cycles modulo the interval are
+        preserved."""
         partial = self.partial
         first = min(slot.cycle for slot in partial.slots.values())
         shift = -(first // self.interval) * self.interval

@@ -31,8 +31,8 @@ _FARTHEST = 64
 """Rounds that are looked at for two accesses of one line to meet."""
 _LONGEST_STEP = 1 << 20
 _LARGEST_OFFSET = 1 << 30
-"""Of an access whose base may be another iteration's: its offset has to have capacity for what that
-changes."""
+"""The limit of the offset of an access whose base may be that of another iteration, so that the
+adjusted offset fits."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,26 +61,26 @@ class _Entry:
 Source = NodeResult | Invariant | int
 _Value = NodeResult | Invariant | int | _Entry
 _Found = tuple[MachineOperation, list[_Value], dict[Register, _Value]]
-"""An operation, its operands, and what its target needs; `NodeResult` counts operations as they are
-found."""
+"""An operation, its operands, and the needs of its target; `NodeResult` counts operations in
+order."""
 
 
 @dataclasses.dataclass(eq=False)
 class DependenceNode:
-    """An operation of the round."""
+    """An operation of the iteration."""
 
     number: int
     operation: MachineOperation
     """Its operands and result mean nothing here."""
     sources: tuple[Source, ...]
     needed: dict[Register, Source]
-    """Of an exit: what its target wants in which register."""
+    """For an exit: the registers that its target expects."""
     initial: Mapping[int, Register] = dataclasses.field(default_factory=dict)
     """The registers with the results of so many iterations before the first one, as far as anyone
     reads them."""
     step: int | None = None
-    """Of an access: what its base is more in each iteration, if one of a later iteration serves as
-    well."""
+    """For an access: the step of its base in each iteration, if the base of a later iteration can
+    be used as well."""
 
     @property
     def is_exit(self) -> bool:
@@ -199,8 +199,8 @@ class Iteration:
             )
 
     def with_bases(self, distances: Mapping[int, int]) -> Iteration:
-        """The iteration with the bases of some accesses, by their numbers, of so many iterations
-        before, and what is added to them as it has to be for that."""
+        """The iteration in which some accesses, by number, use the bases of so many iterations
+        before, with adjusted offsets."""
         found = copy.copy(self)
         found.nodes = self.nodes.copy()
         for number, distance in distances.items():
@@ -225,7 +225,7 @@ class Iteration:
         if place is None or not isinstance(base, NodeResult):
             return None
         root, _ = self._line(NodeResult(base.node))
-        # What is read of iterations before the first one is on the line only if it is the line's
+        # A value of an iteration before the first one belongs to the recurrence only if it is its
         # root.
         if not isinstance(root, NodeResult) or base.distance > (root.node == base.node):
             return None
@@ -286,7 +286,8 @@ class Iteration:
                     yield DependenceEdge(one.number, other.number, reason, distance)
 
     def _meet(self, one: DependenceNode, other: DependenceNode) -> int | None:
-        """The fewest iterations after which the second access may touch what the first one does."""
+        """The smallest number of iterations after which the second access may overlap the first
+        one."""
         first, second = one.operation.place, other.operation.place
         assert first is not None
         assert second is not None
@@ -312,7 +313,7 @@ class Iteration:
             node = self.nodes[source.node]
             operation, sources = node.operation, node.sources
             more = _constant(operation, sources)
-            if more is None and operation.name == "add":  # it may stand on the other side
+            if more is None and operation.name == "add":  # it may be the other operand
                 sources = sources[::-1]
                 more = _constant(operation, sources)
             if more is None:
@@ -326,7 +327,9 @@ class Iteration:
         """The step of an affine expression in an iteration; None if it is not known."""
         if not isinstance(root, NodeResult):
             return 0
-        if root.distance != 1:  # what is passed on twice is on two lines, that take turns
+        if (
+            root.distance != 1
+        ):  # a value that is passed on twice belongs to two alternating recurrences
             return None
         again, step = self._line(NodeResult(root.node))
         return step if again == root else None
@@ -364,7 +367,7 @@ def _folded(found: list[_Found], now: Mapping[Register, _Value]) -> list[_Found]
 
 
 def _from_root(found: list[_Found], each: _Found) -> _Found:
-    """An operation; an access with what its address is a sum of."""
+    """An operation; for an access, with its address as a sum."""
     operation, operands, needed = each
     place = operation.place
     if place is None:
@@ -381,7 +384,7 @@ def _from_root(found: list[_Found], each: _Found) -> _Found:
 def _without_unused(
     found: list[_Found], now: dict[Register, _Value]
 ) -> tuple[list[_Found], dict[Register, _Value]]:
-    """Operations and what registers hold after them, without sums that nothing needs."""
+    """Operations and the registers' values after them, without unused sums."""
     used = {*now.values()}
     needed_numbers: list[int] = []
     for number in reversed(range(len(found))):

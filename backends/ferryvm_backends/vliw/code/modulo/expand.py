@@ -95,7 +95,7 @@ class _Expansion:
         self.in_files: dict[tuple[Register, str], Register] = {}
         self.stubs: dict[tuple[object, ...], MachineBlock] = {}
         self.preheader: list[tuple[Register, Register]] = []
-        """Registers, and what is moved into them."""
+        """Registers, and the values that are moved into them."""
         self.prologue = Prologue(
             self.loop,
             machine,
@@ -137,9 +137,9 @@ class _Expansion:
         return Pipelined(scheduled, stubs, self.copies, self.stages)
 
     def _turn(self, placed: ScheduledOperation) -> int:
-        """The cycle that says which operations an operation comes behind: those that make what it
-        reads, or what the target of an exit needs when that takes effect. Else what is made in the
-        loop would seem to be needed from before."""
+        """The cycle that determines an operation's predecessors: the producers of its operands, or
+        of the registers that the target of an exit needs when it takes effect. Otherwise
+        loop-defined values would appear to be needed from before."""
         is_exit = placed.operation.name in EXITS
         return placed.cycle + (self.machine.delay_slots + 1 if is_exit else 0)
 
@@ -156,11 +156,11 @@ class _Expansion:
     # --- registers --------------------------------------------------------------------------
 
     def _early(self, needs: Mapping[int, int]) -> Iterator[int]:
-        """Iterations that have to start before the kernel, since they read initial values from other
-        places than later iterations do: from units, or from registers that there are fewer of than
-        iterations.
+        """The number of iterations that must start before the kernel, because they read initial
+        values from other locations than later iterations do: from units, or from registers of which
+        there are fewer than iterations.
 
-        `needs`: how many each result has.
+        `needs`: the number of registers of each result.
         """
         for node in self.loop.nodes:
             stage = self.slots[node.number].cycle // self.interval
@@ -180,7 +180,7 @@ class _Expansion:
                     yield stage + source.distance
 
     def _is_rotating(self, maker: int) -> bool:
-        """True if what a result was before the first iteration is where it will be later."""
+        """True if a result's initial value is in the register in which the result will be later."""
         return len(self.registers[maker]) >= self.farthest[maker]
 
     def _copies(self, maker: int, count: int) -> list[Register]:
@@ -198,7 +198,7 @@ class _Expansion:
     # --- preheader --------------------------------------------------------------------------
 
     def _set_up(self) -> None:
-        """Decide what the preheader moves."""
+        """Decide the moves of the preheader."""
         for number, registers in self.registers.items():
             if self._is_rotating(number):
                 for distance, initial in self.loop.nodes[number].initial.items():
@@ -221,7 +221,7 @@ class _Expansion:
             raise PrologueError(frozenset(self.prologue.unfit))
 
     def _in_file(self, register: Register, file: str) -> Register:
-        """A register of a file that is what another one is as the loop begins."""
+        """A register of a file that has the initial value of another one."""
         if (register, file) not in self.in_files:
             self.in_files[register, file] = register
             if register.file != file:
@@ -284,7 +284,7 @@ class _Expansion:
     def _result(self, maker: int, number: int) -> Register:
         """The register of an operation's result in an iteration."""
         registers = self.registers.get(maker)
-        if registers is None:  # it stays in its unit
+        if registers is None:  # it is read from its unit
             result = self.loop.nodes[maker].operation.result
             assert result is not None
             registers = self.registers[maker] = [self._register(result, "")]

@@ -43,8 +43,8 @@ class DependenceEdges:
     distance: npt.NDArray[np.int64]
 
     def heights(self, count: int, interval: int) -> npt.NDArray[np.int64] | None:
-        """Cycles from each operation's issue to the end of its iteration, at least; None where an
-        operation would have to wait for itself."""
+        """Minimum of cycles from each operation's issue to the end of its iteration; None if an
+        operation depends on itself within the interval."""
         return self._longest(count, interval, self.second, self.first)
 
     def depths(self, count: int, interval: int) -> npt.NDArray[np.int64] | None:
@@ -158,7 +158,7 @@ class Usage:
         for units in self.needs:
             found.append((-(-self._together(units) // len(units)), self._names(units)))
         for (units, interval), count in self.alike.items():
-            # A unit does the same in each iteration, so what it takes is whole operations.
+            # A unit does the same in each iteration, so it executes whole operations.
             found.append((interval * -(-count // len(units)), self._names(units)))
         for kind in FileKind:
             found.append((self._port_cycles(kind), f"ports of {kind.value} files"))
@@ -172,8 +172,8 @@ class Usage:
         return max(int(free), 0)
 
     def _port_cycles(self, kind: FileKind) -> int:
-        """Cycles for reading what does not change: that is in no unit's output register. A word can
-        be loaded instead, since its address is a constant."""
+        """Cycles for reading invariants, which are in no unit's output register. A word can be
+        loaded instead, since its address is a constant."""
         ports = sum(file.read_ports for file in self.machine.files if file.kind is kind)
         cycles = 0
         while True:

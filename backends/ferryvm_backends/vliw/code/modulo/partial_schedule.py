@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The partial schedule of a loop: operations that are placed, and the paths of their operands.
 
-A modulo reservation table (`reservation`) says what is taken. Besides units, slots and constants
-there are paths for values. An operand is read from its unit's output register if that still holds
-it, otherwise from a file; the schedule selects the file, by the ports that are left. A result that
-is read only from its unit takes neither port nor register, but blocks the unit's next result for as
-long: beyond a unit's *share*, the cycles that it has for each of its results, files are preferred.
-A loop-invariant register can be read from any file: it gets a copy there.
+A modulo reservation table (`reservation`) records the used resources. Besides units, slots and
+constants there are paths for values. An operand is read from its unit's output register if that
+still holds it, otherwise from a file; the schedule selects the file, by the ports that are left. A
+result that is read only from its unit takes neither port nor register, but blocks the unit's next
+result for as long: beyond a unit's *share*, the cycles that it has for each of its results, files
+are preferred. A loop-invariant register can be read from any file: it gets a copy there.
 
 Each decision about two operations is undone when one of them is unscheduled.
 """
@@ -44,7 +44,7 @@ class IssueSlot(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class FromUnit:
-    """An operand stands in a unit's output register."""
+    """An operand in a unit's output register."""
 
     unit: int
 
@@ -97,7 +97,7 @@ class LoopDemand:
         self.readers: list[list[OperandUse]] = [[] for _ in loop.nodes]
         """Other readers of each result."""
         self.needed: set[int] = set()
-        """Operations whose results exits need, and so have to be in registers."""
+        """Operations whose results exits need, so that they must be in registers."""
         for node in loop.nodes:
             self.issue.append(Demand.of(node.operation, _constants(node), machine))
             self.sources.append([*self._sources(node)])
@@ -156,7 +156,7 @@ class PartialSchedule:
         interval: int,
         unbypassed: frozenset[Operand],
     ) -> None:
-        """`unbypassed`: operands that have to come from files."""
+        """`unbypassed`: operands that must come from files."""
         self.loop, self.demand, self.interval = loop, demand, interval
         self.machine, self.unbypassed = demand.machine, unbypassed
         self.table = ReservationTable(self.machine, interval)
@@ -166,16 +166,17 @@ class PartialSchedule:
         """Of accesses that may have another iteration's base: how many iterations before the one
         they have is."""
         self.files: dict[int, str] = {}
-        """The file that each written result goes to."""
+        """The file of each written result."""
         self._taken: dict[Operand, _Held | _Ports] = {}
         self._costs: dict[Operand, float] = {}
-        """Of paths: ports that they take, and cycles past its share that they keep a unit."""
+        """For each path: the ports that it uses, and cycles beyond its share for which it occupies
+        a unit."""
         self._results: Counter[str] = Counter()
         """Number of results in each file."""
         self._copies: dict[Register, Counter[str]] = defaultdict(Counter)
         """Number of reads of each invariant register from each file."""
         self._busy: dict[tuple[int, int], int] = {}
-        """The operation that keeps a unit from taking another one in a cycle."""
+        """The operation that prevents a unit from starting another one in a cycle."""
         self._write_backs: dict[tuple[int, int], int] = {}
         """The operation whose result gets to a unit's output register in a cycle."""
         self._shares = [interval / load - 1 if load else interval for load in demand.load]
@@ -254,9 +255,9 @@ class PartialSchedule:
         del self.slots[number]
 
     def rival(self, number: int, cycle: int) -> int | None:
-        """An operation that may be in the way of another one: one that is issued on its units or
-        is written back there together with it, else one that is issued with it, else one that it has to do
-        with, else any."""
+        """An operation that may conflict with another one: one that is issued on its units or
+        written back there together with it, else one that is issued with it, else one that depends
+        on it, else any."""
         return next((n for n in self._rivals(number, cycle) if n != number), None)
 
     def _rivals(self, number: int, cycle: int) -> Iterator[int]:
@@ -282,7 +283,7 @@ class PartialSchedule:
     # --- paths of values --------------------------------------------------------------------
 
     def _connect_all(self, number: int) -> bool:
-        """Decide how values come to an operation, and from it to others."""
+        """Choose the paths of an operation's operands, and of its result to others."""
         demand, slots = self.demand, self.slots
         if number in demand.needed and not self._write_somewhere(number):
             return False
@@ -311,7 +312,7 @@ class PartialSchedule:
             self.bases.pop(operand[0], None)
 
     def _connect(self, use: OperandUse) -> bool:
-        """Decide how a value comes to its reader; both have places."""
+        """Choose the path of a value to its reader; both are scheduled."""
         operand, maker, distance, is_base = use
         if operand in self.paths:
             self._disconnect(operand)
@@ -319,7 +320,7 @@ class PartialSchedule:
         held = self.slots[operand[0]].cycle + self.interval * distance - made.write_back
         later = 0
         if is_base and held >= self.interval:
-            # The last one that is there serves, and need not be kept.
+            # The last available one is used, and needs no hold.
             later, held = divmod(held, self.interval)
             distance -= later
         extra = held - self._shares[made.unit]

@@ -88,7 +88,7 @@ class _Option:
 
 
 def _best_bound(options: list[_Option]) -> int:
-    """The index of the best bound, if more iterations have to make it better by much."""
+    """The index of the best bound; more iterations must improve it considerably."""
     best = 0
     for number, option in enumerate(options):
         if option.rate < tuning.WORTH_UNROLLING * options[best].rate:
@@ -100,7 +100,7 @@ class PipelinableLoops:
     """The loops of code that are one block."""
 
     def __init__(self, code: MachineCode, machine: Machine, is_quick: bool = False) -> None:
-        """Pipelines what can be, and unrolls the others. `is_quick`: leaves all as they are."""
+        """Pipelines suitable loops, and unrolls the others. `is_quick`: changes none."""
         self.code, self.machine = code, machine
         live = live_at_entry(code)
         blocks = [block for block in code.blocks if _is_loop(block)]
@@ -133,8 +133,8 @@ class PipelinableLoops:
         return results.union(*(o.registers() for o in operations))
 
     def before(self) -> tuple[MachineCode, dict[MachineBlock, MachineBlock]]:
-        """A copy of the code as if no loop were pipelined: what it means. And what is whose
-        copy."""
+        """A copy of the code as if no loop were pipelined, as the reference for the prover, with
+        the originals of copied blocks."""
         found = self.pipelined
         stubs = {stub for each in found.values() for stub in each.stubs}
         blocks = [block for block in self.code.blocks if block not in stubs]
@@ -155,7 +155,7 @@ class PipelinableLoops:
         plan = self.plans[block]
         stubs = set(found[block].stubs)
         self.code.blocks[:] = [each for each in self.code.blocks if each not in stubs]
-        # What it loads it goes on to load: it may not be in registers any more.
+        # It loads reloaded values again: they may not be in registers any more.
         block.operations = plan.operations
         reason, live = f"file {file} has too few registers", live_at_entry(self.code)
         if plan.iterations > 1:
@@ -181,9 +181,9 @@ class PipelinableLoops:
     ) -> LoopPlan:
         """The plan for a loop.
 
-        `most`: iterations together; `shortest`: interval; `reason`: of what becomes of it where
-        nothing else keeps it from being pipelined; `invariant_part`: part of the registers for what does not
-        change.
+        `most`: the largest number of iterations together; `shortest`: the smallest interval;
+        `reason`: the reason for not pipelining if there is no other; `invariant_part`: the part of
+        the registers for invariants.
         """
         options = self._options(block, live, most)
         if not options:
@@ -214,7 +214,7 @@ class PipelinableLoops:
         return best
 
     def _others(self, options: list[_Option], number: int, first: int, rate: float) -> list[int]:
-        """The numbers of iterations that may do better than what was found with one of them."""
+        """Numbers of iterations with a better bound than the result for one of them."""
         found = []
         more = options[number + 1 : number + 2] if number >= first else []
         if more and len(more[0].loop.nodes) <= tuning.LARGEST_RETRIED:
@@ -279,7 +279,7 @@ class PipelinableLoops:
         """Reload some registers that a loop reads in each iteration."""
         chosen = choose(loop, self.machine, interval, invariant_part)
         preheader = preheader_of(self.code, block)
-        # A stub goes with the loop that it leads from, if that is given up.
+        # The stubs of an abandoned loop are removed with it.
         stubs = {stub for each in self.pipelined.values() for stub in each.stubs}
         if not chosen or preheader is None or preheader in stubs:
             return None
@@ -312,7 +312,7 @@ class PipelinableLoops:
 
 
 def _is_loop(block: MachineBlock) -> bool:
-    """True if a block goes round; a function that calls itself does not."""
+    """True if a block branches to itself; a recursive function does not."""
     calls = any(isinstance(o, MachineBlock) for each in block.operations for o in each.operands)
     return block.operations[-1].target is block and not block.is_cold and not calls
 

@@ -42,15 +42,14 @@ class Prologue:
         copy: Callable[[Register, str], Register],
         fresh: Callable[[Register], Register],
     ) -> None:
-        """`iterations`: that begin before the kernel; `is_rotating`: true if what an operation's
-        result was before the first iteration is in a register where it will be later, too; `copy`:
-        what a register is as the loop begins, in some file; `fresh`: a register like another one
-        that is in no file."""
+        """`iterations`: the number that starts before the kernel; `is_rotating`: True if an
+        operation's initial value is in the register of its result; `copy`: a register's initial
+        value in some file; `fresh`: a register like another one, without a file."""
         self.loop, self.machine, self.partial = loop, machine, partial
         self.is_rotating, self.copy, self.fresh = is_rotating, copy, fresh
         self.found: dict[tuple[Operand, int], tuple[Register, int | None]] = {}
-        """The operand computed so many iterations before the first one; and the unit
-        that has it."""
+        """The operand computed so many iterations before the first one; and the unit that has
+        it."""
         self.moves: list[ForwardedValue] = []
         self.unfit: set[Operand] = set()
         """Operands that are not to be had."""
@@ -103,7 +102,7 @@ class Prologue:
         return source.node, made
 
     def _port(self, initial: Register, unit: int, cycle: int) -> str | None:
-        """A file that a unit can read what a register was from in a cycle."""
+        """A file from which a unit can read a register's initial value in a cycle."""
         fitting = [
             file.name
             for file in self.machine.files

@@ -60,7 +60,7 @@ class Lifetimes:
                 yield source.node, self.slots[number].cycle + self.interval * source.distance
 
     def _leaves(self) -> Iterator[tuple[int, int]]:
-        """Registers of exits stay live until all operations in flight at the exit have ended."""
+        """Registers of exits are live until all operations in flight at the exit have ended."""
         for node in self.loop.nodes:
             if node.needed:
                 exit_cycle = self.slots[node.number].cycle + self.machine.delay_slots + 1
@@ -70,8 +70,7 @@ class Lifetimes:
                         yield source.node, end + self.interval * source.distance
 
     def _drain(self, exit_cycle: int) -> int:
-        """Cycles that what has been issued when an exit takes effect needs after that to be written
-        back."""
+        """Cycles until all results in flight when an exit takes effect are written back."""
         late = 0
         for slot in self.slots.values():
             iterations = (exit_cycle - 1 - slot.cycle) // self.interval

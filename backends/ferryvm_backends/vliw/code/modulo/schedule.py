@@ -6,7 +6,7 @@ evicts others, which are scheduled again; when the budget of steps is spent, the
 increased. Three priority orders are tried:
 
 - the longest path first, then its predecessors by increasing slack, each close to its successor
-  (Llosa et al.: Swing Modulo Scheduling, PACT 1996). Values do not wait, which suits files with few
+  (Llosa et al.: Swing Modulo Scheduling, PACT 1996). Live ranges are short, which suits files with few
   ports.
 - program order, each operation as late after the start as its position says. Few values are live at
   a time, which suits single files with few registers.
@@ -112,7 +112,7 @@ class _IntervalSearch:
         for order in among(self.loop, self.graph, interval):
             self.steps += tuning.STEPS_AN_OPERATION * count + tuning.STEPS_BESIDES
             if attempt is not None and not attempt.was_late and attempt.order.ranks is order.ranks:
-                continue  # it would come to the same
+                continue  # the result would be the same
             attempt = ScheduleAttempt(self.search, interval, order, self.unbypassed)
             found = attempt.run()
             is_close |= attempt.is_close

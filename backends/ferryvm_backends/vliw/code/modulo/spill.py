@@ -30,9 +30,9 @@ from ferryvm_backends.vliw.machine.model import FileKind, Machine
 def choose(
     loop: Iteration, machine: Machine, interval: int, invariant_part: float
 ) -> list[Register]:
-    """Registers that had better be loaded in each iteration, if one begins every `interval` cycles.
+    """Registers to reload in each iteration, if one starts every `interval` cycles.
 
-    `invariant_part`: part of the registers of all files that may hold what does not change.
+    `invariant_part`: the part of the registers of all files for invariants.
     """
     uses = Counter(
         s.register for node in loop.nodes for s in node.sources if isinstance(s, Invariant)
