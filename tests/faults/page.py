@@ -30,15 +30,15 @@ _HEAD = """\
 # Planted faults
 
 A differential runner that finds nothing may be blind. So faults are planted (mutation testing): a backend
-with one mistake, made by wrapping the meaning of an instruction, an operation of the emitter, or the way
-into an artifact. Then random programs look for it, as `ferry fuzz` does, under the limits and schedules
+with one mistake, made by wrapping the meaning of an instruction, an operation of the emitter, or the
+entry of an artifact. Then random programs look for it, as `ferry fuzz` does, under the limits and schedules
 that it uses. This page is generated from the table in `tests/faults` and from the last results:
 
     python -m tests.faults.campaign --json tests/faults/results.json
     python -m tests.faults.campaign --native --json tests/faults/native.json
     python -m tests.faults.page
 
-Faults in compilers are planted another way: [in compilers](#in-compilers).
+Faults in compilers are planted differently: [in compilers](#in-compilers).
 
 """
 
