@@ -425,7 +425,7 @@ def test_exception_of_the_inner_host_function_names_the_calls_of_both_activation
 ) -> None:
     instance = both("KeyError", backend)
     for _ in range(2):
-        with pytest.raises(NobodyAnswersError, match="^nobody") as caught:
+        with pytest.raises(NobodyAnswersError, match=r"^nobody") as caught:
             instance.call("outer", 1)
         assert type(caught.value) is NobodyAnswersError
         assert without_pcs(caught.value.__notes__) == FRAMES
