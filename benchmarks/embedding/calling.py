@@ -199,6 +199,7 @@ def _kinds() -> dict[str, Callable[[], float]]:
         instance = ferryvm.Engine(backend).instantiate(program, hosts=[twice])
         kinds[f"call {backend}"] = _calls(instance.add)
         kinds[f"host {backend}"] = _loop(instance.ask)
+        kinds[f"call with a host call {backend}"] = _calls(lambda a, b, ask=instance.ask: ask(1))
         kinds[f"throw {backend}"] = _loop(instance.throw)
         kinds[f"no throw {backend}"] = _loop(instance.plain)
         kinds[f"throw ten frames {backend}"] = _loop(instance.deep)

@@ -116,6 +116,10 @@ class Runner(Protocol):
     def go_on(self, direct: DirectEntry | None, left: int | None) -> Status:
         """Continue after `direct` left with a status."""
 
+    @property
+    def last_direct(self) -> DirectEntry | None:
+        """The direct entry by which the program ended last, which serves on."""
+
     def go_nested(self) -> Status:
         """Continue inside a host call."""
 
@@ -210,7 +214,10 @@ class Calls:
             if not self.stopped or self.stopped[-1] is not call:
                 self.block[CALL_REGISTERS] = call.before
                 self.machine.torn = ""
-            self._arm()
+            if self._direct is not None and execution.last_direct is self._direct:
+                self.thread = threading.get_ident()
+            else:
+                self._arm()
 
     def interrupted(self, target: Target) -> None:
         """Raise ProgramInterrupted for a KeyboardInterrupt that arrived during `run` and stopped

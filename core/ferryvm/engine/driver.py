@@ -75,6 +75,8 @@ class Driver:
         """The program's arguments."""
         self.entries = 0
         """Number of drives so far; it shows whether a host function started one."""
+        self.last_direct: DirectEntry | None = None
+        """The direct entry by which the last drive ended with HALT, which serves on."""
         self.tape = tape
         self._hosts = hosts
         self._checker = ExitChecker(machine)
@@ -124,6 +126,7 @@ class Driver:
     ) -> Status:
         machine, control = self.machine, self.machine.control
         self.limit_heap(backend)
+        self.last_direct = None
         self.entries += 1
         entries = self.entries
         halves, address = machine.memory.control_halves, machine.address
@@ -165,7 +168,7 @@ class Driver:
                 control.status = Status.RUNNING  # a finaliser could call a program in a host call
                 status = self._attempt(backend, artifact.enter, machine, counting)
             elif left == Status.HALT:
-                status = Status.HALT
+                status, self.last_direct = Status.HALT, direct
             else:
                 assert direct is not None
                 status = self._attempt(backend, direct.finish, machine, counting, left)

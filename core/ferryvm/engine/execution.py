@@ -431,8 +431,16 @@ class Execution:
         settle(self.machine.control)
         drive = self._driver.drive
         return interruptible(
-            self.machine.control, lambda: drive(chosen, artifact, False, direct, left)
+            self.machine.control,
+            lambda: drive(chosen, artifact, False, direct, left),
+            is_watched=True,
         )
+
+    @property
+    def last_direct(self) -> DirectEntry | None:
+        """The direct entry by which the program ended last, which serves on; None if it ended
+        otherwise."""
+        return self._driver.last_direct
 
     def go_nested(self) -> Status:
         """Continue inside a host call of this execution, as part of its run."""
