@@ -230,3 +230,9 @@ def _wait_for_worker(pid: int) -> None:
     children = Path(f"/proc/{pid}/task/{pid}/children")
     while not children.read_text():
         time.sleep(0.02)
+
+
+def test_hosts_that_no_program_could_call_are_refused() -> None:
+    code, out, err = ferry("fuzz", "--programs", 1, "--kind", "image", "--hosts", "mine:twice")
+    message = "ferry: --hosts: no program of --kind image calls host functions\n"
+    assert (code, out, err) == (2, "", message)

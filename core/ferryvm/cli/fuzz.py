@@ -17,6 +17,7 @@ from click.core import ParameterSource
 
 from ferryvm.cli import termination
 from ferryvm.cli.duration import check_seconds
+from ferryvm.cli.host import hosts_option
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class _Folder(click.Path):
     metavar="FILE",
     help="Policy of the backend `mixed`, which is under test then.",
 )
+@hosts_option
 @click.option("--weights", type=click.Path(path_type=Path), help="Weights of the generator.")
 @click.option("--save", type=_Folder(path_type=Path), help="Folder for what is found.")
 @click.option(
@@ -123,6 +125,7 @@ def fuzz(
     force_hot: bool,
     force_deopt: bool,
     policy: Path | None,
+    hosts: tuple[str, ...],
     weights: Path | None,
     save: Path | None,
     findings: int,
@@ -136,7 +139,8 @@ def fuzz(
     from ferryvm.backend import Forcing
     from ferryvm.testing import Differ, Schedule
     from ferryvm.testing.fuzz import MIX, Campaign, CampaignPlan
-    from ferryvm.testing.generate import ProgramKind
+    from ferryvm.testing.fuzz.host import load_hosts
+    from ferryvm.testing.generate import MUTATED, ProgramKind
     from ferryvm.testing.generate.weights import Weights
 
     if programs is not None and seconds is not None:
@@ -146,6 +150,9 @@ def fuzz(
     if programs is None and seconds is None:
         programs = _PROGRAMS
     registry = _registry(policy)
+    if hosts and kinds and all(ProgramKind(kind) in MUTATED for kind in kinds):
+        raise click.UsageError(f"--hosts: no program of --kind {kinds[0]} calls host functions")
+    load_hosts(registry, hosts)
     names = _names(registry, backends)
     differ = Differ(names, against, registry)
     forced = {Forcing.HOT: force_hot, Forcing.DEOPT: force_deopt}
@@ -163,6 +170,7 @@ def fuzz(
         weights=None if weights is None else str(weights),
         save=None if save is None else str(save),
         thorough_every=thorough_every,
+        hosts=hosts,
         patience=patience,
     )
     campaign = Campaign(plan, jobs or _cpus(), programs, seconds, first, findings)

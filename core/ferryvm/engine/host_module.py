@@ -21,11 +21,12 @@ from ferryvm.engine.host_declaration import Hosts, offered
 from ferryvm.errors import FerryError, suggestion
 from ferryvm.foreign import ForeignError, contained
 from ferryvm.host_registry import HostRegistry
-from ferryvm.machine.host import HostError
+from ferryvm.machine.host import HostError, HostFunction
 
 
-def add(registry: HostRegistry, texts: Iterable[str]) -> None:
-    """Offer the host functions that texts name. Raises HostError."""
+def add(registry: HostRegistry, texts: Iterable[str]) -> dict[str, HostFunction]:
+    """Offer the host functions that texts name; these functions by name. Raises HostError."""
+    added: dict[str, HostFunction] = {}
     for text in texts:
         value = _named(text)
         hosts = cast("Hosts", [value] if callable(value) else value)
@@ -34,6 +35,8 @@ def add(registry: HostRegistry, texts: Iterable[str]) -> None:
         except FerryError as error:
             raise HostError(f"--hosts {text}: {error}") from error
         registry.add(functions, f"--hosts {text}")
+        added.update(functions)
+    return added
 
 
 def _named(text: str) -> object:

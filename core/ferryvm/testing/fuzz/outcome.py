@@ -52,6 +52,7 @@ FINDINGS = (
 ENDS = {
     Status.HALT: TrialOutcome.HALTED,
     Status.TRAP: TrialOutcome.TRAPPED,
+    Status.HOST: TrialOutcome.TRAPPED,  # a host function raised
     Status.FUEL: TrialOutcome.STOPPED,
 }
 """Outcomes of trials in which all agree, by the status in which the program was left."""

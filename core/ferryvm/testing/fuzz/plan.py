@@ -43,6 +43,8 @@ class CampaignPlan:
     """Of so many trials one is thorough; in the others a compiler has its machine code made
     quickly, and only one form of the code is tried, that which counts instructions or that which
     does not."""
+    hosts: tuple[str, ...] = ()
+    """Host functions that the programs call, as `--hosts` names them."""
     patience: float = 10.0
     """Seconds that a backend may take for a program before it is stopped."""
     memory: int = 1 << 30
@@ -78,6 +80,7 @@ class CampaignPlan:
         fields["backends"] = tuple(fields["backends"])
         fields["kinds"] = tuple(ProgramKind(value) for value in fields["kinds"])
         fields["schedules"] = tuple(Schedule(value) for value in fields["schedules"])
+        fields["hosts"] = tuple(fields["hosts"])
         fields["forcing"] = frozenset(Forcing(value) for value in fields["forcing"])
         return cls(**fields)
 
@@ -94,6 +97,8 @@ class CampaignPlan:
             words += ["--policy", self.policy]
         if self.weights is not None:
             words += ["--weights", self.weights]
+        for text in self.hosts:
+            words += ["--hosts", text]
         if self.thorough_every != 1:
             words += ["--thorough-every", str(self.thorough_every)]
         if self.patience != CampaignPlan.patience:

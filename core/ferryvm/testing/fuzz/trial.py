@@ -17,6 +17,7 @@ from ferryvm.machine.control import Status
 from ferryvm.program import Program
 from ferryvm.registry import Registry
 from ferryvm.testing.differential import Comparison, Differ, Verdict
+from ferryvm.testing.fuzz.host import load_hosts
 from ferryvm.testing.fuzz.image import MOST as MOST_OF_IMAGE
 from ferryvm.testing.fuzz.image import ImageFault, ImageJudge, Refused, Tried, compare
 from ferryvm.testing.fuzz.notes import Notes
@@ -54,6 +55,7 @@ class Judge:
         self.plan, self.notes = plan, notes
         policy = None if plan.policy is None else policies.load(plan.policy, Registry().names)
         self.registry = WatchedRegistry(notes, policy)
+        self.hosts = load_hosts(self.registry, plan.hosts)
         self.differ = self._differ(MOST_INSTRUCTIONS)
         self.images = ImageJudge(plan, self._differ(MOST_OF_IMAGE))
         self.weights: Weights | None = Weights.load(plan.weights) if plan.weights else None
@@ -94,7 +96,9 @@ class Judge:
                 status, tried = self.images.judge(chance, content, self._move_seed(number))
             else:
                 corners: Counter[Corner] = Counter()
-                made = program = generate(self.plan.seed, number, kind, self.weights, corners)
+                made = program = generate(
+                    self.plan.seed, number, kind, self.weights, corners, self.hosts
+                )
                 self.notes.run()
                 self.notes.occur(corners)
                 status, tried = compare(

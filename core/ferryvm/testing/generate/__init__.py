@@ -8,7 +8,7 @@ from collections import Counter
 
 from ferryvm.errors import FerryError
 from ferryvm.float_environment import in_ours
-from ferryvm.program import Program
+from ferryvm.program import HostImport, Program
 from ferryvm.testing.generate.body import Corner
 from ferryvm.testing.generate.bytecode import MOST_INSTRUCTIONS, generate_bytecode
 from ferryvm.testing.generate.chance import Chance
@@ -48,10 +48,12 @@ def generate(
     kind: ProgramKind = ProgramKind.BYTECODE,
     weights: Weights | None = None,
     occurred: Counter[Corner] | None = None,
+    hosts: tuple[HostImport, ...] = (),
 ) -> Program:
     """The `number`-th program of a seed; it passes `verify` and ends within MOST_INSTRUCTIONS.
 
-    `occurred`: gets how often a program in bytecode has what campaigns count. Raises FerryError
+    `occurred`: gets how often a program in bytecode has what campaigns count; `hosts`: host
+    functions that programs call besides those that print. Raises FerryError
     for MUTATED, which `mutated_image` makes: it may be no program.
     """
     if kind in MUTATED:
@@ -59,16 +61,23 @@ def generate(
     if kind is ProgramKind.SKIFF:
         from ferryvm import skiff
 
-        return skiff.compile(skiff_source(seed, number, weights), f"random-{seed}-{number}.skiff")
-    return generate_bytecode(Chance(seed, number, kind.value), weights, occurred)
+        return skiff.compile(
+            skiff_source(seed, number, weights, hosts), f"random-{seed}-{number}.skiff"
+        )
+    return generate_bytecode(Chance(seed, number, kind.value), weights, occurred, hosts)
 
 
 @in_ours
-def skiff_source(seed: int, number: int, weights: Weights | None = None) -> str:
-    """Text of the `number`-th Skiff program of a seed."""
+def skiff_source(
+    seed: int,
+    number: int,
+    weights: Weights | None = None,
+    hosts: tuple[HostImport, ...] = (),
+) -> str:
+    """Text of the `number`-th Skiff program of a seed; `hosts`: as for `generate`."""
     from ferryvm.testing.generate.skiff import write
 
-    return write(Chance(seed, number, ProgramKind.SKIFF.value), weights)
+    return write(Chance(seed, number, ProgramKind.SKIFF.value), weights, hosts)
 
 
 @in_ours

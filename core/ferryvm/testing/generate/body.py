@@ -14,7 +14,7 @@ import enum
 from collections import Counter
 from collections.abc import Iterator
 
-from ferryvm.program import Clause
+from ferryvm.program import Clause, HostImport
 from ferryvm.testing.generate.catalogue import CONST, OPCODE
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.tables import Tables
@@ -80,6 +80,8 @@ class ProgramContext:
     """At least one."""
     hosts: list[tuple[int, int]]
     """Number and parameter type of each host function."""
+    own_hosts: list[tuple[int, HostImport]]
+    """Number and import of host functions that a campaign adds."""
     is_risky: bool
     heap_budget: int
     clauses: list[Clause] = dataclasses.field(default_factory=list)

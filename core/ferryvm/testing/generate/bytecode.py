@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.program import Clause, Code, Data, Function, Program, Signature, Static
+from ferryvm.program import Clause, Code, Data, Function, HostImport, Program, Signature, Static
 from ferryvm.testing.generate.body import (
     GET,
     JUMP,
@@ -41,18 +41,25 @@ from ferryvm.verify import verify
 MOST_INSTRUCTIONS = 20_000
 """Instructions within which a random program ends."""
 
+_HOST_CALLS = 0.25
+"""Statements of main that call a host function where a campaign adds some."""
+
 _HALT = OPCODE["halt"]
 _STORE = {t: OPCODE[f"{TYPES[t]}.store"] for t in (F32, F64)}
 
 
 def generate_bytecode(
-    chance: Chance, weights: Weights | None = None, occurred: Counter[Corner] | None = None
+    chance: Chance,
+    weights: Weights | None = None,
+    occurred: Counter[Corner] | None = None,
+    hosts: tuple[HostImport, ...] = (),
 ) -> Program:
     """A random program; it ends within MOST_INSTRUCTIONS under LIMITS. `occurred`: gets how often
-    it has what campaigns count."""
+    it has what campaigns count; `hosts`: host functions that it may call besides those that
+    print."""
     tables = _tables(weights or default())
     while True:
-        made = _Maker(chance, tables)
+        made = _Maker(chance, tables, hosts)
         made.make()
         # What loops cost is known when their bodies are: rarely it is too much after all.
         if made.cost <= MOST_INSTRUCTIONS:
@@ -69,8 +76,9 @@ def _tables(weights: Weights) -> Tables:
 class _Maker:
     """One program in the making."""
 
-    def __init__(self, chance: Chance, tables: Tables) -> None:
+    def __init__(self, chance: Chance, tables: Tables, hosts: tuple[HostImport, ...]) -> None:
         self.chance, self.tables = chance, tables
+        self.hosts = (*HOSTS, *hosts)
         self.layout = Layout(chance, chance.flip(tables.chance["all_i64_statics"]))
         layout = self.layout
         self.plan = ProgramContext(
@@ -86,6 +94,7 @@ class _Maker:
             first_hp=layout.first_hp,
             vectors=layout.vectors,
             hosts=layout.hosts,
+            own_hosts=list(enumerate(hosts, len(HOSTS))),
             is_risky=chance.flip(tables.chance["risky"]),
             heap_budget=LIMITS.heap - layout.first_hp - WORD_BYTES,
             is_crowded=chance.flip(tables.chance["many_locals"]),
@@ -139,6 +148,8 @@ class _Maker:
             body.is_risky = plan.is_risky and len(plan.ops) >= careful_until
             if uncalled and chance.flip(self.tables.chance["first_call"]):
                 body.perform(uncalled.pop())
+            elif plan.own_hosts and chance.flip(_HOST_CALLS):
+                body.statement_print()
             elif chance.flip(self.tables.chance["main_loop"]):
                 body.statement_loop()
             else:
@@ -190,7 +201,7 @@ class _Maker:
             statics=(*layout.statics, *counters),
             data=(Data(0, layout.data),),
             table=tuple(by_place[place] for place in range(plan.table_size)),
-            hosts=HOSTS,
+            hosts=self.hosts,
             tags=TAGS,
         )
         return self._with_clauses(program, first) if plan.clauses else program

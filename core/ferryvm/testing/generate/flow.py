@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ferryvm.isa.frame import return_immediate
+from ferryvm.program import HostImport
 from ferryvm.testing.generate.body import (
     DROP,
     JUMP,
@@ -14,7 +15,7 @@ from ferryvm.testing.generate.body import (
     Label,
 )
 from ferryvm.testing.generate.catalogue import OPCODE
-from ferryvm.testing.generate.literal import I32
+from ferryvm.testing.generate.literal import I32, NUMBER
 from ferryvm.testing.generate.loop import Loops
 
 _CALL, _CALL_INDIRECT = OPCODE["call"], OPCODE["call_indirect"]
@@ -175,9 +176,22 @@ class ControlFlow(Loops):
             self.statement_update()
             return
         self.charge(50)
+        if self.plan.own_hosts and self.chance.flip(0.7):
+            self._call_host(*self.chance.pick(self.plan.own_hosts))
+            return
         number, t = self.chance.pick(self.plan.hosts)
         self.value(t, 2)
         self.put(_HOST, number)
+
+    def _call_host(self, number: int, host: HostImport) -> None:
+        """Append a call of a host function; a result goes into a variable."""
+        exits, self.exits = self.exits, []
+        for t in host.signature.parameters:
+            self.value(NUMBER[t], 2)
+        self.exits = exits
+        self.put(_HOST, number)
+        for t in reversed(host.signature.results):
+            self.store_result(NUMBER[t])
 
     # --- what other parts of this class provide -----------------------------------------------
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 
 from ferryvm.isa import INSTRUCTIONS
+from ferryvm.program import HostImport
 from ferryvm.testing.generate.catalogue import STORES
 from ferryvm.testing.generate.chance import Chance
-from ferryvm.testing.generate.literal import F32, F64, I32, I64
+from ferryvm.testing.generate.literal import F32, F64, I32, I64, NUMBER
 from ferryvm.testing.generate.skiff_expression import (
     MOST_WORK,
     NAMES,
@@ -39,20 +40,35 @@ def _tables(weights: Weights) -> SkiffTables:
     return SkiffTables(weights, Writer)
 
 
-def write(chance: Chance, weights: Weights | None = None) -> str:
-    """Text of a random program."""
-    return Writer(chance, _tables(weights or default())).program()
+def write(
+    chance: Chance, weights: Weights | None = None, hosts: tuple[HostImport, ...] = ()
+) -> str:
+    """Text of a random program, which calls these host functions besides those that print."""
+    writer = Writer(chance, _tables(weights or default()))
+    writer.hosts = hosts
+    return writer.program()
+
+
+def declaration(host: HostImport) -> str:
+    """The form that declares a host function."""
+    words = " ".join(map(str, host.signature.parameters))
+    return (
+        f"(host-function {host.name} {' '.join((f'({words})', *map(str, host.signature.results)))})"
+    )
 
 
 class Writer(Expressions):
     """One text in the making; each `statement_` method writes a kind of statement."""
+
+    hosts: tuple[HostImport, ...] = ()
+    """Host functions of a campaign."""
 
     # --- the whole ----------------------------------------------------------------------------
 
     def program(self) -> str:
         """The text."""
         chance = self.chance
-        lines = []
+        lines = [declaration(host) for host in self.hosts]
         for t in (*range(4), *(chance.below(4) for _ in range(chance.below(3)))):
             name = self.name("g")
             lines.append(f"(define {name} {self.literal(t)})")
@@ -72,6 +88,7 @@ class Writer(Expressions):
             if not self.affords(30):
                 break
             lines.append(self.statement())
+        lines += [self._host_call(host) for host in self.hosts if chance.flip(0.5)]
         if self.is_risky and chance.flip(0.4):
             lines.append(self._trap())
         lines.append(f"(print! {' '.join(self.variable(t) for t in range(4))})")
@@ -145,7 +162,17 @@ class Writer(Expressions):
         if self.weight > 4:
             return self.statement_set()
         self.work += 60 * self.weight
+        if self.hosts and self.chance.flip(0.7):
+            return self._host_call(self.chance.pick(self.hosts))
         return f"(print! {self.value(self.chance.below(4), 2)})"
+
+    def _host_call(self, host: HostImport) -> str:
+        """A call of a host function; a result goes into a variable."""
+        parameters, results = host.signature.parameters, host.signature.results
+        call = f"({' '.join([host.name, *(self.value(NUMBER[t], 2) for t in parameters)])})"
+        if not results or not self.writable[NUMBER[results[0]]]:
+            return call
+        return f"(set! {self.chance.pick(self.writable[NUMBER[results[0]]])} {call})"
 
     def statement_write_byte(self) -> str:
         """A byte is written."""
