@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 import ferryvm
 from ferryvm import HostFunction, Instance, host, i64
 from ferryvm.errors import FerryError
+from ferryvm.machine.host import Determinism, System
 from ferryvm.testing import Differ, Schedule, Verdict
 from ferryvm.testing.bisect import Bisector
 from ferryvm.testing.disagreement import load, record, save, show_again
@@ -79,6 +81,34 @@ def test_backends_agree_on_a_program_with_a_clock(schedule: Schedule) -> None:
     found = differ.compare(program(), schedule, 3)
     assert {one.verdict for one in found} == {Verdict.AGREE}
     assert (clock.asked, clock.notes) == (7, [3, 6, 9, 12, 15])
+
+
+def test_plain_function_that_gets_the_memory_is_not_comparable() -> None:
+    """It would be performed on each backend, and may write what another call did not."""
+    times = itertools.count()
+
+    @host
+    def stamp(system: System, address: i64) -> None:
+        system.heap(address, 1)[0] = next(times)
+
+    text = """
+.host stamp (i64)
+.host write_bytes (i64 i64)
+.function main
+    i64.const 8
+    heap.alloc
+    host stamp
+    i64.const 0
+    i64.const 8
+    host write_bytes
+    halt
+"""
+    with pytest.raises(FerryError, match=r"stamp is not comparable.*replayable=True"):
+        Differ(["switch"], hosts=[stamp]).compare(program(text))
+    replayed = dataclasses.replace(stamp, determinism=Determinism.REPLAYABLE)
+    found = Differ(["switch", "threaded"], hosts=[replayed]).compare(program(text))
+    assert {one.verdict for one in found} == {Verdict.AGREE}
+    assert next(times) == 1
 
 
 def test_first_call_that_differs_is_the_difference() -> None:

@@ -20,7 +20,7 @@ from ferryvm.engine.host_declaration import Hosts
 from ferryvm.engine.host_log import HostLog
 from ferryvm.errors import FerryError
 from ferryvm.machine.difference import Difference
-from ferryvm.machine.host import Context, Determinism
+from ferryvm.machine.host import STANDARD, Context, Determinism
 from ferryvm.machine.memory import Limits
 from ferryvm.registry import Registry
 from ferryvm.testing.divergence import LEGAL
@@ -251,7 +251,8 @@ class Differ:
     def log_of(self, program: Verified) -> HostLog | None:
         """The host calls of a program; None for one that only writes, which is compared as output.
 
-        Raises FerryError for a host function that has a result and effects of its own.
+        Raises FerryError for a host function with effects of its own whose result, or what it does
+        to the program's memory, may be another one in each run.
         """
         found = [(one, self._engine.hosts.get(one.name)) for one in program.program.hosts]
         if all(host is not None and host.context is Context.OUTPUT for _, host in found):
@@ -259,7 +260,8 @@ class Differ:
         for imported, host in found:
             if host is None or host.determinism is not Determinism.PLAIN:
                 continue
-            if imported.signature.results or host.context is Context.INSTANCE:
+            has_memory = host.context in (Context.INSTANCE, Context.SYSTEM)
+            if imported.signature.results or (has_memory and host is not STANDARD.get(host.name)):
                 raise FerryError(
                     f"host function {imported.name} is not comparable: it may have effects of its "
                     "own; declare it pure=True or replayable=True if it has none"
