@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixed execution under a policy as one of the backends that are compared, under the name `mixed`.
 
-A compiler's own name stands for a policy too (the whole program, at once). What only another one
-does, such as speculating, going from one compiler to the next or running a shadow, is compared so.
+A compiler's own name denotes a policy, too (the whole program, at once). This module compares other
+policies, for example with speculation, several compilers or a shadow.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class MixedRegistry(Registry):
         self._mixed: Backend | None = None
 
     def get(self, name: str) -> Backend:
-        """As a registry's; `mixed` is what the policy makes of the others, which must all be
-        usable: it would go on without one that is not, and nothing would be compared."""
+        """As a registry's; `mixed` is the policy with the others, which must all be usable: mixed
+        execution would continue without an unusable one, and nothing would be compared."""
         if name != MIXED or self.policy is None:
             return super().get(name)
         if self._mixed is None:
@@ -38,7 +38,7 @@ class MixedRegistry(Registry):
 
 
 def policy_of(registry: Registry) -> Policy | None:
-    """The policy that `mixed` stands for in a registry, if it has one."""
+    """The policy of `mixed` in a registry, if it has one."""
     return registry.policy if isinstance(registry, MixedRegistry) else None
 
 

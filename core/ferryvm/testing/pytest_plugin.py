@@ -45,7 +45,7 @@ def ferry_backend(request: pytest.FixtureRequest) -> str:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give each test its backends, and the suite's test its cases."""
     if _CASE in metafunc.fixturenames:
-        # Case by case: what is expected of all backends is worked out once.
+        # Case by case, so that expectations for all backends are computed once.
         checks = [check for backend in _backends(metafunc) for check in _checks(metafunc, backend)]
         places = {str(check): place for place, check in enumerate(checks)}
         checks.sort(key=lambda check: places[str(check)])
@@ -102,7 +102,7 @@ class Check:
         return self.item.label
 
     def __call__(self) -> None:
-        """Run it, and tell pytest what became of it."""
+        """Run it, and report the outcome to pytest."""
         from ferryvm.testing.conformance.expected import expect
         from ferryvm.testing.conformance.suite import ItemVerdict
 
@@ -111,7 +111,7 @@ class Check:
         else:
             outcome = expect(_run(self.backend, self.item), self.expected)
             if outcome.verdict is ItemVerdict.PASSED:
-                # Other tests may be other processes', so what tells whether they fail is run here.
+                # Other tests may run in other processes, so their items are run here again.
                 stale = self.expected.stale(lambda item: _run(self.backend, item).verdict)
                 outcome = self.expected.complaint if stale == self.item else outcome
         if outcome.verdict is ItemVerdict.FAILED:
@@ -150,7 +150,7 @@ def _checks(metafunc: pytest.Metafunc, backend: Interpreter) -> list[Check]:
 
 
 def _golden(metafunc: pytest.Metafunc) -> Golden:
-    """The way in which a module runs golden cases."""
+    """The mode in which a module runs golden cases."""
     from ferryvm.errors import FerryError
     from ferryvm.testing.conformance.suite import Golden
 

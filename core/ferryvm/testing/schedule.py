@@ -38,7 +38,7 @@ class Schedule(enum.Enum):
 
 
 Move = tuple[str, int | None]
-"""A backend, and the instructions that it runs at most; None: it goes on to the end, uncounted."""
+"""A backend, and the largest number of instructions that it runs; None: to the end, uncounted."""
 
 
 def environments(schedule: Schedule, seed: int) -> Iterator[str]:
@@ -62,7 +62,7 @@ def moves(
     if schedule is Schedule.NONE:
         raise ValueError("without a schedule a program does not move")
     if schedule is Schedule.EVERY_BOUNDARY:
-        # The seed says who is first, so that with two of them each can have either instruction.
+        # The seed determines the first one, so that with two backends each can get either instruction.
         first = seed % len(names)
         yield from ((name, 1) for name in itertools.cycle((*names[first:], *names[:first])))
         return

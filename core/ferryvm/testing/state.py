@@ -25,7 +25,8 @@ class StoppedState:
 
     machine: Snapshot
     fuel: int | None
-    """Instructions that may still complete; None where nobody counted: it is then not compared."""
+    """Instructions that may still complete; None if they were not counted: then it is not
+    compared."""
     output: bytes
 
 

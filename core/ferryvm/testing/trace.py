@@ -22,7 +22,7 @@ from ferryvm.program import Program
 from ferryvm.testing.trial import Trial
 
 LONGEST = 20
-"""Instructions of a trace that a disagreement keeps."""
+"""Instructions of a trace in a disagreement."""
 
 
 Word = Annotated[
@@ -56,9 +56,9 @@ class TraceLine:
 
 
 def trace(trial: Trial, count: int, step: Callable[[Trial], str | None]) -> list[TraceLine]:
-    """Run a trial on for `count` instructions, or until it ends, one at a time.
+    """Run a trial for `count` instructions, or until it ends, one at a time.
 
-    `step` runs one and says what went wrong, if anything did; see `Trial.attempt`.
+    `step` runs one and returns its failure, if there is one; see `Trial.attempt`.
     """
     lines = []
     for _ in range(count):
@@ -73,7 +73,7 @@ def trace(trial: Trial, count: int, step: Callable[[Trial], str | None]) -> list
 
 
 def first_line(trial: Trial) -> TraceLine:
-    """The instruction at which a trial stands, with its operands."""
+    """The current instruction of a trial, with its operands."""
     machine, pc = trial.execution.machine, trial.pc
     program = machine.program
     row, immediate = instruction_at(program, pc)
@@ -84,7 +84,7 @@ def first_line(trial: Trial) -> TraceLine:
 
 
 def finished(line: TraceLine, trial: Trial, failure: str | None = None) -> TraceLine:
-    """The same instruction, with what it did."""
+    """The same instruction, with its results."""
     if failure is not None:
         return dataclasses.replace(line, then=failure)
     machine = trial.execution.machine
@@ -169,8 +169,8 @@ _MOST_ROWS = 16
 
 
 def sides(good: Trial, bad: Trial) -> list[Row]:
-    """Two trials next to each other: registers, the running function's frame, and what differs of
-    the rest. Words are bit patterns."""
+    """Two trials next to each other: registers, the running function's frame, and differences
+    elsewhere. Words are bit patterns."""
     left, right = good.execution.machine, bad.execution.machine
     program, verified = left.program, left.verified
     a, b = left.control, right.control

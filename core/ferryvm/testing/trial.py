@@ -36,7 +36,7 @@ IN_PREPARE = "in prepare: "
 """Beginning of the text of a failure before the program began."""
 
 IN_COMPILER = "in a compiler: "
-"""The same where a compiler raised what is no refusal."""
+"""The same for an exception of a compiler that is not a refusal."""
 
 MALFORMED = "malformed IR: "
 """The same where a pass left IR that breaks a rule."""
@@ -60,12 +60,12 @@ class Trial:
     """A run of a program, with its output."""
 
     def __init__(self, execution: Execution, most: int = MOST_INSTRUCTIONS) -> None:
-        """`most`: instructions that it may complete in all, from where the execution stands."""
+        """`most`: instructions that it may complete in all, from the execution's present state."""
         self.execution = execution
         self.output: list[bytes] = []
         execution.output = self.output.append
         self.most = self.remaining = most
-        """Fuel of the whole trial, and what is left of it."""
+        """Fuel of the whole trial, and the remaining fuel."""
         self.is_counted = True
         self.forcing: Mapping[str, frozenset[Forcing]] = {}
         """Behaviour that backends are forced to, by name."""
@@ -81,7 +81,7 @@ class Trial:
         """Time that backends ran, host calls included."""
 
     def again(self) -> Trial:
-        """The same program at its start, sharing what backends prepared for it."""
+        """The same program at its start, with shared artifacts of the backends."""
         if self.start is not None:
             return self.start.again_from_here()
         trial = Trial(self.execution.again(), self.most)
@@ -89,7 +89,7 @@ class Trial:
         return trial
 
     def again_from_here(self) -> Trial:
-        """A copy that `again` takes back to where this one stands now."""
+        """A copy whose `again` restores the present state of this one."""
         trial = self.fork()
         trial.start = self
         return trial
@@ -125,7 +125,8 @@ class Trial:
 
     @property
     def is_over(self) -> bool:
-        """True if the program halted or trapped, or a host function raised what it does not catch."""
+        """True if the program halted or trapped, or a host function raised an uncaught
+        exception."""
         return self.raised is not None or self.status in (Status.HALT, Status.TRAP)
 
     @property
@@ -134,7 +135,7 @@ class Trial:
         return self.execution.tape.position if self.execution.tape else 0
 
     def end_here(self) -> None:
-        """Make where it stands its end: what goes on from its start ends there, too."""
+        """Make the present state its end: trials that continue from its start end there, too."""
         self.most, self.remaining = self.instructions, 0
 
     def run(self, backend: str, fuel: int = MOST_INSTRUCTIONS) -> bool:
@@ -197,11 +198,11 @@ class Trial:
     def attempt(
         self, backend: str, fuel: int | None = MOST_INSTRUCTIONS, seconds: float = PATIENCE
     ) -> str | None:
-        """Go on with a backend that may do anything; what went wrong if it failed, else None.
+        """Continue with a backend that may do anything; the failure, or None.
 
-        `fuel`: None to go on to the end without counting. A backend fails when it raises, when it
-        says that fuel ran out and it did not, or when it has to be stopped after that many
-        seconds. Raises RefusalError where it does not take the program.
+        `fuel`: None to continue to the end without counting. A backend fails if it raises, if it
+        claims that fuel ran out and it did not, or if it has to be stopped after that many seconds.
+        Raises RefusalError if it does not accept the program.
         """
         with watched(self.execution.machine.control, seconds) as watch:
             try:
@@ -236,8 +237,8 @@ class Trial:
     def state(self) -> StoppedState:
         """The present values of everything that is compared.
 
-        Raises ValueError where a faulty backend left what is no state: a status or trap that there
-        is not, a stack or heap that is larger than the memory.
+        Raises ValueError if a faulty backend left an invalid state: an unknown status or trap, a
+        stack or heap that is larger than the memory.
         """
         control, memory = self.execution.machine.control, self.execution.machine.memory
         if control.sp > memory.stack_words or control.hp > memory.heap_capacity:

@@ -52,7 +52,7 @@ def _look_around() -> None:
 
 @contextlib.contextmanager
 def watched(control: ControlBlock, seconds: float = PATIENCE) -> Iterator[Watch]:
-    """While active, the interrupt flag is set once the time is over; the watch tells whether."""
+    """While active, the interrupt flag is set when the time is over; the watch records that."""
     global _thread
     if _thread is None or not _thread.is_alive():  # it does not live on in a forked child
         with _starting:

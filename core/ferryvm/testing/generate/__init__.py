@@ -52,9 +52,9 @@ def generate(
 ) -> Program:
     """The `number`-th program of a seed; it passes `verify` and ends within MOST_INSTRUCTIONS.
 
-    `occurred`: gets how often a program in bytecode has what campaigns count; `hosts`: host
-    functions that programs call besides those that print. Raises FerryError
-    for MUTATED, which `mutated_image` makes: it may be no program.
+    `occurred`: receives the counts of corners in a bytecode program; `hosts`: host functions that
+    programs call besides those that print. Raises FerryError for MUTATED, which `mutated_image`
+    makes: it may not be a program.
     """
     if kind in MUTATED:
         raise FerryError(f"a mutated {kind.value} may be no program: use mutated_image")
@@ -82,7 +82,8 @@ def skiff_source(
 
 @in_ours
 def mutated_image(seed: int, number: int, what: ProgramKind = ProgramKind.IMAGE) -> bytes:
-    """The `number`-th altered file of a seed: bytes that may be a program or a state, or not."""
+    """The `number`-th altered file of a seed: bytes that may be a program or a state, or
+    neither."""
     from ferryvm.testing.generate.mutation import mutate, mutate_state
     from ferryvm.testing.generate.origin import origin, state_origin
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function that is being generated: its code, its variables, and what it may still cost.
+"""A function that is being generated: its code, its variables, and its remaining budget.
 
 Costs are bounds: instructions that the function may execute, bytes that it may allocate. Within a
-loop each counts as often as the loop iterates, both arms of a branch count, and a call counts what
-the callee may cost; so a program is known to end before it runs.
+loop each counts as often as the loop iterates, both arms of a branch count, and a call counts the
+bound of its callee; so a program is known to terminate before it runs.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Corner(enum.Enum):
 
 
 class Body:
-    """Code of one function, and what there is in it to work with."""
+    """Code of one function, with the variables in scope."""
 
     def __init__(
         self,
@@ -127,7 +127,8 @@ class Body:
         budget: int,
         is_risky: bool,
     ) -> None:
-        """`limit`: pc at which no more is begun; `budget`: instructions that it may execute."""
+        """`limit`: pc after which nothing more is started; `budget`: instructions that it may
+        execute."""
         self.plan, self.chance, self.tables = plan, plan.chance, plan.tables
         self.catalogue = plan.tables.catalogue
         self.ops, self.immediates = plan.ops, plan.immediates
@@ -150,7 +151,7 @@ class Body:
             self.writable[t].append(number)
         self.idle_counters: list[list[int]] = [[], []]
         self.indexes: list[tuple[int, int]] = []
-        """Locals (i64) that stay below a bound here."""
+        """Locals (i64) that are below a bound here."""
         self.blocks: list[tuple[int, int]] = []
         """Locals (i64) that hold an address here, and the bytes in bounds from there."""
         self.vector_locals: dict[int, int] = {}
@@ -188,7 +189,7 @@ class Body:
     # --- costs ------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Add up what was generated since the last time."""
+        """Add up the costs of the code generated since the last call."""
         here = len(self.ops)
         self.cost += self.weight * (here - self._settled)
         self._settled = here
@@ -217,7 +218,7 @@ class Body:
 
     @property
     def has_capacity(self) -> bool:
-        """True if there is room for more than what has been begun."""
+        """True if there is space for more than the open constructs need."""
         return len(self.ops) < self.limit
 
     # --- variables --------------------------------------------------------------------------
@@ -244,7 +245,7 @@ class Body:
         """The local counts no longer."""
         self.idle_counters[self.locals[number]].append(number)
 
-    # --- what other parts of this class provide -----------------------------------------------
+    # --- methods of other parts of this class ------------------------------------------------
 
     def value(self, t: int, depth: int) -> None:
         """Append code that yields a value of the type; `depth` bounds how deep it nests."""

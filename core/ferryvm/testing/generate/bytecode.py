@@ -54,9 +54,8 @@ def generate_bytecode(
     occurred: Counter[Corner] | None = None,
     hosts: tuple[HostImport, ...] = (),
 ) -> Program:
-    """A random program; it ends within MOST_INSTRUCTIONS under LIMITS. `occurred`: gets how often
-    it has what campaigns count; `hosts`: host functions that it may call besides those that
-    print."""
+    """A random program; it ends within MOST_INSTRUCTIONS under LIMITS. `occurred`: receives the
+    counts of corners; `hosts`: host functions that it may call besides those that print."""
     tables = _tables(weights or default())
     while True:
         made = _Maker(chance, tables, hosts)
@@ -216,7 +215,7 @@ class _Maker:
         def moved(pc: int) -> int:
             return (pc - first) % size
 
-        # Main, which was made last, stands in front.
+        # Main, which was generated last, comes first.
         made = self.plan.clauses
         mains = [clause for clause in made if clause.start >= first]
         left = {
@@ -253,9 +252,9 @@ class _Maker:
         return np.where((opcodes == GET) | (opcodes == SET), more, np.uint64(0))
 
     def _code(self, first: int) -> Code:
-        """The code with main, which was made last and begins at `first`, in front.
+        """The code with main, which was generated last and begins at `first`, moved to the front.
 
-        So every function stands where assembly has it, and the program can be disassembled.
+        So functions are in the order of assembly, and the program can be disassembled.
         """
         opcodes = np.array(self.plan.ops, np.uint16)
         immediates = np.array(self.plan.immediates, np.uint64)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The instruction table, arranged for generating: what yields a value of a type, and from what.
+"""The instruction table, arranged for generation: the instructions that yield a type, and their
+operands.
 
-Nothing here names an instruction that computes; it follows from the declarations, so an instruction
-that is added is generated too. Whether one can trap is read off its meaning.
+Instructions that compute are not named here; the module derives them from the declarations, so new
+instructions are generated, too. Whether one can trap follows from its meaning.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ OPCODE: Mapping[str, int] = {row.mnemonic: row.opcode for row in INSTRUCTIONS}
 
 
 class Guard(enum.Enum):
-    """The condition that keeps an instruction from trapping."""
+    """The condition that prevents an instruction from trapping."""
 
     NONE = "it cannot trap"
     DIVISOR = "a divisor that is not 0, and not -1 where the quotient overflows"
@@ -43,7 +44,7 @@ class Operator:
     overflows: bool
     """True if a divisor of -1 can trap too."""
     edges: tuple[int, ...] = ()
-    """Literals at which a conversion or rounding changes what it does."""
+    """Literals at which a conversion or rounding changes its behaviour."""
     fitting: tuple[int, ...] = ()
     """For Guard.RANGE: those that do not trap."""
     bounds: tuple[int, ...] = ()

@@ -2,7 +2,7 @@
 """Random choices that are the same on every Python.
 
 Everything is drawn from `random.Random.random`, the one method whose sequence Python promises to
-keep; `choice`, `randrange` and the rest may change between versions and are not used.
+preserve; `choice`, `randrange` and the rest may change between versions and are not used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Weighted(Generic[T]):
         """Items of weight 0 are left out; at least one must be above."""
         pairs = [(item, weight) for item, weight in weights if weight > 0]
         items = [item for item, _ in pairs]
-        # The last item stands twice: a product may round up to the total, one past the end.
+        # The last item occurs twice: a product may round up to the total, one past the end.
         self.items: tuple[T, ...] = (*items, *items[-1:])
         self.cumulative = tuple(itertools.accumulate(weight for _, weight in pairs))
         self.total = self.cumulative[-1] if pairs else 0.0
@@ -34,7 +34,7 @@ class Chance:
     """One sequence of random choices."""
 
     def __init__(self, *origin: object) -> None:
-        """`origin`: what the sequence depends on, through the texts of its parts."""
+        """`origin`: the seed of the sequence, through the texts of its parts."""
         text = "/".join(str(part) for part in origin)
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
         self.random = random.Random(int.from_bytes(digest, "little")).random

@@ -56,8 +56,8 @@ class Corners(Traps):
     # --- cycles with several entries ----------------------------------------------------------
 
     def statement_irreducible(self) -> None:
-        """A cycle of two to four parts that is entered at any of them; each part goes on to
-        another one as long as the counter, which every part takes down, is above 0."""
+        """A cycle of two to four parts with an entry to each of them; each part continues at
+        another one as long as the counter, which every part decrements, is above 0."""
         chance = self.chance
         parts = chance.pick((2, 2, 2, 3, 4))
         trips = chance.between(1, 6)
@@ -98,7 +98,7 @@ class Corners(Traps):
         self.give_counter(counter)
 
     def _take_down(self, counter: int, t: int, end: Label) -> None:
-        """Append what takes the counter down by 1, and leaves the cycle at 0."""
+        """Append code that decrements the counter, and leaves the cycle at 0."""
         self.put(GET, counter)
         self.const(t, 1)
         self.put(_SUB[t])
@@ -108,7 +108,7 @@ class Corners(Traps):
         self.jump(JUMP_IF, end)
 
     def _go_on(self, number: int, tops: list[int], entries: list[Label]) -> None:
-        """Append what goes on to another part, or falls into the next one."""
+        """Append code that continues at another part, or falls through to the next one."""
         chance, parts = self.chance, len(tops)
         if number < parts - 1 and chance.flip(0.4):
             return
@@ -118,7 +118,7 @@ class Corners(Traps):
             self._jump_to(JUMP_IF, chance.pick((*targets, number)), number, tops, entries)
         if number < parts - 1 and chance.flip(0.4):
             return
-        # What follows is reached all the same, by the entries in front of the cycle.
+        # The following code is still reachable, through the entries before the cycle.
         self._jump_to(JUMP, chance.pick(targets), number, tops, entries)
 
     def _jump_to(
@@ -286,7 +286,7 @@ class Corners(Traps):
             self.new_local(self.chance.below(4), is_writable=number % 37 == 0)
 
     def statement_deep(self) -> None:
-        """Hundreds of operands that wait while control splits and joins, calls and returns."""
+        """Hundreds of operands on the stack while control splits and joins, calls and returns."""
         chance = self.chance
         count = chance.pick((100, 130, 200, 257, 400))
         if (
@@ -298,7 +298,7 @@ class Corners(Traps):
             return
         self._occurs(Corner.DEEP)
         exits, self.exits = self.exits, []
-        self.limit += 3 * count  # what is generated besides should not be less
+        self.limit += 3 * count  # the rest of the function should not become smaller
         types = []
         for _ in range(count):
             t = chance.below(4)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions: statements that throw, and statements with handlers around them.
 
-A throw stands inside a statement of its own function that catches it, or in a function that leaves its
-tag to callers, each of which catches it or leaves it to its own. Where traps are welcome it may be
-caught by nobody. How many operands wait below a statement is known once the program is verified,
-which gives clauses their depths.
+A throw is inside a statement of its own function that catches it, or in a function whose callers
+catch it or pass it on to theirs. Where traps are allowed it may be uncaught. The number of operands
+below a statement is known once the program is verified, which gives clauses their depths.
 """
 
 from __future__ import annotations
@@ -78,10 +77,11 @@ class Exceptions(Corners):
 
     def _throwing_block(self) -> None:
         self.block(2)
-        self.statement_throw()  # without one, nothing would get to the handlers
+        self.statement_throw()  # without one, the handlers would be unreachable
 
     def perform(self, callee: Callee) -> bool:
-        """Append a call for its effects, with handlers for what nothing around catches."""
+        """Append a call for its effects, with handlers for the exceptions that nothing around
+        catches."""
         tags = self._left_to(callee)
         if not tags:
             return super().perform(callee)
@@ -89,11 +89,12 @@ class Exceptions(Corners):
         return True
 
     def evaluate(self, callee: Callee, depth: int) -> bool:
-        """Append a call for its result, with handlers for what nothing around catches."""
+        """Append a call for its result, with handlers for the exceptions that nothing around
+        catches."""
         tags = self._left_to(callee)
         if not tags:
             return super().evaluate(callee, depth)
-        exits, self.exits = self.exits, []  # operands may wait on the stack
+        exits, self.exits = self.exits, []  # operands may be on the stack
         self.catch(
             tags, lambda: super(Exceptions, self).evaluate(callee, depth), result=callee.result
         )
@@ -116,9 +117,9 @@ class Exceptions(Corners):
     def catch(
         self, tags: list[int | None], inside: Callable[[], object], result: int | None = None
     ) -> None:
-        """Append what `inside` appends, with handlers for these tags; None is one for all.
+        """Append the code of `inside`, with handlers for these tags; None is one for all.
 
-        `result`: the type of the value that `inside` leaves, and each handler.
+        `result`: the type of the value that `inside` and each handler leave.
         """
         chance = self.chance
         known = frozenset(range(len(TAGS)) if None in tags else (n for n in tags if n is not None))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control flow but for loops: branches, jump tables, ways out, calls."""
+"""Control flow except loops: branches, jump tables, exits, calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ControlFlow(Loops):
     # --- branches ---------------------------------------------------------------------------
 
     def statement_branch(self) -> None:
-        """Statements under a condition, or one of two lots."""
+        """Statements under a condition, or one of two groups."""
         otherwise: Label = []
         self.condition(self.chance.below(3))
         self.jump(JUMP_IF if self.chance.flip(0.5) else JUMP_UNLESS, otherwise)
@@ -45,7 +45,7 @@ class ControlFlow(Loops):
             self.place(otherwise)
 
     def statement_table(self) -> None:
-        """One of several lots of statements, by a jump table."""
+        """One of several groups of statements, by a jump table."""
         self.arms(lambda: self.block(1))
 
     def statement_detour(self) -> None:
@@ -82,7 +82,7 @@ class ControlFlow(Loops):
     def finish(self) -> None:
         """Append the function's result and its return."""
         if self.chance.flip(0.2):
-            self.leaf(self.chance.below(4))  # what lies below the result goes
+            self.leaf(self.chance.below(4))  # operands below the result are dropped
         for t in self.more:
             self.leaf(t)
         if self.result is not None:
@@ -156,7 +156,7 @@ class ControlFlow(Loops):
         return True
 
     def statement_call(self) -> None:
-        """A call for its effects; a result goes into a variable."""
+        """A call for its effects; a result is stored in a variable."""
         found = self.plan.callees
         if not found or not self.perform(self.chance.pick(found)):
             self.statement_update()
@@ -184,7 +184,7 @@ class ControlFlow(Loops):
         self.put(_HOST, number)
 
     def _call_host(self, number: int, host: HostImport) -> None:
-        """Append a call of a host function; a result goes into a variable."""
+        """Append a call of a host function; a result is stored in a variable."""
         exits, self.exits = self.exits, []
         for t in host.signature.parameters:
             self.value(NUMBER[t], 2)
@@ -193,7 +193,7 @@ class ControlFlow(Loops):
         for t in reversed(host.signature.results):
             self.store_result(NUMBER[t])
 
-    # --- what other parts of this class provide -----------------------------------------------
+    # --- methods of other parts of this class ------------------------------------------------
 
     def store_result(self, t: int) -> None:
         """Append code that takes a value from the stack into a variable."""

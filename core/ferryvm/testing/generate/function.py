@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of a random program but main.
+"""The functions of a random program except main.
 
-They are generated before what calls them, so that their costs are known. One that calls itself
-first cuts its first argument down to a few bits, and passes on one less.
+They are generated before their callers, so that their costs are known. A recursive function first
+reduces its first argument to a few bits, and passes on one less.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ class Functions:
             body.store_result(result)
 
     def runaway(self) -> None:
-        """A function that goes as deep as its first argument says."""
+        """A function that recurses as deep as its first argument states."""
         chance = self.chance
         shape = self._shape(I32)
         entry = len(self.plan.ops)

@@ -4,8 +4,8 @@
     0                 scratch            first_hp            hp
     │ may be written  │ data vectors     │ allocated blocks  │
 
-A vector's length is only overwritten where risk is on: an index that is known to be below it
-stays so.
+A vector's length is only overwritten if risk is on: an index that is known to be below it remains
+so.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class HeapTraffic(Values):
     # --- addresses --------------------------------------------------------------------------
 
     def address(self, first: int, end: int, width: int, is_load: bool) -> int:
-        """Append an address in bounds; the offset that goes with it.
+        """Append an address in bounds; the offset for its access.
 
-        All `width` bytes lie from `first` to `end`, or in a block that was allocated.
+        All `width` bytes are between `first` and `end`, or in an allocated block.
         """
         chance = self.chance
         last = end - width
@@ -193,7 +193,7 @@ class HeapTraffic(Values):
         self.put(self._access(STORES[t], vector).opcode)
 
     def statement_allocate(self) -> None:
-        """A new block or vector, written to at its ends, and known in what follows."""
+        """A new block or vector, written to at its ends, and usable by the following code."""
         chance = self.chance
         size = self._new_block()
         if size is None:

@@ -67,7 +67,7 @@ class Layout:
             self.statics.append(Static(f"vector{len(self.vectors)}", TYPES[I64], address))
             self.vectors.append(Vector(address, width, length, number))
             elements = self._edges(chance, -(-width * length // WORD_BYTES))
-            # What follows a vector whose elements end within a word stands right behind them.
+            # Data after a vector whose elements end within a word comes right after them.
             part = length.to_bytes(WORD_BYTES, "little") + elements[: width * length]
             parts.append(part)
             address += len(part)

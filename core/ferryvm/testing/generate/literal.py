@@ -20,7 +20,7 @@ MASK = tuple(t.mask for t in TYPES)
 
 
 Groups = tuple[tuple[int, ...], ...]
-"""Bit patterns of one type, grouped by what is remarkable about them; none is empty."""
+"""Bit patterns of one type, grouped by their property; none is empty."""
 
 
 def _integers(bits: int) -> Groups:
@@ -42,7 +42,8 @@ def _integers(bits: int) -> Groups:
 def halfway(bits: int, mantissa: int) -> Iterator[int]:
     """Integers at or next to the middle between two floats of that mantissa.
 
-    Some lie so near it that rounding to 53 bits first puts them on it: to round twice shows.
+    Some are so near it that rounding to 53 bits first moves them onto it, which shows double
+    rounding.
     """
     for power in (mantissa, mantissa + 1, mantissa + 6, bits - 2, bits - 1):
         if mantissa <= power < bits:
@@ -147,7 +148,7 @@ def fits(to: Type, is_signed: bool, t: Type, bits: int) -> bool:
 
 
 def bounds(to: Type, is_signed: bool, t: Type) -> tuple[int, ...]:
-    """Bits of the floats of type `t` around the ends of what `to` can hold."""
+    """Bits of the floats of type `t` around the ends of the range of `to`."""
     half = 1 << (to.bits - 1)
     ends = (-half - 1, -half, half, 0, -1) if is_signed else (-1, 0, 2 * half, 2 * half - 1)
     found = []

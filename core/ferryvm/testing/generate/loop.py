@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops that end: each counts, by a local, a static or an operand, and what counts is written by
-the loop alone, whatever its body does."""
+"""Loops that terminate: each counts, by a local, a static or an operand, and the counter is written
+by the loop alone, whatever its body does."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class Loops(HeapTraffic):
         self.give_counter(counter)
 
     def _loop_on_stack(self, trips: int) -> None:
-        """The induction variable is an operand, which stays on the stack through the body."""
+        """The induction variable is an operand, which is on the stack during the body."""
         t = I32 if self.chance.flip(0.5) else I64
         trips = max(1, trips)
         self.const(t, trips)

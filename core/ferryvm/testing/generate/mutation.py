@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutated files: raw bytes changed, or sections changed and packed again with a right checksum.
 
-A change that nobody would let pass tests only the first check, so most changes keep what surrounds
-them plausible: another opcode with the same stack effect, another constant, a nearby target.
-What they start from is in `origin`.
+An obviously invalid change tests only the first check, so most changes are plausible in their
+context: another opcode with the same stack effect, another constant, a nearby target. The original
+files are in `origin`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ _LARGEST = 1 << 20
 
 
 def _heap_table(payload: bytes) -> int:
-    """Bytes in front of what stands in a heap: the number of its runs, its size, where they are."""
+    """The size of the table before a heap's content, with the number of its runs, its size, and
+    their positions."""
     if len(payload) < 16:
         return 0
     (count,) = struct.unpack_from("<Q", payload)
@@ -158,7 +159,7 @@ def _delete(chance: Chance, payload: bytes) -> bytes:
 
 
 def _rearrange(chance: Chance, payload: bytes, arrange: Callable[[bytes, bytes], bytes]) -> bytes:
-    """Two neighbouring blocks of one size put together in another way."""
+    """Two adjacent blocks of equal size, recombined."""
     size = chance.pick((8, 16, 24, 32))
     if len(payload) < 2 * size:
         return _nudge(chance, payload)
@@ -172,7 +173,7 @@ _PAYLOADS = (_flip, _nudge, _nudge, _nudge, _swap, _duplicate, _delete)
 
 
 def _state(chance: Chance, payload: bytes, registers: bytes) -> bytes:
-    """Registers or stack with a word that stands elsewhere in them, or could."""
+    """Registers or stack with a word that occurs elsewhere in them, or could."""
     if len(payload) < 8 or len(payload) % 8:
         return _nudge(chance, payload)
     words: list[int] = memoryview(payload).cast("Q").tolist()
@@ -187,7 +188,7 @@ def _state(chance: Chance, payload: bytes, registers: bytes) -> bytes:
 
 
 def _alike() -> list[list[int]]:
-    """For each opcode, those that take and give the same and can stand in its place."""
+    """For each opcode, the opcodes with the same stack effect, which can replace it."""
     by_form: dict[object, list[int]] = {}
     forms = [(row.pops, row.pushes, row.immediate, row.flow) for row in INSTRUCTIONS]
     for opcode, form in enumerate(forms):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The good files that mutations start from: random programs, rich ones, and states on their way."""
+"""The valid files that mutations start from: random programs, rich ones, and states in the middle
+of a run."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from ferryvm.program import Data, Program, Static
 from ferryvm.testing.generate.chance import Chance
 
 _ORACLE = "reference"
-"""The backend that states stop on; which one does not matter to what they are."""
+"""The backend on which states stop; the choice does not affect them."""
 
 _LATEST = 400
 """Instructions after which the state of a random program is taken at the latest."""
@@ -49,7 +50,7 @@ def fixed(limits: Limits) -> tuple[bytes, ...]:
     """Programs, and states in which some of them stop."""
     text = resources.files(__package__).joinpath("rich.fasm").read_text(encoding="utf-8")
     rich = asm.assemble(text)
-    # Three times: it has what others have not.
+    # Three times: it has features that others do not have.
     found = [to_bytes(rich)] * 3 + [to_bytes(_every_instruction())] * 3
     for fuel in (0, 7, 25, 26, 60, 61, 90, 120, 150, 170, 190, 210, 500):
         found.append(_stopped(rich, fuel, limits))

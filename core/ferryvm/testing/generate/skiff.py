@@ -134,7 +134,7 @@ class Writer(Expressions):
     # --- statements -----------------------------------------------------------------------------
 
     def statement(self) -> str:
-        """A form without a value, or one whose value nobody uses."""
+        """A form without a value, or one whose value is not used."""
         self.work += 2 * self.weight
         self.nesting += 1
         text = self.chance.weighted(self.tables.statements)(self)
@@ -167,7 +167,7 @@ class Writer(Expressions):
         return f"(print! {self.value(self.chance.below(4), 2)})"
 
     def _host_call(self, host: HostImport) -> str:
-        """A call of a host function; a result goes into a variable."""
+        """A call of a host function; a result is stored in a variable."""
         parameters, results = host.signature.parameters, host.signature.results
         call = f"({' '.join([host.name, *(self.value(NUMBER[t], 2) for t in parameters)])})"
         if not results or not self.writable[NUMBER[results[0]]]:
@@ -186,7 +186,7 @@ class Writer(Expressions):
         return f"(if {self.condition(1)} (begin {self._some()}){otherwise})"
 
     def statement_cond(self) -> str:
-        """One of several lots of statements."""
+        """One of several groups of statements."""
         clauses = [
             f"({self.condition(0)} {self._some()})" for _ in range(self.chance.between(1, 3))
         ]
@@ -207,7 +207,7 @@ class Writer(Expressions):
             self.work += 10 * self.weight
             body = self._some()
         self.forget(name, t)
-        # The variable stands in a let, so that it is a local of functions too.
+        # The variable is in a let, so that it can be a local of functions, too.
         step = f"(set! {name} (+ {name} 1{suffix}))"
         loop = f"(while (< {name} {trips}{suffix}) {body} {step})"
         return f"(let (({name} 0{suffix})) {loop})"
@@ -240,7 +240,7 @@ class Writer(Expressions):
         return f"(let (({name} {value})) {body} {self.statement_set()})"
 
     def statement_try(self) -> str:
-        """A variable gets a value that may be thrown on the way."""
+        """A variable gets a value that may be thrown."""
         if self.thrown is None or self.nesting >= 4 or not self.affords(30):
             return self.statement_set()
         t = self.chance.below(4)

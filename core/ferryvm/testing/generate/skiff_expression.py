@@ -26,7 +26,7 @@ _COMPARISONS = ("<", ">", "<=", ">=", "=", "!=")
 SCRATCH = 64
 """Bytes of the block that loads and stores go to."""
 MOST_WORK = 2500
-"""Words of the text that a program may come to, each as often as it is reached."""
+"""The largest number of words of the text of a program, each weighted by its executions."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +54,7 @@ class SkiffTables:
     """Tables to draw from by weight."""
 
     def __init__(self, weights: Weights, writer: type) -> None:
-        """`writer`: the class whose methods write what the weights name."""
+        """`writer`: the class with the methods that the weights name."""
         self.chance = weights.chance
         self.catalogue = Catalogue(weights.instruction)
         self.statements: Weighted[Callable[[Any], str]] = methods(
@@ -82,7 +82,7 @@ class Expressions:
         self.thrown: int | None = None
         """The type of the program's exceptions; None for a program without."""
         self.catches = False
-        """True if forms around catch what is thrown, or callers."""
+        """True if enclosing forms, or callers, catch exceptions."""
 
     # --- names, work ----------------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ class Expressions:
     def value_conversion(self, t: int, depth: int) -> str:
         """A number of another type."""
         source = self.chance.below(4)
-        # A literal would be one of the new type: what is converted is computed.
+        # A literal would have the new type, so the converted operand is computed.
         value = f"(+ {self.value(source, depth)} {self.variable(source)})"
         if t >= F32 or source < F32 or (self.is_risky and self.chance.flip(0.1)):
             return f"({NAMES[t]} {value})"
@@ -250,7 +250,7 @@ class Expressions:
         return self.call(self.chance.pick(found), depth - 1)
 
     def call(self, function: Function, depth: int) -> str:
-        """A call, with handlers around it if it may throw what nothing else would catch."""
+        """A call, with handlers around it for exceptions that nothing else would catch."""
         self.work += self.weight * function.work
 
         def text() -> str:
@@ -286,7 +286,7 @@ class Expressions:
         return f"(if {self.condition(0)} {arms[first]} {arms[1 - first]})"
 
     def value_try(self, t: int, depth: int) -> str:
-        """A value that may be thrown on the way."""
+        """A value that may be thrown."""
         if self.thrown is None or self.nesting >= 2:
             return self.value_operator(t, depth)
         return self.catching(lambda: f"{self.statement()} {self.value_throw(t, depth)}", t)
@@ -334,5 +334,5 @@ class Expressions:
         return f"({NAMES[t]} (+ {condition} {self.variable(I32)}))"
 
     def statement(self) -> str:
-        """A form without a value, or one whose value nobody uses."""
+        """A form without a value, or one whose value is not used."""
         raise NotImplementedError

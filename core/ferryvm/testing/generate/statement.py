@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain statements: what is computed goes into a variable, where a fault in it is seen."""
+"""Plain statements: computed values are stored in variables, where a fault in them is
+observable."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from ferryvm.testing.generate.literal import I64
 _STATIC_STORE, _NOP = OPCODE["static.store"], OPCODE["nop"]
 _LONGEST_SOUP = 14
 _DEEPEST = 8
-"""Statements within statements; weights alone would not keep them from nesting without end."""
+"""The largest depth of nested statements; weights alone would not bound it."""
 
 
 class Statements(Exceptions):

@@ -23,7 +23,7 @@ class Tables:
     """Tables to draw from by weight."""
 
     def __init__(self, weights: Weights, methods_of: type) -> None:
-        """`methods_of`: the class whose methods generate what the weights name."""
+        """`methods_of`: the class with the methods that the weights name."""
         self.chance = weights.chance
         self.catalogue = Catalogue(weights.instruction)
         self.functions = weights.numbers("functions")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traps on purpose: each method whose name starts with `trap_` is a way to one."""
+"""Intentional traps: each method whose name starts with `trap_` generates one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _DEAREST = 10_000
 
 
 class Traps(ControlFlow):
-    """Ways for a program to trap; the values they leave are stored by nobody."""
+    """Causes of traps; the values that they leave are not stored."""
 
     def statement_trap(self) -> None:
         """A trap, perhaps under a condition."""
@@ -122,7 +122,7 @@ class Traps(ControlFlow):
         return I64
 
     def trap_vector_outside(self) -> int | None:
-        """In a vector whose length lies past the end of the heap, wholly or in part."""
+        """In a vector that is beyond the end of the heap, completely or in part."""
         self.put(_SIZE)
         self.const(I64, self.chance.pick((0, 1, 8, -1, -7, -8)) & MASK[I64])
         self.put(_ADD)
@@ -177,7 +177,7 @@ class Traps(ControlFlow):
         return result
 
     def trap_unreachable(self) -> int | None:
-        """The instruction for what cannot be reached."""
+        """The instruction for unreachable code."""
         self.put(OPCODE["trap"])
         return None
 

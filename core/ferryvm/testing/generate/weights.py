@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frequencies of the generator, as data. The file weights.toml beside this one says it all, and
-which sections and keys there are; another file names only what it changes."""
+"""Frequencies of the generator, as data. The file weights.toml beside this one has all sections and
+keys; another file names only those that it changes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Weights:
 
     @classmethod
     def load(cls, path: str | Path) -> Weights:
-        """The default weights, but for what the file changes. Raises WeightsError."""
+        """The default weights, except those that the file changes. Raises WeightsError."""
         return _merged(str(path), _read(Path(path)), default())
 
     def numbers(self, section: str) -> Weighted[int]:
@@ -95,7 +95,7 @@ def _merged(path: str, changes: Mapping[str, object], base: Weights) -> Weights:
         known: Section = getattr(base, name)
         for key, weight in section.items():
             _check(path, name, key, weight, known)
-        # Numbers are a choice as a whole; elsewhere a key that is not named keeps its weight.
+        # Sections of numbers are replaced as a whole; elsewhere an omitted key has its default weight.
         sections[name] = section if name in _OPEN else {**known, **section}
         if name not in ("chance", "instruction") and not any(sections[name].values()):
             raise WeightsError(f"{path}: [{name}]: one weight at least must be above 0")

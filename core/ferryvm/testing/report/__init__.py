@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A page about a comparison: what agreed, what was exercised, and each disagreement from near.
+"""A page about a comparison: verdicts, coverage, and each disagreement in detail.
 
 Differ ── compare ──> comparisons ── examine ──> Result ┐
                                          (each program) ├── report ──> Report ── write ──> file

@@ -79,7 +79,7 @@ class Conflict:
     """Field, and its values on both sides, where the runs ended."""
     is_counted: bool
     parting: tuple[str, str, str] | None
-    """The same right after the instruction at which they part."""
+    """The same right after the instruction at which they diverge."""
     where: list[tuple[str, str]]
     lines: list[ComparedInstruction]
     groups: list[Fields]
@@ -150,7 +150,9 @@ def _lines(program: Verified, evidence: Evidence) -> list[ComparedInstruction]:
         return []
     pairs = list(itertools.zip_longest(parting.good_trace, parting.bad_trace))
     unequal = [number for number, (good, bad) in enumerate(pairs) if good != bad]
-    first = unequal[0] if unequal else len(pairs) - 1  # else it is in what a line does not show
+    first = (
+        unequal[0] if unequal else len(pairs) - 1
+    )  # otherwise it is in a part of the state that lines do not show
     start = parting.number + 1 - len(parting.good_trace)
     found = []
     for number, (good, bad) in enumerate(pairs):
@@ -187,7 +189,7 @@ def _side(verified: Verified, line: TraceLine) -> Side:
 
 
 def _types(verified: Verified, line: TraceLine) -> tuple[tuple[Type, ...], tuple[Type, ...]]:
-    """Types of what a line took and of what it left, where they are known."""
+    """Types of the operands and of the results of a line, if they are known."""
     before = verified.operand_types(line.pc)
     taken = before[len(before) - len(line.operands) :]
     flow = _flow(verified.program, line.pc)

@@ -20,7 +20,7 @@ from ferryvm.testing.report.event import Step
 from ferryvm.testing.trial import Trial
 
 MOST_OBSERVED = 200_000
-"""Instructions of a run that are watched unless told otherwise."""
+"""The default limit of observed instructions of a run."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +123,7 @@ class _Observer:
         )
 
     def _finish(self, status: Status) -> bool:
-        """Let the engine do what the backend left for; whether the heap grew."""
+        """Handle the backend's exit as the engine does; True if the heap grew."""
         if status is Status.INTERRUPTED:
             raise ProgramInterrupted(self.machine)
         before = self.machine.memory.heap_capacity

@@ -2,8 +2,8 @@
 """Situations of an instruction that are not a matter of one value, declared as data.
 
 A branch taken, an address at the bound, a deep call; and every trap kind that the instruction's
-meaning names. Which traps there are, whether the heap can grow and how many bytes are accessed is
-asked of the meaning itself, so no list here can fall behind the table.
+meaning names. The traps, the growth of the heap and the accessed bytes are derived from the meaning
+itself, so no list here can become stale.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from ferryvm.machine.state import Machine
 
 @dataclasses.dataclass(slots=True)
 class Step:
-    """One instruction that was watched: what stood before it, and what came of it."""
+    """One observed instruction: the state before it, and its outcome."""
 
     row: Instruction
     machine: Machine
-    """As it stands after the instruction."""
+    """Its state after the instruction."""
     pc: int
     immediate: int
     operands: list[int]
     open: Type | None
     """The type that the instruction leaves open, here."""
     depth: int
-    """Calls under way after it, main not counted."""
+    """Active calls after it, main not counted."""
     has_grown: bool
     """True if the heap grew for it."""
 
     @property
     def has_completed(self) -> bool:
-        """True if it did what it does; it trapped otherwise."""
+        """True if it completed; it trapped otherwise."""
         return self.machine.control.status != Status.TRAP
 
 
@@ -61,7 +61,7 @@ def _end(step: Step) -> int:
 
 
 def _length(step: Step) -> int | None:
-    """Elements of the vector that an instruction indexes, None where none stands there."""
+    """Number of elements of the vector that an instruction indexes, None if there is no vector."""
     machine, vector = step.machine, step.operands[0]
     if vector + VECTOR_HEADER_BYTES > machine.control.hp:
         return None

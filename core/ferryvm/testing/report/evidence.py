@@ -43,7 +43,7 @@ class Group:
     name: str
     parts: tuple[Part, ...]
     total: int
-    """Fields that there are, of which `parts` are some."""
+    """The number of fields, of which `parts` are some."""
     differing: int
     """Number of differences."""
 
@@ -53,11 +53,11 @@ class Evidence:
     """A disagreement from near."""
 
     parting: Parting | None
-    """The place where the backends part; None where it was not found."""
+    """The divergence of the backends; None if it was not found."""
     reason: str | None
     """The reason that it was not."""
     groups: tuple[Group, ...] = ()
-    """The state right after the instruction at which they part."""
+    """The state right after the instruction at which they diverge."""
 
 
 def gather(
@@ -68,8 +68,7 @@ def gather(
     progress: Callable[[], object] = lambda: None,
     schedule: Schedule = Schedule.RANDOM,
 ) -> Evidence:
-    """The place where the backends of a disagreement part, found by bisecting, and the state
-    there."""
+    """The divergence of the backends in a disagreement, found by bisection, and the state there."""
     reason = "running it again, no place was found at which the backends part"
     for bad in comparison.backends:
         if bad == differ.against:
@@ -86,7 +85,7 @@ def gather(
 
 
 def _states(bisector: Bisector, parting: Parting) -> tuple[Group, ...]:
-    """The state on both sides right after the instruction at which they part."""
+    """The state on both sides right after the instruction at which they diverge."""
     bad = bisector.at(parting.entered).fork()
     bad.environment = ENVIRONMENTS[parting.environment]
     if parting.mode in (DivergenceMode.UNCOUNTED, DivergenceMode.ENTERED):
@@ -103,7 +102,7 @@ def _states(bisector: Bisector, parting: Parting) -> tuple[Group, ...]:
 
 
 def surroundings(good: Trial, bad: Trial) -> tuple[Group, ...]:
-    """The registers of two trials, and what stands around the first difference elsewhere."""
+    """The registers of two trials, and the memory around the first difference elsewhere."""
     machine = good.execution.machine
     left, right = good.state(), bad.state()
     a, b = left.machine, right.machine

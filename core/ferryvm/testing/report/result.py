@@ -38,7 +38,7 @@ class Report:
     schedule: Schedule
     seed: int
     versions: Mapping[str, str]
-    """Of the backends, of ferryvm and of what they are built on, by name."""
+    """Versions of the backends, of ferryvm and of the libraries that they use, by name."""
     results: tuple[Result, ...]
     made: datetime.datetime
 

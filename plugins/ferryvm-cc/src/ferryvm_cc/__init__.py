@@ -4,7 +4,7 @@
     region ─ lift ─> IR ─ print ─> C ─ $CC ─> shared object ─ dlopen ─> address
                                    └──── key ────> cache ────┘
 
-This module is the plugin: it names the backend and loads the rest when somebody asks for it.
+This module is the plugin: it names the backend and loads the rest at the first use.
 """
 
 from __future__ import annotations

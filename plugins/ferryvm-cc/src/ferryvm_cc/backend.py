@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backend: what it takes, and the steps from a region to code."""
+"""The backend: its limits, and the steps from a region to code."""
 
 from __future__ import annotations
 

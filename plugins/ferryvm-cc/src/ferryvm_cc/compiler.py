@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The system's C compiler: which it is, what it says of itself, and running it.
+"""The system's C compiler: its command, its version, and its execution.
 
     CC                     its command; without it the first of cc, gcc, clang that is there
     FERRYVM_CC_TIMEOUT     seconds that it may take for a region
 
-It runs in a process group of its own, so that what it starts can be ended with it.
+It runs in a process group of its own, so that its child processes are ended with it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TIMEOUT = "FERRYVM_CC_TIMEOUT"
 _SECONDS = 120.0
 _NAMES = ("cc", "gcc", "clang")
 _LONGEST = 300
-"""Characters of what a compiler says that a message repeats."""
+"""The largest number of characters of a compiler's output in a message."""
 
 _NATIVE = {"x86_64": "-march=native", "amd64": "-march=native"}.get(
     platform.machine().lower(), "-mcpu=native"
@@ -46,7 +46,7 @@ FLAGS = (
     "-ffp-contract=off",  # a fused multiplication and addition rounds once
     "-fno-fast-math",
     "-fno-math-errno",
-    "-fno-trapping-math",  # nobody looks at the flags of exceptions
+    "-fno-trapping-math",  # the exception flags are not read
     "-fno-strict-aliasing",
     "-fwrapv",
     "-fno-stack-clash-protection",  # it makes large frames in a loop, and their size hard to find
@@ -84,8 +84,8 @@ _COMPUTED = re.compile(r"\b(jmp\s+\*|br\s+x\d)")
 
 
 def has_loop(assembly: str) -> bool:
-    """True if code may come to a place again: it names a label that stands before, or computes
-    where it goes on."""
+    """True if code may have a cycle: it refers to an earlier label, or jumps to a computed
+    address."""
     seen: set[str] = set()
     for line in assembly.splitlines():
         text = line.strip()
@@ -142,7 +142,7 @@ def _identity(command: tuple[str, ...], path: str, changed: int) -> str:
 
 
 def run(command: Sequence[str]) -> str:
-    """The output of a command. Raises BackendError that names it and what to do about it."""
+    """The output of a command. Raises BackendError that names it and the remedy."""
     seconds = seconds_from(TIMEOUT, _SECONDS, lambda text: BackendError(f"cc: {text}"))
     remedy = f"set {COMMAND} to a C compiler that works"
     try:
@@ -166,7 +166,7 @@ def run(command: Sequence[str]) -> str:
 
 
 def _first_error(text: str) -> str:
-    """The line of what a compiler says that tells the most."""
+    """The most informative line of a compiler's output."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
     return "".join(c if c.isprintable() else "?" for c in found)[:_LONGEST]

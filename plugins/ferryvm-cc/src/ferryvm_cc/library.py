@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared objects in this process.
 
-The loader knows what it has loaded by path, and would give the same variables to two users of one
-file. So each library is loaded from a file of its own, which is removed at once: the mapping stays.
+The loader identifies libraries by path, and would give the same variables to two users of one file.
+So each library is loaded from a file of its own, which is removed at once: the mapping remains.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from ferryvm.machine.host_stack import frame_bytes
 
 _PREFIX = "ferryvm-cc-"
 _LONGEST_BUILD = 3600.0
-"""Seconds after which a folder is nobody's any more."""
+"""Seconds after which a folder counts as abandoned."""
 _numbers = itertools.count()
 
 
 @contextlib.contextmanager
 def workplace() -> Iterator[Path]:
-    """A folder for one build. What killed processes left is removed on the way."""
+    """A folder for one build. Folders of killed processes are removed as well."""
     for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):  # another process may be at it too
             facts = left.lstat()
@@ -71,10 +71,10 @@ def fault(content: bytes) -> str | None:
 
 
 class Library:
-    """A loaded shared object; it is unloaded when nobody holds it any more."""
+    """A loaded shared object; it is unloaded with its last reference."""
 
     def __init__(self, file: Path, culprit: str, remedy: str) -> None:
-        """`culprit`: what the file is to a user; `remedy`: what to do if it is no good.
+        """`culprit`: the name of the file for users; `remedy`: the remedy if it is unusable.
 
         Raises BackendError.
         """
@@ -111,7 +111,7 @@ class RegionCode(Code):
         self.address = self.library.address(ENTRY)
         words = ctypes.c_uint64 * (FAILURES + len(self.guards))
         self._activity = words.from_address(self.library.address(ACTIVITY))
-        # Each may have a twin that checks less, and writes its frame by functions that it shares.
+        # Each may have a variant with fewer checks, and shares functions that write frames.
         self._activity[STACK] = frame_bytes(self.library.content, 3 * self.functions + 8)
 
     def activity(self) -> Activity:
