@@ -97,7 +97,7 @@ class Forcing(enum.Enum):
 
 @record.dataclass(frozen=True)
 class Tiers:
-    """Two levels of optimisation: what is made first, and how long it is used."""
+    """Two levels of optimisation: the first one of code, and the work after which it is replaced."""
 
     quick: int
     """The highest level at which compiling is quick and the code may be slow."""
@@ -145,8 +145,8 @@ class DirectEntry(NamedTuple):
     """Does what `enter` does after that, given machine, `counting` and the status: it may run the
     machine again. Not needed after HALT and HOST."""
     is_native: Callable[[], bool]
-    """True if `run` runs no Python, whatever code is installed: asked where that matters, since it
-    may have to load compilers."""
+    """True if `run` runs no Python, whatever code is installed. It is read only if that matters,
+    since it may have to load compilers."""
 
 
 class Artifact(abc.ABC):
@@ -174,8 +174,8 @@ class Artifact(abc.ABC):
         """
 
     def direct(self, machine: Machine, counting: bool) -> DirectEntry | None:
-        """A faster `enter` for one machine, None if there is none now. It serves until its `finish`
-        is called or the machine is entered in another way."""
+        """A faster `enter` for one machine, None if there is none now. It is valid until its
+        `finish` is called or the machine is entered by other means."""
         return None
 
     def native_callers(self, imports: Mapping[int, Signature]) -> Mapping[int, int] | None:

@@ -6,7 +6,7 @@
     serve(answer)       the child's side of messages
 
 A message is its length and its bytes. Invariants: a child has its own process group, so a
-terminal's Ctrl-C reaches only the parent, which kills the whole group when it gives the child up;
+terminal's Ctrl-C reaches only the parent, which kills the whole group when it abandons the child;
 standard error is an unnamed file, so it needs no cleanup and never blocks the child. A
 `ferryvm.service` restarts children for requests.
 """
@@ -35,7 +35,7 @@ _PIECE = 1 << 16
 _TICK = 0.2
 """Seconds between two polls of a process that writes nothing."""
 _MOST_SAID = 20_000
-"""Bytes of standard error that are kept, from its end."""
+"""The number of the last bytes of standard error that are retained."""
 
 
 def environment() -> dict[str, str]:
@@ -183,7 +183,7 @@ class Child:
             has_ended = self.code is not None  # before the last look at its output
             if select.select([self.output], [], [], max(min(deadline.remaining, _TICK), 0.0))[0]:
                 return True
-            if has_ended:  # what it has started may keep its output open
+            if has_ended:  # its own children may hold its output open
                 self.has_closed = True
                 return True
             if deadline.is_over:
@@ -236,7 +236,7 @@ class Child:
 
     def close_input(self) -> None:
         """Close its input, so that it ends soon."""
-        with contextlib.suppress(OSError):  # what was not sent yet
+        with contextlib.suppress(OSError):  # data that was not sent yet
             self._input.close()
 
     def close(self) -> None:
@@ -257,7 +257,7 @@ class Child:
 def serve(answer: Callable[[bytes], bytes]) -> None:
     """Answer the messages of a parent until it closes the pipe. Other output to standard output
     is redirected to standard error."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for who asked
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # reserved for the answers
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while len(header := requests.read(_LENGTH.size)) == _LENGTH.size:

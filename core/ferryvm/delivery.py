@@ -109,7 +109,7 @@ class Delivery:
         self._complain(f"{what}; {lost} more were not told to it, and it is told of none any more")
 
     def _ring(self) -> None:
-        """Let all go on that wait for the events; the lock is held."""
+        """Release all threads that wait for the events; the lock is held."""
         for bell in self._bells:
             bell.ring()
         self._bells.clear()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors that users read: one base class, data in fields, one clear line in the message.
 
-A message says what was wrong, where, and what is allowed. The command line prints it and exits with
-2 (a trap, which is the program's own fault, exits with 1); it never shows a Python traceback.
+A message has the fault, its position, and the allowed values. The command line prints it and exits
+with 2 (a trap, which is the program's own fault, exits with 1); it never shows a Python traceback.
 """
 
 from __future__ import annotations

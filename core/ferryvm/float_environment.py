@@ -41,7 +41,7 @@ IS_X86: Final = _MACHINE in ("x86_64", "amd64")
 CONTROL_OFFSET: Final = 28 if IS_X86 else 0
 """The offset in a saved environment of the control word of SIMD arithmetic: MXCSR, or FPCR."""
 CONTROL: Final = 0x1F80 if IS_X86 else 0
-"""The control word in our environment: all exceptions masked, round to nearest, subnormals kept."""
+"""The control word in our environment: all exceptions masked, round to nearest, subnormals not flushed."""
 
 
 def _library() -> ctypes.PyDLL:
@@ -152,8 +152,8 @@ class callers:  # noqa: N801 - used as a function, in `with`
 
 
 def call_in_ours(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-    """The result of a call in our environment. The caller's is restored whatever happens in it; a
-    block of `ours` stays unclosed where a signal handler raises as its end begins."""
+    """The result of a call in our environment. The caller's is restored in any case; a block of
+    `ours` remains open if a signal handler raises at the start of its end."""
     if _thread.caller is not None:
         return function(*args, **kwargs)
     caller = _Buffer()

@@ -87,10 +87,9 @@ class PlacementEvent(NamedTuple):
     """An event of mixed execution at one site of a program."""
 
     kind: str
-    """`hot`: the site reached its threshold; `attempt`: a backend was asked to compile;
+    """`hot`: the site reached its threshold; `attempt`: a backend was requested to compile;
     `installed`: its code is entered from now on; `replaced`: better code is, instead of the one
-    before; `removed`: no longer; `guard`: a guard of the
-    code failed too often."""
+    before; `removed`: no longer; `guard`: a guard of the code failed too often."""
     pc: int
     counting: bool
     """True if the event concerns the form of the code that counts instructions."""
@@ -99,7 +98,7 @@ class PlacementEvent(NamedTuple):
     why: str
     """The reason for compiling at the site: `reached 20000 times`."""
     backend: str = ""
-    """The backend that was asked, or whose code it is; empty for `hot`."""
+    """The backend of the attempt, or of the code; empty for `hot`."""
     outcome: str = ""
     """Result of an attempt: `compiled`, `from the cache`, `refused`, `failed`, `not asked` or
     `lost`."""
@@ -167,7 +166,7 @@ def ferryvm_hosts() -> list[HostEntry]:
 
 @hookspec
 def ferryvm_placement(event: PlacementEvent) -> None:
-    """Called when a site gets hot, a backend is asked to compile, code is installed or removed.
+    """Called when a site gets hot, a backend is requested to compile, code is installed or removed.
 
     Called in a separate thread for each plugin, in the order of the events: neither the program nor
     a compilation waits for it. The end of a run waits for one second: a hook that has not handled

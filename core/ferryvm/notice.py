@@ -4,7 +4,7 @@
     Log("ferryvm.cache") ── info, warning ──> logging.getLogger("ferryvm.cache")
                                                    └── deliver(say): ──> say(line), from INFO on
 
-Most runs have nothing to tell, and `logging` takes 3 ms to load.
+Most runs log nothing, and `logging` takes 3 ms to load.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class Plugins:
             self._note(Plugin("?", OWN), f"is not found: {why}")
         wanted = self._wanted([plugin for plugin, _ in found])
         if not all(plugin.is_own for plugin, _ in found):
-            from ferryvm import crash_note  # who has no plugins needs none of this
+            from ferryvm import crash_note  # not needed without plugins
 
             for what in crash_note.left_behind():
                 self._warn(f"an earlier run of ferry ended while it was {what}")

@@ -28,7 +28,7 @@ class EndedError(FerryError):
     """A child ended instead of answering; the message says how."""
 
     def __init__(self, code: int, said: str) -> None:
-        """`code`: as of `Child.code`; `said`: what it wrote on standard error."""
+        """`code`: as of `Child.code`; `said`: its standard error."""
         super().__init__(ending(code))
         self.code, self.said = code, said
 

@@ -21,11 +21,11 @@ _LOOK = 0.05
 
 
 class Bell:
-    """A thread waits for a bell that another one rings; `is_rung` says if it has.
+    """An event for one waiting thread, which another one sets; `is_rung` is True if it is set.
 
     A signal handler may raise at any point of the wait and nothing is lost, unlike with
-    `threading.Event`: that has a lock, which stays locked where a handler raises as the block of it
-    ends, so that the other thread would wait to ring it for ever.
+    `threading.Event`: that has a lock, which remains locked if a handler raises at the end of its
+    block, so that the other thread would wait for ever to set it.
     """
 
     def __init__(self) -> None:
@@ -34,9 +34,9 @@ class Bell:
         self._silence.acquire()
 
     def ring(self) -> None:
-        """Let all go on that wait, from now on."""
+        """Release all waiting threads, from now on."""
         self.is_rung = True
-        with contextlib.suppress(RuntimeError):  # it was rung before, and nobody has waited since
+        with contextlib.suppress(RuntimeError):  # it was set before, and no thread has waited since
             self._silence.release()
 
     def wait(self, seconds: float) -> bool:

@@ -98,7 +98,7 @@ class ArtifactWrapper(Artifact):
 
     def direct(self, machine: Machine, counting: bool) -> DirectEntry | None:
         if type(self).enter is not ArtifactWrapper.enter:
-            return None  # it would pass by what a subclass does on entry
+            return None  # it would bypass a subclass's actions on entry
         return self.inner.direct(machine, counting)
 
     def count(self, pc: int, times: int, counting: bool) -> None:

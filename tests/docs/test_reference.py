@@ -264,6 +264,23 @@ def test_docstrings_begin_with_the_thing_and_not_with_a_question() -> None:
     assert sorted(found) == []
 
 
+HIDDEN_ACTOR = re.compile(r"\b([Ww]hoever|[Ww]hatever (is|it|was) |[Tt]hat which|[Tt]hose who)\b")
+"""Phrases in place of the name of a thing or of the code that acts."""
+
+
+def test_docstrings_and_pages_name_who_acts() -> None:
+    texts = {
+        str(path.relative_to(ROOT)): "\n".join(_docstrings(path))
+        for folder in ("core", "backends", "plugins/ferryvm-cc/src")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    texts |= {page.name: _prose(page) for page in DOCS.glob("*.md") if page.name != "glossary.md"}
+    found = {
+        f"{name}: {match[0]}" for name in texts for match in HIDDEN_ACTOR.finditer(texts[name])
+    }
+    assert sorted(found) == []
+
+
 def test_the_glossary_has_the_words_that_the_other_pages_rely_on() -> None:
     terms = {row[0] for row in _rows(_text("glossary.md"), 2)}
     assert not {term.strip() for term in REQUIRED_TERMS.split(",")} - terms

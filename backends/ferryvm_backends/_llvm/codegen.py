@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """LLVM for this processor: its target machine, modules in its own form, and its loader.
 
-Whoever imports this loads LLVM, which takes longer than most programs run: a run in an interpreter
-whose code is in the cache does without (`loader`).
+Importing this module loads LLVM, which takes longer than most programs run: a run in an interpreter
+with cached code needs only `loader`.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ class Form:
 
 
 class FormArtifact(Artifact):
-    """A program in up to two forms, that which counts instructions and that which does not."""
+    """A program in up to two forms, one that counts instructions and one that does not."""
 
     def __init__(self) -> None:
         self._forms: dict[bool, Form] = {}

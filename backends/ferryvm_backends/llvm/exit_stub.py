@@ -149,7 +149,7 @@ class ExitStubs:
         arguments: Sequence[ir.Value],
         body: Callable[..., None],
     ) -> None:
-        """Call a writer, made of `body` if it is not there yet."""
+        """Call a writer, which `body` generates if it does not exist yet."""
         function = self._functions.get(name)
         if function is None:
             signature = ir.FunctionType(ir.VoidType(), parameters)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on objects: headers, fields, elements, and the registers of their space.
 
-Loads and stores are told apart by type-based alias metadata: header words, each field, and the
-elements of each kind never overlap. What a store of elements cannot change therefore stays in
-registers, and a loop over arrays of different kinds is vectorised without a comparison of
-addresses.
+Type-based alias metadata distinguishes loads and stores: header words, each field, and the elements
+of each kind never overlap. So values that a store of elements cannot change are kept in registers,
+and a loop over arrays of different kinds is vectorised without a comparison of addresses.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class Objects:
     def _in_object(self, reference: ir.Value, bytes_: int) -> ir.Value:
         return self.storage.offset(self.storage.offset(self.function.objects, reference), bytes_)
 
-    # Not `fixed`: in code that makes the object, the load must stay behind the store.
+    # Not `fixed`: in code that creates the object, the load must not move above the store.
     def do_header_word(self, operation: Operation, reference: ir.Value) -> ir.Value:
         where = self._in_object(reference, WORD_BYTES * operation.fact(0, int))
         return self.storage.load(where, "header")

@@ -67,7 +67,8 @@ class Polls:
             self.look(self.exits.exit_state(operation), onward)
 
     def look(self, state: FrameState, onward: ir.Block) -> None:
-        """End the block by a look at the flag: leave, or go on elsewhere with a new budget."""
+        """Terminate the block with a check of the flag: leave, or continue in `onward` with a new
+        budget."""
         self.builder.store(ir.Constant(INT32, POLL_BUDGET), self.budget)
         here = self.builder.block
         with self.function.rarely(self._interrupted(), "exit", onward):

@@ -94,8 +94,7 @@ def setting_findings(places: Places) -> Iterator[Finding]:
 
 
 def driver_findings(places: Places, platforms: Iterable[str]) -> Iterator[Finding]:
-    """Drivers that are there and offer no platform; `platforms`: names of those that
-    are there."""
+    """Installed drivers that offer no platform; `platforms`: names of the offered ones."""
     libraries = Libraries(places)
     registered = registrations(places)
     names = [name.lower() for name in platforms]
@@ -112,7 +111,7 @@ def driver_findings(places: Places, platforms: Iterable[str]) -> Iterator[Findin
         elif known in silent:
             reported.add(known)
             yield _without_platform(registration, known, places)
-    if places.is_one:  # the user wants no other
+    if places.is_one:  # the user selected one driver
         return
     for driver in silent:
         library = libraries.find(driver.library)
@@ -185,7 +184,7 @@ def _cardless(driver: Driver, places: Places) -> str:
 
 
 def _commands(library: Path, file: str, places: Places) -> str:
-    """Commands that make the loader read a library besides all that it reads now."""
+    """Commands that make the loader read a library in addition to the present ones."""
     configured = places.configured
     named = os.environ.get(VENDORS, "")
     if named and configured.is_dir() and os.access(configured, os.W_OK):

@@ -68,7 +68,7 @@ class Kernel:
     def run_dry(self, queue: Any) -> bool:
         """Run it for nothing, which has drivers finish the code; whether device and host see each
         other's changes of memory that a buffer wraps, without mapping it."""
-        memory = mmap.mmap(-1, mmap.PAGESIZE)  # what the host has is where a page begins, too
+        memory = mmap.mmap(-1, mmap.PAGESIZE)  # the host's memory begins at a page, too
         control = ControlBlock.from_buffer(memory)
         control.pc = DRY
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR

@@ -23,8 +23,8 @@ _LARGEST = {True: 8000, False: 600}
 a processor, and on others, whose drivers take long for much code."""
 _MOST_LEVELS = 6
 _MOST_PLACES = 40
-"""The most places at which a kernel can go on by itself; one with more leaves to the interpreter
-instead."""
+"""The largest number of points at which a kernel can continue by itself; with more, it leaves to
+the interpreter instead."""
 
 Improved = Callable[[Region], Module]
 """The IR of a region."""

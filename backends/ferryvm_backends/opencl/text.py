@@ -36,7 +36,7 @@ class KernelText:
 
     source: str
     guards: tuple[int, ...]
-    """pc of each guard, by the number that a kernel gives for it."""
+    """pc of each guard, by its number in a kernel."""
     resumes: bool
     """True if it may continue in the frames of callers."""
 

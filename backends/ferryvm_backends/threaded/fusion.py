@@ -57,7 +57,8 @@ def unpacked(notes: bytes) -> list[bytes]:
 
 
 class _Node:
-    """Sequences that begin alike: the handler of the one that ends here, and what can follow."""
+    """Sequences with a common prefix: the handler of the one that ends here, and the possible next
+    opcodes."""
 
     __slots__ = ("following", "handler")
 
@@ -138,4 +139,4 @@ _ENDS = frozenset(
     for row in INSTRUCTIONS
     if row.flow in (Flow.JUMP, Flow.RETURN, Flow.STOP, Flow.THROW)
 )
-"""Instructions after which control does not go on to the next: lines end there."""
+"""Instructions without fall-through: straight-line code ends there."""

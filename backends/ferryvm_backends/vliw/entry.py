@@ -20,8 +20,8 @@ from ferryvm_backends.vliw.simulate.native import NativeProgram
 from ferryvm_backends.vliw.statistics import ProgramMetrics, Totals
 
 SLICE = 1 << 62
-"""Cycles after which a program gives control back: never, but for tests. It sees the host's
-interrupt flag by itself where it looks at the time."""
+"""Cycles after which a program returns control: never, except in tests. It polls the host's
+interrupt flag by itself."""
 
 NEVER = 1 << 62
 """Cycles that no program takes."""

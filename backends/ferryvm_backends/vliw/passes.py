@@ -32,7 +32,7 @@ _ARITHMETIC = frozenset({"compare", "add", "sub", "mul", "fadd", "fsub", "fmul",
 
 
 def optimised(region: Region, options: Options, machine: Machine) -> Module:
-    """The IR that code of a machine is made of."""
+    """The IR from which code for a machine is generated."""
     module = lift(region, options.counting, options.unseen)
     level, check = max(options.optimize, 1), options.check
     optimise(module, level, region.verified, unrolled=True, check=check)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The text that is being assembled: its tokens with their places, and the faults found in it.
 
-Faults are collected, so that one run shows them all; `check` raises what was collected.
+Faults are collected, so that one run shows them all; `check` raises them together.
 """
 
 from __future__ import annotations

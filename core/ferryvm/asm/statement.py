@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One statement of assembly, read from left to right.
 
-Every reader takes the next token, or raises a StatementFault that says what was expected in its
-place.
+Every reader takes the next token, or raises a StatementFault with the expected token.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Digests without OpenSSL, and the comparison of two of them.
 
-`hashlib` is the public way to the same functions. It loads OpenSSL, which takes longer (3 ms) than
-all digests of a run (0.3 ms), so it is imported only where Python was built without its own.
+`hashlib` is the public interface of the same functions. It loads OpenSSL, which takes longer (3 ms)
+than all digests of a run (0.3 ms), so it is imported only if Python was built without its own.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of programs on the command line: all that stands after the first `--`.
+"""Arguments of programs on the command line: everything after the first `--`.
 
     ferry run FILE --backend switch -- a b      the program's arguments are a and b
 
-Whatever stands there is the program's, options of `ferry` too; whatever stands before is the
-command's. So a word too many is an error, and never an argument of the program by accident.
+All words there belong to the program, options of `ferry` included; all words before belong to the
+command. So a superfluous word is an error, and never an argument of the program by accident.
 """
 
 from __future__ import annotations

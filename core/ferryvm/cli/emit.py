@@ -22,8 +22,8 @@ USUAL = "llvm"
 """The compiler that is preferred if none is named."""
 
 IR = "ir"
-"""The stage that all compilers start from, with what each asks for; the others are specific to a
-compiler."""
+"""The stage that all compilers start from, with the passes that each requests; the others are
+specific to a compiler."""
 
 
 def show_regions(file: Path, optimize: bool | None, language: str | None) -> None:

@@ -464,8 +464,8 @@ class Calls:
         return self.idle
 
     def _rest(self) -> None:
-        """Set the registers to their values between calls, which an exception may have kept the
-        last call from restoring."""
+        """Set the registers to their values between calls, if an exception prevented the last call
+        from restoring them."""
         self.block[CALL_REGISTERS] = self.stopped[-1].at if self.stopped else self.idle_registers()
 
     def _registers(self) -> bytes:

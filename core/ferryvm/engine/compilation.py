@@ -173,7 +173,7 @@ class _Worker:
             self._jobs.append(found)
 
     def drop(self) -> bool:
-        """Take no job and begin none any more; whether one is under way."""
+        """Start no more jobs; returns True if one is running."""
         with self._lock:
             self._is_closed = True
             self._queue.put(None)  # the thread looks

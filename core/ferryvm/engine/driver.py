@@ -245,7 +245,7 @@ class Driver:
         return self.make_usable(backend, self.machine.control.wanted)
 
     def _allocate(self, backend: Interpreter) -> bool:
-        """Make room for the allocation that left with ALLOCATE; False if the limit forbids it."""
+        """Provide space for the allocation that left with ALLOCATE; False if the limit forbids it."""
         objects = self.machine.objects
         assert objects is not None
         try:

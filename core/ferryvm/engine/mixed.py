@@ -243,7 +243,7 @@ class MixedArtifact(Artifact):
                 return status
 
     def metrics(self) -> Mapping[str, Mapping[str, object]]:
-        from ferryvm.engine.metric import metrics  # few runs are asked
+        from ferryvm.engine.metric import metrics  # few runs report metrics
 
         found = metrics(self.journal.placements, self._compilers.find)
         return {**self._inner.metrics(), **found}

@@ -3,7 +3,7 @@
 waiting.
 
     try:
-        del possession.free          taken, or AttributeError: somebody has it
+        del possession.free          taken, or AttributeError: it has an owner
     except AttributeError: ...
     try: ...
     finally:

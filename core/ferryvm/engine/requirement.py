@@ -79,7 +79,8 @@ class Requirements:
         return True
 
     def enter(self, artifact: Artifact, machine: Machine, counting: bool) -> Status:
-        """Enter an artifact where `may_stop`: it is interrupted if the program may not go on."""
+        """Enter an artifact if `may_stop` is set: it is interrupted if the program may not
+        continue."""
         with self._lock:
             self._entered.append(machine.control)
         try:

@@ -18,7 +18,7 @@ from ferryvm.machine.unwind import raised_by_host, thrown
 
 
 class TrapError(FerryError):
-    """The program trapped. The execution stays in the state before the trapping instruction."""
+    """The program trapped. The execution is in the state before the trapping instruction."""
 
     def __init__(self, machine: Machine) -> None:
         self.kind = Trap(machine.control.trap)

@@ -276,7 +276,7 @@ class Tiering:
                 self._requirements.expect(site)
             submit(job)
         except BaseException:  # a signal handler's, the end of Python's stack
-            job.end()  # nobody may wait for it
+            job.end()  # programs need not wait for it
             raise
 
     def _work(self, site: Site) -> None:

@@ -126,7 +126,7 @@ class CallLifter(InstructionLifter):
 
     @abc.abstractmethod
     def _catch(self, callees: list[int]) -> None:
-        """Note behind a call of one of these functions that clauses catch what it throws."""
+        """Record after a call of one of these functions that clauses catch its exceptions."""
 
     def _signature(self) -> Signature:
         """The signature of the called function."""

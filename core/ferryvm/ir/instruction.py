@@ -31,7 +31,7 @@ class InstructionLifter(Builder, ObjectlessEmitter[Value]):
         self.verified, self.program, self.order = verified, verified.program, order
         self.own: Effects = code_effects(verified, order.pcs)
         self.promoted = not (self.own.all_read or self.own.all_written)
-        """True if statics are SSA values here; with computed numbers they stay in memory."""
+        """True if statics are SSA values here; with computed numbers they are in memory."""
         accessed = self.own.statics_read | self.own.statics_written
         self.statics = sorted(accessed) if self.promoted else []
         self.written = self.own.statics_written if self.promoted else frozenset()

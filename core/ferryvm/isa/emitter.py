@@ -335,8 +335,8 @@ class Emitter(PureEmitter[V]):
         """Leave with ALLOCATE in the state before this instruction, if `p` holds.
 
         `wanted` (i64) is the size in bytes of an object of type number `type_` (i64) that the
-        instruction makes: header and elements, wherever these will stand
-        (`ferryvm.isa.object.outside_bytes` tells)."""
+        instruction makes: header and elements, inside or outside of the object space (see
+        `ferryvm.isa.object.outside_bytes`)."""
 
     @abc.abstractmethod
     def object_top(self) -> V:
@@ -413,7 +413,7 @@ class Emitter(PureEmitter[V]):
     @abc.abstractmethod
     def pop_words(self, count: V) -> V:
         """Pop `count` (i64) words of the operand stack; the stack address of the deepest. They
-        stay in memory up to the end of the instruction."""
+        remain in memory up to the end of the instruction."""
 
     # --- control ----------------------------------------------------------------------------
 

@@ -38,7 +38,8 @@ TYPE_MASK = (1 << FLAG_BIT) - 1
 """Bits of a header that hold the type number, doubled, plus 1."""
 
 LARGEST_INLINE = 4096
-"""Bytes of elements, with padding, that stand in the object space; more stand outside of it."""
+"""The largest size of inline elements in bytes, with padding; larger ones are outside of the object
+space."""
 
 LARGEST_LENGTH = 1 << 40
 """Elements past which a request is refused before any arithmetic on it could wrap."""

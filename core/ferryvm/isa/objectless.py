@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emitters of those that refuse code with references before they run any of its meanings."""
+"""Emitters of backends that refuse code with references before they run any of its meanings."""
 
 from __future__ import annotations
 

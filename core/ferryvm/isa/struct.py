@@ -24,8 +24,8 @@ def field_immediate(number: int, field: int) -> int:
 
 
 def field_of(immediate: int) -> tuple[int, int]:
-    """The type number and the field's number that an immediate stands for; the latter is -1 where
-    no field is at its offset."""
+    """The type number and the field's number in an immediate; the latter is -1 if no field is at
+    its offset."""
     number, offset = immediate >> FIELD_TYPE_BIT, immediate & ((1 << FIELD_TYPE_BIT) - 1)
     field, rest = divmod(offset - STRUCT_HEADER_BYTES, WORD_BYTES)
     return number, -1 if rest else field

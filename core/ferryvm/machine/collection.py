@@ -132,7 +132,7 @@ class Request(ctypes.Structure):
 
 
 class _FaultError(Exception):
-    """The collection cannot go on; its argument is the CollectionFault."""
+    """The collection cannot continue; its argument is the CollectionFault."""
 
 
 def collect(request: Request) -> int:

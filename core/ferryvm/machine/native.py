@@ -60,7 +60,8 @@ class NativeFunction:
     """A C function that Python can call too, with numbers."""
 
     def __init__(self, signature: Signature, address: int, keep_alive: object = None) -> None:
-        """`keep`: what has to live as long as this, for the address to stay good."""
+        """`keep_alive`: an object that must live as long as this, so that the address remains
+        valid."""
         self.signature, self.address, self.keep_alive = signature, address, keep_alive
         results = [_TYPES[t] for t in signature.results]
         self.types = [_TYPES[t] for t in signature.parameters]

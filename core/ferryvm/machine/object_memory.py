@@ -88,7 +88,7 @@ def native_collector(address: int) -> Collector:
 
 
 class ObjectMemory:
-    """The object space of a machine, and all that a collection needs."""
+    """The object space of a machine, and the buffers of collections."""
 
     def __init__(self, verified: Verified, memory: Memory) -> None:
         """Raises AddressSpaceError."""
@@ -119,8 +119,8 @@ class ObjectMemory:
     def offer(self, collector: Callable[[], tuple[int | None, str]]) -> None:
         """Perform collections by a native function, see `Artifact.collector`, from the next one on.
 
-        `collector`: gives its address when it is first needed, or None and the reason that there is
-        none. Ignored where collections are native already."""
+        `collector`: returns its address when it is first needed, or None and the reason that there
+        is none. Ignored if collections are native already."""
         if not self.is_native:
             self._offer = collector
 
@@ -158,8 +158,8 @@ class ObjectMemory:
         self.bind()
 
     def _end_of_slots(self) -> int:
-        """The address past memory for as many words as the stack has; its pages are touched from
-        the end on, as many as there are references."""
+        """The end address of memory for as many words as the stack has; its pages are accessed from
+        the end on, for as many words as there are references."""
         if self._slots is None:
             size = WORD_BYTES * self._memory.stack_words
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
@@ -190,8 +190,8 @@ class ObjectMemory:
         return control.wanted_type < count and not control.wanted % WORD_BYTES
 
     def allocate(self) -> bool:
-        """Make room for the allocation that left with ALLOCATE; False if the limit forbids it, or
-        the system has no memory. Raises ValueError as `collect`."""
+        """Provide space for the allocation that left with ALLOCATE; False if the limit forbids it,
+        or the system has no memory. Raises ValueError as `collect`."""
         control, space = self._control, self.space
         self.discard_prepared()
         elements, wanted = self._outside(), control.wanted

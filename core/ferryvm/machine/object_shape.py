@@ -82,7 +82,7 @@ class ReferenceMap:
                 self.calls[pc] = self._row(pc, is_suspended=is_call)
 
     def row(self, pc: int) -> int:
-        """The row of the running function's frame where it stands at `pc`."""
+        """The row of the running function's frame at `pc`."""
         found = self._current.get(pc)
         if found is None:
             found = self._current[pc] = self._row(pc, is_suspended=False)

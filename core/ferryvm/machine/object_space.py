@@ -105,7 +105,7 @@ class ObjectSpace:
         """`limit`: bytes that live objects and elements may take together. Raises
         AddressSpaceError."""
         self.limit = limit
-        # The space that is copied to has to hold what the other one holds.
+        # To-space must be as large as the content of from-space.
         size = -(-max(limit, FIRST_OFFSET) // mmap.PAGESIZE) * mmap.PAGESIZE
         self._half, self._other = _Half(size), _Half(size)
         self.outside: dict[int, int] = {}

@@ -46,8 +46,8 @@ def fingerprint(region: Region) -> list[str | bytes]:
 
 
 def _exceptions(region: Region, functions: Collection[int]) -> tuple[object, ...]:
-    """The tags of the program, and the clauses of functions: no instruction says which handler
-    takes what it throws."""
+    """The tags of the program, and the clauses of functions: handlers of exceptions do not follow
+    from the instructions."""
     verified = region.verified
     tags = [str(tag.parameters) for tag in verified.program.tags]
     clauses = verified.program.clauses

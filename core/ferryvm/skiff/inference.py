@@ -146,7 +146,7 @@ class _Inference:
             message = f"'{function.name}' {expected}, but its last form {verb} {describe(found)}"
             self.faults.add(last.place, message)
 
-    # Where a form stands
+    # Contexts of forms
 
     def statement(self, node: Node) -> None:
         """Infer a form whose value is not used."""

@@ -90,8 +90,8 @@ def number_bits(number: Number, type_: Type) -> int | None:
 def _rounded_to_odd(exact: int | str, value: float) -> float:
     """The f64 next to the exact number whose last bit is odd, unless an f64 is exact.
 
-    Rounding that to f32 gives what rounding the exact number would; rounding the nearest f64
-    (rounding twice) would not always.
+    Rounding it to f32 has the same result as rounding the exact number; rounding the nearest f64
+    (double rounding) does not always.
     """
     from fractions import Fraction  # costs milliseconds to load, and f32 literals are rare
 

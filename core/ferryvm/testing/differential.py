@@ -251,8 +251,8 @@ class Differ:
     def log_of(self, program: Verified) -> HostLog | None:
         """The host calls of a program; None for one that only writes, which is compared as output.
 
-        Raises FerryError for a host function with effects of its own whose result, or what it does
-        to the program's memory, may be another one in each run.
+        Raises FerryError for a host function with effects of its own whose result, or effect on the
+        program's memory, may differ between runs.
         """
         found = [(one, self._engine.hosts.get(one.name)) for one in program.program.hosts]
         if all(host is not None and host.context is Context.OUTPUT for _, host in found):

@@ -125,7 +125,7 @@ def taken(program: Program, row: Instruction, immediate: int) -> int:
 
 
 def left(program: Program, row: Instruction, immediate: int) -> int:
-    """Words that an instruction leaves on the stack, of those that it made."""
+    """The results of an instruction on the stack."""
     match row.flow:
         case Flow.HOST:
             return len(program.hosts[immediate].signature.results)

@@ -139,9 +139,9 @@ class Trial:
         self.most, self.remaining = self.instructions, 0
 
     def run(self, backend: str, fuel: int = MOST_INSTRUCTIONS) -> bool:
-        """Go on for at most `fuel` instructions; whether the program can still go on.
+        """Continue for at most `fuel` instructions; True if the program can still continue.
 
-        Raises RefusalError if the backend does not take the program or cannot count.
+        Raises RefusalError if the backend does not accept the program or cannot count.
         """
         fuel = min(fuel, self.remaining)
         status = self._run(backend, fuel)

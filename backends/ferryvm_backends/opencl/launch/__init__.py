@@ -26,7 +26,7 @@ STUBS = 256
 
 BACK = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
 """Called with a record's `key`, a control block's address, and why: one of the following. It
-returns a status to leave with, or RUNNING to go on."""
+returns a status to leave with, or RUNNING to continue."""
 
 ENTER, GO_ON, FAILED = range(3)
 """Native code cannot do it this time; a slice has ended; a call of OpenCL has failed."""
@@ -72,7 +72,7 @@ class Record(ctypes.Structure):
     to_host: int
     """Metrics; the last two in bytes."""
     crowded: int
-    """Entries left at once, for want of `STACK`."""
+    """Entries left at once, for lack of native stack (`STACK`)."""
 
     control: int
     heap: int

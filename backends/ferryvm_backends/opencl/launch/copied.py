@@ -134,7 +134,7 @@ class CopiedLauncher(Trampoline):
         self._unless(same)
 
     def _check_heap(self) -> None:
-        """The device has the heap, and leaves it as it is."""
+        """Continue only if the device has the heap, and the kernel does not change it."""
         b = self.builder
         self._unless(b.icmp_unsigned("==", self.get("writes_heap"), word(0)))
         with b.if_then(self._has("reads_heap")):

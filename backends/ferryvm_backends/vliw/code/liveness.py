@@ -2,7 +2,7 @@
 """Live-in registers of blocks, by backward data-flow analysis (Aho, Lam, Sethi, Ullman, section
 9.2.5).
 
-Whatever is live at an exit's target is live above the exit.
+Registers that are live at an exit's target are live above the exit.
 """
 
 from __future__ import annotations

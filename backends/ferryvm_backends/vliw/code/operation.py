@@ -124,7 +124,7 @@ class MachineOperation:
         return FileKind.BOOLEAN if is_predicate else FileKind.INTEGER
 
     def targets(self) -> tuple[MachineBlock, ...]:
-        """The blocks that control may go on at after it, other than the next operation."""
+        """The blocks at which control may continue after it, other than the next operation."""
         return self.others if self.target is None else (self.target,)
 
     def __str__(self) -> str:

@@ -51,7 +51,7 @@ class Slot:
     """True if the result is a predicate."""
     place: MemoryOperand | None = None
     target: int | None = None
-    """Number of the bundle that control may go on in."""
+    """Number of the bundle at which control may continue."""
     again: int | None = None
     """Number of the bundle to which a `repeat` branches."""
     pc: int = -1

@@ -170,8 +170,8 @@ def _uses(
 
 
 def _spill(code: MachineCode, register: Register, blocks: Iterable[MachineBlock]) -> None:
-    """Spill a register: stored where it is set, loaded where it is read; `blocks`: those
-    that do."""
+    """Spill a register: store it where it is set, load it where it is read; `blocks`: the blocks
+    that use it."""
     place = MemoryOperand(Segment.SPILL, 8 * code.spills)
     code.spills += 1
     is_predicate = register.kind is FileKind.BOOLEAN

@@ -31,7 +31,7 @@ class FileAssignment:
         for file in machine.files:
             self.files[file.kind].append(file)
         self.together: dict[Register, Counter[Register]] = {}
-        """Of registers without a file those that they are read with."""
+        """For each register without a file the registers that are read together with it."""
         self.load: Counter[str] = Counter()
         self._separated: dict[MachineBlock, list[MachineOperation]] = {}
         """Operations of blocks that read no more registers of a file than it has ports."""

@@ -173,7 +173,7 @@ class _ListScheduler:
         return Scheduled(self.block, placed, end)
 
     def _window(self, remaining: list[int]) -> int:
-        """The last operation that is looked at, of those that are left."""
+        """The last of the remaining operations that is considered."""
         if self.window is None or len(remaining) <= self.window:
             return len(self.dependences)
         return remaining[self.window - 1]

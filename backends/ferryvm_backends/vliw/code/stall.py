@@ -140,7 +140,7 @@ class _Stalls:
                 yield Cause.BRANCH
 
     def _places(self, slot: Slot, before: list[tuple[int, Slot]]) -> Iterator[Cause]:
-        """Units, and ports: those that it would have needed a cycle earlier."""
+        """Units and ports that it would have needed a cycle earlier."""
         mine, written_back = self.program.timing(slot).latency, 0
         for far, other in before:
             timing = self.program.timing(other)

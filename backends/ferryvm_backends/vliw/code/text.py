@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program as text: for each block a table, a row a cycle and a column a unit that does something
-there.
+"""A program as text: for each block a table with a row for each cycle and a column for each used
+unit.
 
 r1.4=add.i64 r0.2 #8      register 4 of file r1 becomes register 2 of file r0, and 8
-=fmul.f64 <load0 r0.1     the result stays in the output register; one operand is what load0 has
-exit p0.3 b7              go on at bundle 7 if register 3 of file p0 holds
+=fmul.f64 <load0 r0.1     the result is only in the output register; one operand is what load0 has
+exit p0.3 b7              continue at bundle 7 if register 3 of file p0 holds
 store64 heap[r0.1+0] r0.2 unless p0.3     nothing, if register 3 of file p0 holds
 """
 

@@ -57,7 +57,7 @@ INVARIANT_PART = 0.75
 With 0.4 there is no difference.
 """
 PROLOGUE_TRIES = 8
-"""Schedules that are made of a loop whose prologue finds no ports."""
+"""The number of schedules tried for a loop whose prologue finds no ports."""
 UNROLLED_ITERATIONS, UNROLLED_OPERATIONS = 8, 96
 """Iterations, and operations, of a block that is unrolled but not pipelined."""
 

@@ -79,7 +79,7 @@ class _Unrolling:
         yield new
 
     def _stub(self, target: MachineBlock, pc: int) -> MachineBlock:
-        """A block that brings values to where another one wants them."""
+        """A block that moves values to the registers that another one expects."""
         wanted = sorted(self.live[target], key=lambda each: each.number)
         found = list(
             sequential_moves(

@@ -6,8 +6,8 @@ A cycle issues a *bundle*: at most one operation for each unit. The rules of tim
 - The result of an operation that is issued in cycle t with latency L is written back in cycle
   t + L. A read of the register before that yields the old value.
 - From t + L on, the result is in its unit's output register, until the next result of the same
-  unit. With `bypass` an operation can read it there without a port, and a result that nobody reads
-  later need not be written to a file.
+  unit. With `bypass` an operation can read it there without a port, and a result without later
+  readers need not be written to a file.
 - A taken branch that is issued in cycle t transfers control in cycle t + delay_slots + 1. The
   bundles in between (its delay slots) are executed. While a taken exit, which is a conditional
   branch, is in flight, later branches have no effect; behind an unconditional branch they do, in

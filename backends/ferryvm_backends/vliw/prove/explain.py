@@ -83,7 +83,7 @@ class Explainer:
         return said if a == found else f"{said}: {self.term(a)} instead of {self.term(b)}"
 
     def _deepest(self, a: Term, b: Term) -> tuple[Term, Term]:
-        """The difference of two terms, as deep in them as it is in one place."""
+        """The difference of two terms, at the deepest position that contains all of it."""
         while True:
             x, y = self.terms.operation(a), self.terms.operation(b)
             if x is None or y is None or x[:2] != y[:2] or len(x[2]) != len(y[2]):

@@ -41,7 +41,7 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """A block that control may go on in."""
+    """A block at which control may continue."""
 
     anchor: str
     label: str

@@ -109,8 +109,8 @@ class _Recorder(VliwBackend):
 
 
 def front(results: Sequence[Result]) -> list[Result]:
-    """The Pareto front, cheapest first: those that nothing is both cheaper and as fast as, or as
-    cheap and faster."""
+    """The Pareto front, cheapest first: results without another one that is cheaper and at least as
+    fast, or faster and at most as expensive."""
     ran = [one for one in results if one.metrics is not None and one.cost is not None]
 
     def key(one: Result) -> tuple[float, int]:

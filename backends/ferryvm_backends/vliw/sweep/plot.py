@@ -30,7 +30,7 @@ def check(path: Path) -> None:
 
 
 def draw(results: Sequence[Result], title: str, form: str) -> bytes:
-    """The picture of those that ran, of which there is one at least, in one of FORMATS."""
+    """The picture of the results that ran, at least one, in one of FORMATS."""
     import matplotlib
     from matplotlib.figure import Figure
 

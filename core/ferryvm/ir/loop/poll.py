@@ -19,8 +19,9 @@ def poll_costs(body: Body, host_callers: Collection[int] = ()) -> dict[Operation
     """The cost of each poll of a body, in units of `POLL_BUDGET`, by the length of its loop.
 
     All blocks of a loop are between its header and its latch in the order; other blocks between
-    them may count, too, so no loop has to be found. A poll after a host call costs the whole budget:
-    nobody knows how long a native function takes. `host_callers`: functions that make such calls.
+    them may count, too, so no loop has to be found. A poll after a host call costs the whole
+    budget, because the duration of a native function is unknown. `host_callers`: functions that
+    make such calls.
     """
     places = {block: place for place, block in enumerate(body.blocks)}
     ends = list(itertools.accumulate(len(block.operations) for block in body.blocks))

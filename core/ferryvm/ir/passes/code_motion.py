@@ -23,8 +23,8 @@ _PARTIAL = frozenset({"div_s", "div_u", "rem_s", "rem_u", "to_int_s", "to_int_u"
 
 _SHIFTS = frozenset({"shl", "shr_s", "shr_u"})
 _FIXED = frozenset({"frame", "header_word", "heap_capacity", "object_end", "stack_limit"})
-"""Reads that are possible anywhere; a header word's, since no operation makes a reference that has
-none, and null stands for the words at the start of the object space."""
+"""Reads that are possible anywhere. Reads of a header word are: every reference has one, and null
+refers to the words at the start of the object space."""
 _MOVABLE = (PURE | _FIXED) - _PARTIAL - _SHIFTS
 
 

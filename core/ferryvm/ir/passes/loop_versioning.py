@@ -8,16 +8,16 @@ redundant.
 
 A store to the heap may change the length that another check compares with: references are plain
 offsets into the heap. So all lengths have to be loaded again after each store, and no check implies
-a later one.
-Therefore one runtime check before the outermost possible loop (`ferryvm.ir.loop.runtime_check`)
-establishes that all objects that the nest accesses are in bounds, and that none that is stored into
-overlaps another. Then no length changes in the copy; and what an inner loop does not store into is
-loaded in its preheader. (Byler, Davies, Huson, Leasure, Wolfe: Multiple Version Loops, ICPP 1987.
-Gupta: Optimizing Array Bound Checks Using Flow Analysis, 1993, section 5, checks the largest value
-of an affine expression; here no check fails early, because the original nest is still there.)
+a later one. Therefore one runtime check before the outermost possible loop
+(`ferryvm.ir.loop.runtime_check`) establishes that all objects that the nest accesses are in bounds,
+and that none that is stored into overlaps another. Then no length changes in the copy, and loads
+from objects that an inner loop does not store into move to its preheader. (Byler, Davies, Huson,
+Leasure, Wolfe: Multiple Version Loops, ICPP 1987. Gupta: Optimizing Array Bound Checks Using Flow
+Analysis, 1993, section 5, checks the largest value of an affine expression; here no check fails
+early, because the original nest is still there.)
 
 Arrays are simpler: their lengths never change, and two of them are one or apart. So only indices
-are checked, and for each load that an inner loop can do without, that what it stores into is
+are checked, and for each load that can be hoisted out of an inner loop, that the loop stores into
 another array.
 
 The usual case is cheap to check: vectors that were allocated one after another, and so are in the

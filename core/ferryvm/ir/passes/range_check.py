@@ -78,7 +78,7 @@ class _RangeCheck(NamedTuple):
 
 
 class _LoopChecks(Builder):
-    """The range checks of one loop, and the runtime checks in front of it."""
+    """The range checks of one loop, and the runtime checks before it."""
 
     def __init__(self, body: Body, loop: Loop, labels: Labels) -> None:
         super().__init__(body.constants)

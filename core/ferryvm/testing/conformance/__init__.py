@@ -22,5 +22,5 @@ __all__ = ["test_conformance"]
 
 
 def test_conformance(ferry_case: Callable[[], None]) -> None:
-    """The backend does in one case what the reference does."""
+    """The backend behaves in one case as the reference does."""
     ferry_case()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases: reading cases/*.toml, whose form the README beside them defines.
 
-A case is a program, the manners in which it is run, and what is stated by hand about its end.
+A case is a program, the manners in which it is run, and statements about its end, written by hand.
 """
 
 from __future__ import annotations

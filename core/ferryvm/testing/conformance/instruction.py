@@ -198,7 +198,7 @@ def _trapping(
     marked: Line | None,
     operands: list[int] | None,
 ) -> Piece:
-    """`operands` are what the trap is to leave on the stack, if the case tells."""
+    """`operands`: the stack after the trap, if the case states it."""
 
     def complaint(recorder: Recorder, pc: int) -> str | None:
         return _trap_complaint(case, recorder.machines[0], pc, operands)

@@ -58,7 +58,7 @@ class _Worker:
         # It finds what this process would: the same modules, and so the same plugins.
         start = f"from {__package__} import worker; worker.main()"
         text = f"import sys; sys.path[:] = {sys.path!r}; {start}"
-        # -u: what a backend prints is not lost when the process ends at once.
+        # -u: output of a backend is not lost when the process ends at once.
         self._process = Child([sys.executable, "-P", "-u", "-c", text])
         self._lines: list[bytes] = []
         try:

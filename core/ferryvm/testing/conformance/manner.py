@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manners: the ways in which one program is put through a backend.
+"""Manners: the modes in which the suite runs one program on a backend.
 
 A case names the manners that suit it. Each makes scripts from a program; it is defined here once,
 for all cases.
@@ -39,7 +39,7 @@ def counting(task: Task) -> Scripts:
 
 
 def whole(task: Task, fuel: int | None) -> tuple[Script, Recorder]:
-    """The script of a run from start to end, and the recorder that stands there."""
+    """The script of a run from start to end, and its recorder."""
     recorder = Recorder(task)
     recorder.start()
     if recorder.machines[0].status is Status.RUNNING:
@@ -143,8 +143,8 @@ def turns(task: Task) -> Scripts:
 
 
 def moved(task: Task) -> Scripts:
-    """Moved to and fro: 2 instructions here, the next 3 in another backend, again and
-    again. Nothing of the state may stay here."""
+    """Moved to and fro: 2 instructions here, the next 3 in another backend, repeatedly. No part of
+    the state may be retained here."""
     states = _ending(task).states
     recorder = Recorder(task)
     for first in range(5):

@@ -8,7 +8,7 @@ from ferryvm.verify import Verified
 
 
 class Prepared:
-    """The artifact that was made last. Programs are told apart by identity, not by content."""
+    """The most recent artifact. Programs are distinguished by identity, not by content."""
 
     def __init__(self) -> None:
         self._backend: Interpreter | None = None
@@ -16,7 +16,7 @@ class Prepared:
         self._artifact: Artifact | None = None
 
     def get(self, backend: Interpreter, program: Verified) -> Artifact | None:
-        """A backend's artifact of a program, or what it gives as one. Raises whatever it does."""
+        """The result of a backend's `prepare` for a program. Raises its exceptions."""
         if self._program is not program or self._backend is not backend:
             self.forget()
             self._artifact = backend.prepare(program)

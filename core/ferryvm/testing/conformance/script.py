@@ -203,8 +203,8 @@ class Script:
     names: dict[int, str] = dataclasses.field(default_factory=dict)
     """Names of words of the stack, for messages, if the verifier's names do not suffice."""
     complaint: str | None = None
-    """The reason that the script is invalid: the reference backend does not do what the case
-    states."""
+    """The reason that the script is invalid: the reference backend violates the statements of the
+    case."""
 
     @property
     def counts(self) -> bool:

@@ -240,8 +240,8 @@ def checks() -> tuple[Item, ...]:
 
 
 def checks_of(golden: Golden, alone: frozenset[str] = frozenset()) -> tuple[Item, ...]:
-    """As `checks`, with golden cases run in some way; but for those of some labels. Raises
-    CaseError."""
+    """As `checks`, with golden cases run in a given mode, except those with labels in `alone`.
+    Raises CaseError."""
     if golden is Golden.EACH:
         return checks()
     found = []

@@ -92,7 +92,8 @@ def scripts(
 
 
 def _is_same(one: Setting, other: Setting) -> bool:
-    """True if pieces of both can share a program: lines of their functions are told by identity."""
+    """True if pieces of both can share a program: lines of their functions are compared by
+    identity."""
     return one == other and all(map(operator.is_, one.functions, other.functions))
 
 

@@ -47,7 +47,7 @@ def main() -> None:
         return
     _answer(answers, {"ready": True})
     while True:
-        # The parent's patience ends first: what does not come back has to be left with its process.
+        # The parent's patience ends first: a hanging backend can be stopped only with its process.
         outcome = _run(known[lines.get()], backend, 2 * patience + 1)
         if isinstance(outcome, str):
             _answer(answers, {"error": outcome})

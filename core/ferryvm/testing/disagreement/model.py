@@ -51,7 +51,7 @@ class Disagreement:
     schedule: Schedule
     seed: int
     versions: Mapping[str, str]
-    """Of the backends, of ferryvm, of what they are built on; and the machine."""
+    """Versions of the backends, of ferryvm and its libraries; and the machine."""
     most: int
     """Instructions after which the program was stopped."""
     forcing: frozenset[Forcing]
@@ -181,7 +181,7 @@ def showing(
 
 
 def versions(backends: tuple[str, ...], registry: Registry) -> dict[str, str]:
-    """Versions of what a comparison depends on."""
+    """Versions of everything that a comparison depends on."""
     policy = policy_of(registry)
     if MIXED in backends and policy is not None:
         backends = tuple(name for name in (*backends, *named(policy)) if name != MIXED)

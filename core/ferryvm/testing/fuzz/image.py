@@ -107,7 +107,7 @@ class ImageJudge:
         return expected.status, tried
 
     def _start(self, content: bytes) -> tuple[Trial, Verified | None]:
-        """A trial of what the file holds, and its program if that is all it holds."""
+        """A trial of the file's content, and its program if it has nothing else."""
         if content.startswith(STATE.magic):
             machine, _ = unpack_state(content, LIMITS, "mutant")
             return Trial(Execution(self.engine, machine, 0.0), MOST), None

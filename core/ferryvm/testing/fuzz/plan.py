@@ -40,9 +40,8 @@ class CampaignPlan:
     forcing: frozenset[Forcing] = frozenset()
     """The behaviour that the backends under test are forced to."""
     thorough_every: int = 1
-    """Of so many trials one is thorough; in the others a compiler has its machine code made
-    quickly, and only one form of the code is tried, that which counts instructions or that which
-    does not."""
+    """One trial in so many is thorough; in the others compilers generate machine code quickly, and
+    only one form of the code is tried, the counting one or the other."""
     hosts: tuple[str, ...] = ()
     """Host functions that the programs call, as `--hosts` names them."""
     patience: float = 10.0
@@ -53,8 +52,8 @@ class CampaignPlan:
 
     @property
     def longest(self) -> float:
-        """Seconds without progress after which a worker is ended: what it runs cannot be stopped,
-        or a program takes too long in all the ways in which it is run."""
+        """Seconds without progress after which a worker is ended: its backend cannot be stopped, or
+        a program takes too long in all modes together."""
         return 6 * self.patience
 
     def kind(self, number: int) -> ProgramKind:

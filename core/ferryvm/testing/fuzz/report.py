@@ -47,7 +47,7 @@ class Report:
 
     @property
     def groups(self) -> list[list[Finding]]:
-        """Findings that probably have one cause, the first of each in front."""
+        """Groups of findings that probably have one cause, in the order of their first ones."""
         groups: dict[tuple[str, ...], list[Finding]] = {}
         for finding in sorted(self.findings, key=lambda finding: finding.number):
             groups.setdefault(finding.signature, []).append(finding)

@@ -65,7 +65,7 @@ class Judge:
         self._warm_up()
 
     def _warm_up(self) -> None:
-        """Make backends build what they build once, so that no trial is late because of it."""
+        """Trigger one-time builds of backends, so that they delay no trial."""
         program = verify(generate(0, 0))
         for name in self.notes.names:
             backend = self.registry.get(name)
@@ -114,7 +114,7 @@ class Judge:
                     finding = self._disagreement(number, kind, one, trace)
                     findings.append(self._saved(finding, one, _content(made), is_slow))
             if outcome in _OF_COMPILERS:
-                faults = []  # that is what they came to
+                faults = []  # the trial has that outcome
                 self.registry.compiler_faults.clear()  # what bisecting has raised again
         except Refused:
             outcome = TrialOutcome.REFUSED
@@ -174,7 +174,8 @@ class Judge:
                 self.reasons.setdefault(name, comparison.reason)
 
     def _disagreement(self, number: int, kind: ProgramKind, one: Tried, trace: str) -> Finding:
-        """The finding that a comparison is; `trace`: of what a compiler raised, if one did."""
+        """The finding of a comparison; `trace`: the traceback of a compiler's exception, if there
+        was one."""
         comparison = one.comparison
         found = comparison.difference
         assert found is not None
@@ -240,5 +241,5 @@ def _once(tried: list[Tried]) -> Iterator[Tried]:
 
 
 def _content(made: bytes | Program | None) -> bytes | None:
-    """The file of what was made for a trial; None where it was not made."""
+    """The file of a trial's program; None if it was not generated."""
     return to_bytes(made) if isinstance(made, Program) else made

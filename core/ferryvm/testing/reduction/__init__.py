@@ -6,7 +6,7 @@
                           └── no cut shows it: the whole program
 
 Every candidate passes the verifier and shows the same disagreement: the same pair of backends, the
-same kind of field, the same instruction; or the backend fails to make code of it in the same way.
+same kind of field, the same instruction; or the same failure of the backend to compile it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cutting a program down to what happens right before two backends part.
+"""Cuts of a program down to the instructions right before two backends diverge.
 
 A cut is a new program that sets up, from constants, the state that the good backend has some
-instructions before the place, and goes on from there:
+instructions before the divergence, and continues from there:
 
     straight-line   only the instructions that were run from there on, one after another
     body            the whole function that runs there, entered in its middle; other functions stay
 
-Both leave out how the state came to be. They are candidates like any other: what shows the
-disagreement only together with what happened before is not found by them.
+Both omit the history of the state. They are candidates like any other: they do not find a
+disagreement that needs that history.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def _stubs(setup: _Setup, pc: int) -> list[FunctionListing]:
     stubs = []
     for number in numbers:
         function, of = program.functions[number], program.signature(number)
-        # It stays there, since what is wrong with a frame is forgotten when it is left.
+        # It remains there, since a faulty frame is lost when its function returns.
         stubs.append(FunctionListing(setup.names[number], of, function.locals, [plain("halt")]))
     return stubs
 
@@ -264,7 +264,7 @@ def _body(bisector: Bisector, first: int) -> Listing:
             items.append(Label(entry))
         items.append(item)
     if Label(entry) not in items:
-        raise _NoCut  # it stands in the middle of a jump table
+        raise _NoCut  # it is in the middle of a jump table
     start = [*setup.items(len(setup.kinds)), plain("jump", entry)]
     others = [other for number, other in enumerate(whole.functions) if number != 0]
     return setup.listing([*start, *items], others)

@@ -89,7 +89,7 @@ class Interest:
         improved: Callable[[Program], object],
     ) -> None:
         """`seed`: of the schedule by chance that shows the disagreement, if it takes one; `check`
-        is called often and may raise to end the search; `improved` is told of each new smallest
+        is called often and may raise to end the search; `improved` is called with each new smallest
         program."""
         self.differ = differ.with_backends([bad], _PATIENCE)
         self.bad, self.wanted, self.seed = bad, wanted, seed
@@ -122,7 +122,7 @@ class Interest:
         measured = size(program)
         if self.best is None or measured < self.best_size:
             self.best, self.best_size = program, measured
-            # A candidate that runs much longer than what is known is of no use.
+            # A candidate that runs much longer than the best one is of no use.
             self.differ.most = min(self.differ.most, 100 + 2 * bisector.boundaries)
             self.improved(program)
         return True

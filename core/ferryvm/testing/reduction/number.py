@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Literals as whole numbers, the simplest literal first: what the shrinker makes smaller."""
+"""Literals as whole numbers, the simplest literal first, for the shrinker."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 """The listing of any program that passes the verifier.
 
 `ferryvm.listing.decode` gives the listing that encodes to the very same program, and refuses the
-programs for which there is none. Here the listing only has to mean the same: code may stand in
-another order, what control never gets to is left out, and there are no source positions.
+programs for which there is none. Here the listing only has to be equivalent: code may be in another
+order, unreachable code is omitted, and there are no source positions.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ferryvm.verify import Verified
 _THROWING = (Flow.CALL, Flow.CALL_INDIRECT, Flow.HOST, Flow.THROW)
 
 Relisted = tuple[Listing, list[list[int]]]
-"""A listing, and for each function the pc that each of its items has in the program; of a label
-the pc that it stands before."""
+"""A listing, and for each function the pc that each of its items has in the program; of a label the
+pc that it precedes."""
 
 
 def relist(verified: Verified) -> Relisted:
@@ -156,7 +156,7 @@ def _items(
 
 def _runs(verified: Verified, order: list[int]) -> list[tuple[Clause, int, int]]:
     """Each clause with the first and the last instruction that can throw to it, once for each run
-    of them: code in front of the entry comes last in `order`."""
+    of them: code before the entry comes last in `order`."""
     found: dict[tuple[Clause, bool], list[int]] = {}
     entry = order[0] if order else 0
     for pc in order:

@@ -74,7 +74,7 @@ class _Unit:
     """The choice whether it remains; -1 for a label."""
     drops: int = 0
     pushes: tuple[Type, ...] = ()
-    """Filler that stands for it."""
+    """Filler that replaces it."""
     literal: int = -1
     """The choice of its number, -1 if it has none."""
     is_barrier: bool = False
@@ -256,7 +256,7 @@ def _fixed(types: Sequence[object]) -> tuple[Type, ...]:
 def _code(
     units: list[_Unit], chosen: Sequence[int], clauses: Sequence[ClauseListing]
 ) -> list[Item]:
-    """The lines that stay, with filler, without what nothing gets to."""
+    """The remaining lines, with filler, without unreachable ones."""
     items: list[Item] = []
     fillers: list[bool] = []
     used = targets(unit.item for unit in units if unit.remains(chosen))

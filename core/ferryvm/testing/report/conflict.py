@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disagreements as the template wants them: both traces line by line, and the state around."""
+"""Disagreements in the form for the template: both traces line by line, and the state around."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Edges:
         self.all += [Edge(group, value.name) for value in VALUES if value.is_float is t.is_float]
 
     def met(self, step: Step) -> list[int]:
-        """Numbers of those that a step of this instruction meets."""
+        """Numbers of the edge classes that a step of this instruction is in."""
         found: list[int] = []
         if self._literal is not None:
             found += classes_of(self._literal[0], step.immediate)

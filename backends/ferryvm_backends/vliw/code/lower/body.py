@@ -147,7 +147,7 @@ class _BodyLowering:
         self.emission.code.blocks += self.emission.cold
 
     def _inline(self, block: Block | None) -> None:
-        """A block, and those that nothing else leads to behind it."""
+        """A block, and the following blocks of which it is the only predecessor."""
         while block is not None:
             for operation in block.operations:
                 self.emission.pc = operation.pc
@@ -188,7 +188,7 @@ class _BodyLowering:
     # --- ends of blocks ---------------------------------------------------------------------
 
     def _end(self, block: Block) -> Block | None:
-        """The end of a block; the block to go on with, if nothing else leads there."""
+        """The terminator of a block; the block to continue with, if this is its only predecessor."""
         end = block.end
         self.emission.pc = end.pc
         operands = [self.emission.value(a) for a in end.arguments]

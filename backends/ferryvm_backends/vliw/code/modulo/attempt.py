@@ -140,7 +140,7 @@ class ScheduleAttempt:
         return IterationSchedule(partial.loop, self.interval, partial)
 
     def _place(self, number: int) -> set[int] | None:
-        """Place an operation; those that have lost their places. None if it is not to be done."""
+        """Place an operation; the evicted operations. None if it is impossible."""
         slots, into, out = self.partial.slots, self.search.into, self.search.out
         earliest, latest = self._earliest(number), self._latest(number)
         is_bound = any(each.other in slots for each in into[number])

@@ -61,7 +61,7 @@ class PrologueError(Exception):
     """The iterations cannot be started so."""
 
     def __init__(self, operands: frozenset[Operand] = frozenset()) -> None:
-        """`operands`: those that had better come from files."""
+        """`operands`: the operands that should be read from files."""
         super().__init__()
         self.operands = operands
 

@@ -125,7 +125,7 @@ class LoopDemand:
         }
         self.load = self._load()
         self.alike = _alike(machine.units)
-        """For each unit the first one that is connected as it is and does the same."""
+        """For each unit the first one with equal connections and operations."""
 
     def _sources(self, node: DependenceNode) -> Iterator[OperandUse | tuple[Operand, Register]]:
         for index, source in enumerate(node.sources):
