@@ -91,6 +91,14 @@ def test_a_run_imports_no_module_that_is_for_others(
     assert not wrong, {name: FOR_OTHERS[name] for name in sorted(wrong)}
 
 
+def test_a_worker_of_a_campaign_begins_without_what_findings_and_files_take() -> None:
+    """It is started anew after each crash."""
+    code = "import sys, ferryvm.testing.fuzz.worker; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    others = {"pydantic", "rich", "hypothesis", "ferryvm.testing.disagreement"}
+    assert not others & set(done.stdout.split())
+
+
 def test_dataclasses_of_a_run_are_made_quickly(tmp_path: Path) -> None:
     """By `record.dataclass`: a plain one takes six times as long, in each run."""
     file = tmp_path / "hello.skiff"

@@ -16,7 +16,6 @@ from pathlib import Path
 from ferryvm.atomic_file import replace_file
 from ferryvm.engine.saved import STATE
 from ferryvm.errors import FerryError
-from ferryvm.testing import disagreement
 from ferryvm.testing.differential import Comparison, Differ
 from ferryvm.testing.fuzz.outcome import Finding
 from ferryvm.testing.fuzz.plan import CampaignPlan
@@ -62,6 +61,8 @@ class Store:
 
         `seconds`: how long bisecting may take; `progress` is called meanwhile.
         """
+        from ferryvm.testing import disagreement  # half of the start of a worker that finds nothing
+
         origin = self.plan.command(finding.number)
         one = disagreement.record(
             differ, program, comparison, schedule, seed, origin, progress, seconds
