@@ -73,7 +73,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Iterator[None]:
-    """Share the compilation of test modules among workers."""
+    """Share the compilation of test modules among workers; there is no garbage to look for."""
+    gc.disable()
     worker = getattr(session.config, "workerinput", None)
     if worker is not None:
         root = session.config.rootpath
@@ -93,6 +94,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Have the garbage collector leave alone what was collected: ten thousand tests live to the
     end."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

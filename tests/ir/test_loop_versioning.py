@@ -23,6 +23,7 @@ from ferryvm.machine.state import Machine
 from ferryvm.region.region import Region, region
 from ferryvm.verify import verify
 
+from ..tier import sample
 from .change import changed
 from .comparison import compare, visits
 from .evaluator import Evaluator
@@ -230,7 +231,7 @@ def test_a_length_of_all_ones_is_no_reason_for_doubt() -> None:
     leaves_as_before(found, machine)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", sample(range(8), 4))
 def test_any_vectors_leave_as_they_did(seed: int) -> None:
     chance = random.Random(seed)
     found, machine = at_nest()

@@ -299,6 +299,7 @@ def _with_slow_units(machine: Machine) -> Machine:
     return dataclasses.replace(machine, units=tuple(units))
 
 
+@pytest.mark.rotate("name", "machine")
 @pytest.mark.parametrize("machine", ["multi16", "wide16"])
 @pytest.mark.parametrize("name", TEXTS)
 def test_loops_on_units_of_different_latencies_are_proved(machine: str, name: str) -> None:

@@ -50,7 +50,7 @@ def tiered(machine: str, cycles: int | None, is_whole: bool) -> Policy:
     return Policy(profile=Profile(True, 20, 3, 1), rules=(rule,), whole_program=is_whole)
 
 
-@pytest.mark.rotate("machine", "is_whole", most=2)
+@pytest.mark.rotate("machine", "is_whole", "cycles", most=2)
 @pytest.mark.parametrize("machine", ["single", "dsp4", "multi16", "wide16"])
 @pytest.mark.parametrize("is_whole", [False, True])
 @pytest.mark.parametrize("cycles", [97, 1_500])
@@ -95,7 +95,7 @@ def test_good_code_takes_over_in_the_middle_of_a_loop_that_is_entered_once() -> 
 
 
 def test_explain_shows_both_compilations_and_the_replacement() -> None:
-    engine = Engine(policy=tiered("multi16", 1_500, False))
+    engine = Engine(policy=tiered("dsp4", 1_500, False))
     observer = Observer()
     observer.watch(engine)
     execution = engine.start(ferryvm.compile(TEXT, "sum.skiff"))
