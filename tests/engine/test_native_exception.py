@@ -63,13 +63,32 @@ def _checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FERRYVM_CHECK_IR", "1")
 
 
-@pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
-def test_exceptions_stay_in_compiled_code_in_the_state_of_the_reference(text: str) -> None:
-    program = ferryvm.assemble(text)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_exceptions_stay_in_compiled_code_in_the_state_of_the_reference(name: str) -> None:
+    program = ferryvm.assemble(PROGRAMS[name])
     for count in (False, True):
         execution = start(program, "llvm")
         same_as_reference(program, execution, count)
         assert [entries(placement) for placement in placements(execution)] == [1]
+
+
+KERNELS = ["tags of all types above operands", "records thrown on", "caught by nobody in the end"]
+
+
+@pytest.mark.rotate("name", "count", most=1)
+@pytest.mark.parametrize("count", [False, True], ids=["plain", "counting"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_exceptions_stay_in_kernels_in_the_state_of_the_reference(name: str, count: bool) -> None:
+    program = ferryvm.assemble(PROGRAMS[name])
+    execution = start(program, "opencl")
+    same_as_reference(program, execution, count)
+    assert [entries(placement) for placement in placements(execution)] == [1]
+
+
+@pytest.mark.parametrize("count", [False, True], ids=["plain", "counting"])
+def test_exceptions_of_a_recursion_in_kernels_are_those_of_the_reference(count: bool) -> None:
+    program = ferryvm.assemble(PROGRAMS["caught at some levels of a recursion"])
+    same_as_reference(program, start(program, "opencl"), count)
 
 
 @pytest.mark.rotate("text", "count", most=1)

@@ -48,7 +48,7 @@ def dialect(device: Device, memory_mode: str) -> Dialect:
 
 def improved(region: Region, options: Options) -> Module:
     """The IR that is printed."""
-    module = lifted(region, options, least=1)
+    module = lifted(region, options, least=1, exceptions=True)
     if options.optimize >= 2:
         verify = checker(module, region.verified, options.check)
         for body in module.bodies:

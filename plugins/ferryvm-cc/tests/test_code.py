@@ -11,6 +11,7 @@ from pathlib import Path
 import ferryvm
 import pytest
 from ferryvm.backend import BackendError, Forcing, Options
+from ferryvm.isa import BY_MNEMONIC
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.region.cost import too_costly
@@ -28,6 +29,47 @@ def test_a_program_runs_to_its_end(backend: CcBackend, loop: Region) -> None:
     status, _ = enter(backend.compile(loop, Options()), machine)
     assert status is Status.HALT
     assert machine.result()[1] == 499500
+
+
+THROWN = """
+.tag other
+.tag pair i32 f64
+.function main
+    i64.const 8
+:try
+    i64.const 5
+    call middle
+    halt
+:end
+:handler
+    halt
+.catch pair from try to end using handler depth 1
+.function middle (n i64) -> i64
+    local.get n
+    local.get n
+    call thrower
+    i64.add
+    return
+.function thrower (n i64) -> i64
+    local.get n
+    i32.const -3
+    f64.const 2.5
+    throw pair
+"""
+
+
+@pytest.mark.parametrize("counting", [False, True])
+def test_an_exception_of_a_callee_stays_in_the_code(backend: CcBackend, counting: bool) -> None:
+    program = region(verify(ferryvm.assemble(THROWN)), "program")
+    machine = Machine(program.verified)
+    machine.control.fuel = 100
+    code = backend.compile(program, Options(counting=counting, check=True))
+    status, _ = enter(code, machine)
+    assert status is Status.HALT
+    halt = machine.control.pc
+    assert program.verified.program.code.opcodes[halt] == BY_MNEMONIC["halt"].opcode
+    assert machine.memory.stack[2 : machine.control.sp].tolist() == [8, 0xFFFF_FFFD, 0x4004 << 48]
+    assert machine.control.fuel == (100 - 10 if counting else 100)
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3])

@@ -222,6 +222,30 @@ _put(
 # --- C: cc and opencl -----------------------------------------------------------------------------
 
 _put(
+    "c:call",
+    "cc",
+    "next-tag-caught",
+    "A caller goes on as if the tag after the one that was thrown had been thrown.",
+    "{self._caught[caught]} = {number}; break;",
+    "{self._caught[caught]} = {number + 1}; break;",
+)
+_put(
+    "c:call",
+    "opencl",
+    "exception-not-paid",
+    "A caller that catches an exception does not pay for the throw.",
+    'scope.lines.add("control->fuel -= 1;")',
+    'scope.lines.add("control->fuel -= 0;")',
+)
+_put(
+    "c:side_exit",
+    "cc",
+    "values-from-the-second-on",
+    "The values of an exception are read from the second one on.",
+    "distance = len(end.state.words) - end.fact(1, int)",
+    "distance = len(end.state.words) - end.fact(1, int) - 1",
+)
+_put(
     "c:expression",
     "cc",
     "shift-without-the-sign",

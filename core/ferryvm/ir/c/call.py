@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from ferryvm.ir.c.context import function_name, result_type
 from ferryvm.ir.c.scope import FunctionScope
-from ferryvm.ir.c.side_exit import SideExits
+from ferryvm.ir.c.side_exit import DISTANCES, FIRST_TAG, LEFT, SideExits
 from ferryvm.ir.graph import Operation
 
 
@@ -16,6 +17,16 @@ class Calls:
 
     def __init__(self, scope: FunctionScope, exits: SideExits) -> None:
         self.scope, self.exits = scope, exits
+        blocks = scope.body.blocks if scope.shared.catches else []
+        self._catching = {
+            call: following
+            for block in blocks
+            for call, following in itertools.pairwise(block.operations)
+            if following.name == "caught"
+        }
+        """The `caught` behind a call."""
+        self._caught: dict[Operation, str] = {}
+        """The variables with the numbers of the tags that calls have thrown."""
 
     def do_call(self, operation: Operation, *arguments: str) -> str | None:
         number, base = operation.fact(0, int), operation.fact(1, int)
@@ -39,14 +50,49 @@ class Calls:
         return f"{name}({', '.join([self.scope.dialect.passed, own, *arguments])})"
 
     def _unwind(self, operation: Operation, returned: str) -> str | None:
-        """The result of a call that returned; if it left, leave too."""
+        """The result of a call that returned; if it left, leave too, unless its exception is
+        caught here."""
         assert operation.state is not None
-        has_exited = returned if operation.type is None else f"{returned}.exited"
-        self.scope.lines.open(f"if ({self.scope.helper('unlikely', has_exited)}) {{")
+        lines, caught = self.scope.lines, self._catching.get(operation)
+        exited = returned if operation.type is None else f"{returned}.exited"
+        if caught is not None:
+            self._caught[caught] = self.scope.name("c")
+            lines.add(f"{self.scope.dialect.word} {self._caught[caught]} = 0;")
+        lines.open(f"if ({self.scope.helper('unlikely', exited)}) {{")
+        if caught is not None:
+            self._catch(caught, exited)
         self.exits.write(operation.state)
-        self.exits.return_exited()
-        self.scope.lines.close()
+        self.exits.return_exited(exited if self.scope.shared.catches else str(LEFT))
+        if caught is not None:
+            lines.close()
+            lines.close()
+            self._read_from(exited)
+        lines.close()
         return None if operation.type is None else f"{returned}.value"
+
+    def _catch(self, caught: Operation, exited: str) -> None:
+        """Begin a switch on what has been thrown, up to what is done if it is not caught."""
+        lines = self.scope.lines
+        lines.open(f"switch (({exited} - {FIRST_TAG}) / {DISTANCES}) {{")
+        for number, tag in enumerate(caught.fact(0, tuple), 1):
+            lines.add(f"case {tag}: {self._caught[caught]} = {number}; break;")
+        lines.open("default: {")
+
+    def _read_from(self, exited: str) -> None:
+        """Note where the values of an exception begin; it has been kept for it to be paid."""
+        scope = self.scope
+        distance = f"({exited} - {FIRST_TAG}) % {DISTANCES}"
+        stack = f"({scope.dialect.words}){scope.dialect.segments['stack']}"
+        scope.lines.add(f"{scope.base('thrown')} = {stack} + control->sp - {distance};")
+        if scope.shared.counting:
+            scope.lines.add("control->fuel -= 1;")
+
+    def do_caught(self, operation: Operation) -> str:
+        return self._caught[operation]
+
+    def do_thrown(self, operation: Operation) -> str:
+        slot = f"{self.scope.base('thrown')}[{operation.fact(0, int)}]"
+        return self.scope.arithmetic.from_slot(operation.word_type, slot)
 
     def do_call_indirect(self, operation: Operation, function: str, *arguments: str) -> str | None:
         candidates, base = operation.static

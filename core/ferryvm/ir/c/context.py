@@ -88,6 +88,8 @@ class PrintingContext:
     traps: set[Trap] = dataclasses.field(default_factory=set)
     recursing: frozenset[int] = frozenset()
     """Functions that have copies."""
+    catches: bool = False
+    """True if a call catches what its callee throws."""
 
     @property
     def back(self) -> str:

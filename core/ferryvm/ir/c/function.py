@@ -103,6 +103,8 @@ class FunctionPrinter:
             lines.append(f"{d.words}const frame = ({d.words}){stack} + control->fp{first};")
         if "heap" in self.scope.bases:
             lines.append(f"{d.bytes}const heap = ({d.bytes}){d.segments['heap']};")
+        if "thrown" in self.scope.bases:
+            lines.append(f"{d.words}thrown;")
         if "statics" in self.scope.bases:
             lines.append(f"{d.words}const statics = ({d.words}){d.segments['statics']};")
         if "budget" in self.scope.bases:
@@ -230,6 +232,8 @@ class FunctionPrinter:
                 return self._switch(arguments[0], end.edges, follow)
             case "return":
                 self._return(end, arguments)
+            case "throw":
+                self.exits.throw(end)
             case _:
                 assert end.state is not None
                 if end.name == "trap":

@@ -70,6 +70,8 @@ def module_text(
     called = {number: body for each in modules for number, body in each.functions.items()}
     results = {number: body.result for number, body in called.items()}
     shared = PrintingContext(dialect, choices, module.counting, guards, results, describe)
+    bodies = (body for each in modules for body in each.bodies)
+    shared.catches = any(o.name == "caught" for body in bodies for o in body.operations)
     if choices.levels:
         shared.recursing = frozenset(number for number, body in called.items() if body.recurs)
     reach = _reach([called[number] for number in shared.recursing], choices.levels)

@@ -15,6 +15,10 @@ from ferryvm.ir.loop.poll import poll_costs
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
 
+LEFT, FIRST_TAG, DISTANCES = 1, 2, 8
+"""The field `exited` of what functions return: 0, `LEFT`, or `FIRST_TAG` and above for an exception:
+`DISTANCES` times its tag, and the words from its first value to the end of its frame."""
+
 
 class SideExits:
     """Prints operations that may leave, and exits for other parts."""
@@ -32,8 +36,15 @@ class SideExits:
         self.leave(operation.state, f"FERRY_{status}")
         self.scope.lines.close()
 
-    def leave(self, state: FrameState, status: str) -> None:
-        """Leave in a state: nothing follows."""
+    def throw(self, end: Operation) -> None:
+        """Leave where something is thrown: a caller may catch it."""
+        assert end.state is not None
+        distance = len(end.state.words) - end.fact(1, int)
+        exited = FIRST_TAG + DISTANCES * end.fact(0, int) + distance
+        self.leave(end.state, "FERRY_LEAVE", exited if self.scope.shared.catches else LEFT)
+
+    def leave(self, state: FrameState, status: str, exited: int = LEFT) -> None:
+        """Leave in a state: nothing follows. `exited`: as the function's caller gets it."""
         self.write(state)
         if state.unpaid:
             self.scope.lines.add(f"control->fuel += {state.unpaid};")
@@ -44,7 +55,7 @@ class SideExits:
             self.scope.lines.add(f"return {leaving};")
         else:
             self.scope.lines.add(f"{leaving};")
-            self.return_exited()
+            self.return_exited(str(exited))
 
     def write(self, state: FrameState) -> None:
         """Write the parts of a state that memory does not have."""
@@ -69,15 +80,15 @@ class SideExits:
             return self.scope.arithmetic.canonical(value.type, self.scope.value(value.raw))
         return self.scope.value(value)
 
-    def return_exited(self) -> None:
+    def return_exited(self, exited: str) -> None:
         """Return after leaving."""
         if self.scope.number is None:
             self.scope.lines.add("return control->status;")
         elif self.scope.body.result is None:
-            self.scope.lines.add("return 1;")
+            self.scope.lines.add(f"return {exited};")
         else:
             self.scope.lines.add(
-                f"return ({result_type(self.scope.dialect, self.scope.body.result)}){{0, 1}};"
+                f"return ({result_type(self.scope.dialect, self.scope.body.result)}){{0, {exited}}};"
             )
 
     def do_trap_if(self, operation: Operation, p: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ferryvm import cache
 from ferryvm.backend import BackendError, Capabilities, Code, Forcing, Options
-from ferryvm.compiler import Compilation, RegionCompiler, Target
+from ferryvm.compiler import Compilation, RegionCompiler, Target, lifted
 from ferryvm.cost import Cost
 from ferryvm.ir.c import C11, Choices, module_text
 from ferryvm.ir.c.comment import describer
@@ -18,6 +18,7 @@ from ferryvm.ir.graph import Module
 from ferryvm.ir.operation import PURE
 from ferryvm.isa.type import F32, F64
 from ferryvm.machine.declaration import declarations
+from ferryvm.region.region import Region
 
 import ferryvm_cc
 from ferryvm_cc.compiler import ANOTHER, FLAGS, CCompiler, find, has_loop
@@ -51,6 +52,9 @@ class SharedObject(Target[str]):
     """A shared object of this machine, from C text."""
 
     lowering, building = "print", "compile"
+
+    def lift(self, region: Region, options: Options) -> Module:
+        return lifted(region, options, exceptions=True)
 
     def lower(self, work: Compilation[str]) -> str:
         return _text(work.module, _choices(work.options))
