@@ -199,8 +199,8 @@ _put(
     "llvm",
     "strip-one-too-long",
     "A strip-mined loop has one more iteration in each strip.",
-    'goes_round = builder.icmp_signed("<", value, limit)',
-    'goes_round = builder.icmp_signed("<=", value, limit)',
+    'continues = builder.icmp_signed("<", value, limit)',
+    'continues = builder.icmp_signed("<=", value, limit)',
 )
 _put(
     "llvm.body",
