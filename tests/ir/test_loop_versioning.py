@@ -414,3 +414,17 @@ def test_an_element_of_an_array_that_is_stored_into_is_loaded_each_time() -> Non
     assert "trap_if" not in inner
     assert "element_load" in inner
     assert "compare i64 eq %6" not in checks
+
+
+def test_a_load_is_hoisted_from_a_loop_that_the_header_around_it_branches_to() -> None:
+    """Only behind that branch the outer index is below the length."""
+    old = """  branch %9 b1() b5()
+b1 @2 ():
+  %10: i64 = shl i64 %8, i64:3
+  jump b2(i64:0)
+"""
+    assert old in ARRAYS
+    new = "  %10: i64 = shl i64 %8, i64:3\n  branch %9 b2(i64:0) b5()\n"
+    text = changed(version_loops, ARRAYS.replace(old, new).format(elements="f64", place="%4"))
+    preheader = text.partition("unchecked.preheader.b2 @")[2].partition("jump")[0]
+    assert "element_load" in preheader

@@ -38,6 +38,7 @@ from ferryvm.ir.loop.access import HeapObject
 from ferryvm.ir.loop.clone import LoopClone
 from ferryvm.ir.loop.iteration_space import LARGEST_BASE
 from ferryvm.ir.loop.natural import find_loops
+from ferryvm.ir.loop.preheader import add_preheaders
 from ferryvm.ir.loop.runtime_check import (
     LARGEST_NEST,
     OUTSIDE,
@@ -52,7 +53,7 @@ from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, WORD_BYTES
 
 OVERLAP = "what is accessed in two places overlaps"
-ONE_ARRAY = "an array that is stored into is another one, too"
+ONE_ARRAY = "an array that is loaded from is also stored into"
 
 Doubt = tuple[Value, VersioningReason]
 """A condition that is true if a check may fail, and its reason."""
@@ -72,6 +73,11 @@ def version_loops(
     """
     footprints = {} if footprints is None else footprints
     made = 0
+    if {"element_load", "element_store", "trap_if"} <= {o.name for o in body.operations}:
+        # Where an inner loop is entered the variables of the outer one have to be below their
+        # bounds, which they are not if its header branches to the inner loop directly.
+        add_preheaders(body, of_branches=True)
+        remove_dead_code(body)
     done: set[Block] = set()
     """Headers of loops that are finished, or are in a nest that has two versions now."""
     while (checks := _next_checks(body, done, largest, remarks)) is not None:
