@@ -50,10 +50,16 @@ class ClauseForest:
             if enclosing:
                 outer = enclosing[-1]
                 if clauses[outer].end < clause.end:
-                    message = f"{_range(clause)} crosses {_range(clauses[outer])}"
+                    message = (
+                        f"{_range(clause)} crosses {_range(clauses[outer])}; "
+                        "ranges are disjoint, or one is within the other"
+                    )
                     raise NestingFault(max(number, outer), message)
                 if outer < number:
-                    message = f"{_range(clause)} comes after {_range(clauses[outer])} around it"
+                    message = (
+                        f"{_range(clause)} comes after {_range(clauses[outer])} around it; "
+                        "inner clauses come first"
+                    )
                     raise NestingFault(number, message)
                 self.outward[number] = outer
             enclosing.append(number)

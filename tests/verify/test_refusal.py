@@ -257,10 +257,12 @@ CASES = [
     Case(VerifyCode.CLAUSE, None, "clause 0 leaves -1 operands",
          alter=clauses(Clause(0, 1, 0, -1))),
     Case(VerifyCode.CLAUSE_NESTING, None,
-         "clause 1: the clause of pcs 1 to 2 crosses the clause of pcs 0 to 1",
+         "clause 1: the clause of pcs 1 to 2 crosses the clause of pcs 0 to 1; "
+         "ranges are disjoint, or one is within the other",
          CATCH.format(""), clauses(Clause(0, 2, 4), Clause(1, 3, 4))),
     Case(VerifyCode.CLAUSE_NESTING, None,
-         "clause 1: the clause of pcs 1 to 1 comes after the clause of pcs 0 to 2 around it",
+         "clause 1: the clause of pcs 1 to 1 comes after the clause of pcs 0 to 2 around it; "
+         "inner clauses come first",
          CATCH.format(""), clauses(Clause(0, 3, 4), Clause(1, 2, 4))),
     Case(VerifyCode.CLAUSE_NESTING, None, "clause 0: 257 clauses cover one instruction, at most 256",
          CATCH.format(""), clauses(*[Clause(1, 2, 4)] * 257)),

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from ferryvm.backend import DirectEntry
+from ferryvm.engine.interrupt import BY_SIGNAL
 from ferryvm.engine.marshal import CallError, Value, check, frame_struct, values
 from ferryvm.engine.possession import Possession
 from ferryvm.engine.result import ProgramInterrupted, shown_stack, trap_raised
@@ -200,9 +201,9 @@ class Calls:
         call = Call(self, target, self.idle_registers())
         direct: DirectEntry | None = self._direct
         left: int | None = status
-        if status == Status.INTERRUPTED:
+        control = self.machine.control
+        if status == Status.INTERRUPTED and control.interrupt == BY_SIGNAL:
             # Python's handler has run by now, and raised nothing: continue the call.
-            control = self.machine.control
             control.interrupt, control.status = 0, Status.RUNNING
             direct = left = None
         execution = self.execution

@@ -12,6 +12,7 @@ import copy
 import functools
 import threading
 import time
+import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -114,9 +115,7 @@ class Engine:
         `replay`: a log whose outcomes are used instead of calls, with a ReplayError for any other
         call. One log may be both: its calls are replayed, and calls after its end are recorded.
         """
-        if not isinstance(program, Program | Verified):
-            kind = type(program).__name__
-            raise TypeError(f"a Program expected, found {kind}; ferryvm.compile makes one of text")
+        _check_program(program, Program | Verified)
         began = time.perf_counter()
         verified = self._verified(program)
         machine = Machine(verified, self.limits)
@@ -153,6 +152,7 @@ class Engine:
         """
         from ferryvm.engine.entry_stub import with_entry_stubs
 
+        _check_program(program, Program)
         engine = self
         if hosts is not None:
             engine = copy.copy(self)
@@ -196,6 +196,13 @@ class Engine:
         instance = execution.instance
         instance.take_up()
         return instance
+
+
+def _check_program(program: object, kinds: type | types.UnionType) -> None:
+    """Raise TypeError for an object that is no program."""
+    if not isinstance(program, kinds):
+        kind = type(program).__name__
+        raise TypeError(f"a Program expected, found {kind}; ferryvm.compile makes one of text")
 
 
 def _layered(hosts: Hosts | None, others: Mapping[str, HostFunction]) -> Mapping[str, HostFunction]:

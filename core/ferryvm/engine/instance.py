@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CallError", "Instance", "OutOfFuelError"]
 
+_LISTED = 20
+"""Exported functions that the error for a missing one lists."""
+
 
 class Instance:
     """A running program whose exported functions can be called.
@@ -95,7 +98,9 @@ class Instance:
         return function
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"the program exports no {name!r}") from None
+        names = list(self.__dict__.get("_exports", ()))
+        shown = ", ".join(names) if len(names) <= _LISTED else f"{len(names)} functions"
+        raise AttributeError(f"the program exports no {name!r}; it exports {shown or 'nothing'}")
 
     def __repr__(self) -> str:
         return f"<ferryvm.Instance of {len(self._exports)} exported functions>"
@@ -126,6 +131,11 @@ class Instance:
             result: Value = self._exports[name](*arguments)
             return result
         return self._calls.call(target, arguments, fuel, backend)
+
+    def interrupt(self) -> None:
+        """Stop the running call, as Ctrl-C does; any thread may do so. The call raises
+        ProgramInterrupted in its own thread, and can be resumed. Has no effect if none runs."""
+        self._execution.machine.control.interrupt = 1
 
     @property
     def suspended(self) -> Call | None:

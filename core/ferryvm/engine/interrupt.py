@@ -33,6 +33,10 @@ from ferryvm.thread import start
 
 _R = TypeVar("_R")
 
+BY_SIGNAL = 2
+"""The value of the interrupt flag in a block of `watch_until_freed` after a signal, for which Python
+calls a handler, too: if that raises nothing, the program continues. Any other value stops it."""
+
 _set_descriptor = functools.partial(signal.set_wakeup_fd, warn_on_full_buffer=False)
 
 
@@ -76,10 +80,10 @@ class _Watcher:
             return
         stopping = process.owner.stopping
         if not stopping.isdisjoint(numbers):
+            for control in self._resident.values():
+                control.interrupt = BY_SIGNAL
             if self._watched is not None:
                 self._watched.interrupt = 1
-            for control in self._resident.values():
-                control.interrupt = 1
         others = bytes(number for number in numbers if number not in stopping)
         if others and self._other >= 0:
             with contextlib.suppress(OSError):  # full or closed: ignored, as by the C handler
@@ -89,7 +93,8 @@ class _Watcher:
         """Read the signals that have arrived, and clear the flag of `control`."""
         with self._lock:
             self._read()
-            control.interrupt = 0
+            if control.interrupt == BY_SIGNAL:
+                control.interrupt = 0
 
     def watch_until_freed(self, control: ControlBlock) -> None:
         """Set the flag of `control` at each signal from now on, until the block is freed."""

@@ -129,7 +129,7 @@ class ControlBlock(ctypes.Structure):
             "instructions",
             ctypes.c_uint64,
         ),  # completed in counting runs; the engine adds them up
-        ("interrupt", ctypes.c_uint32),  # set to 1 by another thread to stop the program
+        ("interrupt", ctypes.c_uint32),  # set by another thread to stop the program, usually to 1
         ("reserved", ctypes.c_uint32),
         ("wanted", ctypes.c_uint64),  # bytes requested, when GROW or ALLOCATE
         ("heap_capacity", ctypes.c_uint64),  # bytes usable now

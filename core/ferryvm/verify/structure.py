@@ -151,12 +151,19 @@ def check_clauses(program: Program) -> ClauseForest:
         elif clause.depth < 0:
             fault = f"leaves {clause.depth} operands"
         if fault is not None:
-            raise refusal(program, VerifyCode.CLAUSE, f"clause {number} {fault}")
+            raise _clause_refusal(program, VerifyCode.CLAUSE, number, f" {fault}")
     try:
         return ClauseForest(program.clauses)
     except NestingFault as fault:
-        message = f"clause {fault.number}: {fault}"
-        raise refusal(program, VerifyCode.CLAUSE_NESTING, message) from None
+        kind = VerifyCode.CLAUSE_NESTING
+        raise _clause_refusal(program, kind, fault.number, f": {fault}") from None
+
+
+def _clause_refusal(program: Program, code: VerifyCode, number: int, fault: str) -> VerifyError:
+    """The error for a clause, with the source position of the first instruction that it covers."""
+    start = program.clauses[number].start
+    position = program.source_map.position(start) if 0 <= start < len(program.code) else None
+    return VerifyError(code, f"clause {number}{fault}", None, position)
 
 
 def _check_signature(program: Program, what: str, signature: Signature, most_results: int) -> None:
