@@ -129,6 +129,8 @@ class Capabilities:
     tiers: Tiers | None = None
     """A compiler: it makes quick code, and good code for what runs long. Where `Options` say so its
     code leaves with LONG. None: it compiles at once at the level that is wanted."""
+    references: bool = False
+    """A compiler: it compiles code that uses references. It is not offered such a region else."""
     heap: int | None = None
     """Bytes of heap that it can address; None: no limit but the engine's. A program that needs
     more traps with HEAP_EXHAUSTED, and a state with a larger heap is refused."""

@@ -24,7 +24,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ferryvm import cache
-from ferryvm.backend import BackendError, Code, Compiler, Options, TooLargeError
+from ferryvm.backend import (
+    BackendError,
+    Code,
+    Compiler,
+    Options,
+    RefusalError,
+    TooLargeError,
+)
 from ferryvm.notice import Log
 
 if TYPE_CHECKING:
@@ -205,6 +212,7 @@ class RegionCompiler(Compiler):
         the target's exceptions."""
         from ferryvm.region.cost import too_costly
 
+        self._check_references(region)
         reason = too_costly(region, self.capabilities.limits)
         if reason is not None:
             raise TooLargeError(f"{self.name}: region {region.name}: {reason}")
@@ -244,6 +252,13 @@ class RegionCompiler(Compiler):
                 _warn_not_cached(f"{self.name}: what {target} builds is not kept: {reason}")
         return code
 
+    def _check_references(self, region: Region) -> None:
+        from ferryvm.region.reference import refused
+
+        reason = None if self.capabilities.references else refused(region, self.name)
+        if reason is not None:
+            raise RefusalError(f"{self.name}: region {region.name}: {reason}")
+
     def show(self, region: Region, options: Options, stage: str) -> str:
         """A stage as text: the IR, or a stage of the first target."""
         if stage not in self.stages:
@@ -263,6 +278,7 @@ class RegionCompiler(Compiler):
         return work.target.picture(work, stage)
 
     def _compilation(self, region: Region, options: Options) -> Compilation[Any]:
+        self._check_references(region)
         return Compilation(self.targets(options)[0], region, options, {})
 
 

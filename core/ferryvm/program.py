@@ -15,13 +15,13 @@ from __future__ import annotations
 import bisect
 import dataclasses
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferryvm import record
 from ferryvm.errors import Position
-from ferryvm.isa.declared_type import DeclaredType
-from ferryvm.isa.type import Type
+from ferryvm.isa.declared_type import DeclaredType, StructType
+from ferryvm.isa.type import ValueType
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -109,8 +109,8 @@ class Code:
 class Signature:
     """Parameter and result types of a function."""
 
-    parameters: tuple[Type, ...] = ()
-    results: tuple[Type, ...] = ()
+    parameters: tuple[ValueType, ...] = ()
+    results: tuple[ValueType, ...] = ()
 
     def __str__(self) -> str:
         left = " ".join(str(t) for t in self.parameters)
@@ -127,7 +127,7 @@ class Function:
     """pc of the first instruction."""
     signature: int
     """Index in the program's signatures."""
-    locals: tuple[Type, ...] = ()
+    locals: tuple[ValueType, ...] = ()
     """Types of the locals that follow the parameters; their initial value is zero."""
     parameters: tuple[str, ...] = ()
     """Names of the parameters, an empty one where it has none; () if no parameter has a name."""
@@ -137,7 +137,7 @@ class Static(NamedTuple):
     """A global variable."""
 
     name: str
-    type: Type
+    type: ValueType
     bits: int = 0
     """Bit pattern of its initial value."""
 
@@ -169,7 +169,7 @@ class Tag(NamedTuple):
     """A kind of exception, with the types of the values that one carries."""
 
     name: str
-    parameters: tuple[Type, ...] = ()
+    parameters: tuple[ValueType, ...] = ()
 
 
 class Clause(NamedTuple):
@@ -235,10 +235,27 @@ class Program:
     types: tuple[DeclaredType, ...] = ()
     """Structs and arrays of references, with the type numbers from `FIRST_DECLARED` on."""
 
+    def used_types(self) -> Iterator[tuple[str, Iterable[ValueType]]]:
+        """The types that occur in it, apart from code, each time with the place in words."""
+        for declared in self.types:
+            if isinstance(declared, StructType):
+                yield f"struct {declared.name!r}", (field.type for field in declared.fields)
+        for number, signature in enumerate(self.signatures):
+            yield f"signature {number}", (*signature.parameters, *signature.results)
+        for function in self.functions:
+            yield f"function {function.name!r}", function.locals
+        for static in self.statics:
+            yield f"static {static.name!r}", (static.type,)
+        for host in self.hosts:
+            types = (*host.signature.parameters, *host.signature.results)
+            yield f"host import {host.name!r}", types
+        for tag in self.tags:
+            yield f"tag {tag.name!r}", tag.parameters
+
     def signature(self, function: int) -> Signature:
         """The signature of a function, by its number."""
         return self.signatures[self.functions[function].signature]
 
-    def frame_types(self, function: int) -> tuple[Type, ...]:
+    def frame_types(self, function: int) -> tuple[ValueType, ...]:
         """Types of a function's parameters, then of its locals."""
         return self.signature(function).parameters + self.functions[function].locals

@@ -208,9 +208,15 @@ def test_all_faults_are_told_at_once_in_the_order_of_the_text() -> None:
         (".function", "1:1 .function takes a name, found nothing"),
         (".function 1st", "1:11 expected a name, found '1st'; other names stand in quotes"),
         (".function f i64", "1:13 expected a signature like (i64 f64) -> (i64), found 'i64'"),
-        (".function f (x", "1:14 expected a type (i32, i64, f32, f64), found 'x'"),
+        (
+            ".function f (x",
+            "1:14 expected a type (i32, i64, f32, f64, or a reference type), found 'x'",
+        ),
         (".function f (i64", "1:1 .function takes a type or ), found nothing more"),
-        (".function f (x i46)", "1:16 expected a type (i32, i64, f32, f64), found 'i46'; did"),
+        (
+            ".function f (x i46)",
+            "1:16 expected a type (i32, i64, f32, f64, or a reference type), found 'i46'; did",
+        ),
         (".function f (x i64 x f64)", "1:20 this function has already a local 'x'"),
         (".function f ->", "1:1 .function takes a result type after ->, found nothing more"),
         (".function f\n.function f", "2:11 function 'f' is already at t.fasm:1:11"),
@@ -222,7 +228,10 @@ def test_all_faults_are_told_at_once_in_the_order_of_the_text() -> None:
         (".export f as", "1:1 .export takes a name after as, found nothing more"),
         (".function f\n.export f\n.export f as f", "3:14 export 'f' is already at t.fasm:2:9"),
         (".tag e\n.tag e", "2:6 tag 'e' is already at t.fasm:1:6"),
-        (".tag e i46", "1:8 expected a type (i32, i64, f32, f64), found 'i46'; did"),
+        (
+            ".tag e i46",
+            "1:8 expected a type (i32, i64, f32, f64, or a reference type), found 'i46'; did",
+        ),
         (".catch_all", "1:1 .catch_all stands outside a function; begin one with .function"),
         (
             ".function f\n.catch_all a b c",

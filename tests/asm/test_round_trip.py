@@ -10,6 +10,9 @@ from ferryvm import asm
 from ferryvm.errors import Position
 from ferryvm.image import to_bytes
 from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction, Type
+from ferryvm.isa.declared_type import ArrayType, Field, StructType, TypeHierarchy
+from ferryvm.isa.struct import field_immediate
+from ferryvm.isa.type import Reference
 from ferryvm.listing import (
     ClauseListing,
     FunctionListing,
@@ -25,7 +28,25 @@ from ferryvm.listing.encode import encode
 from ferryvm.program import Data, HostImport, Signature, Static, Tag
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
-TYPES = st.sampled_from(Type)
+DECLARED = [
+    StructType("node", None, (Field("value", Type.I64), Field("next", Reference(12, "node")))),
+    ArrayType(Reference(12, "node")),
+    StructType(
+        "extends", None, (Field("extends", Type.I32), Field("i32", Reference(13, "node[]")))
+    ),
+    StructType(
+        "leaf",
+        12,
+        (
+            Field("value", Type.I64),
+            Field("next", Reference(12, "node")),
+            Field("more", Reference(16, "node[][]")),
+        ),
+    ),
+    ArrayType(Reference(13, "node[]")),
+]
+REFERENCES = TypeHierarchy(DECLARED).references
+TYPES = st.sampled_from(Type) | st.sampled_from(REFERENCES)
 TYPE_LISTS = st.lists(TYPES, max_size=3).map(tuple)
 SIGNATURES = st.builds(Signature, TYPE_LISTS, TYPE_LISTS)
 POSITIONS = st.none() | st.builds(
@@ -33,8 +54,10 @@ POSITIONS = st.none() | st.builds(
 )
 
 
-def bits(type_: Type) -> st.SearchStrategy[int]:
+def bits(type_: Type | Reference) -> st.SearchStrategy[int]:
     """Bit patterns: any, and those at the edges (NaNs, denormals, infinities, extremes)."""
+    if isinstance(type_, Reference):
+        return st.just(0)
     top = type_.mask ^ type_.mask >> 1
     edges = [0, 1, 2, top, top - 1, top + 1, type_.mask, type_.mask - 1]
     for float_ in (0x7F80_0000, 0x7FC0_0000, 0x7FF0_0000_0000_0000, 0x7FF8_0000_0000_0000):
@@ -52,6 +75,7 @@ def listings(draw: st.DrawFn) -> Listing:
     hosts = draw(st.lists(NAMES, max_size=2, unique=True))
     tags = draw(st.lists(NAMES, max_size=2, unique=True))
     whole = Listing(
+        types=DECLARED,
         statics=draw(st.lists(STATICS, max_size=3)),
         data=draw(
             st.lists(st.builds(Data, st.integers(0, 2**40), st.binary(max_size=150)), max_size=2)
@@ -129,6 +153,11 @@ def _operand(
         Immediate.HOST: st.sampled_from(hosts or [""]),
         Immediate.TAG: st.sampled_from(tags or [""]),
         Immediate.SIGNATURE: SIGNATURES,
+        Immediate.TYPE: st.sampled_from([t.number for t in REFERENCES]),
+        Immediate.STRUCT: st.sampled_from([12, 14, 15]),
+        Immediate.FIELDS: st.sampled_from([12, 14, 15]),
+        Immediate.ARRAY: st.sampled_from([13, 16]),
+        Immediate.FIELD: st.builds(field_immediate, st.sampled_from([12, 14, 15]), st.just(1)),
     }.get(kind, st.integers(0, 2**32 - 1))
 
 

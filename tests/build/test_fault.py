@@ -55,7 +55,7 @@ def wrong(p: Program, f: Function) -> list[tuple[Callable[[], object], str]]:
         ),
         (lambda: f.return_(), r"return_ takes \(i64\), the stack has \(i64 f64\)"),
         (lambda: f.local("a", I64), r"there is already a local 'a'"),
-        (lambda: f.local("b", int), r"local 'b': a list of I32, I64, F32, F64 is expected"),
+        (lambda: f.local("b", int), r"local 'b': a list of I32, I64, F32, F64 or"),
         (lambda: f.br(block), r"a branch goes to a block that is open, found <block>"),
         (lambda: f.br_table(), r"br_table takes one block or more, found none"),
         (lambda: f.else_(), r"else_ stands in an if, the innermost block is no block"),
@@ -168,7 +168,7 @@ def test_faults_of_programs() -> None:
     for call, message in (
         (lambda: p.function("f"), "there is already a function 'f'"),
         (lambda: p.function(3), "the name of a function is a str, found 3"),
-        (lambda: p.function("g", [int]), "function 'g': a list of I32, I64, F32, F64 is"),
+        (lambda: p.function("g", [int]), "function 'g': a list of I32, I64, F32, F64 or"),
         (lambda: p.static("s", I64, 2.5), "static 's': an int is expected, found 2.5"),
         (lambda: p.static("s", I32, 1 << 32), "static 's': 4294967296 is out of range"),
         (lambda: p.static("s", F64, "x"), "static 's': a float is expected, found 'x'"),

@@ -4,13 +4,16 @@
 import importlib.resources
 import inspect
 import keyword
+from collections.abc import Sequence
 
 import pytest
 
 from ferryvm.build import I64, BuildError, Function, Program, Signature
 from ferryvm.build.body import method_name
 from ferryvm.build.stub import stub
-from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Type
+from ferryvm.isa import F32, INSTRUCTIONS, Flow, Immediate, Instruction, Type
+from ferryvm.isa.table import Operand, Variable
+from ferryvm.isa.type import Reference
 from ferryvm.verify import verify
 
 
@@ -39,8 +42,11 @@ def test_no_method_of_an_instruction_hides_another() -> None:
     assert len({method_name(row) for row in INSTRUCTIONS}) == len(INSTRUCTIONS)
 
 
-def _push(f: Function, type_: Type) -> None:
-    getattr(f, f"{type_}_const")(0)
+def _push(f: Function, type_: Type | Reference) -> None:
+    if isinstance(type_, Reference):
+        f.ref_null(type_)
+    else:
+        getattr(f, f"{type_}_const")(0)
 
 
 STRAIGHT_FLOWS = (Flow.NEXT, Flow.BRANCH, Flow.STOP, Flow.THROW)
@@ -51,8 +57,18 @@ STRAIGHT = [row for row in INSTRUCTIONS if row.flow in STRAIGHT_FLOWS]
 def test_the_builder_takes_what_the_verifier_takes(row: Instruction) -> None:
     p = Program()
     f = p.function("f", [I64])
-    pops = [t if isinstance(t, Type) else I64 for t in row.pops]
-    for t in pops:
+    node = p.struct("node", {"value": F32})
+    node.field("next", node)
+    ref = node.array.type if row.immediate is Immediate.ARRAY else node.type
+    open_types: dict[str, Type | Reference] = {"t": I64, "u": I64, "ref": ref}
+    if row.immediate in (Immediate.ARRAY, Immediate.FIELD):
+        open_types["t"] = node.type
+    fields = [field.type for field in node] if row.immediate is Immediate.FIELDS else []
+
+    def settled(operands: Sequence[Operand]) -> list[Type | Reference]:
+        return [open_types[t.name] if isinstance(t, Variable) else t for t in operands]
+
+    for t in (*fields, *settled(row.pops)):
         _push(f, t)
     label = f.label()
     arguments: dict[Immediate, object] = {
@@ -62,11 +78,16 @@ def test_the_builder_takes_what_the_verifier_takes(row: Instruction) -> None:
         Immediate.OFFSET: (8,),
         Immediate.TARGET: (label,),
         Immediate.TAG: (p.tag("e", []),),
+        Immediate.TYPE: (node,),
+        Immediate.FIELDS: (node,),
+        Immediate.STRUCT: (node,),
+        Immediate.ARRAY: (node.array,),
+        Immediate.FIELD: (node["next"],),
     }
     method = getattr(f, method_name(row))
     method(*arguments.get(row.immediate, (1,)))
     if f.is_reachable:
-        assert f.stack == tuple(t if isinstance(t, Type) else I64 for t in row.pushes)
+        assert f.stack == tuple(settled(row.pushes))
         for _ in f.stack:
             f.drop()
     f.place(label)
@@ -80,8 +101,8 @@ def test_each_operand_is_checked(row: Instruction) -> None:
         f = Program().function("f", [I64])
         if row.immediate not in (Immediate.NONE, Immediate.OFFSET):
             return
-        taken = [t if isinstance(t, Type) else I64 for t in row.pops]
-        if not isinstance(row.pops[wrong], Type):
+        taken = [I64 if isinstance(t, Variable) else t for t in row.pops]
+        if isinstance(row.pops[wrong], Variable):
             continue
         taken[wrong] = next(t for t in Type if t is not taken[wrong])
         for t in taken:

@@ -60,7 +60,7 @@ def test_image_that_went_through_text_mode_is_no_image(program: Program) -> None
 def test_other_version_is_named(program: Program) -> None:
     content = bytearray(to_bytes(program))
     content[8] = 9
-    expected = "a.fvm: a ferryvm program image (.fvm) of version 9; this is 3"
+    expected = "a.fvm: a ferryvm program image (.fvm) of version 9; this is 4"
     assert refusal(bytes(content)) == expected
 
 
@@ -150,17 +150,22 @@ def test_padding_and_what_follows_the_last_section_are_checked() -> None:
 
 
 FAULTS = [
+    ("TYPE", numbers(1, 2), "section ends too early at byte 8"),
+    ("TYPE", numbers(1, 2, 0), "a type is a struct or an array, 0 or 1 at byte 16"),
+    ("TYPE", numbers(1, 1, 12), "the elements of type 12 are of none before it at byte 24"),
+    ("TYPE", numbers(1, 0, 1) + b"a" + numbers(12, 1, 0, 17), "type number above 16 at byte 57"),
+    ("TYPE", numbers(0, 0), "bytes after the last item at byte 8"),
     ("CODE", bytes(17), "code is no multiple of 16 bytes at byte 0"),
     ("SIGN", b"", "section ends too early at byte 0"),
     ("SIGN", numbers(1), "section ends too early at byte 8"),
     ("SIGN", numbers((1 << 64) - 1), "section ends too early at byte 8"),
-    ("SIGN", numbers(1, 1) + b"\4" + numbers(0), "type number above 3 at byte 17"),
+    ("SIGN", numbers(1, 1) + b"\x10\0\0\0" + numbers(0), "type number above 15 at byte 20"),
     ("SIGN", numbers(1, 0, 0, 0), "bytes after the last item at byte 24"),
     ("FUNC", numbers(1, 99, 0, 0, 0, 0), "section ends too early at byte 16"),
     ("FUNC", numbers(1, 1) + b"\xff" + numbers(0, 0, 0, 0), "text that is not UTF-8 at byte 17"),
     ("FUNC", numbers(1, 3) + b"\xed\xa0\x80" + numbers(0, 0, 0, 0), "text that is not UTF-8 at byte 19"),
     ("FUNC", numbers(0) + b"x", "bytes after the last item at byte 8"),
-    ("STAT", numbers(1, 0, 4, 0), "type number above 3 at byte 32"),
+    ("STAT", numbers(1, 0, 16, 0), "type number above 15 at byte 24"),
     ("STAT", numbers(2, 0, 0, 0), "section ends too early at byte 8"),
     ("STAT", numbers(0, 0), "bytes after the last item at byte 8"),
     ("DATA", numbers(1, 0, 1), "section ends too early at byte 24"),
@@ -170,7 +175,7 @@ FAULTS = [
     ("HOST", numbers(0) + b"\0", "bytes after the last item at byte 8"),
     ("EXPO", numbers(1, 0), "section ends too early at byte 8"),
     ("EXPO", numbers(0, 0), "bytes after the last item at byte 8"),
-    ("TAGS", numbers(1, 0, 1) + b"\4", "type number above 3 at byte 25"),
+    ("TAGS", numbers(1, 0, 1) + b"\x10\0\0\0", "type number above 15 at byte 28"),
     ("TAGS", numbers(0, 0), "bytes after the last item at byte 8"),
     ("CLAU", numbers(1, 0, 1, 2, 0, 0), "section ends too early at byte 8"),
     ("CLAU", numbers(1, 0, 1, 2, 0, 0, 2), "a clause pushes a record or not, 1 or 0 at byte 56"),

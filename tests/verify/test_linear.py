@@ -9,10 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from ferryvm.isa import BY_MNEMONIC, I64
+from ferryvm.isa.declared_type import TypeHierarchy
 from ferryvm.isa.frame import return_immediate
 from ferryvm.program import Clause, Code, Function, Program, Signature
 from ferryvm.verify import verify
-from ferryvm.verify.stack_map import Stacks
+from ferryvm.verify.stack_map import Kinds, Stacks
 from ferryvm.verify.structure import MAX_PARAMETERS
 from ferryvm.verify.type_flow import TypeFlow
 
@@ -154,7 +155,7 @@ class Reads(list[int]):
 
 
 def test_operands_of_a_deep_stack_are_cut_in_few_steps() -> None:
-    stacks = Stacks()
+    stacks = Stacks(Kinds(TypeHierarchy()))
     whole = [0]
     for number in range(65_536):
         whole.append(stacks.push(whole[-1], number % 4))

@@ -12,6 +12,8 @@ import ferryvm
 from ferryvm import Program, VerifyError
 from ferryvm.errors import Position
 from ferryvm.isa import BY_MNEMONIC, F32, I32, I64, INSTRUCTIONS
+from ferryvm.isa.declared_type import ArrayType, DeclaredType, Field, StructType
+from ferryvm.isa.type import ANYREF, Reference
 from ferryvm.program import (
     Clause,
     Code,
@@ -85,6 +87,15 @@ CATCH = (
 def clauses(*found: Clause) -> Alter:
     return replace(clauses=found)
 
+
+def types(*found: DeclaredType) -> Alter:
+    return replace(types=found)
+
+
+NODE = (
+    ".struct node value i64 / .struct leaf extends node more i64 / .struct other value i64 / "
+    ".array node[] / .array leaf[] / "
+)
 
 CASES = [
     Case(VerifyCode.NO_CODE, None, "a program needs at least one function and its code",
@@ -273,6 +284,103 @@ CASES = [
          CATCH.format(".catch e from a to b using h depth 1")),
     Case(VerifyCode.JOIN, 4, "halt: operands are (i64 i64 i64 i64 i64) one way, () from pc 3",
          CATCH.format(".catch_record from a to b using h")),
+    Case(VerifyCode.DECLARED_TYPE, None, "type 13 ('node') has the name of another type",
+         alter=types(StructType("node"), StructType("node"))),
+    Case(VerifyCode.DECLARED_TYPE, None, "type 12 ('i64') has the name of another type",
+         alter=types(StructType("i64"))),
+    Case(VerifyCode.DECLARED_TYPE, None,
+         "type 12 ('a.b') has a name with other characters than a name in assembly without quotes",
+         alter=types(StructType("a.b"))),
+    Case(VerifyCode.DECLARED_TYPE, None,
+         "type 12 ('a[]') has a name with other characters than a name in assembly without quotes",
+         alter=types(StructType("a[]"))),
+    Case(VerifyCode.DECLARED_TYPE, None,
+         "type 12 ('a') has a field '', which is no name in assembly without quotes",
+         alter=types(StructType("a", None, (Field("", I64),)))),
+    Case(VerifyCode.DECLARED_TYPE, None, "type 12 ('a') has two fields 'x'",
+         alter=types(StructType("a", None, (Field("x", I64),) * 2))),
+    Case(VerifyCode.DECLARED_TYPE, None, "type 12 ('a') has 1001 fields, at most 1000",
+         alter=types(StructType("a", None, tuple(Field(f"f{n}", I64) for n in range(1001))))),
+    Case(VerifyCode.DECLARED_TYPE, None,
+         "type 12 ('a') has type 13 as its parent, which is no struct declared before it",
+         alter=types(StructType("a", 13), StructType("b"))),
+    Case(VerifyCode.DECLARED_TYPE, None,
+         "type 12 ('a') has type 9 as its parent, which is no struct declared before it",
+         alter=types(StructType("a", 9))),
+    Case(VerifyCode.DECLARED_TYPE, None,
+         "type 13 ('b') does not begin with the fields of its parent 'a'",
+         alter=types(StructType("a", None, (Field("x", I64),)),
+                     StructType("b", 12, (Field("x", I32),)))),
+    Case(VerifyCode.DECLARED_TYPE, None, "type 24 ('s12') has more than 11 ancestors",
+         alter=types(*(StructType(f"s{n}", 11 + n if n else None) for n in range(13)))),
+    Case(VerifyCode.DECLARED_TYPE, None,
+         "type 12 ('b[]') has elements of type b, which is not declared before it",
+         alter=types(ArrayType(Reference(13, "b")), StructType("b"))),
+    Case(VerifyCode.DECLARED_TYPE, None, "65537 types are declared, at most 65536",
+         alter=types(*[StructType("a")] * 65537)),
+    Case(VerifyCode.UNKNOWN_TYPE, None,
+         "static 's' has type node, number 12: the program has no such type",
+         alter=replace(statics=(Static("s", Reference(12, "node")),))),
+    Case(VerifyCode.UNKNOWN_TYPE, None,
+         "struct 'a' has type node, number 12: the program has no such type",
+         alter=types(StructType("a", None, (Field("x", Reference(12, "node")),)))),
+    Case(VerifyCode.STATIC_BITS, None, "static 's' starts with 0x8, not a anyref",
+         alter=replace(statics=(Static("s", ANYREF, 8),))),
+    Case(VerifyCode.OUTSIDE_REFERENCE, None,
+         "host import 'h' has the reference type anyref; only numbers are possible there yet",
+         ".host h (i64 anyref) / .function main / halt"),
+    Case(VerifyCode.OUTSIDE_REFERENCE, None,
+         "export 'f' has the reference type f64[]; only numbers are possible there yet",
+         ".export f / .function main / halt / .function f -> f64[] / ref.null f64[] / return"),
+    Case(VerifyCode.OUTSIDE_REFERENCE, None,
+         "tag 'e' has the reference type i31ref; only numbers are possible there yet",
+         ".tag e i31ref / .function main / halt"),
+    Case(VerifyCode.IMMEDIATE, 0, "ref.null: reference type 12 is not below 12",
+         alter=poke(0, "ref.null", 12)),
+    Case(VerifyCode.IMMEDIATE, 0,
+         "struct.new: f64[] is no struct that the program declares", alter=poke(0, "struct.new", 11)),
+    Case(VerifyCode.IMMEDIATE, 0,
+         "array.new_ref: type 99 is no array of references that the program declares",
+         alter=poke(0, "array.new_ref", 99)),
+    Case(VerifyCode.IMMEDIATE, 0, "struct.get: struct 'node' has 1 fields, not this one",
+         NODE + ".function main / nop / halt", poke(0, "struct.get", 12 << 32 | 16)),
+    Case(VerifyCode.IMMEDIATE, 0, "struct.get: struct 'node' has 1 fields, not this one",
+         NODE + ".function main / nop / halt", poke(0, "struct.get", 12 << 32 | 4)),
+    Case(VerifyCode.OPERAND_TYPE, 1, "struct.get: operand of type node expected, found other",
+         NODE + ".function main / ref.null other / struct.get node.value / halt"),
+    Case(VerifyCode.OPERAND_TYPE, 1, "struct.get: operand of type leaf expected, found node",
+         NODE + ".function main / ref.null node / struct.get leaf.more / halt"),
+    Case(VerifyCode.OPERAND_TYPE, 1, "struct.new: operand of type i64 expected, found i32",
+         NODE + ".function main / i32.const 1 / struct.new node / halt"),
+    Case(VerifyCode.UNDERFLOW, 1, "struct.new: operand of type i64 expected, the stack is empty",
+         NODE + ".function main / i64.const 1 / struct.new leaf / halt"),
+    Case(VerifyCode.OPERAND_TYPE, 1, "i64.eqz: operand of type i64 expected, found node",
+         NODE + ".function main / ref.null node / i64.eqz / halt"),
+    Case(VerifyCode.OPERAND_TYPE, 1, "ref.is_null: operand of type anyref expected, found i64",
+         ".function main / i64.const 0 / ref.is_null / halt"),
+    Case(VerifyCode.OPERAND_TYPE, 2, "array.get_u8: operand of type u8[] expected, found i8[]",
+         ".function main / ref.null i8[] / i64.const 0 / array.get_u8 / halt"),
+    Case(VerifyCode.OPERAND_TYPE, 2,
+         "array.get_ref: operand of type node[] expected, found leaf[]",
+         NODE + ".function main / ref.null leaf[] / i64.const 0 / array.get_ref node[] / halt"),
+    Case(VerifyCode.OPERAND_TYPE, 1, "local.set: operand of type leaf expected, found node",
+         NODE + ".function main / .local leaf / ref.null node / local.set 0 / halt"),
+    Case(VerifyCode.OPERAND_TYPE, 2, "static.set: operand of type node expected, found anyref",
+         NODE + ".static s node / .function main / nop / ref.null anyref / static.set s / halt"),
+    Case(VerifyCode.OPERAND_TYPE, 3, "select: operand of type node expected, found i64",
+         NODE + ".function main / i64.const 1 / ref.null node / i32.const 1 / select / halt"),
+    Case(VerifyCode.OPERAND_TYPE, 6, "struct.get: operand of type node expected, found other",
+         NODE + ".function main / i32.const 1 / jump_if a / ref.null node / jump b / :a / "
+         "ref.null other / nop / :b / struct.get node.value / halt"),
+    Case(VerifyCode.OPERAND_TYPE, 1, "struct.get: operand of type leaf expected, found node",
+         NODE + ".function main / ref.null leaf / :a / struct.get leaf.more / drop / ref.null node / "
+         "jump a"),
+    Case(VerifyCode.JOIN, 6, "halt: operands are (node) one way, (i64) from pc 3",
+         NODE + ".function main / i32.const 1 / jump_if a / i64.const 1 / jump b / :a / "
+         "ref.null node / nop / :b / halt"),
+    Case(VerifyCode.STATIC_TYPES, 1,
+         "static.load: every static must be i64 for statics to be numbered at run time",
+         ".static a i64 / .static b anyref / .function main / i64.const 0 / static.load / halt"),
 ]  # fmt: skip
 
 
@@ -296,7 +404,7 @@ def test_codes_are_stable_and_each_its_own() -> None:
     assert len(set(values)) == len(values)
     assert " ".join(values) == (
         "V01 V02 V03 V04 V05 V06 V07 V08 V10 V11 V12 V13 V20 V21 V22 V23 V30 V31 V33 V34 "
-        "V40 V41 V42 V43 V44"
+        "V40 V41 V42 V43 V44 V45 V46 V47"
     )
 
 

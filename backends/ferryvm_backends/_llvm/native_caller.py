@@ -14,7 +14,7 @@ import functools
 from collections.abc import Sequence
 
 from ferryvm import cache
-from ferryvm.isa.type import WORD_BYTES, Type
+from ferryvm.isa.type import WORD_BYTES, Type, as_number
 from ferryvm.program import Signature
 from ferryvm_backends._llvm import cache_entry, ir, native
 from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, StraightLineArithmetic, word
@@ -54,15 +54,18 @@ def _module(signature: Signature) -> ir.Module:
     arithmetic = StraightLineArithmetic(builder)
     function, first = caller.args
     arguments = []
-    for number, t in enumerate(signature.parameters):
+    parameters, results = (
+        [as_number(t) for t in types] for types in (signature.parameters, signature.results)
+    )
+    for number, t in enumerate(parameters):
         where = builder.gep(first, [word(WORD_BYTES * number)], source_etype=BYTE)
         slot = builder.load(where, typ=ir.IntType(64), align=WORD_BYTES)
         arguments.append(arithmetic.from_slot(t, slot))
-    type_ = native_type(signature.parameters, signature.results)
+    type_ = native_type(parameters, results)
     callee = ir.Callee(builder.inttoptr(function, POINTER), type_)
     result = builder.call(callee, arguments)
-    if signature.results:
-        slot = arithmetic.to_slot(signature.results[0], result)
+    if results:
+        slot = arithmetic.to_slot(results[0], result)
         builder.store(slot, first, align=WORD_BYTES)
     builder.ret_void()
     return module

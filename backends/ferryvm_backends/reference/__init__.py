@@ -14,7 +14,8 @@ from ferryvm.machine.state import Machine
 from ferryvm.machine.unwind import unwind
 from ferryvm.verify import Verified
 from ferryvm_backends.reference.cell import Cells, Function
-from ferryvm_backends.reference.emitter import Departure, ReferenceEmitter, Violation
+from ferryvm_backends.reference.emitter import ReferenceEmitter
+from ferryvm_backends.reference.object import Departure, Violation
 
 
 class ReferenceArtifact(Artifact):

@@ -10,24 +10,13 @@ from __future__ import annotations
 from ferryvm.isa import Trap
 from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.evaluation import PythonArithmetic
-from ferryvm.isa.objectless import ObjectlessEmitter
 from ferryvm.isa.type import I64, WORD_BYTES, signed
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
+from ferryvm_backends.reference.object import ObjectEmitter, Violation
 
 
-class Violation(AssertionError):  # noqa: N818 - names what happened, as Departure does
-    """A guarantee of the verifier or of the instruction table does not hold."""
-
-
-class Departure(Exception):  # noqa: N818 - not an error: how a meaning leaves
-    """Control leaves with a status at the instruction being run."""
-
-    def __init__(self, status: Status) -> None:
-        self.status = status
-
-
-class ReferenceEmitter(PythonArithmetic, ObjectlessEmitter[int]):
+class ReferenceEmitter(PythonArithmetic, ObjectEmitter):
     """Runs meanings on a machine, one instruction at a time."""
 
     def __init__(self, machine: Machine) -> None:
@@ -46,12 +35,6 @@ class ReferenceEmitter(PythonArithmetic, ObjectlessEmitter[int]):
         """True if this instruction has had an effect."""
 
     # --- leaving ----------------------------------------------------------------------------
-
-    def _leave_if(self, p: int, status: Status) -> None:
-        if self.changed:
-            raise Violation(f"pc {self.pc}: leaves with {status.name} after an effect")
-        if p:
-            raise Departure(status)
 
     def trap_if(self, p: int, kind: Trap) -> None:
         if p:
@@ -104,10 +87,6 @@ class ReferenceEmitter(PythonArithmetic, ObjectlessEmitter[int]):
         self.changed = True
         low = value & ((1 << 8 * bytes_) - 1)
         self.memory.heap[address : address + bytes_] = low.to_bytes(bytes_, "little")
-
-    def _check_heap(self, bytes_: int, address: int) -> None:
-        if not 0 <= address <= self.control.hp - bytes_:
-            raise Violation(f"pc {self.pc}: heap access at {address} past {self.control.hp}")
 
     def heap_pointer(self) -> int:
         return self.control.hp

@@ -29,12 +29,20 @@ from ferryvm.asm.statement import (
     literal_of,
     name_of,
     reading,
-    type_of,
     unsigned_of,
 )
+from ferryvm.asm.type_name import TYPED, TypeFault, TypeNames
 from ferryvm.errors import Position
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction, Type
+from ferryvm.isa.declared_type import (
+    DeclarationFault,
+    Field,
+    StructType,
+    check_declarations,
+    is_type_name,
+)
 from ferryvm.isa.frame import return_immediate, word_of
+from ferryvm.isa.type import FIRST_DECLARED, Reference, ValueType
 from ferryvm.listing import ClauseListing, FunctionCode, FunctionListing, Listing
 from ferryvm.program import Data, HostImport, Signature, Static, Tag
 
@@ -128,7 +136,7 @@ class _Function:
     """Parameters and locals so far."""
     parameters: tuple[str, ...] = ()
     """Names of the parameters, as a listing has them."""
-    types: list[Type] = dataclasses.field(default_factory=list)
+    types: list[ValueType] = dataclasses.field(default_factory=list)
     """Types of the locals."""
     labels: dict[str, int] = dataclasses.field(default_factory=dict)
     """Lines of the labels."""
@@ -151,6 +159,8 @@ class Parser:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.listing = Listing()
+        self.types = TypeNames()
+        self.structs: dict[str, Token] = {}
         self.functions: dict[str, tuple[Token, _Function]] = {}
         self.order: list[_Function] = []
         self.current: _Function | None = None
@@ -171,6 +181,8 @@ class Parser:
         self.is_self_located = True
         self.directives: dict[str, Callable[[Statement], None]] = {
             ".function": self._function,
+            ".struct": self._struct,
+            ".array": self._array,
             ".local": self._local,
             ".static": self._static,
             ".host": self._host,
@@ -189,6 +201,7 @@ class Parser:
 
     def parse(self) -> Listing:
         """The listing; raises SourceError with every fault."""
+        self._number_types()
         self._read()
         self._resolve()
         if not self.order and not self.source.diagnostics:
@@ -198,6 +211,17 @@ class Parser:
         return self.listing
 
     # --- statements -------------------------------------------------------------------------
+
+    def _number_types(self) -> None:
+        """Number the types that the text declares, in order: they may be used before."""
+        for line in self.source.lines:
+            if ".struct" not in line and ".array" not in line:
+                continue
+            match line.partition(";")[0].replace(",", " ").split():
+                case [".struct", name, *_]:
+                    self.types.add_struct(name.strip('"'))
+                case [".array", name, *_]:
+                    self.types.find(name)
 
     def _read(self) -> None:
         """Read every line."""
@@ -259,7 +283,7 @@ class Parser:
             elif kind is not Immediate.NONE and kind is not Immediate.OFFSET:
                 return None
         else:
-            number = takes(operand)
+            number = takes(operand) if kind not in TYPED else self._type_operand(kind, operand)
             if number is not None:
                 immediate = function.encoded(row, number) if is_here else number
             elif row.mnemonic not in _NAMING or not literal.is_bare_name(operand):
@@ -276,6 +300,13 @@ class Parser:
             table[text] = found
         return found
 
+    def _type_operand(self, kind: Immediate, text: str) -> int | None:
+        """The immediate that the name of a type or field is; None for a fault."""
+        try:
+            return self.types.immediate(kind, text)
+        except TypeFault:
+            return None
+
     def _statement(self, tokens: list[Token]) -> None:
         start = 0
         while start < len(tokens) and tokens[start].text.startswith(":"):
@@ -284,7 +315,7 @@ class Parser:
         if start == len(tokens):
             return
         head = tokens[start]
-        statement = Statement(head, tokens[start + 1 :])
+        statement = Statement(head, tokens[start + 1 :], self.types)
         if head.text.startswith("."):
             directive = self.directives.get(head.text)
             if directive is None:
@@ -345,6 +376,10 @@ class Parser:
             expected = "one label or more, the last one for any other index"
             labels = [statement.next(expected), *statement.rest()]
             number = len(labels) - 1
+        elif kind in TYPED:
+            token = statement.next(f"a {kind.value}")
+            with self._typed(token):
+                number = self.types.immediate(kind, token.text)
         elif kind in _NAMED:
             article = "a" if kind is not Immediate.LOCAL else "the name or number of a"
             what = "local" if kind is Immediate.LOCAL else kind.value
@@ -394,12 +429,61 @@ class Parser:
             raise StatementFault(token, f"this function has already a local {name!r}")
         function.locals[name] = number
 
+    def _struct(self, statement: Statement) -> None:
+        token = statement.next("a name")
+        name = name_of(token)
+        if not is_type_name(name):
+            message = f"{token.text} is no name of a struct: letters, digits and _ are allowed"
+            raise StatementFault(token, message)
+        first = self.structs.setdefault(name, token)
+        if first is not token:
+            where = self.source.position(first)
+            raise StatementFault(token, f"struct {name!r} is already at {where}")
+        self.types.add_struct(name)
+        own = self.types.known[name]
+        if not isinstance(own, Reference) or own.number < FIRST_DECLARED:
+            raise StatementFault(token, f"{name!r} is a type already")
+        parent: int | None = None
+        fields: list[Field] = []
+        if statement.accept("extends"):
+            above = statement.next("a struct after extends")
+            with self._typed(above):
+                parent = self.types.immediate(Immediate.STRUCT, above.text)
+            if parent >= own.number:
+                message = f"struct {above.text!r} is declared below; a parent comes first"
+                raise StatementFault(above, message)
+            declared = self.types.declared[parent - FIRST_DECLARED]
+            assert isinstance(declared, StructType)
+            fields += declared.fields
+        while statement.peek():
+            field = statement.next("a field")
+            type_ = statement.type_of(statement.next("a type after the field's name"))
+            fields.append(Field(name_of(field), type_))
+        made = StructType(name, parent, tuple(fields))
+        self.types.declared[own.number - FIRST_DECLARED] = made
+
+    def _array(self, statement: Statement) -> None:
+        token = statement.next("the name of an array type, such as node[]")
+        found = statement.type_of(token)
+        if not isinstance(found, Reference) or not found.name.endswith("[]"):
+            raise StatementFault(token, f"expected an array type, found {token.text!r}")
+
+    @contextlib.contextmanager
+    def _typed(self, token: Token) -> Iterator[None]:
+        """A context in which a wrong name of a type is a fault of `token`."""
+        try:
+            yield
+        except TypeFault as fault:
+            raise StatementFault(token, str(fault)) from None
+
     def _local(self, statement: Statement) -> None:
         function = self._inside(statement.head)
         while True:
             token = statement.next("a type, or a name and a type")
-            name = None if token.text in TYPES else token
-            type_ = type_of(token if name is None else statement.next("a type after the name"))
+            name = None if statement.is_type(token) else token
+            type_ = statement.type_of(
+                token if name is None else statement.next("a type after the name")
+            )
             self._declare_local(function, name, function.local_count)
             function.types.append(type_)
             function.local_count += 1
@@ -409,9 +493,9 @@ class Parser:
     def _static(self, statement: Statement) -> None:
         name = name_of(statement.next("a name"))
         self.statics.setdefault(name, []).append(len(self.listing.statics))
-        type_ = type_of(statement.next("a type after the name"))
+        type_ = statement.type_of(statement.next("a type after the name"))
         bits = 0
-        if statement.accept("="):
+        if isinstance(type_, Type) and statement.accept("="):
             bits = literal_of(type_, statement.next(f"an {type_} literal after ="))
         self.listing.statics.append(Static(name, type_, bits))
 
@@ -444,7 +528,7 @@ class Parser:
         first = self.tags.setdefault(name, token)
         if first is not token:
             raise StatementFault(token, f"tag {name!r} is already at {self.source.position(first)}")
-        types = tuple(type_of(value) for value in statement.rest())
+        types = tuple(statement.type_of(value) for value in statement.rest())
         self.listing.tags.append(Tag(name, types))
 
     def _catch(self, statement: Statement) -> None:
@@ -547,6 +631,13 @@ class Parser:
     def _resolve(self) -> None:
         """Look up every name and fill in the listing."""
         listing = self.listing
+        listing.types = self.types.declared
+        try:
+            check_declarations(listing.types)
+        except DeclarationFault as fault:
+            if not self.source.diagnostics:
+                token = next(iter(self.structs.values()), Token("", 1, 1))
+                self.source.fault(token, str(fault))
         listing.extra_signatures = tuple(self.signatures)
         listing.data = [Data(address, bytes(content)) for address, content in self.data]
         for token in self.table:

@@ -11,11 +11,14 @@ from collections.abc import Iterator
 
 from ferryvm.asm import literal
 from ferryvm.asm.literal import LiteralFault
-from ferryvm.asm.source import StatementFault, Token, near
+from ferryvm.asm.source import StatementFault, Token
+from ferryvm.asm.type_name import TypeNames
 from ferryvm.isa import Type
+from ferryvm.isa.type import ValueType
 from ferryvm.program import Signature
 
 TYPES = {str(type_): type_ for type_ in Type}
+"""Types of items of data."""
 
 
 @contextlib.contextmanager
@@ -52,21 +55,22 @@ def unsigned_of(token: Token, bits: int) -> int:
     return value
 
 
-def type_of(token: Token) -> Type:
-    """The type that a token names."""
-    if token.text not in TYPES:
-        hint = near(token.text, TYPES)
-        raise StatementFault(
-            token, f"expected a type (i32, i64, f32, f64), found {token.text!r}{hint}"
-        )
-    return TYPES[token.text]
-
-
 class Statement:
     """A mnemonic or directive, `head`, and its operands not read yet."""
 
-    def __init__(self, head: Token, operands: list[Token]) -> None:
-        self.head, self.operands, self.at = head, operands, 0
+    def __init__(self, head: Token, operands: list[Token], types: TypeNames) -> None:
+        self.head, self.operands, self.types, self.at = head, operands, types, 0
+
+    def is_type(self, token: Token) -> bool:
+        """True if a token names a type."""
+        return self.types.find(token.text) is not None
+
+    def type_of(self, token: Token) -> ValueType:
+        """The type that a token names."""
+        found = self.types.find(token.text)
+        if found is None:
+            raise StatementFault(token, self.types.no_type(token.text))
+        return found
 
     def peek(self) -> str:
         """The text of the next token; empty at the end."""
@@ -106,7 +110,7 @@ class Statement:
 
         The parameters, or the arrow and the results, can be left out.
         """
-        types: list[Type] = []
+        types: list[ValueType] = []
         names: list[Token | None] = []
         if self.peek() != "->":
             opening = self.next("a signature like (i64 f64) -> (i64)")
@@ -117,21 +121,21 @@ class Statement:
             while not self.accept(")"):
                 token = self.next("a type or )")
                 name = None
-                if token.text not in TYPES and self.peek() not in (")", ""):
+                if not self.is_type(token) and self.peek() not in (")", ""):
                     name = token
                     name_of(name)
                     token = self.next("a type after the parameter's name")
                 names.append(name)
-                types.append(type_of(token))
+                types.append(self.type_of(token))
         return Signature(tuple(types), self._results()), names
 
-    def _results(self) -> tuple[Type, ...]:
+    def _results(self) -> tuple[ValueType, ...]:
         if not self.accept("->"):
             return ()
         token = self.next("a result type after ->")
         if token.text != "(":
-            return (type_of(token),)
+            return (self.type_of(token),)
         results = []
         while not self.accept(")"):
-            results.append(type_of(self.next("a type or )")))
+            results.append(self.type_of(self.next("a type or )")))
         return tuple(results)

@@ -21,10 +21,11 @@ from ferryvm.build.instruction import Instructions
 from ferryvm.build.shape import MismatchError, Shape, Special
 from ferryvm.build.symbol import Label, Tag
 from ferryvm.isa import Type
+from ferryvm.isa.type import ValueType
 from ferryvm.listing import ClauseListing
 from ferryvm.verify.type_flow import RECORD_TYPES
 
-Types = tuple[Type, ...]
+Types = tuple[ValueType, ...]
 
 
 class Block:
@@ -73,6 +74,7 @@ class Block:
         self.outer_floor, self.floor = f._floor, self.base.push(Special.FLOOR)
         self.end = f._new_label(f"{self.kind}.end")
         self.end.shape = self.base.push_all(self.results).plain
+        self.end.is_settled = True
         f._floor = self.floor
         f._shape = self.floor.push_all(self.parameters)
         f._blocks.append(self)

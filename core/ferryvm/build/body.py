@@ -11,11 +11,13 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from ferryvm.build.fault import BuildError, caller
+from ferryvm.build.object_type import Array, Field, ObjectTypes, Struct
 from ferryvm.build.shape import Kind, MismatchError, Shape, Special
 from ferryvm.build.symbol import Host, Label, Local, Static, Tag
 from ferryvm.errors import Position, suggestion
-from ferryvm.isa import Instruction, Type
+from ferryvm.isa import Instruction
 from ferryvm.isa.table import Operand
+from ferryvm.isa.type import Reference, ValueType
 from ferryvm.listing import ClauseListing, FunctionCode
 from ferryvm.program import Signature
 
@@ -71,7 +73,7 @@ class Body:
 
     # --- the operand stack ------------------------------------------------------------------
 
-    def _stepped(self, row: Instruction, key: object, bound: Type | None = None) -> Shape:
+    def _stepped(self, row: Instruction, key: object, bound: ValueType | None = None) -> Shape:
         """The shape after an instruction; `bound` is its open type if the immediate determines
         that.
 
@@ -79,6 +81,25 @@ class Body:
         """
         types: dict[str, Kind] = {} if bound is None else {"t": bound}
         return self._effect(method_name(row), row.pops, row.pushes, key, types)
+
+    def _append(
+        self,
+        row: Instruction,
+        immediate: int,
+        bound: dict[str, Kind],
+        fields: Sequence[ValueType] = (),
+    ) -> None:
+        """Append an instruction whose immediate is a type or a field.
+
+        `bound`: its open types; `fields`: types of the operands that depend on the immediate."""
+        key = row.opcode, immediate
+        try:
+            self._shape = self._shape.after[key]
+        except KeyError:
+            pops = (*fields, *row.pops)
+            self._shape = self._effect(method_name(row), pops, row.pushes, key, bound)
+        self._opcodes.append(row.opcode)
+        self._immediates.append(immediate)
 
     def _called(self, row: Instruction, signature: Signature, key: object) -> Shape:
         """The shape after a call of a function of that signature."""
@@ -108,12 +129,12 @@ class Body:
         self._shape = self._floor.push(Special.ANYTHING)
 
     @property
-    def stack(self) -> tuple[Type, ...]:
+    def stack(self) -> tuple[ValueType, ...]:
         """Types of the operands that the innermost block has at the end of the code, deepest
         first."""
         found = []
         shape = self._shape
-        while isinstance(shape.kind, Type):
+        while not isinstance(shape.kind, Special):
             found.append(shape.kind)
             shape = shape.below
         return tuple(reversed(found))
@@ -153,6 +174,31 @@ class Body:
             return function
         raise self._wrong(row, "a function of this program", function)
 
+    @property
+    def _types(self) -> ObjectTypes:
+        return self._bottom.types
+
+    def _reference(self, row: Instruction, type_: object) -> Reference:
+        found = self._types.find(type_)
+        if isinstance(found, Reference):
+            return found
+        raise self._wrong(row, "a reference type of this program", type_)
+
+    def _struct(self, row: Instruction, struct: object) -> Struct:
+        if isinstance(struct, Struct) and struct.types is self._types:
+            return struct
+        raise self._wrong(row, "a struct of this program", struct)
+
+    def _array(self, row: Instruction, array: object) -> Array:
+        if isinstance(array, Array) and array.types is self._types:
+            return array
+        raise self._wrong(row, "a type of arrays of references of this program", array)
+
+    def _field(self, row: Instruction, field: object) -> Field:
+        if isinstance(field, Field) and field.struct.types is self._types:
+            return field
+        raise self._wrong(row, "a field of a struct of this program, as node['next']", field)
+
     def _tag(self, row: str, tag: object) -> Tag:
         if isinstance(tag, Tag) and tag.program is self.program:
             return tag
@@ -174,15 +220,23 @@ class Body:
 
     def _go(self, labels: Sequence[Label], shape: Shape) -> None:
         """Record a jump to one of the labels with that stack."""
-        for label in labels:
-            if shape.is_reachable and label.shape not in (None, shape.plain):
-                found = f"expects {label.shape}, this jump comes with {shape.plain}"
-                raise self._fault(f"label {label.name!r} {found}")
-        for label in labels:
+        joined = [self._joined(label, shape.plain) for label in labels if shape.is_reachable]
+        for number, label in enumerate(labels):
             if label.pc is None and label.jumped is None:
                 label.jumped = caller()
             if shape.is_reachable:
-                label.shape, label.is_reached = shape.plain, True
+                label.shape, label.is_reached = joined[number], True
+
+    def _joined(self, label: Label, shape: Shape) -> Shape:
+        """The operands at a label that control comes to with these, both without floors."""
+        if label.shape is None or label.shape is shape:
+            return shape
+        joined = label.shape.join(shape)
+        is_open = label.pc is None and not label.is_settled
+        if joined is None or not (is_open or joined is label.shape):
+            found = f"expects {label.shape}, this jump comes with {shape}"
+            raise self._fault(f"label {label.name!r} {found}")
+        return joined
 
     def _named_label(self, name: str) -> Label:
         self._label_names.add(name)

@@ -9,33 +9,39 @@ from types import TracebackType
 from ferryvm.build.block import Block, If, Loop, Try, check_open
 from ferryvm.build.fault import BuildError
 from ferryvm.build.instruction import Instructions
+from ferryvm.build.object_type import ObjectTypes, OperandType
 from ferryvm.build.shape import MismatchError, Shape
 from ferryvm.build.symbol import Label, Local
 from ferryvm.errors import Position
 from ferryvm.isa import BY_MNEMONIC, Type
 from ferryvm.isa.frame import return_immediate
+from ferryvm.isa.type import ValueType
 from ferryvm.listing import FunctionCode, FunctionListing
 from ferryvm.program import Signature
 from ferryvm.verify.structure import MAX_LOCALS, MAX_PARAMETERS, MAX_RESULTS
 
 _RETURN = BY_MNEMONIC["return"].opcode
 
-Parameters = Mapping[str, Type] | Sequence[Type]
+Parameters = Mapping[str, OperandType] | Sequence[OperandType]
 """Types of parameters, with names or without."""
 
 
-def types_of(what: str, types: object, most: int = MAX_RESULTS) -> tuple[Type, ...]:
+def types_of(
+    what: str, types: object, known: ObjectTypes, most: int = MAX_RESULTS
+) -> tuple[ValueType, ...]:
     """The types, checked, of which there may be at most `most`; `what`: their role, for
     messages."""
-    if isinstance(types, Type):
-        return (types,)
-    found = tuple(types) if isinstance(types, (list, tuple)) else None
-    if found is None or not all(isinstance(each, Type) for each in found):
-        allowed = "a list of I32, I64, F32, F64 is expected"
+    single = known.find(types)
+    if single is not None:
+        return (single,)
+    found = [known.find(each) for each in types] if isinstance(types, (list, tuple)) else [None]
+    checked = tuple(each for each in found if each is not None)
+    if len(checked) < len(found):
+        allowed = "a list of I32, I64, F32, F64 or reference types of this program is expected"
         raise BuildError(f"{what}: {allowed}, found {types!r}")
-    if len(found) > most:
-        raise BuildError(f"{what}: {len(found)} types, at most {most} are allowed")
-    return found
+    if len(checked) > most:
+        raise BuildError(f"{what}: {len(checked)} types, at most {most} are allowed")
+    return checked
 
 
 class Function(Instructions):
@@ -51,7 +57,7 @@ class Function(Instructions):
         program: object,
         name: str,
         parameters: Parameters,
-        results: Sequence[Type],
+        results: Sequence[OperandType],
         bottom: Shape,
         effect: Callable[[Signature], int],
     ) -> None:
@@ -61,9 +67,12 @@ class Function(Instructions):
         types: object = parameters
         if isinstance(parameters, Mapping):
             names, types = list(parameters), list(parameters.values())
-        signature = Signature(types_of(what, types, MAX_PARAMETERS), types_of(what, results))
+        signature = Signature(
+            types_of(what, types, bottom.types, MAX_PARAMETERS),
+            types_of(what, results, bottom.types),
+        )
         super().__init__(program, name, signature, bottom, effect(signature))
-        self._types: list[Type] = []
+        self._local_types: list[ValueType] = []
         """Types of the locals."""
         self._pending: list[Label] = []
         """Labels that are targets of jumps, or may be, and not defined yet."""
@@ -78,20 +87,20 @@ class Function(Instructions):
 
     # --- locals and labels ------------------------------------------------------------------
 
-    def local(self, name: str | None, type: Type) -> Local:
+    def local(self, name: str | None, type: OperandType) -> Local:
         """A new local, whose initial value is zero; without a name it is identified by the object
         alone.
 
         Raises BuildError for a duplicate name, and beyond the maximum of locals.
         """
-        (checked,) = types_of(f"function {self.name!r}: local {name!r}", [type])
-        if len(self._types) == MAX_LOCALS:
+        (checked,) = types_of(f"function {self.name!r}: local {name!r}", [type], self._types)
+        if len(self._local_types) == MAX_LOCALS:
             raise self._fault(f"there are {MAX_LOCALS} locals, which is the most")
-        local = self._declare(name, checked, len(self.parameters) + len(self._types))
-        self._types.append(checked)
+        local = self._declare(name, checked, len(self.parameters) + len(self._local_types))
+        self._local_types.append(checked)
         return local
 
-    def _declare(self, name: str | None, type_: Type, number: int) -> Local:
+    def _declare(self, name: str | None, type_: ValueType, number: int) -> Local:
         if name is not None and name in self.locals:
             raise self._fault(f"there is already a local {name!r}")
         local = Local(self, name, type_, number, len(self.signature.parameters))
@@ -99,7 +108,9 @@ class Function(Instructions):
             self.locals[name] = local
         return local
 
-    def label(self, name: str | None = None, operands: Sequence[Type] | None = None) -> Label:
+    def label(
+        self, name: str | None = None, operands: Sequence[OperandType] | None = None
+    ) -> Label:
         """A new label, which may be a target of jumps before it is placed.
 
         `operands`: the types of the stack there. If omitted, the first jump or placing determines
@@ -109,7 +120,8 @@ class Function(Instructions):
             raise self._fault(f"there is already a label {name!r}")
         label = self._new_label("label") if name is None else self._named_label(name)
         if operands is not None:
-            label.shape = self._bottom.push_all(types_of(f"label {label.name!r}", operands))
+            types = types_of(f"label {label.name!r}", operands, self._types)
+            label.shape, label.is_settled = self._bottom.push_all(types), True
         self._pending.append(label)
         return label
 
@@ -120,11 +132,14 @@ class Function(Instructions):
         if label.pc is not None:
             raise self._fault(f"label {label.name!r} is placed already")
         if self._shape.is_reachable:
-            if label.shape is None:
-                label.shape = self._shape.plain
-            elif label.shape is not self._shape.plain:
-                found = f"expects {label.shape}, control arrives with {self._shape.plain}"
+            plain = self._shape.plain
+            joined = plain if label.shape is None else label.shape.join(plain)
+            if joined is None or (label.is_settled and joined is not label.shape):
+                found = f"expects {label.shape}, control arrives with {plain}"
                 raise self._fault(f"label {label.name!r} {found}")
+            label.shape = joined
+            if joined is not plain:
+                self._shape = self._above_floor(label)
         else:
             if label.shape is None:  # only later jumps can reach it
                 label.shape = self._floor.plain
@@ -147,18 +162,32 @@ class Function(Instructions):
 
     # --- blocks -----------------------------------------------------------------------------
 
-    def block(self, results: Sequence[Type] = (), parameters: Sequence[Type] = ()) -> Block:
+    def block(
+        self, results: Sequence[OperandType] = (), parameters: Sequence[OperandType] = ()
+    ) -> Block:
         """A block for a `with` statement, with parameters and results; `br` goes to its end."""
-        return Block(self, types_of("block", parameters), types_of("block", results))
+        return Block(
+            self,
+            types_of("block", parameters, self._types),
+            types_of("block", results, self._types),
+        )
 
-    def loop(self, results: Sequence[Type] = (), parameters: Sequence[Type] = ()) -> Loop:
+    def loop(
+        self, results: Sequence[OperandType] = (), parameters: Sequence[OperandType] = ()
+    ) -> Loop:
         """A block for which `br` goes to the start, with the parameters. Its code falls through at
         the end."""
-        return Loop(self, types_of("loop", parameters), types_of("loop", results))
+        return Loop(
+            self, types_of("loop", parameters, self._types), types_of("loop", results, self._types)
+        )
 
-    def if_(self, results: Sequence[Type] = (), parameters: Sequence[Type] = ()) -> If:
+    def if_(
+        self, results: Sequence[OperandType] = (), parameters: Sequence[OperandType] = ()
+    ) -> If:
         """A block that pops an i32 and runs if that is not 0, up to `else_` if there is one."""
-        return If(self, types_of("if", parameters), types_of("if", results))
+        return If(
+            self, types_of("if", parameters, self._types), types_of("if", results, self._types)
+        )
 
     def else_(self) -> None:
         """Begin the other part of the innermost block, an `if_`, within its `with` statement.
@@ -171,9 +200,13 @@ class Function(Instructions):
             raise self._fault(f"else_ stands in an if, the innermost block is {found}")
         block.turn()
 
-    def try_(self, results: Sequence[Type] = (), parameters: Sequence[Type] = ()) -> Try:
+    def try_(
+        self, results: Sequence[OperandType] = (), parameters: Sequence[OperandType] = ()
+    ) -> Try:
         """A block whose exceptions are caught by the handlers after its `catch` and `catch_all`."""
-        return Try(self, types_of("try", parameters), types_of("try", results))
+        return Try(
+            self, types_of("try", parameters, self._types), types_of("try", results, self._types)
+        )
 
     def br(self, block: Block) -> None:
         """Jump to the end of an open block, or the start of a loop, with the operands that it takes
@@ -288,7 +321,7 @@ class Function(Instructions):
         opcodes, immediates = list(self._opcodes), list(self._immediates)
         if self._shape.is_reachable:
             results = self.signature.results
-            if self._shape is not self._bottom.push_all(results):
+            if not self._shape.plain.fits(self._bottom.push_all(results)):
                 wanted = f"({' '.join(map(str, results))})"
                 found = f"ends with {self._shape}, {wanted} is expected"
                 raise BuildError(f"function {self.name!r} {found}", self.declared)
@@ -298,7 +331,7 @@ class Function(Instructions):
         whole = FunctionCode(
             opcodes, immediates, list(code.relocations), dict(code.labels), code.positions.copy()
         )
-        listing = FunctionListing.of(self.name, self.signature, tuple(self._types), whole)
+        listing = FunctionListing.of(self.name, self.signature, tuple(self._local_types), whole)
         listing.clauses = list(self._clauses)
         names = [local.name or "" for local in self.parameters]
         listing.parameters = tuple(names) if any(names) else ()

@@ -2,6 +2,7 @@
 """Written by `python -m ferryvm.build.stub`."""
 
 from ferryvm.build.body import Body
+from ferryvm.build.object_type import Array, Field, OperandType, Struct
 from ferryvm.build.symbol import Host, Label, Local, Static, Tag
 from ferryvm.program import Signature
 
@@ -997,3 +998,458 @@ class Instructions(Body):
         """throw_record ( i64 i64 i64 i64 i64 -- )
 
         Throw the exception of a record; traps if no clause catches it or the record is not valid."""
+
+    def ref_null(self, type: OperandType) -> None:
+        """ref.null ( -- ref )
+
+        The null reference, as one of the type."""
+
+    def ref_is_null(self) -> None:
+        """ref.is_null ( anyref -- i32 )
+
+        1 if the reference is null, else 0."""
+
+    def ref_eq(self) -> None:
+        """ref.eq ( anyref anyref -- i32 )
+
+        1 if the references are the same object, the same small integer or both null, else 0."""
+
+    def ref_test(self, type: OperandType) -> None:
+        """ref.test ( anyref -- i32 )
+
+        1 if the reference is of the type and not null, else 0."""
+
+    def ref_cast(self, type: OperandType) -> None:
+        """ref.cast ( anyref -- ref )
+
+        The reference, as one of the type; traps if it is neither of the type nor null."""
+
+    def ref_i31(self) -> None:
+        """ref.i31 ( i32 -- i31ref )
+
+        The low 31 bits of the operand as a reference without memory."""
+
+    def i31_get_s(self) -> None:
+        """i31.get_s ( i31ref -- i32 )
+
+        The integer of 31 bits, extended by sign; traps on null."""
+
+    def i31_get_u(self) -> None:
+        """i31.get_u ( i31ref -- i32 )
+
+        The integer of 31 bits, extended by zero; traps on null."""
+
+    def struct_new(self, struct: Struct) -> None:
+        """struct.new ( fields -- ref )
+
+        A new struct with the operands as its fields, the first one deepest."""
+
+    def struct_new_default(self, struct: Struct) -> None:
+        """struct.new_default ( -- ref )
+
+        A new struct whose fields are zero or null."""
+
+    def struct_get(self, field: Field) -> None:
+        """struct.get ( ref -- t )
+
+        The value of a field; traps on null."""
+
+    def struct_set(self, field: Field) -> None:
+        """struct.set ( ref t -- )
+
+        Store into a field; traps on null."""
+
+    def array_length(self) -> None:
+        """array.length ( arrayref -- i64 )
+
+        The number of elements; traps on null."""
+
+    def array_new_i8(self) -> None:
+        """array.new_i8 ( i32 i64 -- i8[] )
+
+        A new array of `i8`, all the first operand."""
+
+    def array_new_default_i8(self) -> None:
+        """array.new_default_i8 ( i64 -- i8[] )
+
+        A new array of `i8` zeros."""
+
+    def array_get_i8(self) -> None:
+        """array.get_i8 ( i8[] i64 -- i32 )
+
+        The element at an index in an array of `i8`."""
+
+    def array_set_i8(self) -> None:
+        """array.set_i8 ( i8[] i64 i32 -- )
+
+        Store into an array of `i8`."""
+
+    def array_fill_i8(self) -> None:
+        """array.fill_i8 ( i8[] i64 i32 i64 -- )
+
+        Store the third operand into a number of `i8` from an index on."""
+
+    def array_copy_i8(self) -> None:
+        """array.copy_i8 ( i8[] i64 i8[] i64 i64 -- )
+
+        Copy a number of `i8` to the first array from those of the second, each from an index on; as if through a copy if they overlap."""
+
+    def array_load_i8(self) -> None:
+        """array.load_i8 ( i8[] i64 i64 i64 -- )
+
+        Copy a number of `i8`, from an index on, from the bytes at a heap address."""
+
+    def array_store_i8(self) -> None:
+        """array.store_i8 ( i8[] i64 i64 i64 -- )
+
+        Copy a number of `i8`, from an index on, to the bytes at a heap address."""
+
+    def array_new_u8(self) -> None:
+        """array.new_u8 ( i32 i64 -- u8[] )
+
+        A new array of `u8`, all the first operand."""
+
+    def array_new_default_u8(self) -> None:
+        """array.new_default_u8 ( i64 -- u8[] )
+
+        A new array of `u8` zeros."""
+
+    def array_get_u8(self) -> None:
+        """array.get_u8 ( u8[] i64 -- i32 )
+
+        The element at an index in an array of `u8`."""
+
+    def array_set_u8(self) -> None:
+        """array.set_u8 ( u8[] i64 i32 -- )
+
+        Store into an array of `u8`."""
+
+    def array_fill_u8(self) -> None:
+        """array.fill_u8 ( u8[] i64 i32 i64 -- )
+
+        Store the third operand into a number of `u8` from an index on."""
+
+    def array_copy_u8(self) -> None:
+        """array.copy_u8 ( u8[] i64 u8[] i64 i64 -- )
+
+        Copy a number of `u8` to the first array from those of the second, each from an index on; as if through a copy if they overlap."""
+
+    def array_load_u8(self) -> None:
+        """array.load_u8 ( u8[] i64 i64 i64 -- )
+
+        Copy a number of `u8`, from an index on, from the bytes at a heap address."""
+
+    def array_store_u8(self) -> None:
+        """array.store_u8 ( u8[] i64 i64 i64 -- )
+
+        Copy a number of `u8`, from an index on, to the bytes at a heap address."""
+
+    def array_new_i16(self) -> None:
+        """array.new_i16 ( i32 i64 -- i16[] )
+
+        A new array of `i16`, all the first operand."""
+
+    def array_new_default_i16(self) -> None:
+        """array.new_default_i16 ( i64 -- i16[] )
+
+        A new array of `i16` zeros."""
+
+    def array_get_i16(self) -> None:
+        """array.get_i16 ( i16[] i64 -- i32 )
+
+        The element at an index in an array of `i16`."""
+
+    def array_set_i16(self) -> None:
+        """array.set_i16 ( i16[] i64 i32 -- )
+
+        Store into an array of `i16`."""
+
+    def array_fill_i16(self) -> None:
+        """array.fill_i16 ( i16[] i64 i32 i64 -- )
+
+        Store the third operand into a number of `i16` from an index on."""
+
+    def array_copy_i16(self) -> None:
+        """array.copy_i16 ( i16[] i64 i16[] i64 i64 -- )
+
+        Copy a number of `i16` to the first array from those of the second, each from an index on; as if through a copy if they overlap."""
+
+    def array_load_i16(self) -> None:
+        """array.load_i16 ( i16[] i64 i64 i64 -- )
+
+        Copy a number of `i16`, from an index on, from the bytes at a heap address."""
+
+    def array_store_i16(self) -> None:
+        """array.store_i16 ( i16[] i64 i64 i64 -- )
+
+        Copy a number of `i16`, from an index on, to the bytes at a heap address."""
+
+    def array_new_u16(self) -> None:
+        """array.new_u16 ( i32 i64 -- u16[] )
+
+        A new array of `u16`, all the first operand."""
+
+    def array_new_default_u16(self) -> None:
+        """array.new_default_u16 ( i64 -- u16[] )
+
+        A new array of `u16` zeros."""
+
+    def array_get_u16(self) -> None:
+        """array.get_u16 ( u16[] i64 -- i32 )
+
+        The element at an index in an array of `u16`."""
+
+    def array_set_u16(self) -> None:
+        """array.set_u16 ( u16[] i64 i32 -- )
+
+        Store into an array of `u16`."""
+
+    def array_fill_u16(self) -> None:
+        """array.fill_u16 ( u16[] i64 i32 i64 -- )
+
+        Store the third operand into a number of `u16` from an index on."""
+
+    def array_copy_u16(self) -> None:
+        """array.copy_u16 ( u16[] i64 u16[] i64 i64 -- )
+
+        Copy a number of `u16` to the first array from those of the second, each from an index on; as if through a copy if they overlap."""
+
+    def array_load_u16(self) -> None:
+        """array.load_u16 ( u16[] i64 i64 i64 -- )
+
+        Copy a number of `u16`, from an index on, from the bytes at a heap address."""
+
+    def array_store_u16(self) -> None:
+        """array.store_u16 ( u16[] i64 i64 i64 -- )
+
+        Copy a number of `u16`, from an index on, to the bytes at a heap address."""
+
+    def array_new_i32(self) -> None:
+        """array.new_i32 ( i32 i64 -- i32[] )
+
+        A new array of `i32`, all the first operand."""
+
+    def array_new_default_i32(self) -> None:
+        """array.new_default_i32 ( i64 -- i32[] )
+
+        A new array of `i32` zeros."""
+
+    def array_get_i32(self) -> None:
+        """array.get_i32 ( i32[] i64 -- i32 )
+
+        The element at an index in an array of `i32`."""
+
+    def array_set_i32(self) -> None:
+        """array.set_i32 ( i32[] i64 i32 -- )
+
+        Store into an array of `i32`."""
+
+    def array_fill_i32(self) -> None:
+        """array.fill_i32 ( i32[] i64 i32 i64 -- )
+
+        Store the third operand into a number of `i32` from an index on."""
+
+    def array_copy_i32(self) -> None:
+        """array.copy_i32 ( i32[] i64 i32[] i64 i64 -- )
+
+        Copy a number of `i32` to the first array from those of the second, each from an index on; as if through a copy if they overlap."""
+
+    def array_load_i32(self) -> None:
+        """array.load_i32 ( i32[] i64 i64 i64 -- )
+
+        Copy a number of `i32`, from an index on, from the bytes at a heap address."""
+
+    def array_store_i32(self) -> None:
+        """array.store_i32 ( i32[] i64 i64 i64 -- )
+
+        Copy a number of `i32`, from an index on, to the bytes at a heap address."""
+
+    def array_new_u32(self) -> None:
+        """array.new_u32 ( i32 i64 -- u32[] )
+
+        A new array of `u32`, all the first operand."""
+
+    def array_new_default_u32(self) -> None:
+        """array.new_default_u32 ( i64 -- u32[] )
+
+        A new array of `u32` zeros."""
+
+    def array_get_u32(self) -> None:
+        """array.get_u32 ( u32[] i64 -- i32 )
+
+        The element at an index in an array of `u32`."""
+
+    def array_set_u32(self) -> None:
+        """array.set_u32 ( u32[] i64 i32 -- )
+
+        Store into an array of `u32`."""
+
+    def array_fill_u32(self) -> None:
+        """array.fill_u32 ( u32[] i64 i32 i64 -- )
+
+        Store the third operand into a number of `u32` from an index on."""
+
+    def array_copy_u32(self) -> None:
+        """array.copy_u32 ( u32[] i64 u32[] i64 i64 -- )
+
+        Copy a number of `u32` to the first array from those of the second, each from an index on; as if through a copy if they overlap."""
+
+    def array_load_u32(self) -> None:
+        """array.load_u32 ( u32[] i64 i64 i64 -- )
+
+        Copy a number of `u32`, from an index on, from the bytes at a heap address."""
+
+    def array_store_u32(self) -> None:
+        """array.store_u32 ( u32[] i64 i64 i64 -- )
+
+        Copy a number of `u32`, from an index on, to the bytes at a heap address."""
+
+    def array_new_i64(self) -> None:
+        """array.new_i64 ( i64 i64 -- i64[] )
+
+        A new array of `i64`, all the first operand."""
+
+    def array_new_default_i64(self) -> None:
+        """array.new_default_i64 ( i64 -- i64[] )
+
+        A new array of `i64` zeros."""
+
+    def array_get_i64(self) -> None:
+        """array.get_i64 ( i64[] i64 -- i64 )
+
+        The element at an index in an array of `i64`."""
+
+    def array_set_i64(self) -> None:
+        """array.set_i64 ( i64[] i64 i64 -- )
+
+        Store into an array of `i64`."""
+
+    def array_fill_i64(self) -> None:
+        """array.fill_i64 ( i64[] i64 i64 i64 -- )
+
+        Store the third operand into a number of `i64` from an index on."""
+
+    def array_copy_i64(self) -> None:
+        """array.copy_i64 ( i64[] i64 i64[] i64 i64 -- )
+
+        Copy a number of `i64` to the first array from those of the second, each from an index on; as if through a copy if they overlap."""
+
+    def array_load_i64(self) -> None:
+        """array.load_i64 ( i64[] i64 i64 i64 -- )
+
+        Copy a number of `i64`, from an index on, from the bytes at a heap address."""
+
+    def array_store_i64(self) -> None:
+        """array.store_i64 ( i64[] i64 i64 i64 -- )
+
+        Copy a number of `i64`, from an index on, to the bytes at a heap address."""
+
+    def array_new_f32(self) -> None:
+        """array.new_f32 ( f32 i64 -- f32[] )
+
+        A new array of `f32`, all the first operand."""
+
+    def array_new_default_f32(self) -> None:
+        """array.new_default_f32 ( i64 -- f32[] )
+
+        A new array of `f32` zeros."""
+
+    def array_get_f32(self) -> None:
+        """array.get_f32 ( f32[] i64 -- f32 )
+
+        The element at an index in an array of `f32`."""
+
+    def array_set_f32(self) -> None:
+        """array.set_f32 ( f32[] i64 f32 -- )
+
+        Store into an array of `f32`."""
+
+    def array_fill_f32(self) -> None:
+        """array.fill_f32 ( f32[] i64 f32 i64 -- )
+
+        Store the third operand into a number of `f32` from an index on."""
+
+    def array_copy_f32(self) -> None:
+        """array.copy_f32 ( f32[] i64 f32[] i64 i64 -- )
+
+        Copy a number of `f32` to the first array from those of the second, each from an index on; as if through a copy if they overlap."""
+
+    def array_load_f32(self) -> None:
+        """array.load_f32 ( f32[] i64 i64 i64 -- )
+
+        Copy a number of `f32`, from an index on, from the bytes at a heap address."""
+
+    def array_store_f32(self) -> None:
+        """array.store_f32 ( f32[] i64 i64 i64 -- )
+
+        Copy a number of `f32`, from an index on, to the bytes at a heap address."""
+
+    def array_new_f64(self) -> None:
+        """array.new_f64 ( f64 i64 -- f64[] )
+
+        A new array of `f64`, all the first operand."""
+
+    def array_new_default_f64(self) -> None:
+        """array.new_default_f64 ( i64 -- f64[] )
+
+        A new array of `f64` zeros."""
+
+    def array_get_f64(self) -> None:
+        """array.get_f64 ( f64[] i64 -- f64 )
+
+        The element at an index in an array of `f64`."""
+
+    def array_set_f64(self) -> None:
+        """array.set_f64 ( f64[] i64 f64 -- )
+
+        Store into an array of `f64`."""
+
+    def array_fill_f64(self) -> None:
+        """array.fill_f64 ( f64[] i64 f64 i64 -- )
+
+        Store the third operand into a number of `f64` from an index on."""
+
+    def array_copy_f64(self) -> None:
+        """array.copy_f64 ( f64[] i64 f64[] i64 i64 -- )
+
+        Copy a number of `f64` to the first array from those of the second, each from an index on; as if through a copy if they overlap."""
+
+    def array_load_f64(self) -> None:
+        """array.load_f64 ( f64[] i64 i64 i64 -- )
+
+        Copy a number of `f64`, from an index on, from the bytes at a heap address."""
+
+    def array_store_f64(self) -> None:
+        """array.store_f64 ( f64[] i64 i64 i64 -- )
+
+        Copy a number of `f64`, from an index on, to the bytes at a heap address."""
+
+    def array_new_ref(self, array: Array) -> None:
+        """array.new_ref ( t i64 -- ref )
+
+        A new array of references, all the first operand."""
+
+    def array_new_default_ref(self, array: Array) -> None:
+        """array.new_default_ref ( i64 -- ref )
+
+        A new array of null references."""
+
+    def array_get_ref(self, array: Array) -> None:
+        """array.get_ref ( ref i64 -- t )
+
+        The element at an index in an array of references."""
+
+    def array_set_ref(self, array: Array) -> None:
+        """array.set_ref ( ref i64 t -- )
+
+        Store into an array of references."""
+
+    def array_fill_ref(self, array: Array) -> None:
+        """array.fill_ref ( ref i64 t i64 -- )
+
+        Store the third operand into a number of references from an index on."""
+
+    def array_copy_ref(self, array: Array) -> None:
+        """array.copy_ref ( ref i64 ref i64 i64 -- )
+
+        Copy a number of references to the first array from those of the second, each from an index on; as if through a copy if they overlap."""

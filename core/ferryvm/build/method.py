@@ -14,10 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ferryvm.build.body import Body, method_name
+from ferryvm.build.object_type import Array, Field, OperandType, Struct
 from ferryvm.build.symbol import Host, Label, Local, Static, Tag
 from ferryvm.float_environment import in_ours
 from ferryvm.isa import BY_MNEMONIC, Flow, Immediate, Instruction
 from ferryvm.isa.frame import return_immediate
+from ferryvm.isa.table import REF, T
 from ferryvm.isa.type import from_float
 from ferryvm.program import Signature
 
@@ -287,6 +289,48 @@ def _results(row: Instruction) -> Method:
     return method
 
 
+def _typed(row: Instruction) -> Method:
+    def method(self: Body, type: OperandType) -> None:
+        found = self._reference(row, type)
+        self._append(row, found.number, {REF.name: found})
+
+    return method
+
+
+def _fields(row: Instruction) -> Method:
+    def method(self: Body, struct: Struct) -> None:
+        made = self._struct(row, struct)
+        made.is_used = True
+        types = [field.type for field in made]
+        self._append(row, made.type.number, {REF.name: made.type}, types)
+
+    return method
+
+
+def _struct(row: Instruction) -> Method:
+    def method(self: Body, struct: Struct) -> None:
+        made = self._struct(row, struct)
+        self._append(row, made.type.number, {REF.name: made.type})
+
+    return method
+
+
+def _array(row: Instruction) -> Method:
+    def method(self: Body, array: Array) -> None:
+        found = self._array(row, array)
+        self._append(row, found.type.number, {REF.name: found.type, T.name: found.element})
+
+    return method
+
+
+def _field(row: Instruction) -> Method:
+    def method(self: Body, field: Field) -> None:
+        found = self._field(row, field)
+        self._append(row, found.immediate, {REF.name: found.struct.type, T.name: found.type})
+
+    return method
+
+
 _MAKERS: dict[Immediate, Callable[[Instruction], Any]] = {
     Immediate.NONE: _bare,
     Immediate.I32: _integer,
@@ -301,6 +345,11 @@ _MAKERS: dict[Immediate, Callable[[Instruction], Any]] = {
     Immediate.SIGNATURE: _signature,
     Immediate.HOST: _host,
     Immediate.TAG: _throw,
+    Immediate.TYPE: _typed,
+    Immediate.FIELDS: _fields,
+    Immediate.STRUCT: _struct,
+    Immediate.ARRAY: _array,
+    Immediate.FIELD: _field,
     Immediate.LABELS: _labels,
     Immediate.RESULTS: _results,
 }

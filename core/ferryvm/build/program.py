@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from ferryvm.build.fault import BuildError
 from ferryvm.build.function import Function, Parameters, types_of
 from ferryvm.build.method import float_bits
+from ferryvm.build.object_type import Array, ObjectTypes, OperandType, Struct
 from ferryvm.build.shape import bottom
 from ferryvm.build.symbol import Host, Static, Tag
-from ferryvm.isa import BY_MNEMONIC, Type
+from ferryvm.isa import BY_MNEMONIC
+from ferryvm.isa.type import Reference, ValueType
 from ferryvm.listing import FunctionCode, FunctionListing, Listing
 from ferryvm.listing.encode import encode
 from ferryvm.program import MAX_TAG_VALUES, Data, HostImport, Signature
@@ -32,7 +34,8 @@ class Program:
     """
 
     def __init__(self) -> None:
-        self._bottom = bottom()
+        self._types = ObjectTypes()
+        self._bottom = bottom(self._types)
         self._effects: dict[Signature, int] = {}
         self._functions: dict[str, Function] = {}
         self._statics: list[EncodedStatic] = []
@@ -50,7 +53,7 @@ class Program:
         return self._effects.setdefault(signature, _FIRST_EFFECT + len(self._effects))
 
     def function(
-        self, name: str, parameters: Parameters = (), results: Sequence[Type] = ()
+        self, name: str, parameters: Parameters = (), results: Sequence[OperandType] = ()
     ) -> Function:
         """A new function, whose code may be added at any time; its name must be new."""
         _check_name("function", name, self._functions)
@@ -59,15 +62,30 @@ class Program:
         )
         return function
 
-    def static(self, name: str, type: Type, value: float = 0) -> Static:
-        """A new variable of the program, with its initial value."""
-        (checked,) = types_of(f"static {name!r}", [type])
+    def struct(
+        self,
+        name: str,
+        fields: Mapping[str, OperandType] | None = None,
+        extends: Struct | None = None,
+    ) -> Struct:
+        """A new struct type; its fields are those of the struct that it extends, then these.
+
+        `Struct.field` adds fields that refer to the struct itself. Raises BuildError."""
+        return self._types.struct(name, fields or {}, extends)
+
+    def array(self, element: OperandType) -> Array:
+        """The type of arrays of references of a type. Raises BuildError for numbers."""
+        return self._types.array(element)
+
+    def static(self, name: str, type: OperandType, value: float = 0) -> Static:
+        """A new variable of the program, with its initial value; that of a reference is null."""
+        (checked,) = types_of(f"static {name!r}", [type], self._types)
         bits = _bits(f"static {name!r}", checked, value)
         self._statics.append(EncodedStatic(name, checked, bits))
         return Static(self, name, checked, len(self._statics) - 1)
 
     def host(
-        self, name: str, parameters: Sequence[Type] = (), results: Sequence[Type] = ()
+        self, name: str, parameters: Sequence[OperandType] = (), results: Sequence[OperandType] = ()
     ) -> Host:
         """A host function that the program calls by `f.host`, with at most one result.
 
@@ -75,14 +93,16 @@ class Program:
         """
         _check_name("host import", name, self._hosts)
         what = f"host import {name!r}"
-        signature = Signature(types_of(what, parameters), types_of(what, results, 1))
+        signature = Signature(
+            types_of(what, parameters, self._types), types_of(what, results, self._types, 1)
+        )
         self._hosts[name] = HostImport(name, signature)
         return Host(self, name, signature, self._effect(signature))
 
-    def tag(self, name: str, parameters: Sequence[Type] = ()) -> Tag:
+    def tag(self, name: str, parameters: Sequence[OperandType] = ()) -> Tag:
         """A new kind of exception, with the types of its values."""
         _check_name("tag", name, self._tags)
-        types = types_of(f"tag {name!r}", parameters, MAX_TAG_VALUES)
+        types = types_of(f"tag {name!r}", parameters, self._types, MAX_TAG_VALUES)
         self._tags[name] = EncodedTag(name, types)
         return Tag(self, name, types)
 
@@ -144,6 +164,7 @@ class Program:
             hosts=list(self._hosts.values()),
             exports=dict(self._exports),
             tags=list(self._tags.values()),
+            types=self._types.encoded(),
         )
 
     def _entry(self) -> FunctionListing:
@@ -182,7 +203,9 @@ def _in_range(what: str, value: object, low: int, high: int) -> int:
     return number
 
 
-def _bits(what: str, type_: Type, value: float) -> int:
+def _bits(what: str, type_: ValueType, value: float) -> int:
+    if isinstance(type_, Reference):
+        return _in_range(f"{what}, which starts as null", value, 0, 1)
     if not type_.is_float:
         low = -(1 << (type_.bits - 1))
         return _in_range(what, value, low, type_.mask + 1) & type_.mask

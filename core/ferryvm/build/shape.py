@@ -17,8 +17,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 
+from ferryvm.build.object_type import ObjectTypes
 from ferryvm.isa import Type
-from ferryvm.isa.table import Operand
+from ferryvm.isa.table import Operand, Variable
+from ferryvm.isa.type import Reference, ValueType
 
 
 class Special(enum.Enum):
@@ -34,10 +36,12 @@ class Special(enum.Enum):
     __hash__ = object.__hash__
 
 
-Kind = Type | Special
+Kind = Type | Reference | Special
 
-POP = {type_: object() for type_ in Type}
-"""Keys of `Shape.after`: a pop of that type."""
+
+def pop_key(type_: ValueType) -> object:
+    """The key of `Shape.after` for a pop of that type."""
+    return "pop", type_
 
 
 class MismatchError(Exception):
@@ -47,15 +51,17 @@ class MismatchError(Exception):
 class Shape:
     """A stack of operands; created by `bottom` and `push` alone."""
 
-    __slots__ = ("after", "below", "depth", "is_reachable", "kind", "plain")
+    __slots__ = ("after", "below", "depth", "is_reachable", "kind", "plain", "types")
 
-    def __init__(self, kind: Kind, below: Shape | None) -> None:
+    def __init__(self, kind: Kind, below: Shape | None, types: ObjectTypes) -> None:
         self.kind = kind
+        self.types = types
+        """The reference types of the program."""
         self.below: Shape = below if below is not None else self
         self.after: dict[object, Shape] = {}
-        """Shapes after a push of a kind (the key), a pop (a key of POP), or an instruction (the
+        """Shapes after a push of a kind (the key), a pop (`pop_key`), or an instruction (the
         number of its effect)."""
-        is_operand = isinstance(kind, Type) or kind is Special.UNKNOWN
+        is_operand = not isinstance(kind, Special) or kind is Special.UNKNOWN
         self.depth: int = 0 if below is None else below.depth + is_operand
         """Number of operands."""
         self.is_reachable: bool = kind is not Special.ANYTHING and (
@@ -73,7 +79,7 @@ class Shape:
         """The shape with one more operand on top."""
         found = self.after.get(kind)
         if found is None:
-            found = self.after[kind] = Shape(kind, self)
+            found = self.after[kind] = Shape(kind, self, self.types)
         return found
 
     def push_all(self, kinds: Sequence[Kind]) -> Shape:
@@ -84,7 +90,7 @@ class Shape:
         return shape
 
     def pop(self, wanted: Kind | None) -> tuple[Shape, Kind]:
-        """The shape below the top, and the kind of the top, which must be `wanted` (None: any).
+        """The shape below the top, and the kind of the top, which must fit `wanted` (None: any).
 
         Raises MismatchError if there is no operand, or another.
         """
@@ -95,11 +101,13 @@ class Shape:
             raise MismatchError
         if kind is Special.UNKNOWN:
             return self.below, wanted or kind
-        if wanted is not None and wanted is not kind and wanted is not Special.UNKNOWN:
-            raise MismatchError
-        return self.below, kind
+        if wanted is None or wanted is kind or wanted is Special.UNKNOWN:
+            return self.below, kind
+        if self.types.fits(kind, wanted):
+            return self.below, kind
+        raise MismatchError
 
-    def pop_all(self, kinds: Sequence[Type]) -> Shape:
+    def pop_all(self, kinds: Sequence[ValueType]) -> Shape:
         """The shape below operands of these types, the last one topmost. Raises MismatchError."""
         shape = self
         for kind in reversed(kinds):
@@ -114,29 +122,54 @@ class Shape:
         Raises MismatchError.
         """
         shape = self
+        settled = frozenset(bound)
         for operand in reversed(pops):
-            if isinstance(operand, Type):
+            if not isinstance(operand, Variable):
                 shape, _ = shape.pop(operand)
-            else:
-                shape, bound[operand.name] = shape.pop(bound.get(operand.name))
+                continue
+            name = operand.name
+            earlier = bound.get(name)
+            if name not in settled:  # the operands of this type need not have one and the same
+                earlier = self.types.join(earlier, shape.kind) or earlier
+            shape, found = shape.pop(earlier)
+            if name not in settled:
+                bound[name] = earlier if isinstance(earlier, Reference) else found
         for operand in pushes:
-            shape = shape.push(operand if isinstance(operand, Type) else bound[operand.name])
+            shape = shape.push(bound[operand.name] if isinstance(operand, Variable) else operand)
         return shape
+
+    def fits(self, wanted: Shape) -> bool:
+        """True if all operands, without floors, can stand where those of another shape are
+        expected."""
+        return self.join(wanted) is wanted
+
+    def join(self, other: Shape) -> Shape | None:
+        """The shape of what has one shape or the other, both without floors; None if there is
+        none."""
+        left, right = self, other
+        kinds: list[Kind] = []
+        while left is not right:
+            kind = left.kind if left.kind is right.kind else self.types.join(left.kind, right.kind)
+            if kind is None or left.depth != right.depth:
+                return None
+            kinds.append(kind)
+            left, right = left.below, right.below
+        return left.push_all(kinds[::-1])
 
     def __str__(self) -> str:
         kinds: list[str] = []
         shape = self
-        while isinstance(shape.kind, Type) or shape.kind is Special.UNKNOWN:
+        while not isinstance(shape.kind, Special) or shape.kind is Special.UNKNOWN:
             if len(kinds) == 8:
                 kinds.append("...")
                 break
-            kinds.append(str(shape.kind) if isinstance(shape.kind, Type) else "unknown")
+            kinds.append("unknown" if isinstance(shape.kind, Special) else str(shape.kind))
             shape = shape.below
         if shape.kind is Special.ANYTHING:
             kinds.append("...")
         return f"({' '.join(reversed(kinds))})"
 
 
-def bottom() -> Shape:
+def bottom(types: ObjectTypes) -> Shape:
     """An empty stack. Shapes with the same bottom are interned together."""
-    return Shape(Special.BOTTOM, None)
+    return Shape(Special.BOTTOM, None, types)

@@ -17,6 +17,7 @@ _HEAD = '''\
 """Written by `python -m ferryvm.build.stub`."""
 
 from ferryvm.build.body import Body
+from ferryvm.build.object_type import Array, Field, OperandType, Struct
 from ferryvm.build.symbol import Host, Label, Local, Static, Tag
 from ferryvm.program import Signature
 

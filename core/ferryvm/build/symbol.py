@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ferryvm.build.shape import POP, Shape
-from ferryvm.isa import Type
+from ferryvm.build.shape import Shape, pop_key
 from ferryvm.isa.frame import word_of
+from ferryvm.isa.type import ValueType
 from ferryvm.program import Signature
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ class Local:
     __slots__ = ("function", "name", "number", "pop", "type", "word")
 
     def __init__(
-        self, function: object, name: str | None, type_: Type, number: int, parameters: int
+        self, function: object, name: str | None, type_: ValueType, number: int, parameters: int
     ) -> None:
         self.function, self.name, self.type, self.number = function, name, type_, number
         self.word = word_of(number, parameters) & _ALL_BITS
-        self.pop = POP[type_]
+        self.pop = pop_key(type_)
 
     def __repr__(self) -> str:
         return f"<local {self.name or self.number} {self.type}>"
@@ -40,9 +40,9 @@ class Static:
 
     __slots__ = ("name", "number", "pop", "program", "type")
 
-    def __init__(self, program: object, name: str, type_: Type, number: int) -> None:
+    def __init__(self, program: object, name: str, type_: ValueType, number: int) -> None:
         self.program, self.name, self.type, self.number = program, name, type_, number
-        self.pop = POP[type_]
+        self.pop = pop_key(type_)
 
     def __repr__(self) -> str:
         return f"<static {self.name} {self.type}>"
@@ -65,7 +65,7 @@ class Tag:
 
     __slots__ = ("name", "parameters", "program")
 
-    def __init__(self, program: object, name: str, parameters: tuple[Type, ...]) -> None:
+    def __init__(self, program: object, name: str, parameters: tuple[ValueType, ...]) -> None:
         self.program, self.name, self.parameters = program, name, parameters
 
     def __repr__(self) -> str:
@@ -75,7 +75,7 @@ class Tag:
 class Label:
     """A target of jumps in a function."""
 
-    __slots__ = ("function", "is_reached", "jumped", "name", "pc", "shape")
+    __slots__ = ("function", "is_reached", "is_settled", "jumped", "name", "pc", "shape")
 
     def __init__(self, function: object, name: str) -> None:
         self.function, self.name = function, name
@@ -85,6 +85,9 @@ class Label:
         """The operands there, once they are known; without floors."""
         self.jumped: Place | None = None
         """The line of its first jump before it was placed."""
+        self.is_settled = False
+        """True if the operands were stated; otherwise jumps to it may make them more general up to
+        its placing."""
         self.is_reached = False
         """True if a jump makes it reachable."""
 

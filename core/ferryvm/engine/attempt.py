@@ -200,7 +200,13 @@ class Compilers:
         if options.device and not compiler.capabilities.devices:
             raise RefusalError(f"it has no devices, and so no {options.device!r}")
         region, remark = _within(region, compiler)
-        reason = compiler.accepts(region)
+        reason = None
+        if not compiler.capabilities.references:
+            from ferryvm.region.reference import refused  # most runs compile nothing
+
+            reason = refused(region, choice.backend)
+        if reason is None:
+            reason = compiler.accepts(region)
         if reason is not None:
             raise RefusalError(checked_reason(reason))
         code = checked_code(compiler.compile(region, options))

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ferryvm.errors import FerryError
-from ferryvm.isa.type import Type, format_value
+from ferryvm.isa.type import Type, ValueType, format_value
 from ferryvm.program import HostImport
 
 MOST_WORDS = 1 << 26
@@ -183,7 +183,7 @@ class CallLog:
             self.starts.pop()
 
 
-def is_same_value(t: Type, left: int, right: int) -> bool:
+def is_same_value(t: ValueType, left: int, right: int) -> bool:
     """True if two bit patterns are the same value; all NaNs are equal."""
     if left == right or not t.is_float:
         return left == right

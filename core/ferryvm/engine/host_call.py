@@ -18,7 +18,7 @@ from collections.abc import Callable
 from ferryvm.engine.number import TypedViews
 from ferryvm.failure import shown
 from ferryvm.float_environment import call_in_ours
-from ferryvm.isa.type import WORD_BYTES, Type
+from ferryvm.isa.type import WORD_BYTES, Type, ValueType
 from ferryvm.machine.control import PC, SP, Status
 from ferryvm.machine.host import Context, HostError, HostFunction
 from ferryvm.machine.native import NativeFunction
@@ -131,7 +131,7 @@ def _misfit(host: HostFunction, result: object) -> HostError:
     )
 
 
-def expected(t: Type) -> str:
+def expected(t: ValueType) -> str:
     """The Python values that can become a value of the type, in words."""
     if t.is_float:
         return f"a number for an {t}"

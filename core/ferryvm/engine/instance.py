@@ -24,7 +24,7 @@ from ferryvm.engine.entry_stub import stub_name
 from ferryvm.engine.fast_call import made, parameter_names
 from ferryvm.engine.marshal import CallError, Value, bits_of, described_parameters
 from ferryvm.errors import Position, UnknownNameError
-from ferryvm.isa.type import Type, to_python
+from ferryvm.isa.type import Reference, Type, ValueType, to_python
 from ferryvm.program import Export
 
 if TYPE_CHECKING:
@@ -185,6 +185,9 @@ class Instance:
         statics = self._execution.machine.program.statics
         for number, static in enumerate(statics):
             if static.name == name:
+                if isinstance(static.type, Reference):
+                    message = f"static {name} has the reference type {static.type}"
+                    raise CallError(f"{message}; only numbers can be read and set yet")
                 return number, static.type
         raise UnknownNameError("static", name, [static.name for static in statics])
 
@@ -218,7 +221,7 @@ def _python_signature(target: Target) -> inspect.Signature:
 class _Shown:
     """A type as `help()` displays it."""
 
-    def __init__(self, t: Type) -> None:
+    def __init__(self, t: ValueType) -> None:
         self._name = str(t)
 
     def __repr__(self) -> str:

@@ -16,10 +16,10 @@ from ferryvm.engine.host_call import expected
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.float_environment import call_in_ours
-from ferryvm.isa.type import Type, to_python
+from ferryvm.isa.type import Type, ValueType, as_number, to_python
 from ferryvm.program import Signature
 
-_FORMATS = {Type.I64: "q", Type.F64: "d", Type.I32: "i4x", Type.F32: "f4x"}
+_FORMATS: dict[ValueType, str] = {Type.I64: "q", Type.F64: "d", Type.I32: "i4x", Type.F32: "f4x"}
 
 
 class CallError(FerryError, TypeError):
@@ -31,7 +31,7 @@ def frame_struct(signature: Signature) -> struct.Struct:
     return struct.Struct(values_struct(signature.parameters).format + "QQ")
 
 
-def values_struct(types: Sequence[Type]) -> struct.Struct:
+def values_struct(types: Sequence[ValueType]) -> struct.Struct:
     """The layout of values of these types, as words of the stack."""
     return struct.Struct("<" + "".join(_FORMATS[t] for t in types))
 
@@ -54,7 +54,7 @@ def check(
             )
 
 
-def fits(t: Type, value: object) -> bool:
+def fits(t: ValueType, value: object) -> bool:
     """True if a Python value can become a value of the type."""
     try:
         if t.is_float:
@@ -85,15 +85,17 @@ Value = int | float | None | tuple[int | float, ...]
 """The result of a call: None, a number, or several."""
 
 
-def values(types: Sequence[Type], words: Sequence[int]) -> Value:
+def values(types: Sequence[ValueType], words: Sequence[int]) -> Value:
     """The Python values of results."""
-    found = tuple(to_python(t, word & t.mask) for t, word in zip(types, words, strict=True))
+    found = tuple(
+        to_python(as_number(t), word & t.mask) for t, word in zip(types, words, strict=True)
+    )
     if not found:
         return None
     return found[0] if len(found) == 1 else found
 
 
-def bits_of(t: Type, value: object, what: str) -> int:
+def bits_of(t: ValueType, value: object, what: str) -> int:
     """The bits of a value of the type. Raises CallError for a value that does not fit; `what` names
     its purpose."""
     if not fits(t, value):

@@ -11,7 +11,7 @@ from typing import Protocol
 from ferryvm import record
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import Trap, Type
-from ferryvm.isa.type import to_python
+from ferryvm.isa.type import as_number, to_python
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Frame, Machine
 from ferryvm.machine.unwind import raised_by_host, thrown
@@ -40,7 +40,8 @@ class UncaughtError(TrapError):
         tag = machine.program.tags[exception.tag]
         self.tag: str = tag.name
         self.values: tuple[int | float, ...] = tuple(
-            to_python(t, word) for t, word in zip(tag.parameters, exception.words, strict=True)
+            to_python(as_number(t), word)
+            for t, word in zip(tag.parameters, exception.words, strict=True)
         )
         """Signed for integers."""
         shown = ", ".join(map(repr, self.values))
@@ -155,7 +156,8 @@ class RunResult:
     """HALT, or FUEL when the fuel ran out before the end."""
     type: Type | None
     bits: int | None
-    """The result: the operand on top of the stack at the end; None if there is none."""
+    """The result: the operand on top of the stack at the end; None if there is none, or
+    it is a reference."""
     output: str
     """The output of the execution so far, in all its runs; bytes that are not UTF-8 are replaced.
     Empty if the engine was given an output."""

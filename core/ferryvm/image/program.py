@@ -11,6 +11,15 @@ from pathlib import Path
 from ferryvm.atomic_file import replace_file
 from ferryvm.image.container import ImageError, ImageKind, Reader, Writer, pack, read, unpack
 from ferryvm.isa import Type
+from ferryvm.isa.declared_type import (
+    LONGEST_NAME,
+    PREDEFINED,
+    ArrayType,
+    DeclaredType,
+    Field,
+    StructType,
+)
+from ferryvm.isa.type import FIRST_DECLARED, Reference, ValueType
 from ferryvm.program import (
     RECORD_BYTES,
     Clause,
@@ -29,12 +38,28 @@ from ferryvm.program import (
 PROGRAM = ImageKind(
     "a ferryvm program image (.fvm)",
     b"\x89FVM\r\n\x1a\n",
-    3,
-    ("CODE", "SIGN", "FUNC", "STAT", "DATA", "TABL", "HOST", "EXPO", "TAGS", "CLAU", "SMAP"),
+    4,
+    (
+        "CODE",
+        "SIGN",
+        "FUNC",
+        "STAT",
+        "DATA",
+        "TABL",
+        "HOST",
+        "EXPO",
+        "TAGS",
+        "CLAU",
+        "SMAP",
+        "TYPE",
+    ),
 )
 
-_TYPES = tuple(Type)
-_NUMBER = {t: number for number, t in enumerate(_TYPES)}
+_NUMBERS = tuple(Type)
+_FIRST = len(_NUMBERS)
+"""The stored number of the reference type 0."""
+_NONE = (1 << 64) - 1
+"""The parent of a struct that has none."""
 _ALL = (1 << 64) - 1
 """The tag of a clause that catches every exception."""
 
@@ -55,6 +80,7 @@ def to_bytes(program: Program) -> bytes:
             "TAGS": _tags(program),
             "CLAU": _clauses(program),
             "SMAP": _source_map(program.source_map),
+            "TYPE": _declared_types(program),
         },
     )
 
@@ -63,8 +89,10 @@ def from_bytes(content: bytes, name: str = "<bytes>") -> Program:
     """The program of an image, not verified yet. Raises ImageError."""
     sections = unpack(PROGRAM, content, name)
 
-    def reader(tag: str) -> Reader:
-        return Reader(sections[tag], f"{name}: section {tag}")
+    types, known = _read_declared_types(Reader(sections["TYPE"], f"{name}: section TYPE"))
+
+    def reader(tag: str) -> _TypeReader:
+        return _TypeReader(sections[tag], f"{name}: section {tag}", known)
 
     return Program(
         code=_read_code(reader("CODE")),
@@ -78,6 +106,7 @@ def from_bytes(content: bytes, name: str = "<bytes>") -> Program:
         tags=_read_tags(reader("TAGS")),
         clauses=_read_clauses(reader("CLAU")),
         source_map=_read_source_map(reader("SMAP")),
+        types=types,
     )
 
 
@@ -94,15 +123,94 @@ def load(path: str | Path) -> Program:
     return from_bytes(read(PROGRAM, Path(path)), str(path))
 
 
-def _write_types(writer: Writer, types: tuple[Type, ...]) -> None:
-    writer.blob(bytes(_NUMBER[t] for t in types))
+def _stored(t: ValueType) -> int:
+    """The number that stands for a type."""
+    return _FIRST + t.number if isinstance(t, Reference) else _NUMBERS.index(t)
 
 
-def _read_types(reader: Reader) -> tuple[Type, ...]:
-    numbers = reader.blob()
-    if any(number >= len(_TYPES) for number in numbers):
-        raise reader.fail(f"type number above {len(_TYPES) - 1}")
-    return tuple(_TYPES[number] for number in numbers)
+class _TypeReader(Reader):
+    """A reader of payloads in which types of the program occur."""
+
+    def __init__(self, payload: bytes, where: str, known: tuple[ValueType, ...]) -> None:
+        super().__init__(payload, where)
+        self._known = known
+
+    def type(self) -> ValueType:
+        """One type, a number."""
+        return self._type(self.number())
+
+    def types(self) -> tuple[ValueType, ...]:
+        """The number of types, then each in 4 bytes."""
+        return tuple(map(self._type, self.words("I", self.count(4))))
+
+    def _type(self, number: int) -> ValueType:
+        if number >= len(self._known):
+            raise self.fail(f"type number above {len(self._known) - 1}")
+        return self._known[number]
+
+
+def _write_types(writer: Writer, types: tuple[ValueType, ...]) -> None:
+    writer.number(len(types))
+    writer.parts.append(array("I", map(_stored, types)).tobytes())
+
+
+def _declared_types(program: Program) -> bytes:
+    writer = Writer()
+    writer.number(len(program.types))
+    for declared in program.types:
+        if isinstance(declared, ArrayType):
+            writer.number(1)
+            writer.number(declared.element.number)
+            continue
+        writer.number(0)
+        writer.text(declared.name)
+        writer.number(_NONE if declared.parent is None else declared.parent)
+        writer.number(len(declared.fields))
+        for name, t in declared.fields:
+            writer.text(name)
+            writer.number(_stored(t))
+    return writer.bytes()
+
+
+def _read_declared_types(
+    reader: Reader,
+) -> tuple[tuple[DeclaredType, ...], tuple[ValueType, ...]]:
+    """The declared types, and all types of the program by the number that stands for each."""
+    rows: list[tuple[str, int | None, list[tuple[str, int]]] | int] = []
+    for _ in range(reader.count(16)):
+        kind = reader.number()
+        if kind > 1:
+            raise reader.fail("a type is a struct or an array, 0 or 1")
+        if kind == 1:
+            rows.append(reader.number())
+            continue
+        name, parent = reader.text(), reader.number()
+        fields = [(reader.text(), reader.number()) for _ in range(reader.count(16))]
+        rows.append((name, None if parent == _NONE else parent, fields))
+    reader.end()
+    known: list[ValueType] = [*_NUMBERS, *PREDEFINED]
+    for number, row in enumerate(rows, FIRST_DECLARED):
+        name = row[0] if isinstance(row, tuple) else ""
+        if isinstance(row, int):
+            if row >= number:
+                raise reader.fail(f"the elements of type {number} are of none before it")
+            name = f"{known[_FIRST + row]}[]"
+            if len(name) > LONGEST_NAME:
+                raise reader.fail(f"a type has a name of more than {LONGEST_NAME} characters")
+        known.append(Reference(number, name))
+    types: list[DeclaredType] = []
+    for row in rows:
+        if isinstance(row, int):
+            element = known[_FIRST + row]
+            assert isinstance(element, Reference)
+            types.append(ArrayType(element))
+            continue
+        name, parent_number, pairs = row
+        if any(number >= len(known) for _, number in pairs):
+            raise reader.fail(f"type number above {len(known) - 1}")
+        own = tuple(Field(field, known[number]) for field, number in pairs)
+        types.append(StructType(name, parent_number, own))
+    return tuple(types), tuple(known)
 
 
 def _read_code(reader: Reader) -> Code:
@@ -116,8 +224,8 @@ def _write_signature(writer: Writer, signature: Signature) -> None:
     _write_types(writer, signature.results)
 
 
-def _read_signature(reader: Reader) -> Signature:
-    return Signature(_read_types(reader), _read_types(reader))
+def _read_signature(reader: _TypeReader) -> Signature:
+    return Signature(reader.types(), reader.types())
 
 
 def _signatures(program: Program) -> bytes:
@@ -128,7 +236,7 @@ def _signatures(program: Program) -> bytes:
     return writer.bytes()
 
 
-def _read_signatures(reader: Reader) -> tuple[Signature, ...]:
+def _read_signatures(reader: _TypeReader) -> tuple[Signature, ...]:
     signatures = tuple(_read_signature(reader) for _ in range(reader.count(16)))
     reader.end()
     return signatures
@@ -148,15 +256,15 @@ def _functions(program: Program) -> bytes:
     return writer.bytes()
 
 
-def _read_functions(reader: Reader) -> tuple[Function, ...]:
+def _read_functions(reader: _TypeReader) -> tuple[Function, ...]:
     functions = tuple(_read_function(reader) for _ in range(reader.count(40)))
     reader.end()
     return functions
 
 
-def _read_function(reader: Reader) -> Function:
+def _read_function(reader: _TypeReader) -> Function:
     name, entry, signature = reader.text(), reader.number(), reader.number()
-    locals_ = _read_types(reader)
+    locals_ = reader.types()
     parameters = tuple(reader.text() for _ in range(reader.count(8)))
     return Function(name, entry, signature, locals_, parameters)
 
@@ -166,18 +274,15 @@ def _statics(program: Program) -> bytes:
     writer.number(len(program.statics))
     for static in program.statics:
         writer.text(static.name)
-        writer.number(_NUMBER[static.type])
+        writer.number(_stored(static.type))
         writer.number(static.bits)
     return writer.bytes()
 
 
-def _read_statics(reader: Reader) -> tuple[Static, ...]:
+def _read_statics(reader: _TypeReader) -> tuple[Static, ...]:
     statics = []
     for _ in range(reader.count(24)):
-        name, number, bits = reader.text(), reader.number(), reader.number()
-        if number >= len(_TYPES):
-            raise reader.fail(f"type number above {len(_TYPES) - 1}")
-        statics.append(Static(name, _TYPES[number], bits))
+        statics.append(Static(reader.text(), reader.type(), reader.number()))
     reader.end()
     return tuple(statics)
 
@@ -212,7 +317,7 @@ def _hosts(program: Program) -> bytes:
     return writer.bytes()
 
 
-def _read_hosts(reader: Reader) -> tuple[HostImport, ...]:
+def _read_hosts(reader: _TypeReader) -> tuple[HostImport, ...]:
     hosts = tuple(
         HostImport(reader.text(), _read_signature(reader)) for _ in range(reader.count(24))
     )
@@ -244,8 +349,8 @@ def _tags(program: Program) -> bytes:
     return writer.bytes()
 
 
-def _read_tags(reader: Reader) -> tuple[Tag, ...]:
-    tags = tuple(Tag(reader.text(), _read_types(reader)) for _ in range(reader.count(16)))
+def _read_tags(reader: _TypeReader) -> tuple[Tag, ...]:
+    tags = tuple(Tag(reader.text(), reader.types()) for _ in range(reader.count(16)))
     reader.end()
     return tags
 

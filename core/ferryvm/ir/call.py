@@ -11,7 +11,7 @@ from ferryvm.ir.instruction import InstructionLifter
 from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.table import Flow
-from ferryvm.isa.type import I64, WORD_BYTES
+from ferryvm.isa.type import I64, WORD_BYTES, as_number
 from ferryvm.program import Signature
 from ferryvm.region.effect import Effects, function_effects
 
@@ -111,7 +111,7 @@ class CallLifter(InstructionLifter):
         # Changes by the callee are in memory when it leaves; the rest is stored then. Its
         # incomplete work is in its own state.
         state = v.state(self.pc, 0, words)
-        results = signature.results
+        results = tuple(map(as_number, signature.results))
         result = results[0] if results else None
         call = self.emit(Operation(name, result, static, arguments, state))
         self._catch(callees)

@@ -21,7 +21,7 @@ from ferryvm.ir.graph import Block, Edge, Operation, Parameter, Terminator, Valu
 from ferryvm.ir.variable import Variables
 from ferryvm.isa import Immediate
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.type import I64
+from ferryvm.isa.type import I64, as_number
 from ferryvm.program import MAX_TAG_VALUES, Clause
 from ferryvm.region.code import caught_locally
 from ferryvm.region.escape import escaping
@@ -130,7 +130,7 @@ class ExceptionLifter(CallLifter):
         """A block that reads the values of an exception; the operands at its handler."""
         block = self._new_block("caught", clause.handler)
         self.variables = before.copy()
-        types = self.program.tags[tag].parameters
+        types = map(as_number, self.program.tags[tag].parameters)
         values = [self.emit(Operation("thrown", t, (at,))) for at, t in enumerate(types)]
         self._enter_handler(clause, tag, [*values])
         return block, self.variables.words[self._first_operand :]
@@ -140,7 +140,7 @@ class ExceptionLifter(CallLifter):
     ) -> None:
         """Continue in a block after these blocks, with parameters for the operands."""
         join = self._new_block("handler", handler)
-        operands = [Parameter(t) for t in self.verified.operand_types(handler)]
+        operands = [Parameter(as_number(t)) for t in self.verified.operand_types(handler)]
         join.parameters += operands
         for block, passed in blocks:
             block.terminator = Terminator("jump", edges=(Edge(join, passed),))
@@ -159,7 +159,7 @@ class ExceptionLifter(CallLifter):
         if clause.tag is not None:
             words += values
         elif clause.record:
-            types = self.program.tags[tag].parameters
+            types = map(as_number, self.program.tags[tag].parameters)
             slots = [self.to_slot(t, v) for t, v in zip(types, values, strict=True)]
             padding = [self.constant(I64, 0)] * (MAX_TAG_VALUES - len(slots))
             words += [self.constant(I64, tag), *slots, *padding]

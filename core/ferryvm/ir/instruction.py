@@ -13,7 +13,7 @@ from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction, Trap, Type
 from ferryvm.isa.frame import HEADER_WORDS, number_of
 from ferryvm.isa.objectless import ObjectlessEmitter
 from ferryvm.isa.table import Variable
-from ferryvm.isa.type import I64
+from ferryvm.isa.type import I64, as_number
 from ferryvm.region.effect import Effects, code_effects
 from ferryvm.verify import Verified
 
@@ -62,7 +62,7 @@ class InstructionLifter(Builder, ObjectlessEmitter[Value]):
         if row.immediate is Immediate.LOCAL:
             bound["t"] = self._local_type()
         elif row.immediate is Immediate.STATIC:
-            bound["t"] = self.program.statics[immediate].type
+            bound["t"] = self._static_type(immediate)
         words = self.variables.words
         popped = words[len(words) - len(row.pops) :]
         del words[len(words) - len(row.pops) :]
@@ -124,7 +124,7 @@ class InstructionLifter(Builder, ObjectlessEmitter[Value]):
         first = len(words) - len(signature.parameters)
         arguments = tuple(words[first:])
         del words[first:]
-        result = signature.results[0] if signature.results else None
+        result = as_number(signature.results[0]) if signature.results else None
         call = Operation("call_host", result, (self.immediate,), arguments, self._here())
         self.emit(call)
         if result is not None:
@@ -145,7 +145,10 @@ class InstructionLifter(Builder, ObjectlessEmitter[Value]):
         return number
 
     def _local_type(self) -> Type:
-        return self.frame_types[self._local_number()]
+        return as_number(self.frame_types[self._local_number()])
+
+    def _static_type(self, number: int) -> Type:
+        return as_number(self.program.statics[number].type)
 
     def _local_place(self) -> int:
         """Its number among the words of the frame, which begin with the first parameter."""
@@ -153,7 +156,7 @@ class InstructionLifter(Builder, ObjectlessEmitter[Value]):
         return number if number < self.parameters else number + HEADER_WORDS
 
     def _load_static(self, number: int) -> Operation:
-        return self.emit(Operation("static", self.program.statics[number].type, (number,)))
+        return self.emit(Operation("static", self._static_type(number), (number,)))
 
     def _store_static(self, number: int) -> None:
         v = self.variables
@@ -163,7 +166,7 @@ class InstructionLifter(Builder, ObjectlessEmitter[Value]):
     def static(self, index: Value) -> Value:
         if not self._is_static:
             return self.emit(Operation("static_at", I64, (), (index,)))
-        t = self.program.statics[self.immediate].type
+        t = self._static_type(self.immediate)
         if self.promoted:
             return self.to_slot(t, self.variables.statics[self.immediate])
         return self.to_slot(t, self._load_static(self.immediate))
@@ -172,7 +175,7 @@ class InstructionLifter(Builder, ObjectlessEmitter[Value]):
         if not self._is_static:
             self.emit(Operation("set_static_at", None, (), (index, slot)))
             return
-        value = self.from_slot(self.program.statics[self.immediate].type, slot)
+        value = self.from_slot(self._static_type(self.immediate), slot)
         if self.promoted:
             self.variables.statics[self.immediate] = value
             self.variables.dirty |= {self.immediate}

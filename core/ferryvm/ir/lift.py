@@ -20,6 +20,7 @@ from ferryvm.ir.lifter import BodyLifter
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.region_order import RegionOrder, UnseenEdges
 from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.isa.type import as_number
 from ferryvm.region.region import Region, RegionKind
 
 __all__ = ["lift"]
@@ -65,19 +66,21 @@ def lift(
 def _stub(region: Region) -> Body:
     """The body that calls a function with the arguments that its frame holds, and returns."""
     signature = region.verified.program.signature(region.function)
-    body = Body(region.name, region.function, region.entry, True, signature.results)
+    parameters = [as_number(t) for t in signature.parameters]
+    results = tuple(map(as_number, signature.results))
+    body = Body(region.name, region.function, region.entry, True, results)
     block = Block("entry", region.entry)
-    body.parameters = len(signature.parameters)
-    arguments = [Operation("word", t, (at,)) for at, t in enumerate(signature.parameters)]
+    body.parameters = len(parameters)
+    arguments = [Operation("word", t, (at,)) for at, t in enumerate(parameters)]
     # The frame is the callee's own: when it leaves there is nothing to write here.
     state = FrameState(region.entry, (None,) * (len(arguments) + HEADER_WORDS))
     call = Operation("call", body.result, (region.function, 0), tuple(arguments), state)
     more = [
         Operation("result", t, (body.place_of(number),))
-        for number, t in enumerate(signature.results)
+        for number, t in enumerate(results)
         if number
     ]
     block.operations = [*arguments, call, *more]
-    block.terminator = Terminator("return", (), (call, *more) if signature.results else ())
+    block.terminator = Terminator("return", (), (call, *more) if results else ())
     body.blocks.append(block)
     return body

@@ -14,7 +14,7 @@ from ferryvm.ir.region_order import Dispatch, OrderedBlock, RegionOrder, Stop
 from ferryvm.ir.variable import HEADER, Variables
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.table import Flow
-from ferryvm.isa.type import I64, Type
+from ferryvm.isa.type import I64, Type, as_number
 from ferryvm.region.call import call_graph
 from ferryvm.region.code import caught_locally
 from ferryvm.verify import Verified
@@ -54,7 +54,7 @@ class BodyLifter(ExceptionLifter):
     def run(self, name: str) -> Body:
         """The body."""
         function = self.order.function
-        results = self.program.signature(function).results
+        results = tuple(map(as_number, self.program.signature(function).results))
         body = Body(name, function, self.order.entry, self.is_root, results)
         body.parameters = self.parameters
         body.constants = self.constants
@@ -110,7 +110,7 @@ class BodyLifter(ExceptionLifter):
 
     def _types(self, pc: int) -> tuple[Type, ...]:
         """Types of the words of a frame except its header."""
-        return (*self.frame_types, *self.verified.operand_types(pc))
+        return tuple(map(as_number, (*self.frame_types, *self.verified.operand_types(pc))))
 
     def _block(self, node: OrderedBlock) -> None:
         block = self.heads[node]
@@ -141,7 +141,7 @@ class BodyLifter(ExceptionLifter):
     def _joined(self, words: list[Value]) -> Variables:
         """These words, and parameters for the variables outside the frame."""
         statics: dict[int, Value] = {
-            number: self._parameter(self.program.statics[number].type) for number in self.statics
+            number: self._parameter(self._static_type(number)) for number in self.statics
         }
         pointer = self._parameter(I64) if self.own.reads_heap_pointer else None
         return Variables(words, statics, frozenset(self.written), pointer, self.own.allocates)

@@ -30,7 +30,7 @@ from ferryvm.ir.graph import (
 from ferryvm.ir.operation import SHAPES, AnyType, IrError, Role, Shape, computed_types
 from ferryvm.ir.text import operation_text
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.type import I64, Type
+from ferryvm.isa.type import I64, Type, as_number
 from ferryvm.verify import Verified
 
 
@@ -364,7 +364,8 @@ class _Check:
         if number >= len(hosts):
             raise self._fault(f"a host import below {len(hosts)} expected, found {number}")
         signature = hosts[number].signature
-        return signature.parameters, signature.results[0] if signature.results else None
+        result = as_number(signature.results[0]) if signature.results else None
+        return tuple(map(as_number, signature.parameters)), result
 
     @staticmethod
     def _own_types(operation: Operation) -> tuple[ValueType, ...]:
@@ -377,7 +378,7 @@ class _Check:
         statics = self.verified.program.statics
         if number >= len(statics):
             raise self._fault(f"a static below {len(statics)} expected, found {number}")
-        t = statics[number].type
+        t = as_number(statics[number].type)
         return ((), t) if operation.name == "static" else ((t,), None)
 
     def _edges(self, end: Terminator) -> None:
@@ -439,8 +440,8 @@ class _Check:
         own = (*state.words[:parameters], *state.words[parameters + HEADER_WORDS : end])
         for word, t in zip(own, types, strict=False):
             if word is not None:
-                self._match(word.type, t)
+                self._match(word.type, as_number(t))
         for number, value in state.statics:
             if number >= len(verified.program.statics):
                 raise self._fault(f"there is no static {number}")
-            self._match(value.type, verified.program.statics[number].type)
+            self._match(value.type, as_number(verified.program.statics[number].type))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 
-_NAMES = {"stack": "word"}
+_NAMES = {"stack": "word", "operands": "first"}
 """Names of values read from locations, if they need one; `old_` and the location for others."""
 
 

@@ -13,11 +13,13 @@ from there on, in their order.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from ferryvm.isa.element import Element
 from ferryvm.isa.object import (
+    MOST_GENERATIONS,
     ROW_ANCESTORS,
     ROW_DEPTH,
     ROW_KIND,
@@ -32,8 +34,20 @@ from ferryvm.isa.type import (
     I31REF,
     WORD_BYTES,
     Reference,
+    Type,
     ValueType,
 )
+
+MAX_TYPES = 1 << 16
+"""Largest number of types that a program declares."""
+
+MAX_FIELDS = 1000
+"""Largest number of fields of a struct; `struct.new` stores them all for one unit of fuel."""
+
+LONGEST_NAME = 255
+"""Most characters of a type's name."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$!?*/<>=+@%&^~|'-]*")
 
 
 class Field(NamedTuple):
@@ -84,6 +98,77 @@ PREDEFINED: tuple[Reference, ...] = (ANYREF, I31REF, ARRAYREF, *(e.array for e i
 """The types that every program has, by number."""
 
 
+def is_type_name(text: str) -> bool:
+    """True if a struct or a field can have this name: it stands in assembly without quotes."""
+    return _NAME.fullmatch(text) is not None and len(text) <= LONGEST_NAME
+
+
+class DeclarationFault(Exception):  # noqa: N818 - becomes an error of who reads the types
+    """The reason for which types cannot be declared."""
+
+
+def check_declarations(types: Sequence[DeclaredType]) -> None:
+    """Raise DeclarationFault unless these can be the types of a program, in this order.
+
+    References to types that do not exist are not looked for.
+    """
+    if len(types) > MAX_TYPES:
+        raise DeclarationFault(f"{len(types)} types are declared, at most {MAX_TYPES}")
+    taken = {str(t) for t in (*Type, *PREDEFINED)}
+    known = [str(t) for t in PREDEFINED]
+    generations: list[int] = []
+    """For each declared type, its number in a chain of parents; 0 for an array."""
+    for number, declared in enumerate(types, FIRST_DECLARED):
+        name = declared.name
+        fault = None
+        if name in taken:
+            fault = "has the name of another type"
+        elif len(name) > LONGEST_NAME:
+            fault = f"has a name of more than {LONGEST_NAME} characters"
+        elif isinstance(declared, ArrayType):
+            element = declared.element
+            if element.number >= number or known[element.number] != element.name:
+                fault = f"has elements of type {element}, which is not declared before it"
+            generations.append(0)
+        else:
+            fault = _struct_fault(types, number, declared)
+            parent = declared.parent
+            generations.append(1)
+            if fault is None and parent is not None:
+                generations[-1] += generations[parent - FIRST_DECLARED]
+                if generations[-1] > MOST_GENERATIONS:
+                    fault = f"has more than {MOST_GENERATIONS - 1} ancestors"
+        if fault is not None:
+            raise DeclarationFault(f"type {number} ({name!r}) {fault}")
+        taken.add(name)
+        known.append(name)
+
+
+def _struct_fault(types: Sequence[DeclaredType], number: int, declared: StructType) -> str | None:
+    """The reason for which a struct cannot be declared with this number; None if it can."""
+    if not is_type_name(declared.name):
+        return "has a name with other characters than a name in assembly without quotes"
+    fields = declared.fields
+    if len(fields) > MAX_FIELDS:
+        return f"has {len(fields)} fields, at most {MAX_FIELDS}"
+    seen = set()
+    for field in fields:
+        if not is_type_name(field.name):
+            return f"has a field {field.name!r}, which is no name in assembly without quotes"
+        if field.name in seen:
+            return f"has two fields {field.name!r}"
+        seen.add(field.name)
+    if declared.parent is None:
+        return None
+    at = declared.parent - FIRST_DECLARED
+    parent = types[at] if 0 <= at < number - FIRST_DECLARED else None
+    if not isinstance(parent, StructType):
+        return f"has type {declared.parent} as its parent, which is no struct declared before it"
+    if fields[: len(parent.fields)] != parent.fields:
+        return f"does not begin with the fields of its parent {parent.name!r}"
+    return None
+
+
 class TypeHierarchy:
     """Reference types of one program, by number, with their ancestors."""
 
@@ -109,6 +194,11 @@ class TypeHierarchy:
     def declared(self, number: int) -> DeclaredType | None:
         """The declaration of a type; None for a type that every program has."""
         return self.types[number - FIRST_DECLARED] if number >= FIRST_DECLARED else None
+
+    def has(self, reference: Reference) -> bool:
+        """True if a type is one of this program."""
+        known = self.references
+        return 0 <= reference.number < len(known) and known[reference.number] is reference
 
     def is_subtype(self, number: int, of: int) -> bool:
         """True if every reference of the type `number` is one of the type `of`."""

@@ -15,6 +15,9 @@ _CHAPTERS = {
     "conversion": "Conversions",
     "heap": "Heap and vectors",
     "control": "Control",
+    "cast": "References of any type",
+    "struct": "Structs",
+    "array": "Arrays",
 }
 
 
@@ -49,6 +52,14 @@ the instruction will be done anew |
 | `heap32[x]` | 32 bits of the heap from byte `x` up, little-endian; read as an i64 extended by \
 zeros, written from the low bits |
 | `local[n]`, `static[n]` | words: a 32-bit value stands in the low half, the high half is zero |
+| `object64[x]`, `elements16(p)[x]` | bytes of the [object space](decisions/2026-11-25-references.md) \
+from `x` up; of the elements at place `p` |
+| `types[t][n]` | word `n` of the type row of type number `t` |
+| `allocate n bytes for type t if p` | leave with status ALLOCATE, `wanted` n, `wanted_type` t; the \
+instruction will be done anew |
+| `pop n words` | take n more words off the operand stack; `sp` stays as it was before |
+| `object_top`, `object_end`, `prepared`, `prepared_bytes` | as in the \
+[control block](architecture.md#control-block) |
 | `hp`, `heap_capacity`, `static_count`, `table_size` | as in the \
 [control block](architecture.md#control-block) |
 | `entry(f)`, `parameters(f)`, `locals(f)`, `frame(f)`, `signature(f)` | fields of a function's \

@@ -274,8 +274,9 @@ class TextEmitter(Emitter[str]):
         return f"types[{type_}][{word}]"
 
     def pop_words(self, count: str) -> str:
-        self._lines.add(f"sp = (sp - ({count} << 3))", changes="sp")
-        return self._lines.read("sp", "sp")
+        first = self._lines.read("operands", f"(sp - ({count} << 3))")
+        self._lines.add(f"pop {count} words", changes="operands")
+        return first
 
     def jump(self, target: str) -> None:
         self._lines.add(f"go to {target}")

@@ -30,6 +30,7 @@ __all__ = [
     "Reference",
     "Type",
     "ValueType",
+    "as_number",
     "format_number",
     "format_value",
     "from_float",
@@ -170,6 +171,11 @@ def from_float(type_: Type, value: float) -> int:
         return 0xFF80_0000 if value < 0 else 0x7F80_0000
 
 
+def as_number(type_: ValueType) -> Type:
+    """The number type with the bits of a type: itself, or i64 for a reference type."""
+    return Type.I64 if isinstance(type_, Reference) else type_
+
+
 def to_python(type_: Type, bits: int) -> int | float:
     """The Python number of a bit pattern: signed for integers."""
     if not type_.is_float:
@@ -177,8 +183,15 @@ def to_python(type_: Type, bits: int) -> int | float:
     return call_in_ours(to_float, type_, bits)
 
 
-def format_value(type_: Type, bits: int) -> str:
-    """The shortest decimal text that reads back as the same value (`nan` and `inf` for those)."""
+def format_value(type_: ValueType, bits: int) -> str:
+    """The shortest decimal text that reads back as the same value (`nan` and `inf` for those).
+
+    For a reference: `null`, `i31 5`, or its type and the offset of the object, as in `node at 24`.
+    """
+    if isinstance(type_, Reference):
+        if bits & 1:
+            return f"i31 {signed(I32, bits & I32.mask) >> 1}"
+        return f"{type_} at {bits}" if bits else "null"
     if not type_.is_float:
         return str(signed(type_, bits))
     return call_in_ours(lambda: format_number(type_, to_float(type_, bits)))

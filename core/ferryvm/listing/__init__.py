@@ -17,8 +17,10 @@ import dataclasses
 
 from ferryvm import record
 from ferryvm.errors import Position
-from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction, Type
+from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction
+from ferryvm.isa.declared_type import DeclaredType
 from ferryvm.isa.frame import number_of, return_counts
+from ferryvm.isa.type import ValueType
 from ferryvm.listing.code import FunctionCode
 from ferryvm.program import Data, HostImport, Signature, Static, Tag
 
@@ -43,12 +45,13 @@ class Label:
 
 Operand = int | str | Signature | tuple[str, ...] | None
 """By the kind of the immediate: the bit pattern of a literal; a number (local, static, offset,
-number of results); a name (label, function, host import); labels; a signature; None."""
+number of results, type; of a field the immediate); a name (label, function, host import); labels; a signature; None."""
 
 
 @record.dataclass(frozen=True)
 class Line:
-    """One instruction. Statics and locals are identified by number, everything else by name."""
+    """One instruction. Statics, locals, types and fields are identified by number, everything else by
+    name."""
 
     row: Instruction
     operand: Operand = None
@@ -77,7 +80,7 @@ class FunctionListing:
 
     name: str
     signature: Signature = dataclasses.field(default_factory=Signature)
-    locals: tuple[Type, ...] = ()
+    locals: tuple[ValueType, ...] = ()
     items: list[Item] = dataclasses.field(default_factory=list)
     clauses: list[ClauseListing] = dataclasses.field(default_factory=list)
     """Inner ones first."""
@@ -86,7 +89,7 @@ class FunctionListing:
 
     @classmethod
     def of(
-        cls, name: str, signature: Signature, locals_: tuple[Type, ...], code: FunctionCode
+        cls, name: str, signature: Signature, locals_: tuple[ValueType, ...], code: FunctionCode
     ) -> FunctionListing:
         """A function whose code is arrays, which the function owns from then on."""
         function = cls(name, signature, locals_)
@@ -148,6 +151,7 @@ class Listing:
     exports: dict[str, str] = dataclasses.field(default_factory=dict)
     """Names of the functions by the names under which they are called from outside."""
     tags: list[Tag] = dataclasses.field(default_factory=list)
+    types: list[DeclaredType] = dataclasses.field(default_factory=list)
     extra_signatures: tuple[Signature, ...] = ()
     """Signatures to number first, in this order; decoding sets them so that numbers are
     preserved."""

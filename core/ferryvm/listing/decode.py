@@ -15,7 +15,16 @@ import dataclasses
 
 from ferryvm.errors import FerryError
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction
+from ferryvm.isa.declared_type import (
+    ArrayType,
+    DeclarationFault,
+    StructType,
+    TypeHierarchy,
+    check_declarations,
+)
 from ferryvm.isa.frame import number_of, return_counts
+from ferryvm.isa.struct import field_of
+from ferryvm.isa.type import Reference
 from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Listing, Operand
 from ferryvm.listing.encode import encode
 from ferryvm.program import Clause, Program, Signature
@@ -55,6 +64,7 @@ class _Decoder:
     def listing(self) -> Listing:
         program = self.program
         self._check_names()
+        self._check_types()
         bounds = [function.entry for function in program.functions] + [len(self.opcodes)]
         if bounds[0] != 0:
             raise DecodeError("code stands before the first function", 0)
@@ -71,6 +81,7 @@ class _Decoder:
                 for export in program.exports
             },
             tags=list(program.tags),
+            types=list(program.types),
         )
         for number, function in enumerate(program.functions):
             start, end = bounds[number], bounds[number + 1]
@@ -113,6 +124,17 @@ class _Decoder:
             if not 0 <= static.bits <= static.type.mask:
                 message = f"static {static.name!r} starts with more bits than {static.type}"
                 raise DecodeError(message)
+
+    def _check_types(self) -> None:
+        try:
+            check_declarations(self.program.types)
+        except DeclarationFault as fault:
+            raise DecodeError(str(fault)) from None
+        self.hierarchy = TypeHierarchy(self.program.types)
+        for where, types in self.program.used_types():
+            for t in types:
+                if isinstance(t, Reference) and not self.hierarchy.has(t):
+                    raise DecodeError(f"{where} has a type {t} that is not one of the program")
 
     def _clauses(self, bounds: list[int]) -> dict[int, list[Clause]]:
         """The clauses by the number of their function; `bounds`: starts and ends of the
@@ -217,12 +239,35 @@ class _Decoder:
                 if local is None:
                     raise DecodeError("no local has a word of the frame's header", pc)
                 return local
+            case (
+                Immediate.TYPE
+                | Immediate.FIELDS
+                | Immediate.STRUCT
+                | Immediate.ARRAY
+                | Immediate.FIELD
+            ):
+                self._check_type(row, pc, number)
             case Immediate.RESULTS:
                 return return_counts(number)[1]
         literal = row.immediate.literal
         if literal is not None and number > literal.mask:
             raise DecodeError(f"the literal has more bits than {literal}", pc)
         return number
+
+    def _check_type(self, row: Instruction, pc: int, immediate: int) -> None:
+        number, field = immediate, 0
+        if row.immediate is Immediate.FIELD:
+            number, field = field_of(immediate)
+        if number >= len(self.hierarchy.references):
+            raise DecodeError(f"no type has number {number}", pc)
+        declared = self.hierarchy.declared(number)
+        wanted = {Immediate.TYPE: object, Immediate.ARRAY: ArrayType}
+        if not isinstance(declared, wanted.get(row.immediate, StructType)):
+            name = self.hierarchy.references[number]
+            raise DecodeError(f"type {name} is no {row.immediate.value}", pc)
+        fields = declared.fields if isinstance(declared, StructType) else ()
+        if row.immediate is Immediate.FIELD and not 0 <= field < len(fields):
+            raise DecodeError(f"type {self.hierarchy.references[number]} has no such field", pc)
 
     def _function_name(self, number: int, pc: int | None) -> str:
         if number >= len(self.program.functions):

@@ -103,6 +103,7 @@ class _Linker:
                 for name, function in self.listing.exports.items()
             ),
             tags=tuple(self.listing.tags),
+            types=tuple(self.listing.types),
             clauses=tuple(self.clauses),
             source_map=SourceMap(tuple(self.files), tuple(self.rows)),
         )

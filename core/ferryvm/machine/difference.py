@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.type import WORD_BYTES, Type, to_float
+from ferryvm.isa.type import WORD_BYTES, Type, ValueType, to_float
 from ferryvm.machine.sparse import Sparse
 from ferryvm.machine.state import Machine, Snapshot
 
@@ -70,7 +70,7 @@ def memory_difference(machine: Machine, left: Snapshot, right: Snapshot) -> Diff
     )
 
 
-Place = tuple[str, Type | None]
+Place = tuple[str, ValueType | None]
 """A word's description and its type; None for a word that holds no value."""
 
 
@@ -86,9 +86,9 @@ def _word_difference(left: bytes, right: bytes, places: list[Place]) -> Differen
     return None
 
 
-def is_nan(t: Type, word: int) -> bool:
+def is_nan(t: ValueType, word: int) -> bool:
     """True if a word is a NaN of that type."""
-    return t.is_float and word <= t.mask and math.isnan(to_float(t, word))
+    return isinstance(t, Type) and t.is_float and word <= t.mask and math.isnan(to_float(t, word))
 
 
 def byte_difference(name: str, left: bytes, right: bytes) -> Difference | None:

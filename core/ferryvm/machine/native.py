@@ -16,7 +16,7 @@ import enum
 from typing import Any
 
 from ferryvm.float_environment import ours
-from ferryvm.isa.type import Type
+from ferryvm.isa.type import Type, ValueType
 from ferryvm.program import Signature
 
 NATIVE_WORDS = 4
@@ -53,7 +53,12 @@ class _F64(ctypes.c_double):
     pass
 
 
-_TYPES: dict[Type, type[Any]] = {Type.I32: _I32, Type.I64: _I64, Type.F32: _F32, Type.F64: _F64}
+_TYPES: dict[ValueType, type[Any]] = {
+    Type.I32: _I32,
+    Type.I64: _I64,
+    Type.F32: _F32,
+    Type.F64: _F64,
+}
 
 
 class NativeFunction:

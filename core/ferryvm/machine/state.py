@@ -242,9 +242,11 @@ class Machine:
         return grown
 
     def result(self) -> tuple[Type, int] | None:
-        """Type and bits of the top operand of the innermost frame; None if there is none."""
+        """Type and bits of the top operand of the innermost frame; None if there is none, or it is
+        a reference."""
         types = self.verified.operand_types(self.control.pc)
-        return (types[-1], self.memory.stack[self.control.sp - 1]) if types else None
+        t = types[-1] if types else None
+        return (t, self.memory.stack[self.control.sp - 1]) if isinstance(t, Type) else None
 
     def frames(self, most: int = 12) -> list[Frame]:
         """The active calls, innermost first: at most `most` of them from each end.

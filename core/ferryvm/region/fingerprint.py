@@ -26,10 +26,11 @@ def fingerprint(region: Region) -> list[str | bytes]:
         sorted(region.pcs),
         region.callees,
         sorted(region.outside),
-        [static.type.value for static in program.statics],
+        [str(static.type) for static in program.statics],
         program.table,
         [(str(s.parameters), str(s.results)) for s in program.signatures],
         region.verified.frame_words,
+        str(program.types),
     )
     facts: list[str | bytes] = [repr(made_from)]
     numbers = {region.function, *region.callees}

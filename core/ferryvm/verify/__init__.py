@@ -23,13 +23,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ferryvm.clause import ClauseForest
-from ferryvm.isa import Type
+from ferryvm.isa.declared_type import TypeHierarchy
+from ferryvm.isa.type import ValueType
 from ferryvm.program import Program
 from ferryvm.verify.refusal import VerifyCode as VerifyCode
 from ferryvm.verify.refusal import VerifyError
-from ferryvm.verify.stack_map import KINDS, StackMap
+from ferryvm.verify.stack_map import StackMap
 from ferryvm.verify.structure import check_clauses, check_immediates, check_tables
 from ferryvm.verify.type_flow import TypeFlow
+from ferryvm.verify.type_table import check_types
 
 __all__ = ["Verified", "VerifyError", "verify"]
 
@@ -43,12 +45,14 @@ class Verified:
 
     def __init__(self, program: Program, stack_map: StackMap, clauses: ClauseForest) -> None:
         self.program = program
+        self.types: TypeHierarchy = stack_map.kinds.hierarchy
+        """The reference types of the program, with their ancestors and rows."""
         self.clauses = clauses
         """The clauses, indexed by the instructions that they cover."""
         self.frame_words = stack_map.frame_words
         """Words of the largest frame of each function, from its header on."""
         self._owners, self._states = stack_map.owners, stack_map.states
-        self._stacks = stack_map.stacks
+        self._stacks, self._kinds = stack_map.stacks, stack_map.kinds.types
 
     def __copy__(self) -> Verified:
         return self
@@ -68,9 +72,9 @@ class Verified:
         """Parameters of the function that the instruction at `pc` belongs to."""
         return len(self.program.signature(self._owners[pc]).parameters)
 
-    def operand_types(self, pc: int) -> tuple[Type, ...]:
+    def operand_types(self, pc: int) -> tuple[ValueType, ...]:
         """Types of the operand stack before `pc`, deepest first."""
-        return tuple(KINDS[kind] for kind in self._stacks.kinds_of(self._states[pc]))
+        return tuple(self._kinds[kind] for kind in self._stacks.kinds_of(self._states[pc]))
 
     def depth(self, pc: int) -> int:
         """Words of the operand stack before `pc`."""
@@ -79,7 +83,8 @@ class Verified:
 
 def verify(program: Program) -> Verified:
     """The verified program. Raises VerifyError for the first error found."""
+    hierarchy = check_types(program)
     check_tables(program)
     clauses = check_clauses(program)
-    check_immediates(program)
-    return Verified(program, TypeFlow(program, clauses).run(), clauses)
+    check_immediates(program, hierarchy)
+    return Verified(program, TypeFlow(program, clauses, hierarchy).run(), clauses)

@@ -68,6 +68,13 @@ class VerifyCode(enum.Enum):
     CLAUSE_DEPTH = "V44"
     """Fewer operands are below a throwing instruction than the clause keeps for its handler."""
 
+    DECLARED_TYPE = "V45"
+    """A declared type has a bad name, parent, field or element, or there are too many."""
+    UNKNOWN_TYPE = "V46"
+    """A reference type is not one of the program's."""
+    OUTSIDE_REFERENCE = "V47"
+    """A host import, an export or a tag has a reference type; that is not possible yet."""
+
 
 class VerifyError(FerryError):
     """A program was refused: `code`, and `pc` of the instruction (None if there is none)."""

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from ferryvm.clause import ClauseForest, NestingFault
 from ferryvm.isa import INSTRUCTIONS, Immediate, Type
-from ferryvm.isa.type import signed
+from ferryvm.isa.declared_type import ArrayType, StructType, TypeHierarchy
+from ferryvm.isa.struct import field_of
+from ferryvm.isa.type import Reference, signed
 from ferryvm.program import HOST_TAG, MAX_TAG_VALUES, RECORD_BYTES, Program, Signature
 from ferryvm.verify.refusal import VerifyCode, VerifyError, refusal
+from ferryvm.verify.type_table import check_outside
 
 MAX_STATICS = 1 << 24
 """Largest number of statics of a program (128 MiB)."""
@@ -37,6 +40,11 @@ _LOCALS = frozenset(row.opcode for row in INSTRUCTIONS if row.immediate is Immed
 _FAR = 1 << 32
 """A number of words past every local of a frame."""
 _STATIC_INDIRECT = frozenset((_OPCODE["static.load"], _OPCODE["static.store"]))
+_TYPED = frozenset(
+    row.opcode
+    for row in INSTRUCTIONS
+    if row.immediate in (Immediate.FIELDS, Immediate.STRUCT, Immediate.ARRAY, Immediate.FIELD)
+)
 _ANY = 1 << 64
 """A bound above every immediate."""
 
@@ -91,7 +99,8 @@ def check_tables(program: Program) -> None:
         message = f"{len(program.statics)} statics, at most {MAX_STATICS}"
         raise refuse(VerifyCode.STATIC_BITS, message)
     for static in program.statics:
-        if not 0 <= static.bits <= static.type.mask:
+        most = 0 if isinstance(static.type, Reference) else static.type.mask
+        if not 0 <= static.bits <= most:
             message = f"static {static.name!r} starts with {static.bits:#x}, not a {static.type}"
             raise refuse(VerifyCode.STATIC_BITS, message)
     for entry in program.table:
@@ -100,6 +109,7 @@ def check_tables(program: Program) -> None:
             raise refuse(VerifyCode.TABLE_ENTRY, message)
     _check_exports(program)
     _check_tags(program)
+    check_outside(program)
     end = 0
     for data in sorted(program.data, key=lambda data: data.address):
         if data.address < end or data.address + len(data.bytes) > MAX_DATA_END:
@@ -176,7 +186,7 @@ def _check_signature(program: Program, what: str, signature: Signature, most_res
             raise refusal(program, VerifyCode.FUNCTION_SIGNATURE, message)
 
 
-def check_immediates(program: Program) -> None:
+def check_immediates(program: Program, hierarchy: TypeHierarchy) -> None:
     """Check opcode and immediate of every instruction, reachable or not. Raises VerifyError."""
     opcodes, immediates = program.code.opcodes.tolist(), program.code.immediates.tolist()
     # Opcode and reserved bytes as one number: the opcode if the reserved bytes are zero.
@@ -198,6 +208,7 @@ def check_immediates(program: Program) -> None:
         Immediate.SIGNATURE: len(program.signatures),
         Immediate.HOST: len(program.hosts),
         Immediate.TAG: len(program.tags),
+        Immediate.TYPE: len(hierarchy.references),
     }
     of_opcode = [limits.get(kind, _ANY) for kind in _IMMEDIATES]
     for pc, (opcode, immediate) in enumerate(zip(opcodes, immediates, strict=True)):
@@ -220,8 +231,30 @@ def check_immediates(program: Program) -> None:
             following = opcodes[pc + 1 : pc + 1 + jumps]
             if following.count(_OPCODE["jump"]) != jumps:
                 raise refusal(program, VerifyCode.JUMP_TABLE, f"{jumps} jumps must follow", pc)
+    for pc, opcode in enumerate(opcodes):
+        if opcode in _TYPED:
+            _check_type(program, hierarchy, pc, _IMMEDIATES[opcode], immediates[pc])
     if not all(static.type is Type.I64 for static in program.statics):
         for pc, opcode in enumerate(opcodes):
             if opcode in _STATIC_INDIRECT:
                 message = "every static must be i64 for statics to be numbered at run time"
                 raise refusal(program, VerifyCode.STATIC_TYPES, message, pc)
+
+
+def _check_type(
+    program: Program, hierarchy: TypeHierarchy, pc: int, kind: Immediate, immediate: int
+) -> None:
+    """The immediate is the number of a struct or array type, or a field of a struct type."""
+    number, field = field_of(immediate) if kind is Immediate.FIELD else (immediate, 0)
+    known = hierarchy.references
+    declared = hierarchy.declared(number) if number < len(known) else None
+    expected = ArrayType if kind is Immediate.ARRAY else StructType
+    if not isinstance(declared, expected):
+        found = f"type {number}" if number >= len(known) else str(known[number])
+        what = "array of references" if expected is ArrayType else "struct"
+        message = f"{found} is no {what} that the program declares"
+        raise refusal(program, VerifyCode.IMMEDIATE, message, pc)
+    fields = len(declared.fields) if isinstance(declared, StructType) else 0
+    if kind is Immediate.FIELD and not 0 <= field < fields:
+        message = f"struct {declared.name!r} has {fields} fields, not this one"
+        raise refusal(program, VerifyCode.IMMEDIATE, message, pc)

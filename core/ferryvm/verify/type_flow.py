@@ -3,6 +3,10 @@
 
 It assigns to every reachable instruction its function and its operand stack, the same on all paths,
 and to every function the words of its largest frame. It relies on the checks of `structure`.
+
+Operands that are references may have different types on different paths; then the instruction's
+operand has their least common supertype. Where a path adds to what an instruction was visited with,
+it is visited again.
 """
 
 from __future__ import annotations
@@ -11,12 +15,14 @@ from collections.abc import Sequence
 
 from ferryvm.clause import ClauseForest
 from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Type
+from ferryvm.isa.declared_type import ArrayType, StructType, TypeHierarchy
 from ferryvm.isa.frame import HEADER_WORDS, number_of, return_counts
-from ferryvm.isa.table import Operand
-from ferryvm.isa.type import signed
+from ferryvm.isa.struct import field_of
+from ferryvm.isa.table import REF, Operand, T, Variable
+from ferryvm.isa.type import ValueType, signed
 from ferryvm.program import MAX_TAG_VALUES, Clause, Program
 from ferryvm.verify.refusal import VerifyCode, VerifyError, refusal
-from ferryvm.verify.stack_map import KINDS, NUMBER, StackMap, Stacks
+from ferryvm.verify.stack_map import Kinds, StackMap, Stacks, kind_of
 
 RECORD_TYPES = (Type.I64,) * (1 + MAX_TAG_VALUES)
 """An exception as operands: the number of its tag, then its values as words."""
@@ -24,22 +30,24 @@ RECORD_TYPES = (Type.I64,) * (1 + MAX_TAG_VALUES)
 
 def _kind_number(operand: Operand) -> int:
     """The kind number of an operand: 0 or more for a type, negative for an open type."""
-    return NUMBER[operand] if isinstance(operand, Type) else -1
-
-
-def _kind_name(number: int) -> str:
-    return str(KINDS[number])
+    return -1 if isinstance(operand, Variable) else kind_of(operand)
 
 
 _POPS = [tuple(_kind_number(t) for t in reversed(row.pops)) for row in INSTRUCTIONS]
 _PUSHES = [tuple(_kind_number(t) for t in row.pushes) for row in INSTRUCTIONS]
 _OPEN = [any(n < 0 for n in _POPS[row.opcode] + _PUSHES[row.opcode]) for row in INSTRUCTIONS]
 _FLOWS = [row.flow for row in INSTRUCTIONS]
+_FIELDS = frozenset(row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.FIELDS)
+_TYPES = frozenset(
+    (Immediate.TYPE, Immediate.FIELDS, Immediate.STRUCT, Immediate.ARRAY, Immediate.FIELD)
+)
+_MOST_CHANGES = 64
+"""Changes of an instruction's operand types by further paths: they bound the time that it takes."""
 _THROWING = frozenset((Flow.CALL, Flow.CALL_INDIRECT, Flow.HOST, Flow.THROW))
 """The kinds of control flow of instructions that can throw."""
 
 
-def caught_types(program: Program, clause: Clause) -> tuple[Type, ...]:
+def caught_types(program: Program, clause: Clause) -> tuple[ValueType, ...]:
     """Types of the operands that a clause's handler gets above the ones that the clause keeps."""
     if clause.tag is not None:
         return program.tags[clause.tag].parameters
@@ -49,32 +57,38 @@ def caught_types(program: Program, clause: Clause) -> tuple[Type, ...]:
 class TypeFlow:
     """The pass over types and flow."""
 
-    def __init__(self, program: Program, clauses: ClauseForest) -> None:
-        self.program, self.clauses = program, clauses
+    def __init__(self, program: Program, clauses: ClauseForest, hierarchy: TypeHierarchy) -> None:
+        self.program, self.clauses, self.hierarchy = program, clauses, hierarchy
         self.opcodes: list[int] = program.code.opcodes.tolist()
         self.immediates: list[int] = program.code.immediates.tolist()
         self.owners = [-1] * len(self.opcodes)
         self.states = [0] * len(self.opcodes)
-        self.stacks = Stacks()
-        self.static_kinds = [NUMBER[static.type] for static in program.statics]
+        self.kinds = Kinds(hierarchy)
+        self.stacks = Stacks(self.kinds)
+        self._changes: dict[int, int] = {}
+        """Of an instruction, how often a further path has changed its operand types."""
+        self.static_kinds = [kind_of(static.type) for static in program.statics]
         self.parameter_kinds = [
-            tuple(NUMBER[t] for t in reversed(s.parameters)) for s in program.signatures
+            tuple(kind_of(t) for t in reversed(s.parameters)) for s in program.signatures
         ]
-        self.result_kinds = [tuple(NUMBER[t] for t in s.results) for s in program.signatures]
+        self.result_kinds = [tuple(kind_of(t) for t in s.results) for s in program.signatures]
 
     def run(self) -> StackMap:
         words = [self._function(number) for number in range(len(self.program.functions))]
-        return StackMap(self.owners, self.states, self.stacks, tuple(words))
+        return StackMap(self.owners, self.states, self.stacks, self.kinds, tuple(words))
 
     def _refuse(self, code: VerifyCode, message: str, pc: int) -> VerifyError:
         return refusal(self.program, code, message, pc)
+
+    def _name(self, kind: int) -> str:
+        return str(self.kinds.types[kind])
 
     def _function(self, number: int) -> int:
         """Check all instructions reachable from a function's entry; the words of its
         largest frame."""
         function = self.program.functions[number]
         parameter_kinds = self.parameter_kinds[function.signature]
-        local_kinds = [*reversed(parameter_kinds), *(NUMBER[t] for t in function.locals)]
+        local_kinds = [*reversed(parameter_kinds), *(kind_of(t) for t in function.locals)]
         deepest = 0
         depths = self.stacks.depths
         pending: list[int] = []
@@ -118,7 +132,7 @@ class TypeFlow:
                 raise self._refuse(VerifyCode.CLAUSE_DEPTH, message, pc)
             caught = self.stacks.cut(stack, clause.depth)
             for t in caught_types(self.program, clause):
-                caught = self.stacks.push(caught, NUMBER[t])
+                caught = self.stacks.push(caught, kind_of(t))
             deepest = max(deepest, self.stacks.depths[caught])
             self._reach(function, clause.handler, caught, pending, pc)
         return deepest
@@ -148,12 +162,26 @@ class TypeFlow:
             message = f"reached from function {names[0]!r} and from function {names[1]!r}"
             raise self._refuse(VerifyCode.SHARED_CODE, message, pc)
         elif self.states[pc] != stack:
+            joined = self.stacks.join(self.states[pc], stack)
+            if joined is not None:
+                if joined != self.states[pc]:
+                    self._change(pc, joined)
+                    pending.append(pc)
+                return
             left = self._show(self.states[pc])
             message = f"operands are {left} one way, {self._show(stack)} from pc {source}"
             raise self._refuse(VerifyCode.JOIN, message, pc)
 
+    def _change(self, pc: int, stack: int) -> None:
+        """Set the operand stack of an instruction that was visited with another one."""
+        changes = self._changes[pc] = self._changes.get(pc, 0) + 1
+        if changes > _MOST_CHANGES:
+            message = f"its operands have other types on each of more than {_MOST_CHANGES} paths"
+            raise self._refuse(VerifyCode.JOIN, message, pc)
+        self.states[pc] = stack
+
     def _show(self, stack: int) -> str:
-        kinds = [_kind_name(kind) for kind in self.stacks.kinds_of(stack)[-8:]]
+        kinds = [self._name(kind) for kind in self.stacks.kinds_of(stack)[-8:]]
         more = "... " if self.stacks.depths[stack] > 8 else ""
         return f"({more}{' '.join(kinds)})"
 
@@ -161,8 +189,8 @@ class TypeFlow:
         """The stack after popping operands of these kinds, given topmost first."""
         for kind in kinds:
             found = self.stacks.kinds[stack]
-            if found != kind:
-                raise self._mismatch(pc, found, _kind_name(kind))
+            if found != kind and not self.kinds.fits(found, kind):
+                raise self._mismatch(pc, found, self._name(kind))
             stack = self.stacks.parents[stack]
         return stack
 
@@ -170,7 +198,7 @@ class TypeFlow:
         if found < 0:
             message = f"operand of type {wanted} expected, the stack is empty"
             return self._refuse(VerifyCode.UNDERFLOW, message, pc)
-        message = f"operand of type {wanted} expected, found {_kind_name(found)}"
+        message = f"operand of type {wanted} expected, found {self._name(found)}"
         return self._refuse(VerifyCode.OPERAND_TYPE, message, pc)
 
     def _apply(
@@ -180,22 +208,28 @@ class TypeFlow:
         kinds, parents = self.stacks.kinds, self.stacks.parents
         if not _OPEN[opcode]:
             for kind in _POPS[opcode]:
-                if kinds[stack] != kind:
-                    raise self._mismatch(pc, kinds[stack], _kind_name(kind))
+                if kinds[stack] != kind and not self.kinds.fits(kinds[stack], kind):
+                    raise self._mismatch(pc, kinds[stack], self._name(kind))
                 stack = parents[stack]
             for kind in _PUSHES[opcode]:
                 stack = self.stacks.push(stack, kind)
             return stack
         row = INSTRUCTIONS[opcode]
         bound = self._bind_immediate(pc, row, local_kinds, parameters)
+        settled = frozenset(bound)
+        if opcode in _FIELDS:
+            stack = self._pop(pc, stack, self._field_kinds(self.immediates[pc]))
         for operand in reversed(row.pops):
             found = kinds[stack]
             wanted = _kind_number(operand)
             if wanted < 0:
-                wanted = bound.setdefault(str(operand), found)
-            if found != wanted or found < 0:
-                name = _kind_name(wanted) if wanted >= 0 else "any value"
-                raise self._mismatch(pc, found, name)
+                name = str(operand)
+                wanted = bound.setdefault(name, found)
+                joined = self.kinds.join(wanted, found) if name not in settled else None
+                if joined is not None:
+                    wanted = bound[name] = found = joined
+            if found < 0 or (found != wanted and not self.kinds.fits(found, wanted)):
+                raise self._mismatch(pc, found, self._name(wanted) if wanted >= 0 else "any value")
             stack = parents[stack]
         for operand in row.pushes:
             kind = _kind_number(operand)
@@ -218,16 +252,35 @@ class TypeFlow:
             return {"t": local_kinds[number]}
         if row.immediate is Immediate.STATIC:
             return {"t": self.static_kinds[index]}
+        if row.immediate in _TYPES:
+            return self._bind_type(row.immediate, index)
         return {}
+
+    def _bind_type(self, immediate: Immediate, index: int) -> dict[str, int]:
+        """The open types where the immediate is a reference type or a field of one."""
+        number, field = field_of(index) if immediate is Immediate.FIELD else (index, 0)
+        bound = {REF.name: kind_of(self.hierarchy.references[number])}
+        declared = self.hierarchy.declared(number)
+        if isinstance(declared, ArrayType):
+            bound[T.name] = kind_of(declared.element)
+        elif isinstance(declared, StructType) and immediate is Immediate.FIELD:
+            bound[T.name] = kind_of(declared.fields[field].type)
+        return bound
+
+    def _field_kinds(self, number: int) -> list[int]:
+        """Kinds of the fields of a struct, the last one first."""
+        declared = self.hierarchy.declared(number)
+        assert isinstance(declared, StructType)  # `structure` has checked it
+        return [kind_of(field.type) for field in reversed(declared.fields)]
 
     def _call_or_return(self, pc: int, opcode: int, stack: int, number: int) -> int:
         """The stack after a call, a host call or a return."""
         flow, immediate = _FLOWS[opcode], self.immediates[pc]
         if flow is Flow.HOST:
             signature = self.program.hosts[immediate].signature
-            stack = self._pop(pc, stack, [NUMBER[t] for t in reversed(signature.parameters)])
+            stack = self._pop(pc, stack, [kind_of(t) for t in reversed(signature.parameters)])
             for t in signature.results:
-                stack = self.stacks.push(stack, NUMBER[t])
+                stack = self.stacks.push(stack, kind_of(t))
             return stack
         if flow is Flow.THROW:
             row = INSTRUCTIONS[opcode]

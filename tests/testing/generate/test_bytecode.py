@@ -13,6 +13,7 @@ from ferryvm import asm
 from ferryvm.image import to_bytes
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap
 from ferryvm.machine.control import Status
+from ferryvm.region.reference import CHAPTERS
 from ferryvm.testing import Differ, Schedule, Verdict
 from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, generate
 from ferryvm.testing.generate.catalogue import COMPUTING, OPERATORS, Guard
@@ -40,7 +41,7 @@ def test_programs_of_a_seed_are_the_same_on_every_python() -> None:
     a change of Python, processor or operating system must not."""
     images = b"".join(to_bytes(generate(2026, number)) for number in range(40))
     digest = hashlib.blake2b(images, digest_size=16).hexdigest()
-    assert digest == "bff0466ac6ac2b46a2de1d2641fc8438"
+    assert digest == "1bf4237814f2173a8f466d92afb9bc50"
 
 
 def test_program_does_not_depend_on_those_before_it() -> None:
@@ -82,11 +83,13 @@ def test_backends_agree_on_programs_that_stay_and_that_move() -> None:
 
 
 def test_every_instruction_is_executed() -> None:
-    programs = {row.opcode: 0 for row in INSTRUCTIONS}
+    # Random programs have no references yet.
+    rows = [row for row in INSTRUCTIONS if row.chapter not in CHAPTERS]
+    programs = {row.opcode: 0 for row in rows}
     for life in lives():
         for opcode in life.opcodes:
             programs[opcode] += 1
-    rare = {row.mnemonic: programs[row.opcode] for row in INSTRUCTIONS if programs[row.opcode] < 3}
+    rare = {row.mnemonic: programs[row.opcode] for row in rows if programs[row.opcode] < 3}
     assert not rare
 
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import resources
 
+from ferryvm.asm.type_name import TYPED, TypeNames
 from ferryvm.isa import BY_MNEMONIC, Immediate, Instruction, Trap, Type
+from ferryvm.isa.declared_type import DeclaredType, Field, StructType
+from ferryvm.isa.type import FIRST_DECLARED, ValueType
 from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Operand
 from ferryvm.program import HostImport, Signature, Static, Tag
 from ferryvm.testing.conformance.record import CaseError
@@ -25,12 +28,13 @@ class Setting:
     heap: bytes = b""
     """Bytes from address 0 at the program's start."""
     statics: tuple[Static, ...] = ()
-    locals: tuple[Type, ...] = ()
+    locals: tuple[ValueType, ...] = ()
     """Locals of main."""
     functions: tuple[FunctionListing, ...] = ()
     table: tuple[str, ...] = ()
     hosts: tuple[HostImport, ...] = ()
     tags: tuple[Tag, ...] = ()
+    types: tuple[DeclaredType, ...] = ()
     marked: tuple[Line, ...] = ()
     """Lines of the functions that `!` marks."""
 
@@ -67,10 +71,20 @@ class GoldenCase:
         return f"{self.where}: [{self.row.mnemonic}] {self.text}"
 
 
-@functools.cache
 def cases() -> tuple[GoldenCase, ...]:
-    """Every case, in the order of files and lines."""
-    folder = resources.files(__package__) / "cases" / "instruction"
+    """Every case of the conformance suite, in the order of files and lines."""
+    return _all("instruction")
+
+
+def object_cases() -> tuple[GoldenCase, ...]:
+    """Every case of instructions on references. The suite does not have them yet, since its runners
+    know no objects: they are run by an engine."""
+    return _all("object")
+
+
+@functools.cache
+def _all(name: str) -> tuple[GoldenCase, ...]:
+    folder = resources.files(__package__) / "cases" / name
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     return tuple(
         case
@@ -120,7 +134,9 @@ def _read(name: str, content: str) -> Iterator[GoldenCase]:
 def _case(where: str, text: str, row: Instruction, setting: Setting) -> GoldenCase:
     left, _, right = text.rpartition("->")
     if left.startswith("run "):
-        items, marked = _code(left.removeprefix("run "))
+        names = names_of(setting.types)
+        items, marked = _code(left.removeprefix("run "), names)
+        setting = dataclasses.replace(setting, types=tuple(names.declared))
         outcome = _run_outcome(right.split())
         if outcome.trap is None:
             return GoldenCase(where, text, row, setting, outcome, code=items)
@@ -162,7 +178,7 @@ def _run_outcome(words: list[str]) -> ExpectedEnd:
     return ExpectedEnd(stack=tuple((Type(name), _bits(Type(name), bits)) for name, bits in pairs))
 
 
-def _bits(t: Type, word: str) -> int:
+def _bits(t: ValueType, word: str) -> int:
     if len(word) != t.bits // 4:
         raise CaseError(f"{word}: an {t} has {t.bits // 4} hex digits")
     return int(word, 16)
@@ -174,7 +190,7 @@ def _integer(word: str) -> int:
 
 # --- settings -------------------------------------------------------------------------------
 
-_SETTINGS = ("heap", "static", "local", "function", "catch", "table", "host", "tag")
+_SETTINGS = ("struct", "heap", "static", "local", "function", "catch", "table", "host", "tag")
 
 
 def _set(setting: Setting, text: str) -> Setting:
@@ -182,11 +198,17 @@ def _set(setting: Setting, text: str) -> Setting:
     if keyword == "heap":
         return dataclasses.replace(setting, heap=bytes.fromhex("".join(words)))
     if keyword == "static":
-        t, bits = Type(words[0]), words[1]
-        static = Static(f"s{len(setting.statics)}", t, _bits(t, bits))
+        types = names_of(setting.types)
+        t = _type(types, words[0])
+        setting = dataclasses.replace(setting, types=tuple(types.declared))
+        static = Static(f"s{len(setting.statics)}", t, _bits(t, words[1]) if words[1:] else 0)
         return dataclasses.replace(setting, statics=(*setting.statics, static))
     if keyword == "local":
-        return dataclasses.replace(setting, locals=tuple(Type(word) for word in words))
+        types = names_of(setting.types)
+        locals_ = tuple(_type(types, word) for word in words)
+        return dataclasses.replace(setting, types=tuple(types.declared), locals=locals_)
+    if keyword == "struct":
+        return _struct(setting, words)
     if keyword == "table":
         return dataclasses.replace(setting, table=tuple(words))
     if keyword == "host":
@@ -207,15 +229,54 @@ def _set(setting: Setting, text: str) -> Setting:
     if keyword == "function":
         head, _, body = text.partition(" : ")
         _, name, signature, *rest = head.split()
-        types = tuple(Type(word) for word in rest[1:])
-        items, marked = _code(body)
-        function = FunctionListing(name, _signature(signature), types, list(items))
+        types = names_of(setting.types)
+        locals_ = tuple(_type(types, word) for word in rest[1:])
+        items, marked = _code(body, types)
+        setting = dataclasses.replace(setting, types=tuple(types.declared))
+        function = FunctionListing(name, _signature(signature), locals_, list(items))
         return dataclasses.replace(
             setting,
             functions=(*setting.functions, function),
             marked=(*setting.marked, *marked),
         )
     raise CaseError(f"a line is a case or one of {', '.join(_SETTINGS)}")
+
+
+def _type(types: TypeNames, name: str) -> ValueType:
+    found = types.find(name)
+    if found is None:
+        raise CaseError(types.no_type(name))
+    return found
+
+
+def _struct(setting: Setting, words: list[str]) -> Setting:
+    """A struct: `NAME [extends PARENT] field type ...`, as in assembly."""
+    types = names_of(setting.types)
+    name, *rest = words
+    types.add_struct(name)
+    at = len(types.declared) - 1
+    parent, fields = None, []
+    if rest[:1] == ["extends"]:
+        parent = types.immediate(Immediate.STRUCT, rest[1])
+        above = types.declared[parent - FIRST_DECLARED]
+        assert isinstance(above, StructType)
+        fields, rest = [*above.fields], rest[2:]
+    pairs = zip(rest[::2], rest[1::2], strict=True)
+    fields += [Field(field, _type(types, t)) for field, t in pairs]
+    types.declared[at] = StructType(name, parent, tuple(fields))
+    return dataclasses.replace(setting, types=tuple(types.declared))
+
+
+def names_of(declared: Iterable[DeclaredType]) -> TypeNames:
+    """The names of types that are declared in this order."""
+    types = TypeNames()
+    for each in declared:
+        if isinstance(each, StructType):
+            types.add_struct(each.name)
+            types.declared[-1] = each
+        else:
+            types.find(each.name)
+    return types
 
 
 def _signature(text: str) -> Signature:
@@ -227,7 +288,7 @@ def _signature(text: str) -> Signature:
 # --- code -----------------------------------------------------------------------------------
 
 
-def _code(text: str) -> tuple[tuple[Item, ...], tuple[Line, ...]]:
+def _code(text: str, types: TypeNames) -> tuple[tuple[Item, ...], tuple[Line, ...]]:
     """The items of a piece of code, and those lines of it that `!` marks."""
     items: list[Item] = []
     marked = []
@@ -238,7 +299,7 @@ def _code(text: str) -> tuple[tuple[Item, ...], tuple[Line, ...]]:
             continue
         row = BY_MNEMONIC[word.removeprefix("!")]
         has_immediate = row.immediate is not Immediate.NONE
-        line = Line(row, _immediate(row, next(words)) if has_immediate else None)
+        line = Line(row, _immediate(row, next(words), types) if has_immediate else None)
         items.append(line)
         if word.startswith("!"):
             marked.append(line)
@@ -248,7 +309,9 @@ def _code(text: str) -> tuple[tuple[Item, ...], tuple[Line, ...]]:
 _NAMED = (Immediate.TARGET, Immediate.FUNCTION, Immediate.HOST, Immediate.TAG)
 
 
-def _immediate(row: Instruction, word: str) -> Operand:
+def _immediate(row: Instruction, word: str, types: TypeNames) -> Operand:
+    if row.immediate in TYPED:
+        return types.immediate(row.immediate, word)
     if row.immediate.literal:
         return _integer(word) & row.immediate.literal.mask
     if row.immediate in _NAMED:

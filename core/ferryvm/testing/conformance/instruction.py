@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ferryvm.backend import Interpreter
 from ferryvm.isa import BY_MNEMONIC, Trap, Type
 from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.isa.type import ValueType
 from ferryvm.listing import FunctionListing, Item, Line, Listing
 from ferryvm.listing.encode import encode
 from ferryvm.machine.control import Status
@@ -97,7 +98,7 @@ class Piece:
     about: str
     setting: Setting
     items: tuple[Item, ...]
-    locals: tuple[Type, ...]
+    locals: tuple[ValueType, ...]
     complaint: Callable[[Recorder, int], str | None]
     """The difference of the reference's end from the stated one, given what recorded it and the pc
     of the piece's marked line."""
@@ -194,7 +195,7 @@ def _trapping(
     name: str,
     setting: Setting,
     items: tuple[Item, ...],
-    locals_: tuple[Type, ...],
+    locals_: tuple[ValueType, ...],
     marked: Line | None,
     operands: list[int] | None,
 ) -> Piece:
@@ -216,7 +217,17 @@ def program_of(
     behind those of the setting."""
     data = [Data(0, setting.heap)] if setting.heap else []
     every, table, hosts = [*setting.statics, *statics], list(setting.table), list(setting.hosts)
-    return encode(Listing(list(functions), every, data, table, hosts, tags=list(setting.tags)))
+    return encode(
+        Listing(
+            list(functions),
+            every,
+            data,
+            table,
+            hosts,
+            tags=list(setting.tags),
+            types=list(setting.types),
+        )
+    )
 
 
 def pc_of(line: Line | None, functions: Iterable[FunctionListing]) -> int:

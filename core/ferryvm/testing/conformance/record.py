@@ -16,7 +16,7 @@ from ferryvm.backend import Interpreter
 from ferryvm.engine.saved import pack_state, unpack_state
 from ferryvm.errors import FerryError
 from ferryvm.float_environment import in_ours
-from ferryvm.isa.type import to_python
+from ferryvm.isa.type import as_number, to_python
 from ferryvm.machine.control import Status
 from ferryvm.machine.host import STANDARD
 from ferryvm.machine.memory import Limits
@@ -195,7 +195,7 @@ class Recorder:
             self.output += text
 
         types = host.signature.parameters
-        values = (to_python(t, bits) for t, bits in zip(types, arguments, strict=True))
+        values = (to_python(as_number(t), bits) for t, bits in zip(types, arguments, strict=True))
         STANDARD[host.name].function(write, *values)  # none has a result
         return None
 

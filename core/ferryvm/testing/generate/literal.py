@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from ferryvm.isa.type import Type, from_float, to_float
+from ferryvm.isa.type import Type, ValueType, from_float, to_float
 from ferryvm.testing.generate.chance import Chance
 
 TYPES = tuple(Type)
 I32, I64, F32, F64 = range(4)
-NUMBER = {t: number for number, t in enumerate(TYPES)}
+NUMBER: dict[ValueType, int] = {t: number for number, t in enumerate(TYPES)}
 BITS = tuple(t.bits for t in TYPES)
 MASK = tuple(t.mask for t in TYPES)
 

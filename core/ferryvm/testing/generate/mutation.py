@@ -237,6 +237,8 @@ def _immediate(chance: Chance, kind: Immediate, immediate: int, count: int) -> i
     if kind in _LITERALS or kind is Immediate.OFFSET or chance.flip(0.05):
         near = immediate + chance.pick((-8, -1, 1, 8))
         return chance.pick((near, chance.pick(_WORDS), chance.bits(64))) & most
+    if kind is Immediate.FIELD:
+        return immediate + chance.pick((-8, 8, 1, -(1 << 32), 1 << 32, 1 << 63))
     if kind is Immediate.TARGET:
         near = max(0, immediate + chance.between(-4, 4))
         return chance.pick((chance.below(count), near))

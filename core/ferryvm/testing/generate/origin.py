@@ -50,8 +50,9 @@ def fixed(limits: Limits) -> tuple[bytes, ...]:
     """Programs, and states in which some of them stop."""
     text = resources.files(__package__).joinpath("rich.fasm").read_text(encoding="utf-8")
     rich = asm.assemble(text)
+    linked = asm.assemble(resources.files(__package__).joinpath("linked.fasm").read_text("utf-8"))
     # Three times: it has features that others do not have.
-    found = [to_bytes(rich)] * 3 + [to_bytes(_every_instruction())] * 3
+    found = [to_bytes(rich)] * 3 + [to_bytes(_every_instruction())] * 3 + [to_bytes(linked)] * 3
     for fuel in (0, 7, 25, 26, 60, 61, 90, 120, 150, 170, 190, 210, 500):
         found.append(_stopped(rich, fuel, limits))
     recursive = skiff.compile("(define (f n) (if (< n 1) 1 (+ n (f (- n 1)))))\n(f 20)")

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from ferryvm.errors import FerryError
-from ferryvm.isa import BY_MNEMONIC, Flow, Type
+from ferryvm.isa import BY_MNEMONIC, Flow
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.type import I64, WORD_BYTES
+from ferryvm.isa.type import I64, WORD_BYTES, Reference, ValueType
 from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing.encode import encode
 from ferryvm.program import Data, Program, Signature, Static
@@ -88,8 +88,12 @@ def _made(
         return
 
 
-def constant(t: Type, bits: int) -> Line:
-    """The instruction that pushes a value."""
+def constant(t: ValueType, bits: int) -> Line:
+    """The instruction that pushes a value. Raises _NoCut for an object: no constant is one."""
+    if isinstance(t, Reference):
+        if bits:
+            raise _NoCut
+        return Line(BY_MNEMONIC["ref.null"], t.number)
     return Line(BY_MNEMONIC[f"{t}.const"], bits)
 
 
@@ -152,6 +156,7 @@ class _Setup:
             table if set(table) <= known else [],
             list(self.program.hosts),
             tags=list(self.program.tags),
+            types=list(self.program.types),
         )
 
 

@@ -33,6 +33,7 @@ def relist(verified: Verified) -> Relisted:
         table=[names[number] for number in program.table],
         hosts=list(program.hosts),
         tags=list(program.tags),
+        types=list(program.types),
     )
     places = []
     mine: list[list[int]] = [[] for _ in program.functions]

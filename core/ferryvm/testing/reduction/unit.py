@@ -14,9 +14,10 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 
-from ferryvm.isa import Flow, Immediate, Type
+from ferryvm.isa import Flow, Immediate
+from ferryvm.isa.declared_type import StructType
 from ferryvm.isa.frame import number_of
-from ferryvm.isa.type import WORD_BYTES
+from ferryvm.isa.type import WORD_BYTES, Reference, ValueType
 from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing.encode import encode
 from ferryvm.program import Data, Program, Static
@@ -73,7 +74,7 @@ class _Unit:
     flag: int = -1
     """The choice whether it remains; -1 for a label."""
     drops: int = 0
-    pushes: tuple[Type, ...] = ()
+    pushes: tuple[ValueType, ...] = ()
     """Filler that replaces it."""
     literal: int = -1
     """The choice of its number, -1 if it has none."""
@@ -112,7 +113,7 @@ class Units:
         if self.structure <= _MOST_LITERALS:
             self._literals()
         self._static_bits = [
-            self._slots.add(static.type.mask, static.bits)
+            self._slots.add(_most_bits(static.type), static.bits)
             for static in self.listing.statics
             if len(self.listing.statics) <= _MOST_LITERALS
         ]
@@ -139,12 +140,13 @@ class Units:
             unit.is_barrier = isinstance(after.item, Label) and after.item.name in handlers
         return units
 
-    def _filler(self, verified: Verified, pc: int, line: Line) -> tuple[int, tuple[Type, ...]]:
+    def _filler(self, verified: Verified, pc: int, line: Line) -> tuple[int, tuple[ValueType, ...]]:
         """Operands to drop, then types of zeros to push."""
         row, program = line.row, self.program
         before = verified.operand_types(pc)
         immediate = program.code.immediates[pc]
-        pops, pushes = len(row.pops), _fixed(row.pushes)
+        pops = len(row.pops)
+        pushes: tuple[ValueType, ...] = _fixed(row.pushes)
         match row.flow:
             case Flow.CALL | Flow.CALL_INDIRECT:
                 called = immediate
@@ -159,6 +161,9 @@ class Units:
                 return 0, ()
             case Flow.THROW if row.immediate is Immediate.TAG:
                 pops = len(program.tags[immediate].parameters)
+            case Flow.NEXT if row.immediate is Immediate.FIELDS:
+                declared = verified.types.declared(immediate)
+                pops = len(declared.fields) if isinstance(declared, StructType) else 0
         taken = before[len(before) - pops :]
         if row.mnemonic == "local.get":
             number = number_of(immediate, verified.parameters(pc))
@@ -166,9 +171,8 @@ class Units:
             pushes = (program.frame_types(verified.owner(pc))[number],)
         elif row.mnemonic == "static.get":
             pushes = (program.statics[immediate].type,)
-        elif len(pushes) != len(row.pushes):  # dup, swap, select
-            types = dict(zip(row.pops, taken, strict=True))
-            pushes = tuple(t for t in (types[kind] for kind in row.pushes) if t is not None)
+        elif len(pushes) != len(row.pushes):  # dup, swap, select, and those of references
+            pushes = verified.operand_types(pc + 1)[len(before) - pops :]
         same = 0
         while same < min(pops, len(pushes)) and taken[same] is pushes[same]:
             same += 1
@@ -216,7 +220,7 @@ class Units:
         statics = self.listing.statics
         if self._static_bits:
             statics = [
-                Static(static.name, static.type, min(chosen[slot], static.type.mask))
+                Static(static.name, static.type, min(chosen[slot], _most_bits(static.type)))
                 for static, slot in zip(statics, self._static_bits, strict=True)
             ]
         listing = Listing(
@@ -225,6 +229,7 @@ class Units:
             data=self._chosen_data(chosen),
             table=table if any(uses_table(function) for function in used) else [],
             hosts=[host for host in self.listing.hosts if uses_host(used, host.name)],
+            types=self.listing.types,
             tags=self.listing.tags if any(uses_tags(function) for function in used) else [],
         )
         names = [function.name for function in self.listing.functions]
@@ -249,8 +254,13 @@ class Units:
         return found
 
 
-def _fixed(types: Sequence[object]) -> tuple[Type, ...]:
-    return tuple(t for t in types if isinstance(t, Type))
+def _most_bits(t: ValueType) -> int:
+    """The largest initial value of a static."""
+    return 0 if isinstance(t, Reference) else t.mask
+
+
+def _fixed(types: Sequence[object]) -> tuple[ValueType, ...]:
+    return tuple(t for t in types if isinstance(t, ValueType))
 
 
 def _code(

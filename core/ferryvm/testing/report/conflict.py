@@ -6,7 +6,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 
-from ferryvm.isa import INSTRUCTIONS, Flow, Type
+from ferryvm.isa import INSTRUCTIONS, Flow
+from ferryvm.isa.type import ValueType
 from ferryvm.page import shown
 from ferryvm.program import Program
 from ferryvm.testing.differential import Comparison, Verdict
@@ -188,7 +189,9 @@ def _side(verified: Verified, line: TraceLine) -> Side:
     )
 
 
-def _types(verified: Verified, line: TraceLine) -> tuple[tuple[Type, ...], tuple[Type, ...]]:
+def _types(
+    verified: Verified, line: TraceLine
+) -> tuple[tuple[ValueType, ...], tuple[ValueType, ...]]:
     """Types of the operands and of the results of a line, if they are known."""
     before = verified.operand_types(line.pc)
     taken = before[len(before) - len(line.operands) :]

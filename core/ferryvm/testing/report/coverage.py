@@ -11,8 +11,9 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 
 from ferryvm.engine import ProgramInterrupted, runnable
-from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Type
+from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction
 from ferryvm.isa.frame import number_of
+from ferryvm.isa.type import ValueType
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.testing.report.edge import EDGES
@@ -79,7 +80,7 @@ class _Observer:
         program = self.machine.program
         self.opcodes: list[int] = program.code.opcodes.tolist()
         self.immediates: list[int] = program.code.immediates.tolist()
-        self.open_types: dict[int, Type | None] = {}
+        self.open_types: dict[int, ValueType | None] = {}
         self.counts: dict[int, int] = {}
         self.met: dict[int, dict[int, int]] = {}
         self.depth = 0
@@ -130,13 +131,13 @@ class _Observer:
         self.trial.run(self.backend, 1)
         return self.machine.memory.heap_capacity > before
 
-    def _open_type(self, row: Instruction, pc: int) -> Type | None:
+    def _open_type(self, row: Instruction, pc: int) -> ValueType | None:
         """The type that the instruction leaves open, at this place of the program."""
         if pc not in self.open_types:
             self.open_types[pc] = self._find_open_type(row, pc)
         return self.open_types[pc]
 
-    def _find_open_type(self, row: Instruction, pc: int) -> Type | None:
+    def _find_open_type(self, row: Instruction, pc: int) -> ValueType | None:
         verified, number = self.machine.verified, self.immediates[pc]
         if row.immediate is Immediate.LOCAL:
             local = number_of(number, verified.parameters(pc))

@@ -16,7 +16,7 @@ from ferryvm.isa import Flow, Immediate, Instruction, Trap, Type
 from ferryvm.isa.effect import Effect, effects, summary
 from ferryvm.isa.frame import return_counts
 from ferryvm.isa.heap import VECTOR_HEADER_BYTES
-from ferryvm.isa.type import I64
+from ferryvm.isa.type import I64, ValueType
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 
@@ -31,7 +31,7 @@ class Step:
     pc: int
     immediate: int
     operands: list[int]
-    open: Type | None
+    open: ValueType | None
     """The type that the instruction leaves open, here."""
     depth: int
     """Active calls after it, main not counted."""

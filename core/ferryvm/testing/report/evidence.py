@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable
 
 from ferryvm.errors import FerryError
-from ferryvm.isa.type import WORD_BYTES, Type
+from ferryvm.isa.type import WORD_BYTES, ValueType
 from ferryvm.machine.difference import Place, is_nan, stack_places, static_places
 from ferryvm.machine.sparse import Sparse
 from ferryvm.testing.bisect import Bisector, DivergenceMode, Parting
@@ -30,7 +30,7 @@ class Part:
     """One field of the state on both sides; None where a side has none."""
 
     name: str
-    type: Type | None
+    type: ValueType | None
     good: int | str | None
     bad: int | str | None
     differs: bool

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ferryvm.isa.type import Type, format_value, to_python
+from ferryvm.isa.type import Type, ValueType, format_value, to_python
 
 _WORD_DIGITS = 16
 
@@ -32,15 +32,16 @@ def seconds(value: float) -> str:
     return f"{value * 1e6:.3g} µs"
 
 
-def word(t: Type | None, bits: int) -> str:
+def word(t: ValueType | None, bits: int) -> str:
     """The value of a word; its bits where it has no type, or a NaN, or too many bits."""
     if t is None or bits > t.mask:
         return f"{bits:#x}"
     text = format_value(t, bits)
-    return text if not math.isnan(to_python(t, bits)) else f"{text} {bits:#x}"
+    is_nan = isinstance(t, Type) and math.isnan(to_python(t, bits))
+    return text if not is_nan else f"{text} {bits:#x}"
 
 
-def words(types: Sequence[Type | None], values: Sequence[int]) -> str:
+def words(types: Sequence[ValueType | None], values: Sequence[int]) -> str:
     """Words with a space between them; missing types are unknown ones."""
     known = [*types, *[None] * len(values)]
     return " ".join(word(t, bits) for t, bits in zip(known, values, strict=False))
