@@ -125,6 +125,13 @@ class LanguageSession:
             return bool(self._session.is_complete(text))
 
 
+_OTHER_FILES = {
+    ".ferry": "is a saved state, no program; `ferry resume` goes on with it",
+    ".disagreement": "is a saved disagreement, no program; `ferry replay` shows it again",
+}
+"""The files of other commands, by suffix, as users may take them for programs."""
+
+
 class Languages:
     """The registered languages, by name and by suffix."""
 
@@ -151,6 +158,8 @@ class Languages:
         if suffix not in self._by_suffix:
             self._all()
         found = self._by_suffix.get(suffix)
+        if found is None and suffix in _OTHER_FILES:
+            raise FerryError(f"{path}: {_OTHER_FILES[suffix]}")
         if found is None:
             known = (*self._by_suffix, IMAGE)
             near = suggestion(suffix, known) if suffix else ""

@@ -130,7 +130,7 @@ def test_assembling_a_disassembly_gives_the_same_bytes(fib: Path, tmp_path: Path
         (("run", "missing.skiff"), "missing.skiff: cannot be read: No such file or directory"),
         (
             ("run", "."),
-            "no language has the suffix '' (known: .fasm, .fvm, .skiff); --language says",
+            "'.' is a folder; a file is expected",
         ),
         (("run", "ok.skiff", "--backend", "thread"), "no backend 'thread'; did you mean"),
         (("run", "ok.skiff", "--fuel", "-1"), "-1 is not in the range 0<=x<="),
@@ -146,7 +146,7 @@ def test_assembling_a_disassembly_gives_the_same_bytes(fib: Path, tmp_path: Path
         (("run", "ok.skiff", "--stats", "ok.skiff"), "ok.skiff: is the input; name another file"),
         (("run", "ok.skiff", "--save", "./ok.skiff"), "ok.skiff: is the input; name another file"),
         (("compile", "ok.skiff", "-o", "ok.skiff"), "ok.skiff: is the input; name another file"),
-        (("resume", "ok.skiff"), "ok.skiff: not a saved ferryvm state (.ferry)"),
+        (("resume", "ok.skiff"), "ok.skiff: is a program, no saved state; `ferry run` starts it"),
         (
             ("asm", "ok.skiff"),
             "ok.skiff: a .fasm file expected; `ferry compile` takes other languages",

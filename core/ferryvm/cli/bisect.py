@@ -15,7 +15,7 @@ import click
 import ferryvm
 from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.duration import check_seconds
-from ferryvm.cli.file import naming
+from ferryvm.cli.file import FILE, naming
 from ferryvm.cli.host import add_hosts, hosts_option
 from ferryvm.cli.language import language_option
 from ferryvm.cli.run_failure import with_source_line
@@ -109,7 +109,7 @@ def spinning(text: str) -> Iterator[Callable[[str], None]]:
 
 
 @click.command(cls=ProgramCommand)
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=FILE)
 @click.option("--good", metavar="NAME", help="Backend that is right (reference).")
 @click.option("--bad", metavar="NAME", help="Backend under suspicion.")
 @language_option

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ferryvm.cli.file import FILE
 from ferryvm.cli.show import print_table
 from ferryvm.errors import FerryError, UnknownNameError
 
@@ -21,13 +22,12 @@ if TYPE_CHECKING:
     from ferryvm.testing.conformance.expected import Table
     from ferryvm.testing.conformance.suite import Item, ItemOutcome
 
-_FILE = click.Path(path_type=Path)
 _PATIENCE = 60.0
 
 
 @click.command()
 @click.option("--backend", metavar="NAME", help="Backend to test.")
-@click.option("--xfail", type=_FILE, help="TOML file with the failures that are expected.")
+@click.option("--xfail", type=FILE, help="TOML file with the failures that are expected.")
 @click.option(
     "--case", "pattern", default="*", metavar="PATTERN", help="Only cases whose name matches."
 )
@@ -38,7 +38,7 @@ _PATIENCE = 60.0
     help=f"Seconds after which a case has failed; {_PATIENCE:g} if not given.",
 )
 @click.option("--list", "is_list", is_flag=True, help="List the cases and do nothing.")
-@click.option("--export", "folder", type=_FILE, help="Write the cases as JSON Lines to a folder.")
+@click.option("--export", "folder", type=FILE, help="Write the cases as JSON Lines to a folder.")
 def conformance(
     backend: str | None,
     xfail: Path | None,

@@ -13,7 +13,7 @@ import click
 import ferryvm
 from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.duration import check_seconds
-from ferryvm.cli.file import check_writable, naming, refuse_same_file
+from ferryvm.cli.file import FILE, check_writable, naming, refuse_same_file
 from ferryvm.cli.host import add_hosts, hosts_option
 from ferryvm.cli.language import language_option
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=ProgramCommand)
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=FILE)
 @language_option
 @backends_option
 @against_option
@@ -60,9 +60,7 @@ if TYPE_CHECKING:
     help="Stop after about so long, with what was compared until then.",
 )
 @click.option("--progress", is_flag=True, help="Tell of long work, even without a terminal.")
-@click.option(
-    "--html", type=click.Path(path_type=Path), help="Page to write: all of it, and coverage."
-)
+@click.option("--html", type=FILE, help="Page to write: all of it, and coverage.")
 def diff(
     files: tuple[Path, ...],
     language: str | None,

@@ -12,6 +12,7 @@ import click
 
 from ferryvm.cli import termination
 from ferryvm.cli.device import check_device_option
+from ferryvm.cli.file import FILE
 from ferryvm.cli.host import add_hosts
 from ferryvm.engine import Engine
 from ferryvm.machine.host import Output
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 policy_option = click.option(
     "--policy",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Which backend runs what; see `ferry policy`.",
 )

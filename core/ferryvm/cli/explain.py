@@ -16,7 +16,7 @@ import ferryvm
 from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.device import device_option
 from ferryvm.cli.engine import make_engine, policy_option, write
-from ferryvm.cli.file import naming
+from ferryvm.cli.file import FILE, naming
 from ferryvm.cli.host import hosts_option
 from ferryvm.cli.language import language_option
 from ferryvm.cli.run_failure import Interrupted, Trapped, host_failure, with_source_line
@@ -32,7 +32,7 @@ _INDENT = 4
 
 
 @click.command(cls=ProgramCommand)
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=FILE)
 @language_option
 @policy_option
 @click.option("--backend", metavar="NAME", help="One backend instead of a policy.")

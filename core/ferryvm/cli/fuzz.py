@@ -17,6 +17,7 @@ from click.core import ParameterSource
 
 from ferryvm.cli import termination
 from ferryvm.cli.duration import check_seconds
+from ferryvm.cli.file import FILE, FolderPath
 from ferryvm.cli.host import hosts_option
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
 
@@ -34,20 +35,6 @@ def _cpus() -> int:
     """The number of processors that this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
-
-
-class _Folder(click.Path):
-    """A path with a nonempty name: the empty one would be the current folder."""
-
-    def convert(
-        self,
-        value: str | os.PathLike[str],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> str | bytes | os.PathLike[str]:
-        if not os.fspath(value):
-            self.fail("it is empty; a folder is expected, `.` for the current one", param, ctx)
-        return super().convert(value, param, ctx)
 
 
 @click.command()
@@ -84,13 +71,13 @@ class _Folder(click.Path):
 @click.option("--force-deopt", is_flag=True, help="Have compilers fail every guard.")
 @click.option(
     "--policy",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Policy of the backend `mixed`, which is under test then.",
 )
 @hosts_option
-@click.option("--weights", type=click.Path(path_type=Path), help="Weights of the generator.")
-@click.option("--save", type=_Folder(path_type=Path), help="Folder for what is found.")
+@click.option("--weights", type=FILE, help="Weights of the generator.")
+@click.option("--save", type=FolderPath(), help="Folder for what is found.")
 @click.option(
     "--findings",
     default=_MOST_FINDINGS,

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ferryvm.cli.file import FILE
 from ferryvm.errors import FerryError, first_of
 
 if TYPE_CHECKING:
     from ferryvm.policy.check import Known
-
-_FILE = click.Path(path_type=Path)
 
 
 @click.group()
@@ -23,7 +22,7 @@ def policy() -> None:
 
 
 @policy.command()
-@click.argument("files", type=_FILE, nargs=-1, required=True)
+@click.argument("files", type=FILE, nargs=-1, required=True)
 def check(files: tuple[Path, ...]) -> None:
     """Check FILES; silent if they are good.
 
@@ -48,7 +47,7 @@ def check(files: tuple[Path, ...]) -> None:
 
 
 @policy.command()
-@click.argument("file", type=_FILE, required=False)
+@click.argument("file", type=FILE, required=False)
 def show(file: Path | None) -> None:
     """Print the default policy with its comments, or FILE with the keys that it omits."""
     from ferryvm.policy import DEFAULT
@@ -101,7 +100,7 @@ def facts() -> None:
 
 
 @policy.command()
-@click.option("-o", "--output", type=_FILE, help="File to write instead of standard output.")
+@click.option("-o", "--output", type=FILE, help="File to write instead of standard output.")
 @click.option("--markdown", is_flag=True, help="Print the tables of docs/policies.md instead.")
 def schema(output: Path | None, markdown: bool) -> None:
     """Print the JSON schema of policies, for editors."""

@@ -9,13 +9,11 @@ import click
 
 import ferryvm
 from ferryvm.cli.device import check_device_option, device_option
-from ferryvm.cli.file import naming, refuse_same_file
+from ferryvm.cli.file import FILE, naming, refuse_same_file
 from ferryvm.cli.language import language_option
 from ferryvm.errors import FerryError
 from ferryvm.language import IMAGE
 from ferryvm.verify import verify as check
-
-_FILE = click.Path(path_type=Path)
 
 
 def _write_image(
@@ -32,8 +30,8 @@ def _write_image(
 
 
 @click.command("asm")
-@click.argument("file", type=_FILE)
-@click.option("-o", "--output", type=_FILE, help="Image to write (FILE with suffix .fvm).")
+@click.argument("file", type=FILE)
+@click.option("-o", "--output", type=FILE, help="Image to write (FILE with suffix .fvm).")
 @click.option("--peephole/--no-peephole", default=False, help="Optimise the code (off).")
 def assemble(file: Path, output: Path | None, peephole: bool) -> None:
     """Assemble FILE (.fasm) into an image."""
@@ -43,8 +41,8 @@ def assemble(file: Path, output: Path | None, peephole: bool) -> None:
 
 
 @click.command("compile")
-@click.argument("file", type=_FILE)
-@click.option("-o", "--output", type=_FILE, help="Image to write (FILE with suffix .fvm).")
+@click.argument("file", type=FILE)
+@click.option("-o", "--output", type=FILE, help="Image to write (FILE with suffix .fvm).")
 @click.option(
     "--peephole/--no-peephole",
     default=None,
@@ -59,7 +57,7 @@ def assemble(file: Path, output: Path | None, peephole: bool) -> None:
     "(llvm, optimized, asm, opencl, vliw).",
 )
 @click.option(
-    "--html", type=_FILE, metavar="FILE", help="Draw the stage in a page instead of printing it."
+    "--html", type=FILE, metavar="FILE", help="Draw the stage in a page instead of printing it."
 )
 @click.option("--region", metavar="NAME", help="Region to be shown (program: the whole).")
 @click.option(
@@ -112,7 +110,7 @@ def compile_(
 
 
 @click.command("dis")
-@click.argument("file", type=_FILE)
+@click.argument("file", type=FILE)
 @language_option
 def disassemble(file: Path, language: str | None) -> None:
     """Print FILE (.fvm, .skiff, .fasm, or another language) as assembly."""
@@ -124,7 +122,7 @@ def disassemble(file: Path, language: str | None) -> None:
 
 
 @click.command()
-@click.argument("files", type=_FILE, nargs=-1, required=True)
+@click.argument("files", type=FILE, nargs=-1, required=True)
 @language_option
 def verify(files: tuple[Path, ...], language: str | None) -> None:
     """Check that FILES (.fvm, .skiff, .fasm, or another language) are programs that can run;

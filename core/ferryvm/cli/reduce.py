@@ -13,7 +13,7 @@ from ferryvm.atomic_file import replace_file
 from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.bisect import BisectionInput, read_case, schedule_option, spinning
 from ferryvm.cli.duration import check_seconds
-from ferryvm.cli.file import check_writable, naming, refuse_same_file
+from ferryvm.cli.file import FILE, FilePath, check_writable, naming, refuse_same_file
 from ferryvm.cli.host import hosts_option
 from ferryvm.cli.language import language_option
 from ferryvm.errors import FerryError
@@ -28,14 +28,14 @@ _LONGEST_BISECT = 60.0
 
 
 @click.command(cls=ProgramCommand)
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=FILE)
 @click.option("--good", metavar="NAME", help="Backend that is right (reference).")
 @click.option("--bad", metavar="NAME", help="Backend under suspicion.")
 @language_option
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FilePath(dir_okay=False),
     help="Assembly to write (FILE with .reduced.fasm); the disagreement is written next to it.",
 )
 @click.option(

@@ -144,10 +144,14 @@ def repl(
 
 
 def _piped(session: Repl) -> Iterator[str]:
-    """Inputs from a file or pipe."""
+    """Inputs from a file or pipe. Raises FerryError for a line that is not UTF-8."""
     pending = ""
-    for line in sys.stdin or ():
-        pending += line
+    for number, line in enumerate(sys.stdin.buffer if sys.stdin else (), 1):
+        try:
+            pending += line.decode("utf-8").replace("\r\n", "\n")
+        except UnicodeDecodeError as error:
+            message = f"standard input: line {number} is not UTF-8 text (byte {error.start})"
+            raise FerryError(message) from None
         if session.is_complete(pending):
             yield pending
             pending = ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferryvm.cli.bisect import read_case, show_parting, show_traces, spinning
-from ferryvm.cli.file import naming
+from ferryvm.cli.file import FILE, naming
 from ferryvm.cli.host import hosts_option
 from ferryvm.errors import FerryError
 
@@ -22,7 +22,7 @@ _LONGEST_BISECT = 60.0
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=FILE)
 @hosts_option
 def replay(file: Path, hosts: tuple[str, ...]) -> int:
     """Run the comparison of FILE, a saved disagreement, again.

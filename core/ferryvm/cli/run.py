@@ -22,7 +22,7 @@ from ferryvm.cli import termination
 from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.device import device_option
 from ferryvm.cli.engine import make_engine, policy_option, waiting_output, write
-from ferryvm.cli.file import check_writable, naming, refuse_same_file
+from ferryvm.cli.file import FILE, FilePath, check_writable, naming, refuse_same_file
 from ferryvm.cli.host import hosts_option
 from ferryvm.cli.language import language_option
 from ferryvm.cli.run_failure import Interrupted, Trapped, host_failure, with_source_line
@@ -65,19 +65,19 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
             device_option,
             policy_option,
             hosts_option,
-            click.option("--trace", type=click.Path(path_type=Path, dir_okay=False),
+            click.option("--trace", type=FilePath(dir_okay=False),
                          metavar="FILE", help="Write compilations and transfers as a trace for "
                          "Perfetto or about:tracing; slows transfers down."),
             click.option("--fuel", type=click.IntRange(0, UNLIMITED), metavar="N",
                          help="Stop after exactly N instructions."),
             click.option("--count", is_flag=True, help="Count instructions exactly."),
-            click.option("--save", type=click.Path(path_type=Path, dir_okay=False),
+            click.option("--save", type=FilePath(dir_okay=False),
                          metavar="STATE", help="Where to save the state when the program stops "
                          "before its end (fuel, Ctrl-C)."),
-            click.option("--record", type=click.Path(path_type=Path, dir_okay=False),
+            click.option("--record", type=FilePath(dir_okay=False),
                          metavar="LOG", help="Write the calls of host functions, with their "
                          "results, to a file; see --replay."),
-            click.option("--replay", type=click.Path(path_type=Path, dir_okay=False),
+            click.option("--replay", type=FilePath(dir_okay=False),
                          metavar="LOG", help="Take the results of host functions from a file that "
                          "--record wrote; another call than its next one is an error."),
             click.option("--stats", metavar="FILE", help="Write metrics as JSON; - for stdout."),
@@ -92,7 +92,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command(cls=ProgramCommand)
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=FILE)
 @click.option("--peephole/--no-peephole", default=None, help="Optimise (Skiff on, assembly off).")
 @language_option
 @_options
@@ -118,7 +118,7 @@ def run(
 
 
 @click.command(cls=ProgramCommand)
-@click.argument("state", type=click.Path(path_type=Path))
+@click.argument("state", type=FILE)
 @_options
 def resume(state: Path, stack_limit: int, heap_limit: int, **options: Any) -> None:
     """Continue a saved STATE, on any backend. ARGUMENTS, after `--`, are the program's."""
@@ -126,7 +126,15 @@ def resume(state: Path, stack_limit: int, heap_limit: int, **options: Any) -> No
     engine = _engine(stack_limit, heap_limit, **options)
 
     def start(engine: Engine, record: HostLog | None, replay: HostLog | None) -> Execution:
-        return engine.resume(state, record=record, replay=replay)
+        try:
+            return engine.resume(state, record=record, replay=replay)
+        except FerryError:
+            from ferryvm.language import installed  # a hint costs only those who need it
+
+            if state.is_file() and installed().is_program(state):
+                message = f"{state}: is a program, no saved state; `ferry run` starts it"
+                raise FerryError(message) from None
+            raise
 
     _run(state, start, engine, began, **options)
 

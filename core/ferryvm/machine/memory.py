@@ -42,6 +42,12 @@ class AddressSpaceError(FerryError):
     """The address space cannot be reserved, or is too small for the program."""
 
 
+def why_refused(error: Exception) -> str:
+    """The reason for which `mmap` refuses a size: of the system, or that no address is so large."""
+    text = error.strerror if isinstance(error, OSError) else None
+    return text or "more than there are addresses"
+
+
 SMALLEST_STACK = 1024
 """Smallest stack in bytes: it must hold the initial frame."""
 
@@ -95,7 +101,7 @@ class Memory:
         try:
             self._map = mmap.mmap(-1, total, flags=flags, prot=_READ_WRITE)
         except (OSError, OverflowError, ValueError) as error:
-            message = f"cannot reserve {total >> 20} MiB of address space ({error})"
+            message = f"cannot reserve {total >> 20} MiB of address space ({why_refused(error)})"
             raise AddressSpaceError(f"{message}; lower the heap or stack limit") from None
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         self.control = ControlBlock.from_buffer(self._map)

@@ -26,7 +26,7 @@ from typing import Final
 
 from ferryvm.isa.object import FIRST_OFFSET
 from ferryvm.machine.collection import OUTSIDE_WORDS, CollectionFault, Request
-from ferryvm.machine.memory import AddressSpaceError
+from ferryvm.machine.memory import AddressSpaceError, why_refused
 
 FIRST_BUDGET: Final = 4 << 20
 """Bytes of objects after which the first collection is due; also the smallest budget later."""
@@ -78,7 +78,7 @@ class _Half:
         try:
             self._map = mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
         except (OSError, OverflowError, ValueError) as error:
-            message = f"cannot reserve {size >> 20} MiB of address space for objects ({error})"
+            message = f"cannot reserve {size >> 20} MiB of address space for objects ({why_refused(error)})"
             raise AddressSpaceError(f"{message}; lower the limit of objects") from None
         self.base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         self.bytes = memoryview(self._map)
