@@ -338,15 +338,15 @@ class Execution:
 
     def _forked(self) -> Execution:
         tape = self.tape.fork() if self.tape and self.tape.plays else None
-        twin = self._like(self.machine.copy(), tape)
-        twin._all_counted = self._all_counted
-        twin._collected += self._collected
-        return twin
+        clone = self._like(self.machine.copy(), tape)
+        clone._all_counted = self._all_counted
+        clone._collected += self._collected
+        return clone
 
     def _like(self, machine: Machine, tape: HostTape | None) -> Execution:
-        twin = Execution(self.engine, machine, 0.0, tape)
-        twin._prepared = self._prepared
-        return twin
+        clone = Execution(self.engine, machine, 0.0, tape)
+        clone._prepared = self._prepared
+        return clone
 
     def _alone(self, action: Callable[[], _R]) -> _R:
         """The result of an action during which other threads, and host functions of this run, are

@@ -64,15 +64,15 @@ class HostTape:
 
     def again(self) -> HostTape:
         """A tape that replays the same calls from the start."""
-        twin = HostTape(self.log, plays=True, records=False)
-        twin.position = twin.first = self.first
-        return twin
+        clone = HostTape(self.log, plays=True, records=False)
+        clone.position = clone.first = self.first
+        return clone
 
     def fork(self) -> HostTape:
         """A tape that continues from the present position."""
-        twin = self.again()
-        twin.position = self.position
-        return twin
+        clone = self.again()
+        clone.position = self.position
+        return clone
 
     def offered(
         self, imports: tuple[HostImport, ...], offered: Mapping[str, HostFunction]

@@ -106,7 +106,7 @@ class CodeRun:
 class _Stop:
     """The reason that a run ends although compiled code would have continued, and its state."""
 
-    twin: Machine | None = None
+    clone: Machine | None = None
     """The machine with the right state; None: the original."""
     fuel: int = 0
     """The fuel left in that state."""
@@ -164,9 +164,9 @@ class Shadow:
     def _settle(self, machine: Machine, stop: _Stop) -> None:
         """Put a machine into the state in which its run ends."""
         control = machine.control
-        if stop.twin is not None:
+        if stop.clone is not None:
             # Not earlier: the interpreter that called the code was using the old memory.
-            machine.adopt(stop.twin)
+            machine.adopt(stop.clone)
             control.fuel = stop.fuel
         # Not the shadow's status: the next run reaches its halt or trap again.
         control.status = Status.RUNNING if stop.error is not None else Status.INTERRUPTED
@@ -200,8 +200,8 @@ class Shadow:
         """Enter the code, repeat its run, and compare."""
         control = machine.control
         began = time.perf_counter()
-        twin = machine.copy()
-        twin.control.heap_capacity = control.heap_capacity
+        clone = machine.copy()
+        clone.control.heap_capacity = control.heap_capacity
         before = ControlBlock.from_buffer_copy(control)
         given = control.fuel = min(before.fuel, LONGEST)
         copied = time.perf_counter()
@@ -215,31 +215,31 @@ class Shadow:
         found, done = _broken(control, before, run), 0
         if found is None:
             control.status = status
-            met, done = self._repeat(twin, machine, run)
+            met, done = self._repeat(clone, machine, run)
             if met is None:
-                return run, _Stop(twin, before.fuel - done)
-            found = _difference(machine, twin, met, done, run)
+                return run, _Stop(clone, before.fuel - done)
+            found = _difference(machine, clone, met, done, run)
         placement.compared += 1
         placement.compare_seconds += time.perf_counter() - exited + copied - began
         if found is None:
             return run, None
         what = f"{found.field} was {found.right}, not {found.left}"
         placement.differences.append(f"{what}; entered at pc {run.entry}, left at pc {run.exit}")
-        error = self._error(machine, run, found, twin)
-        return run, _Stop(twin, before.fuel - done, error, placement)
+        error = self._error(machine, run, found, clone)
+        return run, _Stop(clone, before.fuel - done, error, placement)
 
-    def _repeat(self, twin: Machine, machine: Machine, run: CodeRun) -> tuple[Status | None, int]:
+    def _repeat(self, clone: Machine, machine: Machine, run: CodeRun) -> tuple[Status | None, int]:
         """The status of the shadow and the number of instructions it completed; None if it was
         interrupted.
 
         If the code's last instruction is the cause of its exit, the shadow may pay for one more.
         """
-        control, total = twin.control, run.instructions + (run.status in _MEETS)
+        control, total = clone.control, run.instructions + (run.status in _MEETS)
         remaining = total
         while True:
             control.fuel = part = min(remaining, SLICE)
             try:
-                met = self._artifact.enter(twin, True)
+                met = self._artifact.enter(clone, True)
             except Exception as error:
                 what = f"the shadow {self._name!r} failed beside region {run.region}"
                 raise BackendError(f"{what}: {described(error)}") from error
@@ -250,14 +250,14 @@ class Shadow:
                 return None, total - remaining
 
     def _error(
-        self, machine: Machine, run: CodeRun, found: Difference, twin: Machine
+        self, machine: Machine, run: CodeRun, found: Difference, clone: Machine
     ) -> ShadowError:
         entry, exit_ = _at(machine, run.entry), _at(machine, run.exit)
         return ShadowError(
             f"backend {run.backend!r}: region {run.region}, entered at {entry} and left at {exit_} "
             f"after {run.instructions} instructions, is wrong: {found.field} is {found.right}, "
             f"{found.left} in {self._name!r}, in whose state the program stands at "
-            f"{_at(machine, twin.control.pc)}",
+            f"{_at(machine, clone.control.pc)}",
             run,
             found,
         )
@@ -291,10 +291,10 @@ def _broken(control: ControlBlock, before: ControlBlock, run: CodeRun) -> Differ
 
 
 def _difference(
-    machine: Machine, twin: Machine, met: Status, done: int, run: CodeRun
+    machine: Machine, clone: Machine, met: Status, done: int, run: CodeRun
 ) -> Difference | None:
     """The first difference of the shadow's state and the code's, None if they are equal."""
-    control, shadow = machine.control, twin.control
+    control, shadow = machine.control, clone.control
     status = Status(run.status)
     if met is not (Status.FUEL if status in _GOES_ON else status) or done != run.instructions:
         what = "one that goes on" if met is Status.FUEL else met.name
@@ -304,7 +304,7 @@ def _difference(
         if getattr(control, name) != getattr(shadow, name):
             return Difference(name, str(getattr(shadow, name)), str(getattr(control, name)))
     return register_difference(shadow, control) or memory_difference(
-        twin, twin.snapshot(), machine.snapshot()
+        clone, clone.snapshot(), machine.snapshot()
     )
 
 

@@ -34,6 +34,6 @@ class Raised:
 
     def copy(self) -> Raised:
         """A copy with the same handles."""
-        twin = Raised()
-        twin._recent, twin._count = self._recent.copy(), self._count
-        return twin
+        clone = Raised()
+        clone._recent, clone._count = self._recent.copy(), self._count
+        return clone

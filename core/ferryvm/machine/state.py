@@ -168,9 +168,9 @@ class Machine:
 
     def copy(self) -> Machine:
         """A new machine in the same state. Raises AddressSpaceError."""
-        twin = Machine(self.verified, self.memory.limits)
-        twin._take(self)
-        return twin
+        clone = Machine(self.verified, self.memory.limits)
+        clone._take(self)
+        return clone
 
     def _take(self, other: Machine) -> None:
         """Copy the state of a machine with the same limits."""
@@ -187,9 +187,9 @@ class Machine:
         memory.take_heap(new, self.control.hp)
         self.raised = other.raised.copy()
 
-    def adopt(self, twin: Machine) -> None:
+    def adopt(self, clone: Machine) -> None:
         """Restore the state of a copy of this machine; the old state is discarded."""
-        self._take(twin)
+        self._take(clone)
 
     def snapshot(self) -> Snapshot:
         """The whole state of the program, for comparisons between backends; after a collection.

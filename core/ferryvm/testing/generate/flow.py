@@ -122,7 +122,7 @@ class ControlFlow(Loops):
             self.take(callee.more)
             return
         self.const(I32, place)
-        other = self._twin(callee)
+        other = self._alternative(callee)
         self.charge(max(callee.cost, other.cost), max(callee.heap, other.heap))
         if other is not callee:
             self.const(I32, self.plan.table[other.number])
@@ -131,7 +131,7 @@ class ControlFlow(Loops):
         self.put(_CALL_INDIRECT, callee.signature)
         self.take(callee.more)
 
-    def _twin(self, callee: Callee) -> Callee:
+    def _alternative(self, callee: Callee) -> Callee:
         """Another function that an indirect call could reach as well, or the same one."""
         other = self.chance.pick(self.plan.callees)
         fits = (
