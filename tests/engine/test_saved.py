@@ -294,6 +294,7 @@ class Parts:
                 "STAT": struct.pack(f"<{len(self.statics)}Q", *self.statics),
                 "STCK": struct.pack(f"<{len(self.stack)}Q", *self.stack),
                 "HEAP": heap_section(Sparse.of(self.heap)),
+                "OBJS": b"",
             },
         )
 

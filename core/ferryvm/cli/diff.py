@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     "--schedule",
     default="none",
     show_default=True,
-    type=click.Choice(["none", "random", "environment", "every-boundary"]),
+    type=click.Choice(["none", "random", "environment", "every-boundary", "collect"]),
     help="When the program moves between backends.",
 )
 @click.option("--seed", default=0, show_default=True, help="Of the schedule.")

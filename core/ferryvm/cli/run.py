@@ -85,6 +85,8 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
                          help="Bytes of stack (64M)."),
             click.option("--heap-limit", type=Size(), default=Limits().heap, metavar="SIZE",
                          help="Bytes that the heap may grow to (4G)."),
+            click.option("--object-limit", type=Size(), default=Limits().objects, metavar="SIZE",
+                         help="Bytes that live objects may take (4G)."),
         )
     ):  # fmt: skip
         command = option(command)
@@ -102,11 +104,13 @@ def run(
     language: str | None,
     stack_limit: int,
     heap_limit: int,
+    object_limit: int,
     **options: Any,
 ) -> None:
     """Run FILE, a program (.skiff, .fasm, .fvm, or a plugin's language) from its start. ARGUMENTS, after `--`, are
     the program's."""
     began = time.perf_counter()
+    limits = Limits(stack_limit, heap_limit, objects=object_limit)
     if options["save"] is not None:  # a state may replace the state that it came from
         refuse_same_file(file, options["save"])
 
@@ -114,16 +118,18 @@ def run(
         program = ferryvm.read(file, peephole, language)
         return engine.start(program, record=record, replay=replay)
 
-    _run(file, start, _engine(stack_limit, heap_limit, **options), began, **options)
+    _run(file, start, _engine(limits, **options), began, **options)
 
 
 @click.command(cls=ProgramCommand)
 @click.argument("state", type=FILE)
 @_options
-def resume(state: Path, stack_limit: int, heap_limit: int, **options: Any) -> None:
+def resume(
+    state: Path, stack_limit: int, heap_limit: int, object_limit: int, **options: Any
+) -> None:
     """Continue a saved STATE, on any backend. ARGUMENTS, after `--`, are the program's."""
     began = time.perf_counter()
-    engine = _engine(stack_limit, heap_limit, **options)
+    engine = _engine(Limits(stack_limit, heap_limit, objects=object_limit), **options)
 
     def start(engine: Engine, record: HostLog | None, replay: HostLog | None) -> Execution:
         try:
@@ -140,8 +146,7 @@ def resume(state: Path, stack_limit: int, heap_limit: int, **options: Any) -> No
 
 
 def _engine(
-    stack: int,
-    heap: int,
+    limits: Limits,
     backend: str | None,
     policy: Path | None,
     device: str | None,
@@ -152,7 +157,6 @@ def _engine(
     arguments: tuple[str, ...],
     **_others: Any,
 ) -> Engine:
-    limits = Limits(stack=stack, heap=heap)
     has_to_end = any(path is not None for path in (save, trace, record))
     output = waiting_output(1) if has_to_end else functools.partial(write, 1)
     return make_engine(
@@ -318,6 +322,19 @@ def _saved_elsewhere(execution: Execution) -> Path | None:
     return Path(name)
 
 
+def _collections(execution: Execution) -> dict[str, object] | None:
+    """Metrics of the object space; None for a program without references."""
+    objects = execution.machine.objects
+    if objects is None:
+        return None
+    metrics = objects.space.metrics
+    return {
+        "native": objects.is_native,
+        "reason": objects.reason or None,
+        **{name: getattr(metrics, name) for name in metrics.NAMES},
+    }
+
+
 def _report(
     stats: str | None,
     execution: Execution,
@@ -341,6 +358,7 @@ def _report(
         "trap": trap,
         "seconds": {**dataclasses.asdict(statistics.seconds), "load": load_seconds},
         "instructions": statistics.instructions,
+        "collections": _collections(execution),
         "backends": execution.metrics(),
     }
     import json  # hardly any run writes metrics

@@ -6,6 +6,7 @@
     STAT   words of the statics
     STCK   words of the stack in use
     HEAP   the nonzero parts of the heap in use: see `ferryvm.machine.sparse`
+    OBJS   the objects: see `ferryvm.engine.saved_object`; empty for a program without references
 
 A file is written from the machine's memory without copying it. Saving and loading take time
 proportional to the pages of the heap that were ever accessed.
@@ -33,6 +34,7 @@ import numpy.typing as npt
 
 from ferryvm.atomic_file import replace_file
 from ferryvm.engine.entry_stub import stub_name
+from ferryvm.engine.saved_object import ObjectsTooLargeError, SavedObjects, pack_objects
 from ferryvm.errors import FerryError
 from ferryvm.image import ImageError, from_bytes, to_bytes
 from ferryvm.image.container import (
@@ -46,10 +48,11 @@ from ferryvm.image.container import (
 )
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.type import WORD_BYTES
+from ferryvm.isa.type import WORD_BYTES, Reference, Type, ValueType
 from ferryvm.machine.control import Status
 from ferryvm.machine.frame_chain import WINDOW, Header, period, repeats
 from ferryvm.machine.memory import Limits
+from ferryvm.machine.object_walk import ImageFault
 from ferryvm.machine.sparse import GRANULE, runs
 from ferryvm.machine.state import Machine
 from ferryvm.verify import Verified, verify
@@ -57,8 +60,8 @@ from ferryvm.verify import Verified, verify
 STATE = ImageKind(
     "a saved ferryvm state (.ferry)",
     b"\x89FVS\r\n\x1a\n",
-    4,
-    ("PROG", "REGS", "STAT", "STCK", "HEAP"),
+    5,
+    ("PROG", "REGS", "STAT", "STCK", "HEAP", "OBJS"),
 )
 _REGISTERS = struct.Struct("<7Q")
 _RUN = struct.Struct("<2Q")
@@ -89,6 +92,8 @@ def pack_state(machine: Machine, instructions: int | None) -> bytes:
 def _sections(machine: Machine, instructions: int | None) -> dict[str, Payload]:
     """The sections of a machine's file; large ones are views of its memory."""
     control, memory = machine.control, machine.memory
+    # First: a collection changes references everywhere.
+    image = None if machine.objects is None else machine.objects.image()
     # A machine at a failed host call continues by making that call again.
     status = control.status if control.status in _RESUMABLE else Status.RUNNING
     is_counted = instructions is not None and instructions <= _MOST_COUNTED
@@ -106,6 +111,7 @@ def _sections(machine: Machine, instructions: int | None) -> dict[str, Payload]:
             np.array([(len(full), control.hp), *full], "<u8").tobytes(),
             *(memory.heap[start : start + size] for start, size in full),
         ],
+        "OBJS": pack_objects(image),
     }
 
 
@@ -114,7 +120,8 @@ def load(path: Path, limits: Limits) -> tuple[Machine, int | None]:
 
     Raises ImageError for a file that is not a state which a program can reach.
     """
-    most = 2 * MOST_BYTES + limits.stack + limits.heap  # the program, the rest; runs have heads
+    # The program, and the rest, whose runs have heads.
+    most = 2 * MOST_BYTES + limits.stack + limits.heap + limits.objects
     return unpack_state(read(STATE, path, most), limits, str(path))
 
 
@@ -148,8 +155,9 @@ def _restore(machine: Machine, sections: Mapping[str, memoryview], name: str) ->
     if hp < control.hp or hp % WORD_BYTES:
         raise _Misfit(f"heap pointer {hp}; a multiple of {WORD_BYTES} from {control.hp} expected")
     heap = _heap_runs(sections["HEAP"], hp)
-    _check_statics(machine, sections["STAT"])
-    needed = _check_frames(machine.verified, sections["STCK"], pc, fp)
+    objects = _objects(machine, sections["OBJS"], name)
+    _check_statics(machine, sections["STAT"], objects)
+    needed = _check_frames(machine.verified, sections["STCK"], pc, fp, objects)
     # A program that has ended needs no headroom: it may have trapped for lack of it.
     if sp > memory.stack_words or (needed > memory.stack_words and status not in _ENDED):
         size = WORD_BYTES * max(sp, needed)
@@ -163,8 +171,27 @@ def _restore(machine: Machine, sections: Mapping[str, memoryview], name: str) ->
     memory.clear_heap()
     for start, content in heap:
         memory.heap[start : start + len(content)] = content
+    if objects is not None and machine.objects is not None:
+        objects.restore(machine.objects)
     machine.bind()
     return None if count == _NOT_COUNTED else count
+
+
+def _objects(machine: Machine, section: memoryview, name: str) -> SavedObjects | None:
+    """The objects of a saved state; None for a program that has no references."""
+    if machine.objects is None:
+        if len(section):
+            raise _Misfit("it has objects, and its program has no references")
+        return None
+    limit = machine.memory.limits.objects
+    try:
+        return SavedObjects(section, machine.verified, limit)
+    except ImageFault as fault:
+        raise _Misfit(str(fault)) from None
+    except ObjectsTooLargeError:
+        raise ImageError(
+            f"{name}: needs more than {limit} bytes of objects; raise the limit"
+        ) from None
 
 
 def _heap_runs(section: memoryview, hp: int) -> list[tuple[int, memoryview]]:
@@ -208,13 +235,18 @@ def _check_status(machine: Machine, status: int, trap: int, pc: int) -> None:
         raise _Misfit(f"it halted at pc {pc}, which is no halt")
 
 
-def _check_statics(machine: Machine, content: memoryview) -> None:
-    """Check that statics have no bits that their types have not."""
+def _check_statics(machine: Machine, content: memoryview, objects: SavedObjects | None) -> None:
+    """Check that statics are of their types."""
     masks = np.array([static.type.mask for static in machine.program.statics], "<u8")
     bad = np.flatnonzero(np.frombuffer(content, "<u8") & ~masks)
     if len(bad):
         static = machine.program.statics[bad[0]]
         raise _Misfit(f"static {static.name!r} is not a {static.type}")
+    for number, static in enumerate(machine.program.statics):
+        if isinstance(static.type, Reference) and objects is not None:
+            word = np.frombuffer(content, "<u8", 1, WORD_BYTES * number)
+            if objects.is_wrong(word, static.type):
+                raise _Misfit(f"static {static.name!r} is not a {static.type}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,9 +263,8 @@ class _Shape:
     """The largest number of words that it may grow to."""
     masks: npt.NDArray[np.uint64]
     """The bits that each of its words may have."""
-
-
-_HEADER_MASKS = [(1 << 64) - 1] * HEADER_WORDS
+    references: tuple[tuple[int, Reference], ...]
+    """Its words with references, with their types."""
 
 
 def _shape(verified: Verified, pc: int, callee: int | None) -> _Shape:
@@ -258,11 +289,12 @@ def _shape(verified: Verified, pc: int, callee: int | None) -> _Shape:
             # While the callee runs, its arguments belong to its own frame.
             parameters = len(program.signatures[signature].parameters)
             kinds = kinds[: len(kinds) - parameters - len(row.pops)]
-    masks = [kind.mask for kind in program.frame_types(owner) + kinds]
+    types: list[ValueType] = [*program.frame_types(owner), *kinds]
     header = verified.parameters(pc)
-    masks[header:header] = _HEADER_MASKS
-    most = verified.frame_words[owner]
-    return _Shape(owner, header, len(masks), most, np.array(masks, np.uint64))
+    types[header:header] = [Type.I64] * HEADER_WORDS
+    references = tuple((n, t) for n, t in enumerate(types) if isinstance(t, Reference))
+    masks = np.array([t.mask for t in types], np.uint64)
+    return _Shape(owner, header, len(types), verified.frame_words[owner], masks, references)
 
 
 def _is_entered_at(verified: Verified, pc: int, callee: int) -> bool:
@@ -283,11 +315,13 @@ class _Part:
     """Adjacent equal frames, and their number."""
 
     times: int
-    masks: list[npt.NDArray[np.uint64]]
-    """The bits that words of each frame may have, outwards."""
+    shapes: list[_Shape]
+    """Of each frame, outwards."""
 
 
-def _check_frames(verified: Verified, content: memoryview, pc: int, fp: int) -> int:
+def _check_frames(
+    verified: Verified, content: memoryview, pc: int, fp: int, objects: SavedObjects | None
+) -> int:
     """Check the stack, from the innermost frame at `fp` outwards; the largest number of words that
     it may grow to."""
     shapes: dict[tuple[int, int | None], _Shape] = {}
@@ -303,7 +337,7 @@ def _check_frames(verified: Verified, content: memoryview, pc: int, fp: int) -> 
         end = fp - shape.parameters + shape.size
         if end != top:
             raise _Misfit(f"the frame at word {fp} ends at {end}, the next is at {top}")
-        parts[-1].masks.append(shape.masks)
+        parts[-1].shapes.append(shape)
         needed = max(needed, fp + shape.most)
         return_pc, distance = words[fp], words[fp + 1]
         if fp == 0:
@@ -316,24 +350,34 @@ def _check_frames(verified: Verified, content: memoryview, pc: int, fp: int) -> 
             again = period([header for header, _ in recent])
             times = repeats(array, fp, again)
             if times:  # these frames equal the previous ones, so only their words are left to check
-                masks = [shape.masks for _, shape in recent[-len(again) :]]
-                parts += [_Part(times, masks), _Part(1, [])]
+                repeated = [shape for _, shape in recent[-len(again) :]]
+                parts += [_Part(times, repeated), _Part(1, [])]
                 fp -= times * sum(distance for _, distance in again)
                 top = fp + distance - shape.parameters
             recent.clear()
     if shape.owner or return_pc or distance:
         raise _Misfit("its outermost frame is not that of function 0")
-    _check_words(array, parts)
+    _check_words(array, parts, objects)
     return needed
 
 
-def _check_words(words: npt.NDArray[np.uint64], parts: list[_Part]) -> None:
-    """Check that words of frames, which are given from the end of the stack, have no wrong bits."""
+def _check_words(
+    words: npt.NDArray[np.uint64], parts: list[_Part], objects: SavedObjects | None
+) -> None:
+    """Check that words of frames, which are given from the end of the stack, are of their types."""
     start = 0
     for part in reversed(parts):
-        mask = np.concatenate([*part.masks[::-1], np.empty(0, np.uint64)])
+        shapes = part.shapes[::-1]
+        mask = np.concatenate([*(shape.masks for shape in shapes), np.empty(0, np.uint64)])
         end = start + part.times * len(mask)
-        bad = np.flatnonzero(words[start:end].reshape(part.times, len(mask)) & ~mask)
+        rows = words[start:end].reshape(part.times, len(mask))
+        bad = np.flatnonzero(rows & ~mask)
         if len(bad):
             raise _Misfit(f"word {start + bad[0]} of the stack has bits that its type has not")
+        first = 0
+        for shape in shapes:
+            for number, t in shape.references:
+                if objects is not None and objects.is_wrong(rows[:, first + number], t):
+                    raise _Misfit(f"word {start + first + number} of the stack is not a {t}")
+            first += shape.size
         start = end

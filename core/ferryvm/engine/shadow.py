@@ -33,8 +33,9 @@ from ferryvm.errors import FerryError
 from ferryvm.failure import described
 from ferryvm.isa import Trap
 from ferryvm.machine.control import UNLIMITED, ControlBlock, Status
-from ferryvm.machine.difference import Difference, memory_difference, register_difference
+from ferryvm.machine.difference import Difference, register_difference
 from ferryvm.machine.entry import ENTRY, PythonEntry
+from ferryvm.machine.memory_difference import memory_difference
 from ferryvm.machine.state import Machine
 from ferryvm.verify import Verified
 from ferryvm.wrapper import CodeWrapper

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first difference of two states of a program.
+"""The first difference of registers, words and bytes of two states of a program.
 
 Equality is bitwise, with one exception: in a word whose type is a float (a static, a local, an
 operand), any NaN equals any NaN. Heap bytes are untyped, so the exception does not apply to them;
@@ -17,7 +17,7 @@ import numpy as np
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES, Type, ValueType, to_float
 from ferryvm.machine.sparse import Sparse
-from ferryvm.machine.state import Machine, Snapshot
+from ferryvm.machine.state import Machine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,23 +58,12 @@ def register_difference(left: Registers, right: Registers) -> Difference | None:
     return None
 
 
-def memory_difference(machine: Machine, left: Snapshot, right: Snapshot) -> Difference | None:
-    """The first word or byte that differs in two states with equal registers.
-
-    `machine` is in the left state: its stack maps determine the types of words.
-    """
-    return (
-        _word_difference(left.statics, right.statics, static_places(machine))
-        or _word_difference(left.stack, right.stack, stack_places(machine))
-        or _sparse_difference("heap", left.heap, right.heap)
-    )
-
-
 Place = tuple[str, ValueType | None]
 """A word's description and its type; None for a word that holds no value."""
 
 
-def _word_difference(left: bytes, right: bytes, places: list[Place]) -> Difference | None:
+def word_difference(left: bytes, right: bytes, places: list[Place]) -> Difference | None:
+    """The first word that differs, None if there is none but NaNs."""
     if left == right:
         return None
     x, y = np.frombuffer(left, "<u8"), np.frombuffer(right, "<u8")
@@ -93,10 +82,11 @@ def is_nan(t: ValueType, word: int) -> bool:
 
 def byte_difference(name: str, left: bytes, right: bytes) -> Difference | None:
     """The first byte that differs, shown with the word that it is in."""
-    return None if left == right else _sparse_difference(name, Sparse.of(left), Sparse.of(right))
+    return None if left == right else sparse_difference(name, Sparse.of(left), Sparse.of(right))
 
 
-def _sparse_difference(name: str, left: Sparse, right: Sparse) -> Difference | None:
+def sparse_difference(name: str, left: Sparse, right: Sparse) -> Difference | None:
+    """The first byte that differs, shown with the word that it is in."""
     if left == right:
         return None
     size = min(len(left), len(right))

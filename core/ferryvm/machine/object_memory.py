@@ -14,7 +14,7 @@ import ctypes
 import mmap
 import weakref
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ferryvm import record
@@ -38,6 +38,8 @@ from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
     from ferryvm.machine.sparse import Sparse
+
+Buffer = bytes | memoryview
 
 _ARRAYS = (RowKind.NUMBERS, RowKind.REFERENCES)
 
@@ -107,13 +109,16 @@ class ObjectMemory:
         """The reason that it does not."""
         self.handles = array("Q")
         """References that hosts hold, by handle; 0 for a handle that is free."""
+        self.is_forced = False
+        """For tests: each allocation causes a collection, from the next one that does not fit."""
         self._slots: mmap.mmap | None = None
         self._control.object_top = FIRST_OFFSET
 
     def bind(self) -> None:
         """Write addresses into the control block."""
         control = self._control
-        control.objects, control.object_end = self.space.base, self.space.end
+        control.objects = self.space.base
+        control.object_end = control.object_top if self.is_forced else self.space.end
         control.types, _ = self._facts.type_rows.buffer_info()
 
     def offer(self, collector: Callable[[], tuple[int | None, str]]) -> None:
@@ -195,7 +200,7 @@ class ObjectMemory:
         control, space = self._control, self.space
         self.discard_prepared()
         elements, wanted = self._outside(), control.wanted
-        if control.object_top + wanted > space.end:
+        if self.is_forced or control.object_top + wanted > space.end:
             self.collect()
             is_enough = space.enlarge(control.object_top, wanted)
             control.object_end = space.end
@@ -207,7 +212,14 @@ class ObjectMemory:
                 return False
             control.prepared, control.prepared_bytes = place, elements
             control.object_end = space.end
+        if self.is_forced:
+            control.object_end = control.object_top + wanted - elements
         return True
+
+    def force(self) -> None:
+        """For tests: have each allocation cause a collection from now on."""
+        self.is_forced = True
+        self._control.object_end = self._control.object_top
 
     def discard_prepared(self) -> None:
         """Give back elements that were prepared, and that no array has taken."""
@@ -215,7 +227,7 @@ class ObjectMemory:
         if control.prepared:
             self.space.free_block(control.prepared)
             control.prepared = 0
-            control.object_end = self.space.end
+            self.bind()
 
     # --- handles of hosts ---------------------------------------------------------------------
 
@@ -257,25 +269,37 @@ class ObjectMemory:
         `collect`.
         """
         other.collect()
-        space, source, top = self.space, other.space, other._control.object_top
-        self.discard_prepared()
-        space.clear(self._control.object_top)
-        if not space.enlarge(top, source.outside_bytes):
-            size = top + source.outside_bytes
-            raise AddressSpaceError(f"the objects take {size} bytes, the limit is {space.limit}")
-        space.bytes[:top] = source.bytes[:top]
-        for offset in source.large:
-            at = (offset + PLACE_OFFSET) // WORD_BYTES
-            content = source.block(source.words[at])
-            space.words[at] = self._filled_block(content)
-        space.large = [*source.large]
+        source, top = other.space, other._control.object_top
+        places = (source.words[(offset + PLACE_OFFSET) // WORD_BYTES] for offset in source.large)
+        self.restore(source.bytes[:top], source.large, map(source.block, places))
         self.handles = array("Q", other.handles)
         self._collector, self._offer = other._collector, other._offer
         self.is_native, self.reason = other.is_native, other.reason
+
+    def restore(self, content: Buffer, large: Sequence[int], elements: Iterable[Buffer]) -> None:
+        """Make the objects those of an image, which they are known to be.
+
+        `content`: the space; `large`: the offsets of arrays whose `elements` are outside. Raises
+        AddressSpaceError if they exceed the limit or there is no memory.
+        """
+        space, top = self.space, len(content)
+        self.discard_prepared()
+        space.clear(self._control.object_top)
+        self._control.object_top = FIRST_OFFSET
+        blocks = [*elements]
+        size = sum(map(len, blocks))
+        if not space.enlarge(top, size):
+            raise AddressSpaceError(
+                f"the objects take {top + size} bytes, the limit is {space.limit}"
+            )
+        space.bytes[:top] = content
         self._control.object_top = top
+        for offset, block in zip(large, blocks, strict=True):
+            space.words[(offset + PLACE_OFFSET) // WORD_BYTES] = self._filled_block(block)
+        space.large = [*large]
         self.bind()
 
-    def _filled_block(self, content: memoryview) -> int:
+    def _filled_block(self, content: Buffer) -> int:
         """The place of a new block with this content."""
         place = self.space.make_block(len(content))
         if place is None:

@@ -56,6 +56,8 @@ same."""
 class CollectionMetrics:
     """Metrics of the collections of an object space."""
 
+    NAMES = ("count", "seconds", "longest", "copied", "freed", "live")
+
     def __init__(self) -> None:
         self.count = 0
         self.seconds = 0.0

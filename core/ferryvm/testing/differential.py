@@ -316,6 +316,8 @@ class Differ:
             for number, (name, step) in enumerate(plan):
                 entered.add(name)
                 trial.environment = ENVIRONMENTS[next(around)]
+                if schedule is Schedule.COLLECT:
+                    trial.collect()
                 failure = trial.attempt(name, step, self.patience)
                 if failure is not None or trial.has_ended:
                     break
@@ -323,6 +325,8 @@ class Differ:
                     self._report_progress(name, trial, progress)
         except RefusalError as error:
             return self._unsupported(names, trial, number, error)
+        except ValueError as error:  # a collection of damaged objects
+            failure = str(error)
         if entered == {self.against}:  # it ended before it moved: nothing has been compared
             return self._moved(schedule, seed + 1, expected, progress)
         names = tuple(name for name in names if name in entered)

@@ -7,6 +7,7 @@ random           at random fuel counts; after some of these moves it continues t
 environment      as random, with another floating-point environment in the thread at each move,
                  as if other code had changed it
 every-boundary   after every instruction, to each backend in turn
+collect          as every-boundary, with a collection of objects at each move and each allocation
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Schedule(enum.Enum):
     RANDOM = "random"
     ENVIRONMENT = "environment"
     EVERY_BOUNDARY = "every-boundary"
+    COLLECT = "collect"
 
 
 Move = tuple[str, int | None]
@@ -61,7 +63,7 @@ def moves(
     """
     if schedule is Schedule.NONE:
         raise ValueError("without a schedule a program does not move")
-    if schedule is Schedule.EVERY_BOUNDARY:
+    if schedule in (Schedule.EVERY_BOUNDARY, Schedule.COLLECT):
         # The seed determines the first one, so that with two backends each can get either instruction.
         first = seed % len(names)
         yield from ((name, 1) for name in itertools.cycle((*names[first:], *names[:first])))

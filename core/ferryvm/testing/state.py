@@ -13,9 +13,9 @@ import dataclasses
 from ferryvm.machine.difference import (
     Difference,
     byte_difference,
-    memory_difference,
     register_difference,
 )
+from ferryvm.machine.memory_difference import memory_difference
 from ferryvm.machine.state import Machine, Snapshot
 
 

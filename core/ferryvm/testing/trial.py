@@ -134,6 +134,14 @@ class Trial:
         """Host calls so far; 0 where they are not in a log."""
         return self.execution.tape.position if self.execution.tape else 0
 
+    def collect(self) -> None:
+        """Collect the program's objects, now and at each allocation from now on. Raises ValueError
+        where a faulty backend has damaged them."""
+        objects = self.execution.machine.objects
+        if objects is not None:
+            objects.force()
+            objects.collect()
+
     def end_here(self) -> None:
         """Make the present state its end: trials that continue from its start end there, too."""
         self.most, self.remaining = self.instructions, 0

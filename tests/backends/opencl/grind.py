@@ -24,7 +24,8 @@ from ferryvm.backend import Options, RefusalError
 from ferryvm.ir.c import side_exit
 from ferryvm.isa import Trap
 from ferryvm.machine.control import Status
-from ferryvm.machine.difference import memory_difference, register_difference
+from ferryvm.machine.difference import register_difference
+from ferryvm.machine.memory_difference import memory_difference
 from ferryvm.machine.state import Machine
 from ferryvm.region.region import Region
 from ferryvm.testing.generate import ProgramKind, generate

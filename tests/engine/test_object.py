@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects: collected when they do not fit, counted against a limit, the same on every backend."""
+
+from __future__ import annotations
+
+import pytest
+
+from ferryvm import Engine, Execution, TrapError
+from ferryvm.errors import FerryError
+from ferryvm.isa import Trap
+from ferryvm.machine.memory import Limits
+from ferryvm.machine.object_memory import ObjectMemory
+from ferryvm.testing import Schedule
+from ferryvm.testing.differential import Differ, Verdict
+from ferryvm.verify import Verified
+
+from .object_program import GARBAGE, HOARD, MIXED, program
+
+BACKENDS = ("reference", "switch", "threaded")
+LIMITS = Limits(stack=1 << 16, heap=1 << 16, objects=1 << 20)
+
+
+def start(backend: str, text: str, limits: Limits = LIMITS) -> Execution:
+    return Engine(backend, limits=limits).start(program(text))
+
+
+def objects(execution: Execution) -> ObjectMemory:
+    found = execution.machine.objects
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_loop_that_makes_arrays_runs_in_a_limit_of_a_few(backend: str) -> None:
+    execution = start(backend, GARBAGE.format(rounds=100))
+    assert execution.run().output == "1\n"
+    space = objects(execution).space
+    assert space.metrics.count >= 100 * 80_000 // LIMITS.objects
+    assert space.outside_bytes <= LIMITS.objects
+    objects(execution).collect()
+    assert space.outside_bytes == 80_000
+    assert space.metrics.live == 80_000 + 8 + 24 + 10 * 24
+
+
+def test_a_program_that_keeps_all_traps_at_the_same_instruction_on_every_backend() -> None:
+    states = []
+    for backend in BACKENDS:
+        execution = start(backend, HOARD, Limits(stack=1 << 16, objects=1 << 12))
+        with pytest.raises(TrapError) as caught:
+            execution.run(count=True)
+        assert caught.value.kind is Trap.HEAP_EXHAUSTED
+        states.append((execution.machine.snapshot(), execution.instructions))
+    assert states[0] == states[1] == states[2]
+    image = states[0][0].objects
+    assert image is not None
+    assert len(image.space) == (1 << 12) - 8  # 255 cells of 16 bytes, and the first word
+
+
+@pytest.mark.parametrize("schedule", Schedule)
+@pytest.mark.parametrize("text", [MIXED, GARBAGE.format(rounds=3)], ids=["mixed", "garbage"])
+def test_backends_agree_on_objects_however_the_program_moves(text: str, schedule: Schedule) -> None:
+    found = Differ(BACKENDS, limits=LIMITS).compare(program(text), schedule, seed=1)
+    assert [one.difference for one in found] == [None] * len(found)
+    assert all(one.verdict is Verdict.AGREE for one in found)
+
+
+def test_a_collection_at_any_boundary_changes_no_state() -> None:
+    plain, collected = start("reference", MIXED), start("switch", MIXED)
+    while plain.run(fuel=17).status.name == "FUEL":
+        collected.run(fuel=17)
+        objects(collected).collect()
+        assert plain.machine.snapshot() == collected.machine.snapshot()
+
+
+def test_collections_are_native_where_the_backend_offers_it_else_for_a_reason() -> None:
+    for backend in BACKENDS:
+        execution = start(backend, GARBAGE.format(rounds=20))
+        execution.run()
+        is_native, reason = objects(execution).is_native, objects(execution).reason
+        assert is_native == (backend != "reference")
+        assert reason == ("" if is_native else f"backend '{backend}' has no native collector")
+
+
+def test_a_copy_keeps_objects_of_its_own() -> None:
+    execution = start("switch", GARBAGE.format(rounds=20))
+    execution.run(fuel=500)
+    twin = execution.fork()
+    assert twin.machine.snapshot() == execution.machine.snapshot()
+    execution.run()
+    assert twin.run().output == "1\n"
+    assert twin.machine.snapshot() == execution.machine.snapshot()
+    assert objects(twin).space.base != objects(execution).space.base
+
+
+def test_a_program_that_goes_on_after_another_has_its_objects() -> None:
+    engine = Engine("switch", limits=LIMITS)
+    first = engine.start(program(GARBAGE.format(rounds=5)))
+    first.run()
+    text = """
+        .host print_i64 (i64)
+        .struct cell value i64 next cell
+        .static kept cell
+        .function main
+            static.get kept
+            struct.get cell.next
+            struct.get cell.value
+            host print_i64
+            halt
+    """
+    assert engine.start(program(text), first).run().output == "2\n"
+    other = text.replace("value i64 next cell", "value i64 next cell more i32")
+    with pytest.raises(FerryError, match="its types differ"):
+        engine.start(program(other), first)
+
+
+def test_elements_that_nobody_took_are_given_back() -> None:
+    verified: Verified = program(GARBAGE.format(rounds=1))
+    execution = Engine("switch", limits=LIMITS).start(verified)
+    memory, control = objects(execution), execution.machine.control
+    control.wanted, control.wanted_type = 80_024, 9
+    assert memory.allocate()
+    assert memory.space.outside_bytes == 80_000
+    assert not memory.allocate() or memory.space.outside_bytes == 80_000
+    memory.discard_prepared()
+    assert (memory.space.outside_bytes, control.prepared) == (0, 0)
+    assert execution.run().output == "1\n"
+
+
+def test_an_object_is_alive_while_a_host_holds_it() -> None:
+    execution = start("switch", GARBAGE.format(rounds=2))
+    execution.run(fuel=200)
+    memory, machine = objects(execution), execution.machine
+    handle = memory.hold(machine.memory.statics[0])
+    held = memory.space.words[memory.handles[handle] // 8 + 1]
+    machine.memory.statics[0] = 0
+    execution.run()
+    memory.collect()
+    assert memory.space.words[memory.handles[handle] // 8 + 1] == held
+    before = memory.space.metrics.live
+    memory.release(handle)
+    memory.collect()
+    assert memory.space.metrics.live < before
