@@ -7,7 +7,7 @@ import dataclasses
 import random
 from array import array
 
-from ferryvm.isa.object import ARRAY_HEADER_BYTES, FIRST_OFFSET, header, padded
+from ferryvm.isa.object import ARRAY_HEADER_BYTES, FIRST_OFFSET, READ_ONLY, header, padded
 from ferryvm.machine.collection import Request, ShapeKind
 from ferryvm.machine.object_space import Collector, ObjectSpace
 
@@ -38,7 +38,12 @@ class Node:
     type: int
     content: list[int | Node | None]
     is_outside: bool = False
+    is_read_only: bool = False
     offset: int = 0
+
+    @property
+    def header(self) -> int:
+        return header(self.type) | (READ_ONLY if self.is_read_only else 0)
 
     @property
     def size(self) -> int:
@@ -71,7 +76,8 @@ class Graph:
                 content = [chance.getrandbits(64) for _ in range(size)]
             else:
                 content = [0] * {NODES: size, PAIR: 3, LEAF: 1, EMPTY: 0}[type_]
-            self.nodes.append(Node(type_, content, is_outside))
+            is_read_only = type_ == I8 and chance.random() < 0.3
+            self.nodes.append(Node(type_, content, is_outside, is_read_only))
         for node in self.nodes:  # only now: cycles, sharing, references forwards and backwards
             if node.type == NODES:
                 node.content = [self._root(chance) for _ in node.content]
@@ -125,7 +131,7 @@ class Graph:
 
     def _write_node(self, words: memoryview, node: Node) -> None:
         at = node.offset // 8
-        words[at] = header(node.type)
+        words[at] = node.header
         if node.type not in (I8, I64, NODES):
             for index, each in enumerate(node.content):
                 words[at + 1 + index] = word(each)
@@ -208,9 +214,21 @@ class Graph:
         roots = [*self.static_words, *self.stack, *self.handle_words]
         return words.tobytes(), roots, blocks
 
+    def leaks(self) -> bool:
+        """True if elements of dead arrays are still there, or memory past the objects is not
+        zero."""
+        blocks = len(self.content()[2])
+        return len(self.space.outside) != blocks or any(self.space.words[self.top // 8 : 4096])
+
+    def place_again(self) -> None:
+        """Give the nodes the offsets again that they have in memory: `expected` has moved them."""
+        for node, offset in zip(self.nodes, self.old_offsets, strict=True):
+            node.offset = offset
+
     def expected(self) -> tuple[bytes, list[int], list[bytes]]:
         """The same after a collection, by the model."""
         live = self.live()
+        self.old_offsets = [node.offset for node in self.nodes]
         top = FIRST_OFFSET
         for node in live:
             node.offset, top = top, top + node.size
@@ -218,7 +236,7 @@ class Graph:
         content = memoryview(words).cast("B")
         for node in live:
             at = node.offset // 8
-            words[at] = header(node.type)
+            words[at] = node.header
             if node.type in (I8, I64, NODES):
                 words[at + 1] = len(node.content)
                 elements = self._elements(node)

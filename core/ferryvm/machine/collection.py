@@ -137,12 +137,7 @@ class _FaultError(Exception):
 
 def collect(request: Request) -> int:
     """Perform a collection; its CollectionFault, which is also in the request."""
-    try:
-        _Collection(request).run()
-        request.fault = CollectionFault.NONE
-    except _FaultError as error:
-        request.fault = error.args[0]
-    return request.fault
+    return Collection(request).perform()
 
 
 def _words(address: int, count: int) -> ctypes.Array[ctypes.c_uint64]:
@@ -150,37 +145,48 @@ def _words(address: int, count: int) -> ctypes.Array[ctypes.c_uint64]:
     return (ctypes.c_uint64 * count).from_address(address)
 
 
-class _Collection:
+class Collection:
     """A collection in Python."""
 
     def __init__(self, request: Request) -> None:
-        self._request = request
-        self._from = _words(request.from_base, request.from_top // WORD_BYTES)
-        self._to = _words(request.to_base, request.to_end // WORD_BYTES)
-        self._shapes = _words(request.shapes, SHAPE_WORDS * request.shape_count)
-        self._outside = _words(request.outside, OUTSIDE_WORDS * request.outside_count)
-        self._places = {
-            self._outside[row]: row for row in range(0, len(self._outside), OUTSIDE_WORDS)
-        }
-        self._top = FIRST_OFFSET
+        self.request = request
+        self.from_words = _words(request.from_base, request.from_top // WORD_BYTES)
+        self.to_words = _words(request.to_base, request.to_end // WORD_BYTES)
+        self.shapes = _words(request.shapes, SHAPE_WORDS * request.shape_count)
+        self.outside = _words(request.outside, OUTSIDE_WORDS * request.outside_count)
+        self.places = {self.outside[row]: row for row in range(0, len(self.outside), OUTSIDE_WORDS)}
+        self.top = FIRST_OFFSET
+
+    def perform(self) -> int:
+        """Its fault, which is then in the request, too."""
+        try:
+            self.run()
+            self.request.fault = CollectionFault.NONE
+        except _FaultError as error:
+            self.request.fault = error.args[0]
+        return self.request.fault
 
     def run(self) -> None:
-        request = self._request
-        statics = request.statics
-        for number in _words(request.static_numbers, request.static_count):
-            self._forward_at(statics + WORD_BYTES * number)
-        for slot in reversed(self._stack_slots()):
-            self._forward_at(request.stack + WORD_BYTES * slot)
-        for number in range(request.handle_count):
-            self._forward_at(request.handles + WORD_BYTES * number)
+        """Forward the roots, then what they lead to."""
+        for address in self.roots():
+            self.forward_at(address)
         scanned = FIRST_OFFSET
-        while scanned < self._top:
-            scanned += self._scan(scanned)
-        request.to_top = self._top
+        while scanned < self.top:
+            scanned += self.scan(scanned)
+        self.request.to_top = self.top
 
-    def _stack_slots(self) -> list[int]:
+    def roots(self) -> list[int]:
+        """The addresses of all roots in their order."""
+        request = self.request
+        numbers = _words(request.static_numbers, request.static_count)
+        found = [request.statics + WORD_BYTES * number for number in numbers]
+        found += [request.stack + WORD_BYTES * slot for slot in reversed(self.stack_slots())]
+        handles = range(request.handle_count)
+        return found + [request.handles + WORD_BYTES * number for number in handles]
+
+    def stack_slots(self) -> list[int]:
         """The words of the stack with references, from the end on."""
-        request = self._request
+        request = self.request
         stack, calls = request.stack, _words(request.calls, request.call_count)
         fp, row, found = request.fp, request.row, []
         while True:
@@ -194,89 +200,101 @@ class _Collection:
                 raise _FaultError(CollectionFault.FRAME)
             fp, row = fp - distance, calls[return_pc - 1]
 
-    def _forward_at(self, address: int) -> None:
+    def forward_at(self, address: int) -> None:
         """Replace a reference in memory by the one of the copy."""
         word = _words(address, 1)
-        word[0] = self._forward(word[0])
+        word[0] = self.forward(word[0])
 
-    def _forward(self, reference: int) -> int:
+    def forward(self, reference: int) -> int:
         """The reference of the copy of an object, which is made if there is none."""
         if not reference or reference & 1:
             return reference
-        top = self._request.from_top
+        top = self.request.from_top
         if reference % WORD_BYTES or reference >= top:
             raise _FaultError(CollectionFault.REFERENCE)
         at = reference // WORD_BYTES
-        header = self._from[at]
+        header = self.from_words[at]
         if not header & 1:
-            if not 0 < header < self._top:
+            if not 0 < header < self.top:
                 raise _FaultError(CollectionFault.HEADER)
             return header
-        kind, bytes_, _, _ = self._shape(header)
+        kind, bytes_, _, _ = self.shape(header)
         is_array = kind != ShapeKind.STRUCT
         size, place = bytes_, 0
         if is_array:
             size = ARRAY_HEADER_BYTES
             if reference + size > top:
                 raise _FaultError(CollectionFault.SIZE)
-            length = self._from[at + LENGTH_OFFSET // WORD_BYTES]
-            place = self._from[at + PLACE_OFFSET // WORD_BYTES]
-            elements = self._element_bytes(length, bytes_)
+            length = self.from_words[at + LENGTH_OFFSET // WORD_BYTES]
+            place = self.from_words[at + PLACE_OFFSET // WORD_BYTES]
+            elements = self.element_bytes(length, bytes_)
             is_inline = place == reference + size
             size += elements if is_inline else 0
-        new = self._top
-        if reference + size > top or new + size > self._request.to_end:
+        new = self.top
+        if reference + size > top or new + size > self.request.to_end:
             raise _FaultError(CollectionFault.SIZE)
         to = new // WORD_BYTES
-        ctypes.memmove(self._request.to_base + new, self._request.from_base + reference, size)
+        ctypes.memmove(self.request.to_base + new, self.request.from_base + reference, size)
         if is_array:
-            moved = new + ARRAY_HEADER_BYTES
-            if not is_inline:
-                moved = (place + self._request.from_base - self._request.to_base) & MASK
-            self._to[to + PLACE_OFFSET // WORD_BYTES] = moved
-        self._from[at] = new
-        self._top = new + size
+            moved = self.moved_place(new, None if is_inline else place)
+            self.to_words[to + PLACE_OFFSET // WORD_BYTES] = moved
+        self.from_words[at] = new
+        self.top = new + size
         return new
 
-    def _scan(self, offset: int) -> int:
+    def moved_place(self, new: int, outside: int | None) -> int:
+        """The place of the elements of an array's copy; `outside`: the old place of elements that
+        do not move."""
+        if outside is None:
+            return new + ARRAY_HEADER_BYTES
+        return (outside + self.request.from_base - self.request.to_base) & MASK
+
+    def scan(self, offset: int) -> int:
         """Forward the references in a copied object; the bytes that it takes."""
         at = offset // WORD_BYTES
-        kind, bytes_, first, count = self._shape(self._to[at])
+        kind, bytes_, first, count = self.shape(self.to_words[at])
         if kind == ShapeKind.STRUCT:
-            fields = _words(self._request.offsets + WORD_BYTES * first, count)
-            for field in fields:
-                self._forward_at(self._request.to_base + offset + field)
+            for field in self.fields(first, count):
+                self.forward_at(self.request.to_base + offset + field)
             return bytes_
-        length = self._to[at + LENGTH_OFFSET // WORD_BYTES]
-        place = self._to[at + PLACE_OFFSET // WORD_BYTES]
-        elements = self._element_bytes(length, bytes_)
-        address = (self._request.to_base + place) & MASK
+        length = self.to_words[at + LENGTH_OFFSET // WORD_BYTES]
+        place = self.to_words[at + PLACE_OFFSET // WORD_BYTES]
+        elements = self.element_bytes(length, bytes_)
+        address = (self.request.to_base + place) & MASK
         is_inline = place == offset + ARRAY_HEADER_BYTES
         if not is_inline:
-            self._mark(address, elements, offset)
+            self.mark(address, elements, offset)
         if kind == ShapeKind.REFERENCES:
-            for number in range(length):
-                self._forward_at(address + WORD_BYTES * number)
+            for element in self.elements(address, length, is_inline):
+                self.forward_at(element)
         return ARRAY_HEADER_BYTES + (elements if is_inline else 0)
 
-    def _shape(self, header: int) -> list[int]:
+    def fields(self, first: int, count: int) -> list[int]:
+        """Bytes from a struct to its fields with references."""
+        return list(_words(self.request.offsets + WORD_BYTES * first, count))
+
+    def elements(self, address: int, length: int, is_inline: bool) -> range:
+        """The addresses of the elements of an array of references."""
+        return range(address, address + WORD_BYTES * length, WORD_BYTES)
+
+    def shape(self, header: int) -> list[int]:
         """The row of the type of an object with this header."""
         number = type_number(header)
-        row = self._shapes[SHAPE_WORDS * number : SHAPE_WORDS * (number + 1)]
+        row = self.shapes[SHAPE_WORDS * number : SHAPE_WORDS * (number + 1)]
         if not row or row[0] == ShapeKind.NONE:
             raise _FaultError(CollectionFault.HEADER)
         return row
 
     @staticmethod
-    def _element_bytes(length: int, bytes_: int) -> int:
+    def element_bytes(length: int, bytes_: int) -> int:
         """Bytes of the elements of an array, with padding."""
         if length > LARGEST_LENGTH:
             raise _FaultError(CollectionFault.SIZE)
         return padded(length * bytes_)
 
-    def _mark(self, address: int, elements: int, offset: int) -> None:
+    def mark(self, address: int, elements: int, offset: int) -> None:
         """Note that the array at an offset has the elements at an address."""
-        row = self._places.get(address)
-        if row is None or self._outside[row + 1] < elements:
+        row = self.places.get(address)
+        if row is None or self.outside[row + 1] < elements:
             raise _FaultError(CollectionFault.ELEMENTS)
-        self._outside[row + 2] = offset
+        self.outside[row + 2] = offset
