@@ -64,6 +64,7 @@ WRONG: dict[str, tuple[Left, str]] = {
     "unknown trap": (having(Status.TRAP, trap=77), "with the trap 77"),
     "no halt": (having(Status.HALT), "with HALT at pc "),
     "no growth": (having(Status.GROW, wanted=8), "for a heap of 8 bytes"),
+    "no objects": (having(Status.ALLOCATE, wanted=8), "with ALLOCATE at pc "),
     "fuel": (having(Status.FUEL), "for want of fuel, which nobody counts"),
     "another status": (lambda control, _: setattr(control, "status", 77), "and 77 in its control"),
     "a status of compiled code": (having(Status.HOT), "left with HOT at pc "),

@@ -113,6 +113,39 @@ def test_a_program_that_goes_on_after_another_has_its_objects() -> None:
         engine.start(program(other), first)
 
 
+def test_roots_of_a_deep_stack_are_the_same_natively_and_in_python() -> None:
+    deep = """
+        .struct cell value i64 next cell
+        .function main
+            ref.null cell
+            i64.const 5000
+            call down
+            drop
+            halt
+        .function down (list cell, n i64) -> (cell)
+        .local own cell
+            local.get n
+            local.get list
+            struct.new cell
+            local.set own
+            local.get list
+            local.get own
+            local.get n
+            i64.const 1
+            i64.sub
+            call down
+            drop
+            return
+    """
+    execution = start("switch", deep, Limits(stack=1 << 20, objects=1 << 20))
+    execution.run(fuel=20_000)
+    twin = execution.fork()
+    objects(twin).collect_in_python()
+    assert not objects(twin).is_native
+    assert objects(execution).is_native
+    assert twin.machine.snapshot() == execution.machine.snapshot()
+
+
 def test_elements_that_nobody_took_are_given_back() -> None:
     verified: Verified = program(GARBAGE.format(rounds=1))
     execution = Engine("switch", limits=LIMITS).start(verified)

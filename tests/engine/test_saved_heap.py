@@ -130,7 +130,7 @@ def test_state_of_the_first_version_is_refused_in_one_line() -> None:
     content[24:56] = hashlib.sha256(content[8:24] + content[56:]).digest()
     with pytest.raises(ImageError) as caught:
         unpack_state(bytes(content), Limits(), "s")
-    assert str(caught.value) == "s: a saved ferryvm state (.ferry) of version 1; this is 4"
+    assert str(caught.value) == "s: a saved ferryvm state (.ferry) of version 1; this is 5"
 
 
 PAGE = b"x" * GRANULE

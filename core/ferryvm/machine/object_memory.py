@@ -129,6 +129,11 @@ class ObjectMemory:
         if not self.is_native:
             self._offer = collector
 
+    def collect_in_python(self) -> None:
+        """For tests: perform collections by the definition from now on."""
+        self._collector, self._offer, self.is_native = collect, None, False
+        self.reason = "a test asked for it"
+
     def _chosen(self) -> Collector:
         if self._offer is not None:
             address, self.reason = self._offer()

@@ -169,9 +169,12 @@ class ObjectSpace:
         _libc.free(address)
 
     def block(self, place: int) -> memoryview:
-        """The bytes of the block at a place. Raises KeyError if there is none."""
+        """The bytes of the block at a place. Raises ValueError if there is none."""
         address = (place + self.base) & _MASK
-        content = (ctypes.c_ubyte * self.outside[address]).from_address(address)
+        size = self.outside.get(address)
+        if size is None:
+            raise ValueError(f"the objects of the program are damaged: no elements at {place}")
+        content = (ctypes.c_ubyte * size).from_address(address)
         return memoryview(content).cast("B")
 
     def collect(self, request: Request, top: int, collector: Collector) -> int:
