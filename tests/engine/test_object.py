@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ferryvm import Engine, Execution, TrapError
+from ferryvm import Engine, Execution, OutOfFuelError, TrapError
 from ferryvm.errors import FerryError
 from ferryvm.isa import Trap
 from ferryvm.machine.memory import Limits
@@ -144,6 +144,67 @@ def test_roots_of_a_deep_stack_are_the_same_natively_and_in_python() -> None:
     assert not objects(twin).is_native
     assert objects(execution).is_native
     assert twin.machine.snapshot() == execution.machine.snapshot()
+
+
+STOPPED = """
+    .struct cell value i64 next cell
+    .export first
+    .export second
+    .function main
+        halt
+    .function first (n i64) -> (i64)
+        local.get n
+        ref.null cell
+        struct.new cell
+        call value
+        return
+    .function value (own cell) -> (i64)
+        local.get own
+        struct.get cell.value
+        return
+    .function second (n i64) -> (i64)
+    :again
+        i64.const 2
+        ref.null cell
+        struct.new cell
+        drop
+        local.get n
+        i64.const 1
+        i64.sub
+        local.set n
+        local.get n
+        i64.eqz
+        jump_unless again
+        i64.const 3
+        return
+"""
+
+
+@pytest.mark.parametrize("fuel", range(3, 10))
+def test_operands_of_a_stopped_call_are_roots_of_the_calls_on_top(fuel: int) -> None:
+    limits = Limits(stack=1 << 16, objects=1 << 12)
+    engine = Engine("switch", limits=limits)
+    instance = engine.instantiate(program(STOPPED).program)
+    with pytest.raises(OutOfFuelError) as caught:
+        instance.call("first", 41, fuel=fuel)
+    assert instance.call("second", 600) == 3
+    assert caught.value.call.resume() == 41
+
+
+def test_a_program_that_calls_a_function_with_the_name_of_a_stub_is_refused() -> None:
+    text = """
+        .export f
+        .function main
+            call "<call of f>"
+            halt
+        .function f
+            return
+        .function "<call of f>"
+            call f
+            halt
+    """
+    with pytest.raises(FerryError, match="has the name of an entry stub, and is called"):
+        Engine("switch").instantiate(program(text).program)
 
 
 def test_elements_that_nobody_took_are_given_back() -> None:

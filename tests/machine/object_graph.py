@@ -24,9 +24,17 @@ SHAPES = {
 }
 OFFSETS = (8, 24)
 
-FRAME_ROWS = (0, 2, -2 & ((1 << 64) - 1), 3, 1, 2)
-"""A frame without references at position 0; at 1 one with a parameter and an operand, whose size is
-that of all frames here; at 4 one with a local."""
+BOTH, ONE = 2, 6
+"""Positions of rows: of a frame with a parameter and an operand, and of one with a local, which is
+entered from outside; the row at 0 has no references."""
+
+FRAME_ROWS = (*(0, 0), *(2, 0, -2 & ((1 << 64) - 1), 3), *(1, 1, 2))
+
+ROOTS = {0: [], BOTH: [0, 3], ONE: [2]}
+"""Which of its four words are roots, by row of a frame."""
+STOPPED = 8
+"""Added to the pc of a frame on which a call from outside stands."""
+
 FRAME_WORDS = 6
 """Parameters 2, header 2, 2 more; `fp` is at word 2 of each."""
 
@@ -87,8 +95,7 @@ class Graph:
                 node.content = [chance.getrandbits(64)]
         self.statics = [self._root(chance) for _ in range(3)]
         self.frames = [
-            (chance.choice([0, 1, 4]), [self._root(chance) for _ in range(4)])
-            for _ in range(frames)
+            (chance.choice([*ROOTS]), [self._root(chance) for _ in range(4)]) for _ in range(frames)
         ]
         self.handles = [self._root(chance) for _ in range(2)]
         self.space = ObjectSpace(1 << 24)
@@ -122,10 +129,11 @@ class Graph:
         self.static_words = array("Q", [7, *map(word, self.statics)])
         self.handle_words = array("Q", map(word, self.handles))
         stack = []
-        for number, (_, roots) in enumerate(self.frames):
+        for number, (row, roots) in enumerate(self.frames):
             # A frame returns to the instruction after the one with its caller's row.
             caller = self.frames[number - 1][0] if number else 0
-            links = [caller + 1, FRAME_WORDS] if number else [0, 0]
+            pc = caller + STOPPED if row == ONE else caller
+            links = [pc + 1, FRAME_WORDS] if number else [0, 0]
             stack += [*map(word, roots[:2]), *links, *map(word, roots[2:])]
         self.stack = array("Q", stack)
 
@@ -154,7 +162,7 @@ class Graph:
         """All roots in their order."""
         found = list(self.statics)
         for row, roots in self.frames:
-            found += {0: [], 1: [roots[0], roots[3]], 4: [roots[2]]}[row]
+            found += [roots[index] for index in ROOTS[row]]
         return found + self.handles
 
     def live(self) -> list[Node]:
@@ -180,7 +188,10 @@ class Graph:
         """Perform a collection; the bytes in use."""
         request = self.request = Request()
         self._numbers = array("Q", [1, 2, 3])
-        self._rows, self._calls = array("Q", FRAME_ROWS), array("Q", [0, 1, 0, 0, 4])
+        # By the pc that a frame returns to, which tells its caller's row here.
+        self._rows, nowhere = array("Q", FRAME_ROWS), [0] * STOPPED
+        self._calls = array("Q", [*range(STOPPED), *nowhere])
+        self._stops = array("Q", [*nowhere, *range(STOPPED)])
         self._slots = array("Q", bytes(8 * len(self.stack)))
         self._shapes = array("Q", [word for row in SHAPES.values() for word in row])
         self._offsets = array("Q", OFFSETS)
@@ -190,6 +201,7 @@ class Graph:
             "stack": self.stack,
             "rows": self._rows,
             "calls": self._calls,
+            "stops": self._stops,
             "handles": self.handle_words,
             "shapes": self._shapes,
             "offsets": self._offsets,
@@ -198,7 +210,7 @@ class Graph:
             setattr(request, name, words.buffer_info()[0])
         request.slots = self._slots.buffer_info()[0] + 8 * len(self._slots)
         request.static_count, request.handle_count = len(self.statics), len(self.handles)
-        request.call_count, request.shape_count = len(self._calls), len(SHAPES)
+        request.pc_count, request.shape_count = len(self._calls), len(SHAPES)
         request.fp, request.row = len(self.stack) - FRAME_WORDS + 2, self.frames[-1][0]
         self.top = self.space.collect(request, self.top, collector)
         return self.top
@@ -254,7 +266,7 @@ class Graph:
         old = self.stack.tolist()
         for number, (row, each) in enumerate(self.frames):
             part = old[FRAME_WORDS * number : FRAME_WORDS * (number + 1)]
-            for index in {0: [], 1: [0, 3], 4: [2]}[row]:
+            for index in ROOTS[row]:
                 part[index if index < 2 else index + 2] = word(each[index])
             roots += part
         return words.tobytes(), [*roots, *map(word, self.handles)], blocks

@@ -26,6 +26,7 @@ from ferryvm.isa.object import (
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.collection import (
     OUTSIDE_WORDS,
+    ROW_WORDS,
     SHAPE_WORDS,
     CollectionFault,
     Request,
@@ -37,6 +38,9 @@ from ferryvm_backends._llvm.loader import NativeCode
 
 _SYMBOL = "ferry_collect"
 _BYTE, _POINTER = ir.IntType(8), ir.PointerType()
+_LAST = WORD_BYTES * (ROW_WORDS - 1)
+"""Bytes from the n-th word of a row of frames to the n-th position, counted from 1."""
+
 _SHAPE_BYTES, _OUTSIDE_BYTES = SHAPE_WORDS * WORD_BYTES, OUTSIDE_WORDS * WORD_BYTES
 
 
@@ -266,7 +270,7 @@ class _Collect(_Code):
         """Forward the references in frames: find them from the innermost frame out, take them in
         the opposite order."""
         builder = self.builder
-        stack, rows, calls = self.get("stack"), self.get("rows"), self.get("calls")
+        stack, rows = self.get("stack"), self.get("rows")
         end = self.get("slots")
         free = self.variable(end)
         fp, row = self.variable(self.get("fp")), self.variable(self.get("row"))
@@ -277,7 +281,7 @@ class _Collect(_Code):
             remaining = self.variable(self.at(at))
             with self.while_(lambda: builder.icmp_unsigned("!=", builder.load(remaining), word(0))):
                 number = builder.load(remaining)
-                offset = self.at(builder.add(at, builder.shl(number, word(3))))
+                offset = self.at(builder.add(at, builder.shl(number, word(3))), _LAST)
                 slot = builder.sub(builder.load(free), word(WORD_BYTES))
                 address = builder.add(stack, builder.shl(builder.add(frame, offset), word(3)))
                 self.put(address, slot)
@@ -290,10 +294,12 @@ class _Collect(_Code):
             with builder.if_then(builder.not_(is_outermost)):
                 is_far = builder.icmp_unsigned(">", distance, frame)
                 pc = builder.sub(return_pc, word(1))
-                is_past = builder.icmp_unsigned(">=", pc, self.get("call_count"))
+                is_past = builder.icmp_unsigned(">=", pc, self.get("pc_count"))
                 self.fail_if(builder.or_(is_far, is_past), CollectionFault.FRAME)
                 builder.store(builder.sub(frame, distance), fp)
-                builder.store(self.at(builder.add(calls, builder.shl(pc, word(3)))), row)
+                is_entered = builder.icmp_unsigned("!=", self.at(at, WORD_BYTES), word(0))
+                table = builder.select(is_entered, self.get("stops"), self.get("calls"))
+                builder.store(self.at(builder.add(table, builder.shl(pc, word(3)))), row)
         with self.while_(lambda: builder.icmp_unsigned("<", builder.load(free), end)):
             slot = builder.load(free)
             self.forward_at(self.at(slot))

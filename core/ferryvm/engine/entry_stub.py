@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 from array import array
 
+from ferryvm.errors import FerryError
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.frame import word_of
 from ferryvm.program import Code, Function, Program, Signature, SourceMap
@@ -29,7 +30,8 @@ def stub_name(export: str) -> str:
 
 
 def with_entry_stubs(program: Program) -> Program:
-    """The program with a stub for each export that has none."""
+    """The program with a stub for each export that has none. Raises FerryError where its own code
+    calls a function with the name of one: a collection tells by that who entered a frame."""
     names = {function.name for function in program.functions}
     opcodes: list[int] = []
     immediates: list[int] = []
@@ -39,6 +41,7 @@ def with_entry_stubs(program: Program) -> Program:
     for export in program.exports:
         name = stub_name(export.name)
         if name in names:  # the program of a saved state has them already
+            _check_not_called(program, name)
             continue
         parameters = program.signature(export.function).parameters
         signature = signatures.setdefault(Signature(parameters), len(signatures))
@@ -61,3 +64,15 @@ def with_entry_stubs(program: Program) -> Program:
         signatures=tuple(signatures),
         source_map=source_map,
     )
+
+
+def _check_not_called(program: Program, name: str) -> None:
+    numbers = {n for n, function in enumerate(program.functions) if function.name == name}
+    code = program.code
+    called = {
+        immediate
+        for opcode, immediate in zip(code.opcodes, code.immediates, strict=True)
+        if opcode == _CALL
+    }
+    if not numbers.isdisjoint(called | {*program.table}):
+        raise FerryError(f"function {name!r} has the name of an entry stub, and is called")

@@ -68,6 +68,11 @@ SHAPE_WORDS = 4
 """Words of a row of `Request.shapes`: the ShapeKind; bytes of a struct or of an element; the first
 one of `Request.offsets` and their number, for a struct."""
 
+ROW_WORDS = 2
+"""Words of a row of `Request.rows` before the positions: their number; 1 if the function of the
+frame is only entered from outside, so that it stands on whatever instruction had stopped, else 0.
+Positions are words from fp on, ascending, modulo 2^64."""
+
 OUTSIDE_WORDS = 3
 """Words of a row of `Request.outside`: address, bytes, and the new offset of the array whose
 elements these are; 0: no array has them."""
@@ -92,9 +97,10 @@ class Request(ctypes.Structure):
             "stack",  # address
             "fp",  # of the running function
             "row",  # position in `rows` of its references
-            "rows",  # address: a number of references, the words from fp on where they are; ...
-            "calls",  # address: by pc of a call the position in `rows`
-            "call_count",  # pcs in `calls`
+            "rows",  # address of rows: number of references, is it entered from outside, positions
+            "calls",  # address: by pc of a call the position in `rows` of the caller's references
+            "stops",  # address: by pc the position for a frame on which a call from outside stands
+            "pc_count",  # pcs in each of these
             "slots",  # address past free memory for the words of the stack with references
             "handles",  # address
             "handle_count",
@@ -120,7 +126,8 @@ class Request(ctypes.Structure):
     row: int
     rows: int
     calls: int
-    call_count: int
+    stops: int
+    pc_count: int
     slots: int
     handles: int
     handle_count: int
@@ -187,18 +194,20 @@ class Collection:
     def stack_slots(self) -> list[int]:
         """The words of the stack with references, from the end on."""
         request = self.request
-        stack, calls = request.stack, _words(request.calls, request.call_count)
+        stack = request.stack
+        tables = [_words(each, request.pc_count) for each in (request.calls, request.stops)]
         fp, row, found = request.fp, request.row, []
         while True:
             at = request.rows + WORD_BYTES * row
-            offsets = _words(at + WORD_BYTES, _words(at, 1)[0])
+            count, is_entered = _words(at, ROW_WORDS)
+            offsets = _words(at + WORD_BYTES * ROW_WORDS, count)
             found += [(fp + offset) & MASK for offset in reversed(offsets)]
             return_pc, distance = _words(stack + WORD_BYTES * fp, HEADER_WORDS)
             if not distance:
                 return found
-            if distance > fp or not 0 < return_pc <= len(calls):
+            if distance > fp or not 0 < return_pc <= request.pc_count:
                 raise _FaultError(CollectionFault.FRAME)
-            fp, row = fp - distance, calls[return_pc - 1]
+            fp, row = fp - distance, tables[is_entered][return_pc - 1]
 
     def forward_at(self, address: int) -> None:
         """Replace a reference in memory by the one of the copy."""

@@ -159,7 +159,8 @@ class ObjectMemory:
         request.stack, request.fp = memory.stack_address, control.fp
         request.row = facts.map.row(pc)
         request.rows, _ = facts.map.rows.buffer_info()
-        request.calls, request.call_count = facts.map.calls.buffer_info()
+        request.calls, request.pc_count = facts.map.calls.buffer_info()
+        request.stops, _ = facts.map.stops.buffer_info()
         request.slots = self._end_of_slots()
         request.handles, request.handle_count = self.handles.buffer_info()
         request.shapes, request.shape_count = facts.shapes.rows.buffer_info()[0], facts.shapes.count

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from array import array
 
-from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow
+from ferryvm.isa import INSTRUCTIONS, Flow
 from ferryvm.isa.declared_type import ArrayType
 from ferryvm.isa.element import Element
 from ferryvm.isa.frame import HEADER_WORDS
@@ -56,9 +56,6 @@ class Shapes:
         return ShapeKind.STRUCT, size, tuple(field.type for field in declared.fields)
 
 
-_HOST_OR_HALT = frozenset(BY_MNEMONIC[name].opcode for name in ("host", "halt"))
-
-
 class ReferenceMap:
     """The words of statics and frames that hold references, by the verifier's stack maps."""
 
@@ -69,17 +66,27 @@ class ReferenceMap:
             "Q", [n for n, each in enumerate(program.statics) if isinstance(each.type, Reference)]
         )
         """Numbers of the statics with references."""
-        self.rows = array("Q", [0])
+        called = {
+            immediate
+            for opcode, immediate in zip(program.code.opcodes, program.code.immediates, strict=True)
+            if INSTRUCTIONS[opcode].flow is Flow.CALL
+        }
+        self._entered = set(range(1, len(program.functions))) - called - {*program.table}
+        """Functions that no code calls: their frames were entered from outside."""
+        self.rows = array("Q", [0, 0])
         """For `Request.rows`: the row at 0 has no references."""
-        self._known: dict[tuple[int, ...], int] = {(): 0}
+        self._known: dict[tuple[int, ...], int] = {(0,): 0}
         self._current: dict[int, int] = {}
-        self.calls = array("Q", bytes(WORD_BYTES * len(program.code)))
-        """For `Request.calls`: of each instruction that a frame can be suspended at."""
+        size = WORD_BYTES * len(program.code)
+        self.calls, self.stops = array("Q", bytes(size)), array("Q", bytes(size))
+        """For `Request.calls` and `Request.stops`."""
         for pc, opcode in enumerate(program.code.opcodes):
-            flow = INSTRUCTIONS[opcode].flow
-            is_call = flow in (Flow.CALL, Flow.CALL_INDIRECT)
-            if verified.is_reachable(pc) and (is_call or opcode in _HOST_OR_HALT):
-                self.calls[pc] = self._row(pc, is_suspended=is_call)
+            if not verified.is_reachable(pc):
+                continue
+            if INSTRUCTIONS[opcode].flow in (Flow.CALL, Flow.CALL_INDIRECT):
+                self.calls[pc] = self._row(pc, is_suspended=True)
+            if self._entered:  # a program may have been stopped anywhere
+                self.stops[pc] = self.row(pc)
 
     def row(self, pc: int) -> int:
         """The row of the running function's frame at `pc`."""
@@ -103,13 +110,14 @@ class ReferenceMap:
         types: list[ValueType | None] = [*program.frame_types(owner), *operands]
         parameters = verified.parameters(pc)
         types[parameters:parameters] = [None] * HEADER_WORDS
-        key = tuple(
+        places = [
             (index - parameters) & _MASK
             for index, t in enumerate(types)
             if isinstance(t, Reference)
-        )
+        ]
+        key = (int(owner in self._entered), *places)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = len(self.rows)
-            self.rows.extend((len(key), *key))
+            self.rows.extend((len(places), *key))
         return found
