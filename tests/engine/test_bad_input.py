@@ -198,6 +198,8 @@ def test_text_in_the_place_of_a_program_is_named() -> None:
             TypeError, match=r"a Program expected, found str; ferryvm.compile makes"
         ):
             begin("(+ 1 2)")
+    with pytest.raises(TypeError, match="after is 'earlier'; an Instance is expected"):
+        engine.instantiate(assembled(), hosts=[ask], after="earlier")
 
 
 @pytest.mark.parametrize("backend", ["threaded", "llvm", None])

@@ -281,12 +281,13 @@ def test_call_that_ran_out_of_fuel_goes_on(instance: Instance) -> None:
         instance.call("spin", 1000, fuel=500)
     call = caught.value.call
     assert instance.suspended is call
+    assert repr(call) == "<ferryvm call of spin>"
     assert instance.add(1, 2) == 3  # on top of it
     with pytest.raises(ferryvm.OutOfFuelError):
         call.resume(fuel=100)
     assert call.resume() == 77
     assert instance.suspended is None
-    with pytest.raises(ferryvm.CallError, match="not the call that stopped last"):
+    with pytest.raises(ferryvm.CallError, match="this call has ended; there is nothing"):
         call.resume()
     assert instance.add(1, 2) == 3
 

@@ -172,7 +172,10 @@ class Body:
     def _callee(self, row: Instruction, function: object) -> Body:
         if isinstance(function, Body) and function.program is self.program:
             return function
-        raise self._wrong(row, "a function of this program", function)
+        wanted = "a function of this program"
+        if isinstance(function, Host):
+            wanted += " (host calls a host function)"
+        raise self._wrong(row, wanted, function)
 
     @property
     def _types(self) -> ObjectTypes:

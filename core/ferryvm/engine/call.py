@@ -73,6 +73,9 @@ class Call:
         self.is_lost = False
         """True if it stopped inside a host function, where it cannot be resumed."""
 
+    def __repr__(self) -> str:
+        return f"<ferryvm call of {self.name}>"
+
     def resume(self, fuel: int | None = None, backend: str | None = None) -> Value:
         """Continue; as `Instance.call`. Raises CallError if it is not the last call that
         stopped."""
@@ -450,7 +453,11 @@ class Calls:
                 f"{call.name}: this call has ended: it stopped inside a host function, where Python "
                 "cannot be resumed; call the outermost function again"
             )
-        if is_nested or self.suspended is not call:
+        if call not in self.stopped:
+            raise CallError(
+                f"{call.name}: this call has ended; there is nothing to resume or abandon"
+            )
+        if is_nested or self.stopped[-1] is not call:
             raise CallError(f"{call.name}: this is not the call that stopped last")
 
     def idle_registers(self) -> bytes:

@@ -157,6 +157,8 @@ class Engine:
         if hosts is not None:
             engine = copy.copy(self)
             engine.hosts = _layered(hosts, self.hosts)
+        if after is not None and not getattr(after, "is_instance", False):
+            raise TypeError(f"after is {shown(after)}; an Instance is expected")
         earlier = None if after is None else cast("Execution", after.idle_execution())
         execution = engine.start(with_entry_stubs(program), earlier, record=record, replay=replay)
         execution.run()

@@ -231,7 +231,10 @@ def _read(function: Callable[..., object], name: str) -> tuple[Context, Signatur
 
 def _type(annotation: object, what: str) -> Type:
     if annotation is inspect.Parameter.empty:
-        raise HostError(f"{what} has no annotation; one of {_ALLOWED} is expected")
+        raise HostError(
+            f"{what} has no annotation; one of {_ALLOWED} is expected, or all types in words: "
+            'host(signature="(i64) -> (i64)")'
+        )
     for found in getattr(annotation, "__metadata__", ()):
         if isinstance(found, Type):
             return found
