@@ -78,8 +78,8 @@ class SiteCells:
                 site.code = None
 
     def _around(self, site: Site) -> Iterator[tuple[Site, int]]:
-        """The loops around a site that is no region's start, without those that are sites already,
-        and the count of each."""
+        """The loops around a site at which no region starts, except those that are sites already,
+        each with the count of its cell."""
         from ferryvm.region.graph import graph
 
         program = self._program

@@ -78,7 +78,8 @@ def contradiction(
 ) -> Iterator[TomlFault]:
     """A fault if the predicate never holds, or one for each test that is the cause by itself.
 
-    `aside`: the origin of the part that is not the predicate's; the fault is a warning then.
+    `aside`: text for the message if a part of the policy outside the predicate is a cause; the
+    fault is a warning then.
     """
     if when.outcomes(facts) != {False}:
         return

@@ -268,9 +268,10 @@ class CopiedLauncher(Trampoline):
 
 
 def _differing(module: ir.Module) -> ir.Function:
-    """The function that finds the range in which words differ. Its arguments: two addresses, the
-    first word to compare, the end of the comparison, the total end, up to which words count as
-    different, and pointers for the start and the end of the range."""
+    """A function that finds the range of words that differ, and returns their number. Its
+    arguments: two addresses, the index of the first word, the end of the comparison, the total end
+    (the words between the two ends count as different), and a pointer for the start of the range.
+    """
     kinds = [POINTER, POINTER, WORD, WORD, WORD, POINTER]
     function = ir.Function(module, ir.FunctionType(WORD, kinds), "differing")
     function.linkage = "internal"

@@ -72,7 +72,7 @@ def _tables(document: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _doubted(faulty: Collection[Path], array: str, *keys: str) -> bool:
-    """True if there are faults in some keys of an array's tables, or in their containers."""
+    """True if there are faults in some keys of an array's tables, or in the tables themselves."""
     return any(path[0] == array and (len(path) < 3 or path[2] in keys) for path in faulty)
 
 

@@ -33,7 +33,8 @@ class Emission:
 
     def __init__(self, code: MachineCode, frame: Register, base: Register, parameters: int) -> None:
         """`frame`: address of the running frame on the program's stack; `base`: address of the
-        running function's own words; `parameters`: words of the frame below its header."""
+        running call's words in the segment CALLS; `parameters`: words of the frame below its
+        header."""
         self.code = code
         self.frame, self.base, self.parameters = frame, base, parameters
         self.block = MachineBlock("")

@@ -26,7 +26,7 @@ class Calling:
         self.frame = code.register(word)
         """Address of the running frame on the program's stack, where its parameters begin."""
         self.base = code.register(word)
-        """Address of the running function's own words."""
+        """Address of the running call's words in the segment CALLS."""
         self.result = code.register(word)
         self.has_exited = code.register(predicate)
         """True if the callee has left, and its caller has to."""
