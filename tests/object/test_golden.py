@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden cases of the instructions on references, on every interpreter."""
+"""Golden cases of the instructions on references, on every interpreter and by llvm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from ferryvm.region.reference import CHAPTERS
 from ferryvm.testing.conformance.golden import GoldenCase, object_cases
 from ferryvm.testing.conformance.instruction import HALT, pc_of, program_of
 
-INTERPRETERS = ("reference", "switch", "threaded")
+from ..backends.llvm.compiled import COMPILED
+
+BACKENDS = ("reference", "switch", "threaded", "llvm")
 LIMITS = Limits(stack=1 << 16, heap=1 << 20, first_heap=1 << 12, objects=1 << 20)
 MNEMONICS = [row.mnemonic for row in INSTRUCTIONS if row.chapter in CHAPTERS]
 
@@ -23,7 +25,10 @@ MNEMONICS = [row.mnemonic for row in INSTRUCTIONS if row.chapter in CHAPTERS]
 def check(case: GoldenCase, backend: str) -> None:
     main = FunctionListing("main", locals=case.setting.locals, items=[*(case.code or ()), HALT])
     functions = [main, *case.setting.functions]
-    engine = ferryvm.Engine(backend, limits=LIMITS)
+    if backend == "llvm":
+        engine = ferryvm.Engine(policy=COMPILED, limits=LIMITS)
+    else:
+        engine = ferryvm.Engine(backend, limits=LIMITS)
     execution = engine.start(program_of(case.setting, functions))
     machine = execution.machine
     trap = None
@@ -48,7 +53,7 @@ def check(case: GoldenCase, backend: str) -> None:
 
 
 @pytest.mark.rotate("mnemonic", "backend")
-@pytest.mark.parametrize("backend", INTERPRETERS)
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("mnemonic", MNEMONICS)
 def test_instruction_does_what_is_stated_by_hand(mnemonic: str, backend: str) -> None:
     cases = [case for case in object_cases() if case.row.mnemonic == mnemonic]

@@ -21,7 +21,9 @@ class LlvmBackend(RegionCompiler):
 
     name = "llvm"
     version = ferryvm.__version__
-    capabilities = Capabilities(native=True, limits=LIMITS, forcing=frozenset(Forcing))
+    capabilities = Capabilities(
+        native=True, limits=LIMITS, forcing=frozenset(Forcing), references=True
+    )
     stages = ("ir", "llvm", "optimized", "asm")
 
     def probe(self) -> str | None:

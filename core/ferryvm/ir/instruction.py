@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import abc
 
-from ferryvm.ir.build import Builder
 from ferryvm.ir.graph import FrameState, Operation, Terminator, Value
+from ferryvm.ir.object_lifter import ObjectLifter
 from ferryvm.ir.region_order import RegionOrder
 from ferryvm.ir.variable import Variables
 from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction, Trap, Type
 from ferryvm.isa.frame import HEADER_WORDS, number_of
-from ferryvm.isa.objectless import ObjectlessEmitter
 from ferryvm.isa.table import Variable
 from ferryvm.isa.type import I64, as_number
 from ferryvm.region.effect import Effects, code_effects
 from ferryvm.verify import Verified
 
 
-class InstructionLifter(Builder, ObjectlessEmitter[Value]):
+class InstructionLifter(ObjectLifter):
     """Lifts instructions one after another, as far as they need the running frame only."""
 
     variables: Variables
@@ -29,6 +28,7 @@ class InstructionLifter(Builder, ObjectlessEmitter[Value]):
     def __init__(self, verified: Verified, order: RegionOrder) -> None:
         super().__init__()
         self.verified, self.program, self.order = verified, verified.program, order
+        self.types = verified.types
         self.own: Effects = code_effects(verified, order.pcs)
         self.promoted = not (self.own.all_read or self.own.all_written)
         """True if statics are SSA values here; with computed numbers they are in memory."""
@@ -50,7 +50,7 @@ class InstructionLifter(Builder, ObjectlessEmitter[Value]):
         """Lift one instruction; True if control reaches its end."""
         row = self.row(pc)
         immediate = self.program.code.immediates[pc]
-        self.pc, self.immediate, self.flow = pc, immediate, row.flow
+        self.pc, self.of, self.immediate, self.flow = pc, row, immediate, row.flow
         self._is_static = row.immediate is Immediate.STATIC
         self._before = None
         self._words_before = [*self.variables.words]
@@ -63,6 +63,8 @@ class InstructionLifter(Builder, ObjectlessEmitter[Value]):
             bound["t"] = self._local_type()
         elif row.immediate is Immediate.STATIC:
             bound["t"] = self._static_type(immediate)
+        elif row.immediate is Immediate.FIELD:
+            bound["t"] = self.field_type()
         words = self.variables.words
         popped = words[len(words) - len(row.pops) :]
         del words[len(words) - len(row.pops) :]
@@ -75,6 +77,8 @@ class InstructionLifter(Builder, ObjectlessEmitter[Value]):
         result = row.meaning(self, *arguments, *operands)
         if not self.is_open:
             return False
+        if row.immediate is Immediate.TYPE and row.pops and result is operands[0]:
+            result = self.cast(operands[0])
         if result is not None:
             results = result if isinstance(result, tuple) else (result,)
             for t, value in zip(row.pushes, results, strict=True):

@@ -23,7 +23,16 @@ from ferryvm.verify import Verified
 
 __all__ = ["cost", "too_costly", "within"]
 
-_LEAVING = frozenset([Effect.TRAPS, Effect.GROWS, Effect.CALLS, Effect.CALLS_HOST, Effect.HALTS])
+_LEAVING = frozenset(
+    [
+        Effect.TRAPS,
+        Effect.GROWS,
+        Effect.LEAVES_FOR_OBJECTS,
+        Effect.CALLS,
+        Effect.CALLS_HOST,
+        Effect.HALTS,
+    ]
+)
 _LEAVES = [not _LEAVING.isdisjoint(effects(row)) for row in INSTRUCTIONS]
 """For each opcode, True if code of the instruction may leave."""
 

@@ -171,6 +171,11 @@ def _count(opcodes: collections.Counter[int], *flows: Flow) -> int:
     return sum(times for opcode, times in opcodes.items() if FLOWS[opcode] in flows)
 
 
+_MEMORY = frozenset(
+    [Effect.READS_HEAP, Effect.WRITES_HEAP, Effect.READS_OBJECTS, Effect.WRITES_OBJECTS]
+)
+
+
 @functools.cache
 def _classes(opcode: int) -> frozenset[str]:
     """The classes of an instruction: float, integer, memory, control."""
@@ -180,7 +185,7 @@ def _classes(opcode: int) -> frozenset[str]:
         found.add("control")
     elif types := _types(row):
         found.add("float" if any(t.is_float for t in types) else "integer")
-    if effects(row) & {Effect.READS_HEAP, Effect.WRITES_HEAP}:
+    if not _MEMORY.isdisjoint(effects(row)):
         found.add("memory")
     return frozenset(found)
 
