@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs by hand that have what compilers treat each in its own way: nests that store, short
 loops, loops that only count, NaNs that are stored, calls that leave, cycles with several entries,
-words of all sizes, exceptions that cross calls.
+words of all sizes, exceptions that cross calls, arrays and structs.
 
 They call no host: a host call ends the region that a whole program is.
 """
@@ -505,5 +505,206 @@ BY_HAND: dict[str, str] = {
     "thrown": THROWN["tags of all types above operands"],
     "caught": THROWN["one handler of several tags"],
     "records": THROWN["records thrown on"],
+    "objects": """
+.struct node value i64 next node
+.struct wide extends node weight i64
+.static out i64 = 1
+.static nodes node[]
+.static wides wide[]
+.function main
+.local a f64[]
+.local b f64[]
+.local i i64
+    f64.const 1.5
+    i64.const 8
+    array.new_f64
+    local.set a
+    f64.const 0.25
+    i64.const 9
+    array.new_f64
+    local.set b
+    local.get a
+    local.get b
+    i64.const 5
+    i64.const 8
+    call nest
+    local.get a
+    local.get a
+    i64.const 8
+    i64.const 8
+    call nest
+    static.get out
+    local.get a
+    i64.const 3
+    array.get_f64
+    i64.trunc_f64_s
+    i64.add
+    static.set out
+    i64.const 2
+    array.new_default_ref node[]
+    static.set nodes
+    i64.const 2
+    array.new_default_ref wide[]
+    static.set wides
+    static.get wides
+    i64.const 0
+    i64.const 7
+    ref.null node
+    i64.const 40
+    struct.new wide
+    array.set_ref wide[]
+    static.get nodes
+    i64.const 0
+    static.get wides
+    i64.const 0
+    array.get_ref wide[]
+    array.set_ref node[]
+    static.get wides
+    i64.const 1
+    i64.const 9
+    static.get wides
+    i64.const 0
+    array.get_ref wide[]
+    i64.const 50
+    struct.new wide
+    array.set_ref wide[]
+    static.get nodes
+    i64.const 1
+    static.get wides
+    i64.const 1
+    array.get_ref wide[]
+    array.set_ref node[]
+:next
+    local.get i
+    i64.const 1
+    i64.and
+    call fields
+    local.get i
+    i64.const 1
+    i64.add
+    local.set i
+    local.get i
+    i64.const 6
+    i64.lt_s
+    jump_if next
+    i32.const 5
+    ref.i31
+    call value
+    local.get b
+    call value
+    static.get nodes
+    i64.const 1
+    array.get_ref node[]
+    call value
+    local.get b
+    local.get a
+    i64.const 8
+    i64.const 10
+    call nest
+    halt
+.function nest (v f64[] u f64[] n i64 m i64)
+.local i i64
+.local j i64
+:outer
+    local.get i
+    local.get n
+    i64.ge_s
+    jump_if done
+    i64.const 0
+    local.set j
+:inner
+    local.get j
+    local.get m
+    i64.ge_s
+    jump_if after
+    local.get v
+    local.get j
+    local.get v
+    local.get j
+    array.get_f64
+    local.get u
+    local.get i
+    array.get_f64
+    f64.add
+    array.set_f64
+    local.get j
+    i64.const 1
+    i64.add
+    local.set j
+    jump inner
+:after
+    local.get i
+    i64.const 1
+    i64.add
+    local.set i
+    jump outer
+:done
+    return
+.function fields (k i64)
+.local n node
+.local w wide
+.local x i64
+    static.get nodes
+    local.get k
+    array.get_ref node[]
+    local.set n
+    static.get wides
+    local.get k
+    array.get_ref wide[]
+    local.set w
+    local.get n
+    struct.get node.value
+    local.set x
+    local.get w
+    local.get x
+    i64.const 5
+    i64.add
+    struct.set wide.value
+    static.get out
+    i64.const 3
+    i64.mul
+    local.get n
+    struct.get node.value
+    i64.add
+    static.set out
+    local.get w
+    local.get w
+    struct.get wide.weight
+    local.get x
+    i64.add
+    struct.set wide.weight
+    return
+.function value (any anyref)
+    local.get any
+    ref.test i31ref
+    jump_unless other
+    static.get out
+    local.get any
+    ref.cast i31ref
+    i31.get_s
+    i64.extend_i32_s
+    i64.add
+    static.set out
+    return
+:other
+    local.get any
+    ref.test node
+    jump_unless array
+    static.get out
+    local.get any
+    ref.cast node
+    struct.get node.value
+    i64.mul
+    static.set out
+    return
+:array
+    static.get out
+    local.get any
+    ref.cast arrayref
+    array.length
+    i64.sub
+    static.set out
+    return
+""",
 }
 """Texts by name: Skiff, or assembly."""

@@ -188,6 +188,41 @@ _put(
     'if (operation.name in _MOVABLE or operation.name == "trap_if" or',
 )
 
+# --- objects --------------------------------------------------------------------------------------
+
+_put(
+    "object_lifter",
+    "llvm",
+    "field-of-the-type-named",
+    "The field of a struct and the same field of its subtype are taken for two that never overlap.",
+    "for ancestor in self.types.ancestors[number]:",
+    "for ancestor in self.types.ancestors[number][-1:]:",
+)
+_put(
+    "object_lifter",
+    "llvm",
+    "fields-in-the-order-of-the-stack",
+    "The operands of `struct.new` become fields from the last one on.",
+    "for field, value in enumerate(self._fields):",
+    "for field, value in enumerate(self._fields[::-1]):",
+)
+_put(
+    "passes.value_numbering",
+    "llvm",
+    "field-never-stored-to",
+    "Loads of a field are merged across stores, as those of header words are.",
+    "            elif name in FIXED:",
+    '            elif name in FIXED or name == "field_load":',
+)
+_put(
+    "passes.loop_versioning",
+    "llvm",
+    "one-array-not-asked",
+    "A load of an element is hoisted although what is stored into may be the same array.",
+    "for (place, other), pc in self.apart.items():",
+    "for (place, other), pc in ():",
+)
+
 # --- number, check --------------------------------------------------------------------------------
 
 _put(
