@@ -79,3 +79,10 @@ def test_file_after_the_separator_is_told(command: str, what: str) -> None:
 
 def test_help_shows_where_arguments_stand() -> None:
     assert "FILE [-- ARGUMENTS...]" in ferry("run", "--help").out
+
+
+def test_command_of_a_plugin_gives_arguments_to_programs() -> None:
+    sweep = ("vliw", "sweep", "count.fasm")
+    code, _, error = ferry(*sweep, "a", "--vary", "alu=1")
+    assert (code, error.endswith("ferry vliw sweep count.fasm -- a\n")) == (2, True)
+    assert ferry(*sweep, "--vary", "alu=1", "--", "a").code == 0

@@ -27,11 +27,11 @@ from ferryvm_backends.vliw.sweep import measure
 
 run, times = measure._run, []
 
-def once(program, machine):
+def once(program, machine, arguments):
     if times:
         os.kill(os.getpid(), signal.SIGINT)
     times.append(1)
-    return run(program, machine)
+    return run(program, machine, arguments)
 
 measure._run = once
 main()

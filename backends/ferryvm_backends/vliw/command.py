@@ -10,6 +10,7 @@ import click
 
 import ferryvm
 from ferryvm.command import (
+    ProgramCommand,
     Trapped,
     check_writable,
     naming,
@@ -54,7 +55,7 @@ def machines() -> None:
     print_table(table)
 
 
-@vliw.command()
+@vliw.command(cls=ProgramCommand)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--machine",
@@ -75,8 +76,15 @@ def machines() -> None:
     metavar="FILE",
     help="Picture to draw: .png or .svg. Needs matplotlib.",
 )
-def sweep(file: Path, machine: str | None, varied: tuple[str, ...], plot: Path | None) -> int:
-    """Run FILE on variants of a machine and print the cost and the cycles of each.
+def sweep(
+    file: Path,
+    machine: str | None,
+    varied: tuple[str, ...],
+    plot: Path | None,
+    arguments: tuple[str, ...],
+) -> int:
+    """Run FILE on variants of a machine and print the cost and the cycles of each. ARGUMENTS, after
+    `--`, are the program's.
 
     NAME is a group of units or register files (their number: alu=1..8), a key of one
     (int.registers=8,16,32), or a number of the machine itself (slots=1..4; machine.memory if a
@@ -111,7 +119,7 @@ def sweep(file: Path, machine: str | None, varied: tuple[str, ...], plot: Path |
     results: list[Result] = []
     is_interrupted = False
     try:
-        _measure(program, list(variants(axes, document)), results)
+        _measure(program, list(variants(axes, document)), arguments, results)
     except KeyboardInterrupt:
         is_interrupted = True
     _print([axis.name for axis in axes], results)
@@ -127,7 +135,9 @@ def sweep(file: Path, machine: str | None, varied: tuple[str, ...], plot: Path |
     return 0
 
 
-def _measure(program: Verified, variants: list[Variant], results: list[Result]) -> None:
+def _measure(
+    program: Verified, variants: list[Variant], arguments: tuple[str, ...], results: list[Result]
+) -> None:
     """Add the result of each variant to `results`, with a progress bar on a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -146,7 +156,7 @@ def _measure(program: Verified, variants: list[Variant], results: list[Result]) 
             return variant
 
         try:
-            for result in measure(program, map(tried, variants)):
+            for result in measure(program, map(tried, variants), arguments):
                 results.append(result)
                 bar.update(task, completed=len(results))
         except TrapError as error:

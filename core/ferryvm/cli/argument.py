@@ -20,6 +20,8 @@ class ProgramCommand(click.Command):
     """A command that runs programs: its function gets their arguments as `arguments`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's; the arguments of the program become the parameter `arguments`. Raises
+        UsageError for what is left over in front of `--`."""
         own: list[str] = []
         has_separator = SEPARATOR in args
         if has_separator:
@@ -50,4 +52,5 @@ class ProgramCommand(click.Command):
         return [each for each in self.params if isinstance(each, click.Argument)]
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """As click's, and where arguments of the program stand."""
         return [*super().collect_usage_pieces(ctx), f"[{SEPARATOR} ARGUMENTS...]"]

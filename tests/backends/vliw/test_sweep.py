@@ -119,8 +119,8 @@ def test_another_result_on_another_machine_is_an_error(monkeypatch: pytest.Monke
     run_right = measuring._run
     text = ["(print! 1)", "(print! 2)"]
 
-    def run_wrong(_: object, machine: measuring.Machine) -> object:
-        return run_right(program(text.pop(0)), machine)
+    def run_wrong(_: object, machine: measuring.Machine, arguments: tuple[str, ...]) -> object:
+        return run_right(program(text.pop(0)), machine, arguments)
 
     monkeypatch.setattr(measuring, "_run", run_wrong)
     with pytest.raises(FerryError, match="with alu=2 the program ends otherwise than before"):

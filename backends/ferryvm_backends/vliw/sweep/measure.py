@@ -47,8 +47,10 @@ class Result:
     """The reason that there are none."""
 
 
-def measure(program: Verified, variants: Iterable[Variant]) -> Iterator[Result]:
-    """The result of each variant, when it has been tried.
+def measure(
+    program: Verified, variants: Iterable[Variant], arguments: Sequence[str] = ()
+) -> Iterator[Result]:
+    """The result of each variant, when it has been tried; `arguments`: the program's.
 
     Raises FerryError where the program ends in a trap, or otherwise than on the variant before,
     which is no machine's fault.
@@ -61,7 +63,7 @@ def measure(program: Verified, variants: Iterable[Variant]) -> Iterator[Result]:
             yield Result(variant.settings, None, None, reason)
             continue
         try:
-            metrics, end = _run(program, machine)
+            metrics, end = _run(program, machine, arguments)
         except BackendError as error:
             reason = one_line(str(error)).removeprefix(f"backend {VliwBackend.name!r}: ")
             yield Result(variant.settings, machine.cost, None, reason)
@@ -74,7 +76,9 @@ def measure(program: Verified, variants: Iterable[Variant]) -> Iterator[Result]:
         yield Result(variant.settings, machine.cost, metrics)
 
 
-def _run(program: Verified, machine: Machine) -> tuple[Metrics, tuple[object, str]]:
+def _run(
+    program: Verified, machine: Machine, arguments: Sequence[str]
+) -> tuple[Metrics, tuple[object, str]]:
     """Metrics of a run, and its end: its result's bits and its output.
 
     Raises BackendError for refused or lost code: the backend is required, nothing replaces it.
@@ -82,7 +86,8 @@ def _run(program: Verified, machine: Machine) -> tuple[Metrics, tuple[object, st
     backend = _Recorder(machine)
     registry = Registry(discover=False)
     registry.register(backend, "sweep")
-    result = Engine(VliwBackend.name, registry=registry).start(program).run()
+    engine = Engine(VliwBackend.name, arguments=arguments, registry=registry)
+    result = engine.start(program).run()
     transfer = sum(code.totals.transfer_cycles for code in backend.codes)
     cycles = transfer + sum(code.totals.cycles for code in backend.codes)
     metrics = Metrics(cycles, transfer, cycles / machine.clock / 1e3)
