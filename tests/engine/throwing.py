@@ -198,6 +198,46 @@ PROGRAMS = {
     throw_record
 .catch_record from try to end using cleanup
 """),
+    "records caught where they are thrown": _program("""
+.function work (n i64) -> i64
+    local.get n
+:outer
+    local.get n
+:inner
+    local.get n
+    call outer
+    i64.add
+    i64.add
+    return
+:end
+:cleanup
+    static.get total
+    i64.const 1
+    i64.add
+    static.set total
+    throw_record
+:outer_end
+:none
+    return
+:number
+    i64.sub
+    return
+:each
+    drop
+    drop
+    drop
+    drop
+    return
+:rest
+    i64.const 3
+    i64.mul
+    return
+.catch_record from inner to end using cleanup depth 1
+.catch none from outer to outer_end using none depth 1
+.catch number from outer to outer_end using number depth 1
+.catch each from outer to outer_end using each depth 1
+.catch_all from outer to outer_end using rest depth 1
+"""),
     "retried from the handler": _program("""
 .function work (n i64) -> i64
 .local count i64

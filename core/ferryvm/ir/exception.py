@@ -15,6 +15,7 @@ all frames.
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable, Iterable, Mapping
 
 from ferryvm.ir.call import CallLifter
 from ferryvm.ir.graph import Block, Edge, Operation, Parameter, Terminator, Value
@@ -35,6 +36,7 @@ class ExceptionLifter(CallLifter):
     """Lifts throws, and calls that catch."""
 
     is_root: bool
+    counting: bool
     exceptions: bool
     """True if exceptions cross calls without an exit."""
     caught: Operation | None = None
@@ -53,33 +55,45 @@ class ExceptionLifter(CallLifter):
             values = words[len(words) - len(self.program.tags[tag].parameters) :]
             self._enter_handler(clause, tag, values)
             self.end("jump", (), (clause.handler,))
-        elif self.is_root or not self.exceptions:
-            self._stop("leave")  # an interpreter finds the handler
-        elif self.row(self.pc).immediate is Immediate.TAG:
+        elif self.row(self.pc).immediate is not Immediate.TAG:
+            self._throw_record()
+        elif self._is_thrown:
             count = len(self.program.tags[self.immediate].parameters)
             self._stop("throw", self.immediate, len(self._words_before) - count)
         else:
-            self._throw_record()
+            self._stop("leave")  # an interpreter finds the handler
+
+    @property
+    def _is_thrown(self) -> bool:
+        """True if callers may catch the exceptions of this body."""
+        return self.exceptions and not self.is_root
 
     def _throw_record(self) -> None:
         """Throw the exception of a record: a block for each tag, and one for the exit."""
         tags = range(len(self.program.tags))
-        if not 0 < len(tags) <= MOST_TAGS or self.verified.clauses.covering(self.pc):
+        caught = self._caught_by(self.pc, tags)
+        if not (self._is_thrown or caught) or not 0 < len(tags) <= MOST_TAGS:
             self._stop("leave")
             return
         first = len(self._words_before) - MAX_TAG_VALUES
         number, here, above = self._words_before[first - 1], self._here(), self.block
-        edges = []
-        for tag in (*tags, None):
-            block = self._new_block("leave" if tag is None else "throw", self.pc)
-            if tag is None:
-                self._stop("leave")
-            else:
+        slots = self._words_before[first:]
+
+        def values(tag: int) -> list[Value]:
+            if self.counting:
+                self.emit(Operation("pay", None, (1, 1), (), here))
+            types = map(as_number, self.program.tags[tag].parameters)
+            return [self.from_slot(t, slot) for t, slot in zip(types, slots, strict=False)]
+
+        found = self._handler_edges(caught, values)
+        leave = self._new_block("leave", self.pc)
+        self._stop("leave")
+        for tag in tags if self._is_thrown else ():
+            if tag not in found:
+                found[tag] = Edge(self._new_block("throw", self.pc), [])
                 self.close(Terminator("throw", (tag, first), (), here))
-            edges.append(Edge(block, []))
-        self.is_open = False
-        self.block = above
-        self.close(Terminator("switch", (), (number,), edges=tuple(edges)))
+        edges = tuple(found.get(tag) or Edge(leave, []) for tag in (*tags, None))
+        self._close_switch(above, number, edges)
 
     def _new_block(self, name: str, pc: int) -> Block:
         """A new block of the body, in which operations are appended from now on."""
@@ -100,40 +114,54 @@ class ExceptionLifter(CallLifter):
         if not self.exceptions or not self.verified.clauses.covering(self.pc):
             return
         thrown = sorted(escaping(self.verified, callees))
-        tags = tuple(tag for tag in thrown if self._clause(self.pc, tag) is not None)
+        tags = tuple(self._caught_by(self.pc, thrown))
         if tags:
             self.caught = self.emit(Operation("caught", I64, (tags,)))
 
+    def _caught_by(self, pc: int, tags: Iterable[int]) -> dict[int, Clause]:
+        """The tags thrown at an instruction that the function catches, with their clauses."""
+        found = ((tag, self._clause(pc, tag)) for tag in tags)
+        return {tag: clause for tag, clause in found if clause is not None}
+
     def _end_caught(self, caught: Operation) -> None:
         """Terminate the block of a call that catches exceptions of its callee."""
-        above, before, pc = self.block, self.variables, self.pc
-        found: dict[int | None, Edge] = {None: self.edge_to(pc + 1)}
+
+        def values(tag: int) -> list[Value]:
+            types = map(as_number, self.program.tags[tag].parameters)
+            return [self.emit(Operation("thrown", t, (at,))) for at, t in enumerate(types)]
+
+        above, tags = self.block, caught.fact(0, tuple)
+        returned = self.edge_to(self.pc + 1)
+        found = self._handler_edges(self._caught_by(self.pc, tags), values)
+        self._close_switch(above, caught, (returned, *(found[tag] for tag in tags)))
+
+    def _close_switch(self, block: Block, number: Value, edges: tuple[Edge, ...]) -> None:
+        self.block, self.is_open = block, False
+        self.close(Terminator("switch", (), (number,), edges=edges))
+
+    def _handler_edges(
+        self, caught: Mapping[int, Clause], values: Callable[[int], list[Value]]
+    ) -> dict[int, Edge]:
+        """The edges to the handlers of tags, from blocks that compute the `values` of each."""
+        before = self.variables
+        found: dict[int, Edge] = {}
         groups: dict[int, list[tuple[int, Clause]]] = {}
         """Tags and their clauses by handler: it has one edge from here."""
-        for tag in caught.fact(0, tuple):
-            clause = self._clause(pc, tag)
-            assert clause is not None
+        for tag, clause in caught.items():
             groups.setdefault(clause.handler, []).append((tag, clause))
         for handler, group in groups.items():
-            blocks = [self._caught_block(before, tag, clause) for tag, clause in group]
-            found |= {tag: Edge(b, []) for (tag, _), (b, _) in zip(group, blocks, strict=True)}
+            blocks: list[tuple[Block, list[Value]]] = []
+            for tag, clause in group:
+                block = self._new_block("caught", handler)
+                self.variables = before.copy()
+                self._enter_handler(clause, tag, values(tag))
+                blocks.append((block, self.variables.words[self._first_operand :]))
+                found[tag] = Edge(block, [])
             if len(blocks) > 1:
                 self._join_caught(before, handler, blocks)
             self.close(Terminator("jump", edges=(self.edge_to(handler),)))
-        self.block, self.is_open = above, False
-        edges = tuple(found[tag] for tag in (None, *caught.fact(0, tuple)))
-        self.close(Terminator("switch", (), (caught,), edges=edges))
-
-    def _caught_block(
-        self, before: Variables, tag: int, clause: Clause
-    ) -> tuple[Block, list[Value]]:
-        """A block that reads the values of an exception; the operands at its handler."""
-        block = self._new_block("caught", clause.handler)
-        self.variables = before.copy()
-        types = map(as_number, self.program.tags[tag].parameters)
-        values = [self.emit(Operation("thrown", t, (at,))) for at, t in enumerate(types)]
-        self._enter_handler(clause, tag, [*values])
-        return block, self.variables.words[self._first_operand :]
+        self.variables = before
+        return found
 
     def _join_caught(
         self, before: Variables, handler: int, blocks: list[tuple[Block, list[Value]]]

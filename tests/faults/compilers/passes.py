@@ -77,8 +77,8 @@ _put(
     "llvm",
     "edges-of-tags-exchanged",
     "A call that catches several tags goes on at the handlers in the opposite order.",
-    "for tag in (None, *caught.fact(0, tuple)))",
-    "for tag in (None, *caught.fact(0, tuple)[::-1]))",
+    "(returned, *(found[tag] for tag in tags))",
+    "(returned, *(found[tag] for tag in tags[::-1]))",
 )
 _put(
     "exception",
