@@ -18,7 +18,8 @@ from ferryvm.machine.memory import PAGE
 from ferryvm.machine.state import Machine
 from ferryvm.registry import Registry
 from ferryvm.verify import Verified
-from ferryvm_backends.reference.emitter import Departure, ReferenceEmitter
+from ferryvm_backends.reference.emitter import ReferenceEmitter
+from ferryvm_backends.reference.object import Departure
 
 from ..double.registry import registry
 from .fault import Fault
