@@ -133,7 +133,7 @@ def test_the_faults_of_several_functions_are_told_at_once(brook: Language) -> No
 
 def test_a_trap_names_the_lines_of_the_text(brook: Language) -> None:
     text = "fun at(a: [int], n: int): int {\n    return a[n]\n}\nprint at([1], 1)"
-    with pytest.raises(ferryvm.TrapError, match=r"x\.brook:2:13: trap: vector index out") as caught:
+    with pytest.raises(ferryvm.TrapError, match=r"x\.brook:2:13: trap: index out") as caught:
         output(brook, text)
     assert "in at at x.brook:2:13" in str(caught.value)
     assert "at x.brook:4:9" in str(caught.value)

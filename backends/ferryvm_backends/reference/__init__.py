@@ -9,9 +9,11 @@ import ferryvm
 from ferryvm.backend import Artifact, BackendError, Capabilities, Interpreter
 from ferryvm.isa import INSTRUCTIONS, Type
 from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.isa.type import Reference
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.machine.unwind import unwind
+from ferryvm.region.reference import CHAPTERS
 from ferryvm.verify import Verified
 from ferryvm_backends.reference.cell import Cells, Function
 from ferryvm_backends.reference.emitter import ReferenceEmitter
@@ -30,6 +32,8 @@ class ReferenceArtifact(Artifact):
             HEADER_WORDS + len(verified.program.functions[number].locals)
             for number in range(len(verified.program.functions))
         ]
+        self._has_references = any(row.chapter in CHAPTERS for row in self.rows)
+        self._known_references: dict[int, list[Reference | None]] = {}
         self._cells = {counting: Cells(len(code)) for counting in (False, True)}
 
     def enter(self, machine: Machine, counting: bool) -> Status:
@@ -93,6 +97,10 @@ class ReferenceArtifact(Artifact):
         for t, operand in zip(row.pops, operands, strict=True):
             if isinstance(t, Type) and operand > t.mask:
                 raise Violation(f"pc {pc}: operand {operand:#x} is no {t}")
+        if self._has_references and row.pops:
+            for word, reference in zip(operands, self._references(pc, len(row.pops)), strict=True):
+                if reference is not None:
+                    m.check_reference(word, reference)
         literal = [self.immediates[pc]] if row.immediate.value != "none" else []
         m.sp = first
         try:
@@ -104,6 +112,15 @@ class ReferenceArtifact(Artifact):
             for slot in result if isinstance(result, tuple) else (result,):
                 m.stack[m.sp] = slot
                 m.sp += 1
+
+    def _references(self, pc: int, count: int) -> list[Reference | None]:
+        """The types of as many operands of an instruction; None for those that are numbers."""
+        found = self._known_references.get(pc)
+        if found is None:
+            types = self.verified.operand_types(pc)[-count:]
+            found = [t if isinstance(t, Reference) else None for t in types]
+            self._known_references[pc] = found
+        return found
 
     def _throw(self, m: ReferenceEmitter, machine: Machine) -> None:
         """Continue at the handler of the thrown exception; raises `Departure` if it traps."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ctypes
 
+from ferryvm.isa.cast import I31_MASK
 from ferryvm.isa.emitter import Emitter
-from ferryvm.isa.object import ROW_WORDS
-from ferryvm.isa.type import I64, WORD_BYTES
+from ferryvm.isa.object import ROW_ANCESTORS, ROW_DEPTH, ROW_WORDS, type_number
+from ferryvm.isa.type import ANYREF, I31REF, I64, WORD_BYTES, Reference
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.memory import Memory
 
@@ -78,6 +79,22 @@ class ObjectEmitter(Emitter[int]):
         words = self.memory.stack[address // WORD_BYTES :][:count].tolist()
         for number, word in enumerate(words):
             self.object_store(WORD_BYTES, offset + WORD_BYTES * number, word)
+
+    def check_reference(self, word: int, t: Reference) -> None:
+        """Raise Violation unless a word is null, or refers to what the type says."""
+        if word == 0:
+            return
+        if word & 1:
+            number = I31REF.number if word <= I31_MASK else -1
+        elif word % WORD_BYTES or not 0 < word < self.control.object_top:
+            number = -1
+        else:
+            number = type_number(self.object_load(WORD_BYTES, word))
+        depth = self.type_word(t.number, ROW_DEPTH)
+        if number < 0 or (
+            t is not ANYREF and self.type_word(number, ROW_ANCESTORS + depth) != t.number
+        ):
+            raise Violation(f"pc {self.pc}: operand {word:#x} is no {t}")
 
     def prepared_place(self) -> int:
         return self.control.prepared

@@ -44,7 +44,7 @@ _MESSAGES = {
     Trap.INTEGER_OVERFLOW: "integer overflow",
     Trap.INVALID_CONVERSION: "conversion of NaN to an integer",
     Trap.MEMORY_OUT_OF_BOUNDS: "heap access out of bounds",
-    Trap.INDEX_OUT_OF_BOUNDS: "vector index out of bounds",
+    Trap.INDEX_OUT_OF_BOUNDS: "index out of bounds",
     Trap.STATIC_OUT_OF_BOUNDS: "static index out of bounds",
     Trap.STACK_OVERFLOW: "stack overflow",
     Trap.HEAP_EXHAUSTED: "heap exhausted",

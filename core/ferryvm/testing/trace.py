@@ -15,8 +15,10 @@ from typing import Annotated
 import pydantic
 
 from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Trap
+from ferryvm.isa.declared_type import PREDEFINED, Field, StructType
 from ferryvm.isa.frame import HEADER_WORDS, number_of, return_counts
-from ferryvm.isa.type import WORD_BYTES, format_value
+from ferryvm.isa.struct import field_of
+from ferryvm.isa.type import FIRST_DECLARED, WORD_BYTES, format_value
 from ferryvm.machine.control import Status
 from ferryvm.program import Program
 from ferryvm.testing.trial import Trial
@@ -121,7 +123,21 @@ def taken(program: Program, row: Instruction, immediate: int) -> int:
             return len(program.tags[immediate].parameters)
         case Flow.RETURN:
             return return_counts(immediate)[1]
+        case Flow.NEXT if row.immediate is Immediate.FIELDS:
+            return len(_fields(program, immediate))
     return len(row.pops)
+
+
+def _fields(program: Program, number: int) -> tuple[Field, ...]:
+    """The fields of a type, by its number; none for one that is no struct."""
+    at = number - FIRST_DECLARED
+    declared = program.types[at] if 0 <= at < len(program.types) else None
+    return declared.fields if isinstance(declared, StructType) else ()
+
+
+def _type_name(program: Program, number: int) -> str:
+    at = number - FIRST_DECLARED
+    return program.types[at].name if at >= 0 else str(PREDEFINED[number])
 
 
 def left(program: Program, row: Instruction, immediate: int) -> int:
@@ -148,6 +164,11 @@ def immediate_text(program: Program, row: Instruction, immediate: int, parameter
             return program.functions[immediate].name
         case Immediate.HOST:
             return program.hosts[immediate].name
+        case Immediate.TYPE | Immediate.FIELDS | Immediate.STRUCT | Immediate.ARRAY:
+            return _type_name(program, immediate)
+        case Immediate.FIELD:
+            number, field = field_of(immediate)
+            return f"{_type_name(program, number)}.{_fields(program, number)[field].name}"
         case Immediate.TAG:
             return program.tags[immediate].name
         case Immediate.STATIC:

@@ -216,7 +216,7 @@ class TypeFlow:
             return stack
         row = INSTRUCTIONS[opcode]
         bound = self._bind_immediate(pc, row, local_kinds, parameters)
-        settled = frozenset(bound)
+        is_settled = bool(bound)  # all open types of an instruction are, or none
         if opcode in _FIELDS:
             stack = self._pop(pc, stack, self._field_kinds(self.immediates[pc]))
         for operand in reversed(row.pops):
@@ -225,9 +225,10 @@ class TypeFlow:
             if wanted < 0:
                 name = str(operand)
                 wanted = bound.setdefault(name, found)
-                joined = self.kinds.join(wanted, found) if name not in settled else None
-                if joined is not None:
-                    wanted = bound[name] = found = joined
+                if found != wanted and not is_settled:
+                    joined = self.kinds.join(wanted, found)
+                    if joined is not None:
+                        wanted = bound[name] = found = joined
             if found < 0 or (found != wanted and not self.kinds.fits(found, wanted)):
                 raise self._mismatch(pc, found, self._name(wanted) if wanted >= 0 else "any value")
             stack = parents[stack]

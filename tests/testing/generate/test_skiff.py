@@ -9,6 +9,7 @@ import statistics
 
 from ferryvm.isa import INSTRUCTIONS, Trap
 from ferryvm.machine.control import Status
+from ferryvm.region.reference import CHAPTERS
 from ferryvm.testing import Differ, Verdict
 from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, ProgramKind, generate, skiff_source
 from ferryvm.verify import verify
@@ -56,7 +57,8 @@ def test_exceptions_are_thrown_and_caught_within_functions_and_across_calls() ->
 
 def test_most_instructions_are_executed() -> None:
     executed = {opcode for life in lives() for opcode in life.opcodes}
-    assert len(executed) > 0.8 * len(INSTRUCTIONS)
+    possible = [row for row in INSTRUCTIONS if row.chapter not in CHAPTERS]
+    assert len(executed) > 0.8 * len(possible)
 
 
 def test_backends_agree_on_programs() -> None:

@@ -166,7 +166,7 @@ def main(*lines: str) -> str:
         (
             ["i64.const 3", "vector.new16", "i64.const 3", "vector.element16", "drop"],
             "vector.element16",
-            {"operand a: zero", "index: at the length", "trap: vector index out of bounds"},
+            {"operand a: zero", "index: at the length", "trap: index out of bounds"},
         ),
         (
             ["i64.const 0", "vector.new16", "i64.const 0", "vector.element16", "drop"],
@@ -177,7 +177,7 @@ def main(*lines: str) -> str:
                 "operands: equal",
                 "index: at the length",
                 "index: of an empty vector",
-                "trap: vector index out of bounds",
+                "trap: index out of bounds",
             },
         ),
         (["i32.const 2", "jump_if on", ":on"], "jump_if", {"branch: taken", "jump: forward"}),

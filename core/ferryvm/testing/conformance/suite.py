@@ -23,6 +23,7 @@ from ferryvm.registry import Registry
 from ferryvm.testing.conformance.case import Case, cases
 from ferryvm.testing.conformance.exception import describe, listening, raise_if_pressed
 from ferryvm.testing.conformance.fault import Mismatch
+from ferryvm.testing.conformance.golden import cases_of
 from ferryvm.testing.conformance.instruction import scripts as instruction_scripts
 from ferryvm.testing.conformance.perform import perform
 from ferryvm.testing.conformance.prepared import Prepared
@@ -222,6 +223,7 @@ def items() -> tuple[Item, ...]:
     found = [
         Item(_GOLDEN, row.mnemonic, manner, row.summary.splitlines()[0])
         for row in INSTRUCTIONS
+        if cases_of(row.mnemonic)
         for manner in ("plain", "counting")
     ]
     found += [
