@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ferryvm.backend import Backend
-from ferryvm.hooks import BackendEntry, CommandEntry, hookimpl
+from ferryvm.hooks import BackendEntry, CommandEntry
 
 if TYPE_CHECKING:
     import click
@@ -39,7 +39,6 @@ def _folders() -> Iterator[str]:
                 yield name
 
 
-@hookimpl
 def ferryvm_backends() -> list[BackendEntry]:
     """One entry a folder."""
     return [
@@ -48,7 +47,6 @@ def ferryvm_backends() -> list[BackendEntry]:
     ]
 
 
-@hookimpl
 def ferryvm_commands() -> list[CommandEntry]:
     """One entry a folder that has a command."""
     return [

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-import pluggy
-
 from ferryvm.backend import Backend
 
 if TYPE_CHECKING:
     import click
+    import pluggy
 
     from ferryvm.front_end import FrontEnd
     from ferryvm.machine.control import Status
@@ -41,9 +40,22 @@ __all__ = [
     "hookimpl",
 ]
 
-hookspec = pluggy.HookspecMarker("ferryvm")
-hookimpl = pluggy.HookimplMarker("ferryvm")
-"""Decorator that marks a function of a plugin as the implementation of the hook of its name."""
+PROJECT = "ferryvm"
+"""The name under which pluggy marks and finds hooks."""
+
+if TYPE_CHECKING:
+    hookimpl = pluggy.HookimplMarker(PROJECT)
+    """Decorator that marks a function of a plugin as the implementation of the hook of its name."""
+
+
+def __getattr__(name: str) -> object:
+    """`hookimpl`, at its first use: who has no plugins needs no pluggy, which takes 3 ms to load."""
+    if name != "hookimpl":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import pluggy
+
+    marker = globals()["hookimpl"] = pluggy.HookimplMarker(PROJECT)
+    return marker
 
 
 class BackendEntry(NamedTuple):
@@ -126,7 +138,6 @@ class TransferEvent(NamedTuple):
     seconds: float
 
 
-@hookspec
 def ferryvm_backends() -> list[BackendEntry]:
     """The backends of this plugin; called when names are first needed.
 
@@ -136,7 +147,6 @@ def ferryvm_backends() -> list[BackendEntry]:
     raise NotImplementedError  # a specification: plugins implement it
 
 
-@hookspec
 def ferryvm_commands() -> list[CommandEntry]:
     """The plugin's commands for `ferry`: click commands or groups.
 
@@ -146,7 +156,6 @@ def ferryvm_commands() -> list[CommandEntry]:
     raise NotImplementedError  # a specification: plugins implement it
 
 
-@hookspec
 def ferryvm_languages() -> list[LanguageEntry]:
     """The languages of this plugin; called if no built-in language matches a program.
 
@@ -155,7 +164,6 @@ def ferryvm_languages() -> list[LanguageEntry]:
     raise NotImplementedError  # a specification: plugins implement it
 
 
-@hookspec
 def ferryvm_hosts() -> list[HostEntry]:
     """The host functions of this plugin; called if a program imports one that is not standard.
 
@@ -164,7 +172,6 @@ def ferryvm_hosts() -> list[HostEntry]:
     raise NotImplementedError  # a specification: plugins implement it
 
 
-@hookspec
 def ferryvm_placement(event: PlacementEvent) -> None:
     """Called when a site gets hot, a backend is requested to compile, code is installed or removed.
 
@@ -174,7 +181,6 @@ def ferryvm_placement(event: PlacementEvent) -> None:
     """
 
 
-@hookspec
 def ferryvm_transfer(event: TransferEvent) -> None:
     """Called after each execution of compiled code, if transfers are observed.
 
@@ -183,7 +189,6 @@ def ferryvm_transfer(event: TransferEvent) -> None:
     """
 
 
-@hookspec
 def ferryvm_policy_facts(region: Region) -> Mapping[str, FactValue]:
     """Facts about a region that rules of policies can test, by name.
 
@@ -191,3 +196,15 @@ def ferryvm_policy_facts(region: Region) -> Mapping[str, FactValue]:
     Called when a policy decides about a region, once or a few times in a run.
     """
     raise NotImplementedError  # a specification: plugins implement it
+
+
+SPECIFICATIONS = (
+    ferryvm_backends,
+    ferryvm_commands,
+    ferryvm_languages,
+    ferryvm_hosts,
+    ferryvm_placement,
+    ferryvm_transfer,
+    ferryvm_policy_facts,
+)
+"""All hooks."""

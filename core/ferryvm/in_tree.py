@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ferryvm.front_end import FrontEnd
-from ferryvm.hooks import LanguageEntry, hookimpl
+from ferryvm.hooks import LanguageEntry
 
 
 def _skiff() -> FrontEnd:
@@ -25,7 +25,6 @@ def _classic() -> FrontEnd:
     return FrontEnd(asm.parse_classic, optimize=False)
 
 
-@hookimpl
 def ferryvm_languages() -> list[LanguageEntry]:
     """Skiff, and both forms of assembly: the first token of a .fasm file determines which."""
     return [

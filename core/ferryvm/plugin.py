@@ -12,6 +12,7 @@ the other plugins; those that it excludes are not imported.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import re
@@ -19,10 +20,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import pluggy
-
 from ferryvm import hooks, notice, process
-from ferryvm.delivery import Delivery
 from ferryvm.errors import FerryError, suggestion
 from ferryvm.failure import described, is_out_of_memory, kind_of
 from ferryvm.float_environment import callers, ours
@@ -33,6 +31,10 @@ from ferryvm.time_limit import limited
 
 if TYPE_CHECKING:
     from importlib import metadata
+
+    import pluggy
+
+    from ferryvm.delivery import Delivery
 
 GROUP = "ferryvm"
 """The entry point group in which plugins are named."""
@@ -102,11 +104,7 @@ class Plugins:
         self.faults: list[PluginFault] = []
         self.warnings: list[str] = []
         """Errors in FERRYVM_PLUGINS, one line each."""
-        self._manager = pluggy.PluginManager("ferryvm")
-        self._manager.add_hookspecs(hooks)
-        self._specified = {
-            name for name, value in vars(hooks).items() if hasattr(value, "ferryvm_spec")
-        }
+        self._specified = {hook.__name__ for hook in hooks.SPECIFICATIONS}
         self._implementations: dict[str, list[_Implementation]] = {}
         self._names: dict[str, Plugin] = {}
         self._deliveries: dict[Plugin, Delivery] = {}
@@ -239,6 +237,9 @@ class Plugins:
             why = f"has the name {plugin.name!r}, which {taken} has already"
             self._note(plugin, f"{why}{plugin.remedy}")
             return
+        if plugin.is_own:
+            self._add_own(plugin, implementation)
+            return
         try:
             with contained(f"registering plugin {plugin}"):  # pluggy looks at every attribute
                 self._manager.register(implementation, str(plugin))
@@ -250,6 +251,28 @@ class Plugins:
             for one in caller.get_hookimpls():
                 if one.plugin is implementation:
                     self._add(plugin, caller.name, one)
+
+    @functools.cached_property
+    def _manager(self) -> pluggy.PluginManager:
+        """The register of others' hooks."""
+        import pluggy  # who has no plugins needs none of this
+
+        mark = pluggy.HookspecMarker(hooks.PROJECT)
+        for hook in hooks.SPECIFICATIONS:
+            mark(hook)
+        manager = pluggy.PluginManager(hooks.PROJECT)
+        manager.add_hookspecs(hooks)
+        return manager
+
+    def _add_own(self, plugin: Plugin, implementation: object) -> None:
+        """Add hooks of our own, which are those functions that have the name of one."""
+        for hook in hooks.SPECIFICATIONS:
+            action = getattr(implementation, hook.__name__, None)
+            if action is not None:
+                code = action.__code__
+                arguments = code.co_varnames[: code.co_argcount]
+                added = _Implementation(plugin, action, arguments)
+                self._implementations.setdefault(hook.__name__, []).append(added)
 
     def _add(self, plugin: Plugin, hook: str, one: pluggy.HookImpl) -> None:
         if hook not in self._specified:
@@ -337,6 +360,8 @@ class Plugins:
             found.put(hook, event)
 
     def _delivery(self, plugin: Plugin) -> Delivery:
+        from ferryvm.delivery import Delivery  # only for plugins that listen
+
         def notify(hook: str, event: object) -> None:
             for _, result in self.call(hook, plugin, event=event):
                 if result is not None:
