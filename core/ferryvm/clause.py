@@ -41,7 +41,8 @@ class ClauseForest:
         """The starts of stretches with the same innermost clause."""
         self.innermost = [-1]
         """The innermost clause of each stretch, -1 if there is none."""
-        self._chains: dict[int, tuple[Clause, ...]] = {}
+        self.chains: dict[int, tuple[Clause, ...]] = {}
+        """What `covering` has returned, by pc."""
         order = sorted(range(len(clauses)), key=lambda n: (clauses[n].start, -clauses[n].end, -n))
         enclosing: list[int] = []
         for number in order:
@@ -81,10 +82,10 @@ class ClauseForest:
 
     def covering(self, pc: int) -> tuple[Clause, ...]:
         """The clauses that cover the instruction at `pc`, inner ones first."""
-        found = self._chains.get(pc)
+        found = self.chains.get(pc)
         if found is None:
             found = tuple(self.clauses[number] for number in self._numbers(pc))
-            self._chains[pc] = found
+            self.chains[pc] = found
         return found
 
     def _close(self, enclosing: list[int], pc: int) -> None:
