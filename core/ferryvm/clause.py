@@ -42,7 +42,7 @@ class ClauseForest:
         self.innermost = [-1]
         """The innermost clause of each stretch, -1 if there is none."""
         self.chains: dict[int, tuple[Clause, ...]] = {}
-        """What `covering` has returned, by pc."""
+        """The results of `covering` so far, by pc."""
         order = sorted(range(len(clauses)), key=lambda n: (clauses[n].start, -clauses[n].end, -n))
         enclosing: list[int] = []
         for number in order:
