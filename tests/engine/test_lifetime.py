@@ -71,12 +71,16 @@ def test_engines_that_are_gone_have_left_no_code_behind() -> None:
 
     for _ in range(3):
         once()
-    gc.collect()
-    before = _mapped()
-    for _ in range(50):
-        once()
-    gc.collect()
-    assert _mapped() <= before
+    growth = []
+    while len(growth) < 3 and (not growth or growth[-1] > 0):
+        # What an earlier test has begun in the background may be loaded meanwhile, but not each time.
+        gc.collect()
+        before = _mapped()
+        for _ in range(50):
+            once()
+        gc.collect()
+        growth.append(_mapped() - before)
+    assert min(growth) <= 0
 
 
 def test_a_program_that_is_gone_is_not_compiled_any_more() -> None:
