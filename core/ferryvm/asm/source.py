@@ -6,6 +6,7 @@ Faults are collected, so that one run shows them all; `check` raises them togeth
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator
@@ -94,6 +95,14 @@ class Source:
     def fault(self, token: Token, message: str) -> None:
         """Record a fault; raises SourceError when there are too many to continue."""
         self._text.fault(token.line, token.column, message, len(token.text))
+
+    @contextlib.contextmanager
+    def collecting(self) -> Iterator[None]:
+        """A context that a StatementFault ends; the fault is recorded."""
+        try:
+            yield
+        except StatementFault as fault:
+            self.fault(fault.token, fault.message)
 
     def check(self) -> None:
         """Raise SourceError if there are faults."""

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from ferryvm.asm import literal
 from ferryvm.asm.literal import LiteralFault
-from ferryvm.asm.source import StatementFault, Token
-from ferryvm.asm.type_name import TypeNames
-from ferryvm.isa import Type
+from ferryvm.asm.source import Source, StatementFault, Token
+from ferryvm.asm.type_name import TypeFault, TypeNames
+from ferryvm.isa import Immediate, Type
 from ferryvm.isa.type import ValueType
 from ferryvm.program import Signature
 
@@ -34,6 +34,18 @@ def name_of(token: Token) -> str:
     """The name that a token denotes."""
     with reading(token):
         return literal.name(token.text)
+
+
+def declare(source: Source, what: str, known: dict[str, Token], token: Token) -> str:
+    """The name that a token declares, which is added to the known ones of its kind, `what`.
+
+    Raises a StatementFault with the position of an earlier declaration if there is one.
+    """
+    name = name_of(token)
+    first = known.setdefault(name, token)
+    if first is not token:
+        raise StatementFault(token, f"{what} {name!r} is already at {source.position(first)}")
+    return name
 
 
 def literal_of(type_: Type, token: Token) -> int:
@@ -71,6 +83,13 @@ class Statement:
         if found is None:
             raise StatementFault(token, self.types.no_type(token.text))
         return found
+
+    def immediate_of(self, kind: Immediate, token: Token) -> int:
+        """The immediate that a token denotes: a type or a field, of a kind of `TYPED`."""
+        try:
+            return self.types.immediate(kind, token.text)
+        except TypeFault as fault:
+            raise StatementFault(token, str(fault)) from None
 
     def peek(self) -> str:
         """The text of the next token; empty at the end."""
