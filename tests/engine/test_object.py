@@ -6,9 +6,10 @@ from __future__ import annotations
 import pytest
 
 from ferryvm import Engine, Execution, OutOfFuelError, TrapError
+from ferryvm.engine.saved import pack_state, unpack_state
 from ferryvm.errors import FerryError
 from ferryvm.isa import Trap
-from ferryvm.machine.memory import Limits
+from ferryvm.machine.memory import AddressSpaceError, Limits
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.testing import Schedule
 from ferryvm.testing.differential import Differ, Verdict
@@ -54,6 +55,23 @@ def test_a_program_that_keeps_all_traps_at_the_same_instruction_on_every_backend
     image = states[0][0].objects
     assert image is not None
     assert len(image.space) == (1 << 12) - 8  # 255 cells of 16 bytes, and the first word
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_object_fits_a_limit_of_nothing_and_the_state_can_be_saved(backend: str) -> None:
+    nothing = Limits(stack=1 << 16, heap=1 << 16, objects=0)
+    execution = start(backend, HOARD, nothing)
+    with pytest.raises(TrapError) as caught:
+        execution.run()
+    assert caught.value.kind is Trap.HEAP_EXHAUSTED
+    machine, _ = unpack_state(pack_state(execution.machine, None), nothing, "saved")
+    assert machine.snapshot() == execution.machine.snapshot()
+
+
+def test_a_limit_past_the_addresses_is_one_line_and_nothing_else() -> None:
+    wanted = r"for objects \(more than there are addresses\); lower the limit of objects"
+    with pytest.raises(AddressSpaceError, match=wanted):  # an exception in __del__ is an error, too
+        start("reference", HOARD, Limits(stack=1 << 16, heap=1 << 16, objects=1 << 80))
 
 
 @pytest.mark.parametrize("schedule", Schedule)

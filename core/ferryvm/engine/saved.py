@@ -183,7 +183,7 @@ def _objects(machine: Machine, section: memoryview, name: str) -> SavedObjects |
         if len(section):
             raise _Misfit("it has objects, and its program has no references")
         return None
-    limit = machine.memory.limits.objects
+    limit = machine.objects.space.limit
     try:
         return SavedObjects(section, machine.verified, limit)
     except ImageFault as fault:

@@ -106,16 +106,16 @@ class ObjectSpace:
     def __init__(self, limit: int) -> None:
         """`limit`: bytes that live objects and elements may take together. Raises
         AddressSpaceError."""
-        self.limit = limit
-        # To-space must be as large as the content of from-space.
-        size = -(-max(limit, FIRST_OFFSET) // mmap.PAGESIZE) * mmap.PAGESIZE
-        self._half, self._other = _Half(size), _Half(size)
-        self.outside: dict[int, int] = {}
+        self.outside: dict[int, int] = {}  # before what may fail: `__del__` frees them
         """Blocks of elements by address: their bytes."""
+        self.limit = max(limit, FIRST_OFFSET)
+        # To-space must be as large as the content of from-space.
+        size = -(-self.limit // mmap.PAGESIZE) * mmap.PAGESIZE
+        self._half, self._other = _Half(size), _Half(size)
         self.outside_bytes = 0
         self.large: list[int] = []
         """Offsets of the arrays with elements outside, as the last collection found them."""
-        self.budget = min(FIRST_BUDGET, limit)
+        self.budget = min(FIRST_BUDGET, self.limit)
         """Bytes of objects and elements that cause a collection."""
         self.metrics = CollectionMetrics()
         self._is_large = False
