@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden cases of the instructions on references, on every interpreter and by llvm."""
+"""Golden cases of the instructions on references, on every interpreter, by llvm and by cc."""
 
 from __future__ import annotations
 
 import pytest
 
-import ferryvm
 from ferryvm.engine.result import TrapError
 from ferryvm.isa import INSTRUCTIONS, Trap
 from ferryvm.isa.frame import HEADER_WORDS
@@ -15,9 +14,9 @@ from ferryvm.region.reference import CHAPTERS
 from ferryvm.testing.conformance.golden import GoldenCase, object_cases
 from ferryvm.testing.conformance.instruction import HALT, pc_of, program_of
 
-from ..backends.llvm.compiled import COMPILED
+from .compiled import CC, INTERPRETERS, engine
 
-BACKENDS = ("reference", "switch", "threaded", "llvm")
+BACKENDS = (*INTERPRETERS, "llvm", CC)
 LIMITS = Limits(stack=1 << 16, heap=1 << 20, first_heap=1 << 12, objects=1 << 20)
 MNEMONICS = [row.mnemonic for row in INSTRUCTIONS if row.chapter in CHAPTERS]
 
@@ -25,11 +24,7 @@ MNEMONICS = [row.mnemonic for row in INSTRUCTIONS if row.chapter in CHAPTERS]
 def check(case: GoldenCase, backend: str) -> None:
     main = FunctionListing("main", locals=case.setting.locals, items=[*(case.code or ()), HALT])
     functions = [main, *case.setting.functions]
-    if backend == "llvm":
-        engine = ferryvm.Engine(policy=COMPILED, limits=LIMITS)
-    else:
-        engine = ferryvm.Engine(backend, limits=LIMITS)
-    execution = engine.start(program_of(case.setting, functions))
+    execution = engine(backend, LIMITS, level=1).start(program_of(case.setting, functions))
     machine = execution.machine
     trap = None
     try:

@@ -7,6 +7,7 @@ import ctypes
 from typing import Any
 
 from ferryvm.ir.c.dialect import Dialect
+from ferryvm.isa.object import ROW_WORDS
 from ferryvm.isa.type import I32, I64
 from ferryvm.machine.control import DESCRIPTOR_WORDS, ControlBlock, Status
 
@@ -31,5 +32,10 @@ def declarations(dialect: Dialect) -> str:
         lines.append(f"    {spelled[element]} {name}{count};")
     lines += ["};", "enum {"]
     lines += [f"    FERRY_{status.name} = {int(status)}," for status in Status]
-    lines += [f"    FERRY_DESCRIPTOR_WORDS = {DESCRIPTOR_WORDS},", "};", ""]
+    lines += [
+        f"    FERRY_DESCRIPTOR_WORDS = {DESCRIPTOR_WORDS},",
+        f"    FERRY_ROW_WORDS = {ROW_WORDS},",
+        "};",
+        "",
+    ]
     return "\n".join(lines)

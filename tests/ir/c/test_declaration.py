@@ -7,6 +7,7 @@ import ctypes
 from pathlib import Path
 
 from ferryvm.ir.c import C11
+from ferryvm.isa.object import ROW_WORDS
 from ferryvm.machine.control import DESCRIPTOR_WORDS, ControlBlock, Status
 from ferryvm.machine.declaration import declarations
 
@@ -31,3 +32,4 @@ def test_every_status_has_its_number() -> None:
     for status in Status:
         assert f"FERRY_{status.name} = {int(status)}," in text
     assert f"FERRY_DESCRIPTOR_WORDS = {DESCRIPTOR_WORDS}," in text
+    assert f"FERRY_ROW_WORDS = {ROW_WORDS}," in text

@@ -70,6 +70,15 @@ static inline bool interrupted(struct ferry_control *control)
 }
 """
 
+# An address of no bytes need not be valid, but the standard wants one even then (7.24.1).
+_MOVE = """\
+static inline void object_move(uint64_t to, uint64_t from, uint64_t size)
+{
+    if (size != 0)
+        __builtin_memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size);
+}
+"""
+
 _NANOSECONDS = """\
 #include <time.h>
 static inline uint64_t nanoseconds(void)
@@ -85,6 +94,35 @@ def _moved(to: Type, t: Type, name: str) -> str:
     a, b = _TYPES[t], _TYPES[to]
     move = "__builtin_memcpy(&result, &a, sizeof result);"
     return helper_text(b, name, f"{a} a", f"{b} result;", move, "return result;")
+
+
+def _on_objects(bytes_: int, c: str) -> dict[str, str]:
+    """The helpers for words and elements of a size at an address; `c`: the type of these."""
+    load, store, fill = (f"object_{name}_{bytes_}" for name in ("load", "store", "fill"))
+    return {
+        load: helper_text(
+            "uint64_t",
+            load,
+            "uint64_t address",
+            f"{c} value;",
+            "__builtin_memcpy(&value, (const void *)(uintptr_t)address, sizeof value);",
+            "return value;",
+        ),
+        store: helper_text(
+            "void",
+            store,
+            "uint64_t address, uint64_t word",
+            f"const {c} value = ({c})word;",
+            "__builtin_memcpy((void *)(uintptr_t)address, &value, sizeof value);",
+        ),
+        fill: helper_text(
+            "void",
+            fill,
+            "uint64_t address, uint64_t count, uint64_t word",
+            "for (uint64_t i = 0; i < count; ++i)",
+            f"    object_store_{bytes_}(address + {bytes_} * i, word);",
+        ),
+    }
 
 
 def _helpers() -> dict[str, str]:
@@ -136,6 +174,8 @@ def _helpers() -> dict[str, str]:
             f"const {c} value = ({c})word;",
             "__builtin_memcpy(heap + address, &value, sizeof value);",
         )
+        found |= _on_objects(bytes_, c)
+    found["object_move"] = _MOVE
     found["interrupted"] = _INTERRUPTED
     found["entered"] = "#define entered(control) interrupted(control)\n"
     found["host_stack"] = _HOST_STACK
@@ -151,8 +191,13 @@ C11 = Dialect(
     prelude=_PRELUDE,
     helpers=_helpers(),
     segments={
-        **{name: f"control->{name}" for name in ("statics", "stack", "stack_end", "heap")},
-        **{name: f"((const uint64_t *)control->{name})" for name in ("functions", "table")},
+        **{
+            name: f"control->{name}"
+            for name in ("statics", "stack", "stack_end", "heap", "objects")
+        },
+        **{
+            name: f"((const uint64_t *)control->{name})" for name in ("functions", "table", "types")
+        },
     },
     parameters="struct ferry_control *restrict control",
     passed="control",

@@ -14,6 +14,10 @@ fixed names, which the dialect defines:
 | `bits_of_f32(a)` `f32_of_bits(b)`, `f64` | the same bits in another type |
 | `load_1(heap, address)`, `_2 _4 _8` | bytes of the heap, zero-extended |
 | `store_1(heap, address, value)`, `_2 _4 _8` | nothing: stores the low bytes |
+| `object_load_1(address)`, `_2 _4 _8` | bytes of an object or of elements, zero-extended |
+| `object_store_1(address, value)`, `_2 _4 _8` | nothing: stores the low bytes |
+| `object_fill_1(address, count, value)`, `_2 _4 _8` | nothing: stores the low bytes in each element |
+| `object_move(to, from, size)` | nothing: copies bytes, which may overlap |
 | `interrupted(control)` | true if the program is to stop: called in loops, occasionally |
 | `entered(control)` | the same: called at each entry of a function |
 | `carried(a)` | `a`, an f64 that a loop without checks passes to its next iteration; optional |
@@ -48,7 +52,8 @@ class Dialect:
     """Definitions by name; a helper that uses another comes after it."""
     segments: Mapping[str, str] = dataclasses.field(compare=False)
     """The memory that the control block points to: expressions of the addresses `statics`,
-    `stack`, `stack_end` and `heap`, and of arrays of words `functions` and `table`."""
+    `stack`, `stack_end` and `heap`, and of arrays of words `functions` and `table`. Also, where
+    code uses references, `objects`, an address as a word, and the array of words `types`."""
     parameters: str = dataclasses.field(compare=False)
     """The first parameters of every function; one of them is `control`, the control block."""
     passed: str = dataclasses.field(compare=False)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from ferryvm.ir.c.access import Access
 from ferryvm.ir.c.call import Calls
 from ferryvm.ir.c.context import FORCED_IN, PrintingContext, head, result_type, spelled
+from ferryvm.ir.c.object import Objects
 from ferryvm.ir.c.scope import FunctionScope
 from ferryvm.ir.c.side_exit import SideExits
 from ferryvm.ir.c.structure import structure
@@ -36,7 +37,7 @@ class FunctionPrinter:
         self.shared, self.body, self.number, self.dialect = shared, body, number, shared.dialect
         self.lines, self.names = scope.lines, scope.names
         self.exits = SideExits(scope)
-        self.rules = Rules(Access(scope), self.exits, Calls(scope, self.exits))
+        self.rules = Rules(Access(scope), Objects(scope), self.exits, Calls(scope, self.exits))
         self.function = name
         self.structure = structure(body)
         self._placed: set[Block] = set()
@@ -103,6 +104,8 @@ class FunctionPrinter:
             lines.append(f"{d.words}const frame = ({d.words}){stack} + control->fp{first};")
         if "heap" in self.scope.bases:
             lines.append(f"{d.bytes}const heap = ({d.bytes}){d.segments['heap']};")
+        if "objects" in self.scope.bases:
+            lines.append(f"const {d.word} objects = {d.segments['objects']};")
         if "thrown" in self.scope.bases:
             lines.append(f"{d.words}thrown;")
         if "statics" in self.scope.bases:

@@ -106,6 +106,10 @@ class SideExits:
     def do_grow_if(self, operation: Operation, p: str, wanted: str) -> None:
         self.leave_if(p, operation, "GROW", f"control->wanted = {wanted};")
 
+    def do_allocate_if(self, operation: Operation, p: str, wanted: str, type_: str) -> None:
+        fields = f"control->wanted = {wanted};", f"control->wanted_type = {type_};"
+        self.leave_if(p, operation, "ALLOCATE", *fields)
+
     def do_poll(self, operation: Operation) -> None:
         if not self.scope.shared.choices.polls:
             return

@@ -34,7 +34,7 @@ class CcBackend(RegionCompiler):
     name = "cc"
     version = ferryvm_cc.__version__
     protocol = 1
-    capabilities = Capabilities(limits=LIMITS, forcing=frozenset({Forcing.DEOPT}))
+    capabilities = Capabilities(limits=LIMITS, forcing=frozenset({Forcing.DEOPT}), references=True)
     stages = ("ir", "c", "asm")
 
     def probe(self) -> str | None:

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations on objects, as C statements: headers, fields, elements, the registers of their space.
+
+An address is computed as a word, and becomes a pointer where memory is accessed: the place of
+elements outside of the object space is a distance modulo 2^64, and a pointer must not leave the
+object that it points into (ISO/IEC 9899:2011, 6.5.6).
+"""
+
+from __future__ import annotations
+
+from ferryvm.ir.c.scope import FunctionScope
+from ferryvm.ir.graph import Operation
+from ferryvm.ir.operation import element_bytes
+from ferryvm.isa.element import Element
+from ferryvm.isa.object import STRUCT_HEADER_BYTES
+from ferryvm.isa.type import I64, WORD_BYTES
+
+
+class Objects:
+    """Prints operations on objects."""
+
+    def __init__(self, scope: FunctionScope) -> None:
+        self.scope = scope
+
+    # --- registers and types ----------------------------------------------------------------
+
+    def do_object_top(self, operation: Operation) -> str:
+        return "control->object_top"
+
+    def do_set_object_top(self, operation: Operation, value: str) -> None:
+        self.scope.lines.add(f"control->object_top = {value};")
+
+    def do_object_end(self, operation: Operation) -> str:
+        return "control->object_end"
+
+    def do_prepared_place(self, operation: Operation) -> str:
+        return "control->prepared"
+
+    def do_prepared_bytes(self, operation: Operation) -> str:
+        return "control->prepared_bytes"
+
+    def do_clear_prepared(self, operation: Operation) -> None:
+        self.scope.lines.add("control->prepared = 0;")
+
+    def do_type_word(self, operation: Operation, type_: str, word: str) -> str:
+        return f"{self.scope.dialect.segments['types']}[{type_} * FERRY_ROW_WORDS + {word}]"
+
+    def do_cast(self, operation: Operation, reference: str) -> str:
+        return reference
+
+    # --- headers and fields -----------------------------------------------------------------
+
+    def _in_object(self, reference: str, bytes_: int) -> str:
+        """The address of a word of an object."""
+        more = f" + {self.scope.arithmetic.constant(I64, bytes_)}" if bytes_ else ""
+        return f"{self.scope.base('objects')} + {reference}{more}"
+
+    def _load(self, bytes_: int, address: str) -> str:
+        return self.scope.helper(f"object_load_{bytes_}", address)
+
+    def _store(self, bytes_: int, address: str, value: str) -> None:
+        store = self.scope.helper(f"object_store_{bytes_}", address, value)
+        self.scope.lines.add(f"{store};")
+
+    def _header_word(self, operation: Operation, reference: str) -> str:
+        return self._in_object(reference, WORD_BYTES * operation.fact(0, int))
+
+    def do_header_word(self, operation: Operation, reference: str) -> str:
+        return self._load(WORD_BYTES, self._header_word(operation, reference))
+
+    def do_set_header_word(self, operation: Operation, reference: str, value: str) -> None:
+        self._store(WORD_BYTES, self._header_word(operation, reference), value)
+
+    def _field(self, operation: Operation, reference: str) -> str:
+        first = STRUCT_HEADER_BYTES + WORD_BYTES * operation.fact(1, int)
+        return self._in_object(reference, first)
+
+    def do_field_load(self, operation: Operation, reference: str) -> str:
+        return self._load(WORD_BYTES, self._field(operation, reference))
+
+    def do_field_store(self, operation: Operation, reference: str, value: str) -> None:
+        self._store(WORD_BYTES, self._field(operation, reference), value)
+
+    # --- elements ---------------------------------------------------------------------------
+
+    @staticmethod
+    def _bytes(operation: Operation) -> int:
+        """Bytes of an element."""
+        elements = operation.static[0]
+        assert isinstance(elements, Element | int)
+        return element_bytes(elements)
+
+    def _elements(self, place: str, offset: str) -> str:
+        """The address of elements."""
+        return f"{self.scope.base('objects')} + {place} + {offset}"
+
+    def _in_heap(self, address: str) -> str:
+        """An address of the heap, as those of elements are."""
+        return f"{self.scope.arithmetic.cast(I64, self.scope.base('heap'))} + {address}"
+
+    def do_element_load(self, operation: Operation, place: str, offset: str) -> str:
+        return self._load(self._bytes(operation), self._elements(place, offset))
+
+    def do_element_store(self, operation: Operation, place: str, offset: str, value: str) -> None:
+        self._store(self._bytes(operation), self._elements(place, offset), value)
+
+    def do_fill_elements(
+        self, operation: Operation, place: str, offset: str, count: str, value: str
+    ) -> None:
+        name = f"object_fill_{self._bytes(operation)}"
+        fill = self.scope.helper(name, self._elements(place, offset), count, value)
+        self.scope.lines.add(f"{fill};")
+
+    def do_move_elements(
+        self,
+        operation: Operation,
+        to_place: str,
+        to_offset: str,
+        from_place: str,
+        from_offset: str,
+        size: str,
+    ) -> None:
+        source = self._elements(from_place, from_offset)
+        self._move(self._elements(to_place, to_offset), source, size)
+
+    def do_elements_from_heap(
+        self, operation: Operation, place: str, offset: str, address: str, size: str
+    ) -> None:
+        self._move(self._elements(place, offset), self._in_heap(address), size)
+
+    def do_elements_to_heap(
+        self, operation: Operation, address: str, place: str, offset: str, size: str
+    ) -> None:
+        self._move(self._in_heap(address), self._elements(place, offset), size)
+
+    def _move(self, to: str, from_: str, size: str) -> None:
+        move = self.scope.helper("object_move", to, from_, size)
+        self.scope.lines.add(f"{move};")
