@@ -48,7 +48,7 @@ def test_each_public_name_is_documented_on_the_page_of_one_module() -> None:
     assert homes["ferryvm.isa", "F32"] == "ferryvm.isa.type"
     page = SITE._reference("ferryvm", PUBLIC["ferryvm"], homes)
     assert "::: ferryvm.compile" in page
-    assert "(ferryvm.engine.md#ferryvm.engine.execution.Engine)" in page
+    assert "(ferryvm.engine.md#ferryvm.engine.engine.Engine)" in page
 
 
 def test_the_navigation_has_every_section_of_the_index() -> None:

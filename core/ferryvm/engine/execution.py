@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines and executions: a program on one backend, run and resumed, saved and copied.
+"""Executions: a program on one backend, run and resumed, saved and copied.
 
 Engine ── start, resume ──> Execution ── run ──> prepare ──> drive ──> RunResult, or an error
                                ▲  │
@@ -8,14 +8,12 @@ Engine ── start, resume ──> Execution ── run ──> prepare ──>
 
 from __future__ import annotations
 
-import copy
 import functools
 import threading
 import time
-import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ferryvm.backend import (
     Artifact,
@@ -30,201 +28,38 @@ from ferryvm.engine.interrupt import interruptible, settle, watch_until_freed
 from ferryvm.engine.possession import Possession
 from ferryvm.engine.preparation import collector_of, prepare
 from ferryvm.engine.result import ProgramInterrupted, RunResult, Seconds, Statistics, trap_raised
-from ferryvm.engine.runnable import mixed, runnable
+from ferryvm.engine.runnable import runnable
 from ferryvm.errors import FerryError
 from ferryvm.failure import described, is_ctrl_c, is_signals, shown
 from ferryvm.float_environment import in_ours, set_again
 from ferryvm.foreign import ForeignError, contained
-from ferryvm.host_registry import Layered
 from ferryvm.machine.control import UNLIMITED, Status
-from ferryvm.machine.host import Context, HostFunction, Input, Output, bind
-from ferryvm.machine.host_stack import check_size, floor, with_headroom
+from ferryvm.machine.host import HostFunction, Output, bind
+from ferryvm.machine.host_stack import check_size, floor
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.native import NativeFunction
 from ferryvm.machine.state import Machine
-from ferryvm.machine.system import STANDARD_READER, Reader
-from ferryvm.policy import Policy, default
-from ferryvm.program import Program
+from ferryvm.machine.system import Reader
 from ferryvm.registry import Registry
-from ferryvm.verify import Verified, verify
 
 if TYPE_CHECKING:
-    from ferryvm.engine.host_declaration import Hosts
-    from ferryvm.engine.host_log import HostLog
     from ferryvm.engine.host_tape import HostTape
     from ferryvm.engine.instance import Instance
 
 _R = TypeVar("_R")
 
 
-class Engine:
-    """Runs programs on one backend, under one set of limits."""
+class Settings(Protocol):
+    """The parts of `ferryvm.engine.engine.Engine` that executions use, as a protocol, because that
+    module imports this one."""
 
-    @in_ours
-    def __init__(
-        self,
-        backend: str | None = None,
-        *,
-        policy: Policy | None = None,
-        device: str = "",
-        limits: Limits | None = None,
-        hosts: Hosts | None = None,
-        output: Output | None = None,
-        input: Input | None = None,
-        arguments: Sequence[str] = (),
-        registry: Registry | None = None,
-    ) -> None:
-        """`backend`: the name of one; without it `policy`, or the default policy, selects backends.
-        `device`: the target of the backend of that name; empty: its default. `hosts`: host
-        functions offered beside those of the registry, which they override; `output`: the receiver
-        of programs' output, collected for the result if None; `input`: the source of their input,
-        standard input if None; `arguments`: the arguments of programs.
-
-        Raises UnknownNameError or BackendError if there is no such usable backend, and FerryError
-        for a device that it cannot compile for.
-        """
-        self.registry = registry or Registry()
-        if backend is not None and policy is not None:
-            raise FerryError(f"backend {backend!r} and a policy: an engine takes one of them")
-        if device and backend is None:
-            raise FerryError(f"device {device!r}: a backend has to be named that compiles for it")
-        if backend is not None:
-            self.backend = with_headroom(lambda: runnable(self.registry, backend, device))
-        else:
-            self.backend = with_headroom(lambda: mixed(self.registry, policy or default()))
-        self.limits = limits or Limits()
-        self.hosts = _layered(hosts, self.registry.hosts)
-        self.output = output
-        self.reader = STANDARD_READER if input is None else Reader(input)
-        self.arguments = tuple(arguments)
-
-    @in_ours
-    def start(
-        self,
-        program: Program | Verified,
-        after: Execution | None = None,
-        *,
-        record: HostLog | None = None,
-        replay: HostLog | None = None,
-    ) -> Execution:
-        """A program at its start. Raises VerifyError, AddressSpaceError if the limits exceed the
-        available memory, or for host functions as `bind`.
-
-        `after`: an earlier execution whose heap, and whose statics by number, this one inherits; an
-        interactive session continues in this way. `record`: a log to which host calls are added;
-        `replay`: a log whose outcomes are used instead of calls, with a ReplayError for any other
-        call. One log may be both: its calls are replayed, and calls after its end are recorded.
-        """
-        _check_program(program, Program | Verified)
-        began = time.perf_counter()
-        verified = self._verified(program)
-        machine = Machine(verified, self.limits)
-        if after is not None:
-            after._alone(functools.partial(machine.inherit, after.machine))
-        return Execution(self, machine, time.perf_counter() - began, _tape(record, replay))
-
-    def _verified(self, program: Program | Verified) -> Verified:
-        """The program, verified; with entry stubs if a host function may call it."""
-        plain = program.program if isinstance(program, Verified) else program
-        offers = (self.hosts.get(wanted.name) for wanted in plain.hosts)
-        if any(host is not None and host.context is Context.INSTANCE for host in offers):
-            from ferryvm.engine.entry_stub import with_entry_stubs
-
-            changed = with_entry_stubs(plain)
-            if changed is not plain:
-                return verify(changed)
-        return program if isinstance(program, Verified) else verify(program)
-
-    def instantiate(
-        self,
-        program: Program,
-        hosts: Hosts | None = None,
-        *,
-        after: Instance | None = None,
-        record: HostLog | None = None,
-        replay: HostLog | None = None,
-    ) -> Instance:
-        """The program with its start function run, for calls of its exported functions.
-
-        `hosts`: host functions for this program, beside the engine's. `after`: an earlier, idle
-        instance whose heap and statics this one inherits; `record`, `replay`: as `start`. Raises as
-        `start` and `Execution.run`, CallError if `after` is running.
-        """
-        from ferryvm.engine.entry_stub import with_entry_stubs
-
-        _check_program(program, Program)
-        engine = self
-        if hosts is not None:
-            engine = copy.copy(self)
-            engine.hosts = _layered(hosts, self.hosts)
-        if after is not None and not getattr(after, "is_instance", False):
-            raise TypeError(f"after is {shown(after)}; an Instance is expected")
-        earlier = None if after is None else cast("Execution", after.idle_execution())
-        execution = engine.start(with_entry_stubs(program), earlier, record=record, replay=replay)
-        execution.run()
-        return execution.instance
-
-    @in_ours
-    def resume(
-        self,
-        path: str | Path,
-        *,
-        record: HostLog | None = None,
-        replay: HostLog | None = None,
-    ) -> Execution:
-        """The execution that was saved in a file. `record`, `replay`: as `start`, for the following
-        calls.
-
-        Raises ImageError for a file that is not a state of its program or exceeds the limits;
-        otherwise as `start`.
-        """
-        began = time.perf_counter()
-        from ferryvm.engine import saved  # most runs neither save nor resume
-
-        machine, instructions = saved.load(Path(path), self.limits)
-        tape = _tape(record, replay)
-        execution = Execution(self, machine, time.perf_counter() - began, tape)
-        execution.machine.control.instructions = instructions or 0
-        execution._all_counted = instructions is not None
-        return execution
-
-    def resume_instance(self, path: str | Path) -> Instance:
-        """The instance that was saved in a file; its `suspended` is the call that had stopped.
-
-        Raises as `resume`, and CallError for the state of a program that was not instantiated or
-        has not run its start function to the end.
-        """
-        execution = self.resume(path)
-        instance = execution.instance
-        instance.take_up()
-        return instance
-
-
-def _check_program(program: object, kinds: type | types.UnionType) -> None:
-    """Raise TypeError for an object that is no program."""
-    if not isinstance(program, kinds):
-        kind = type(program).__name__
-        raise TypeError(f"a Program expected, found {kind}; ferryvm.compile makes one of text")
-
-
-def _layered(hosts: Hosts | None, others: Mapping[str, HostFunction]) -> Mapping[str, HostFunction]:
-    if not hosts:
-        return others
-    from ferryvm.engine.host_declaration import offered  # few runs have host functions of their own
-
-    return Layered(offered(hosts), others)
-
-
-def _tape(record: HostLog | None, replay: HostLog | None) -> HostTape | None:
-    if record is None and replay is None:
-        return None
-    from ferryvm.engine.host_tape import HostTape  # few runs are recorded
-
-    log = record if replay is None else replay
-    assert log is not None
-    if record is not None and record is not log:
-        raise FerryError("record and replay are two logs; one is allowed, or the same for both")
-    return HostTape(log, plays=replay is not None, records=record is not None)
+    registry: Registry
+    backend: Interpreter
+    limits: Limits
+    hosts: Mapping[str, HostFunction]
+    output: Output | None
+    reader: Reader
+    arguments: tuple[str, ...]
 
 
 class Execution:
@@ -232,11 +67,13 @@ class Execution:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Settings,
         machine: Machine,
         load_seconds: float,
         tape: HostTape | None = None,
+        all_counted: bool = True,
     ) -> None:
+        """`all_counted`: True if the machine's count has all instructions since the start."""
         self.engine = engine
         self.machine = machine
         self.statistics = Statistics(engine.backend.name, Seconds(load_seconds, 0.0, 0.0), None)
@@ -258,7 +95,7 @@ class Execution:
         self._prepared: dict[tuple[str, frozenset[Forcing]], tuple[Interpreter, Artifact]] = {}
         self._last: Artifact | None = None
         """The artifact that ran last."""
-        self._all_counted = True
+        self._all_counted = all_counted
         self._driver = Driver(machine, hosts, engine.output or self._collected.append, tape)
         self._driver.heap_for = self.make_usable
         self._driver.instance = lambda: self.instance
@@ -308,7 +145,7 @@ class Execution:
     @in_ours
     def save(self, path: str | Path) -> None:
         """Write the state to a file; any backend can continue from it. Raises ImageError."""
-        self._alone(lambda: self.save_to(Path(path)))
+        self.alone(lambda: self.save_to(Path(path)))
 
     def save_to(self, path: Path) -> None:
         """As `save`, for a caller that holds the execution."""
@@ -336,7 +173,7 @@ class Execution:
 
     def fork(self) -> Execution:
         """A copy of this execution in its present state; otherwise as `again`."""
-        return self._alone(self._forked)
+        return self.alone(self._forked)
 
     def _forked(self) -> Execution:
         tape = self.tape.fork() if self.tape and self.tape.plays else None
@@ -350,9 +187,9 @@ class Execution:
         clone._prepared = self._prepared
         return clone
 
-    def _alone(self, action: Callable[[], _R]) -> _R:
+    def alone(self, action: Callable[[], _R]) -> _R:
         """The result of an action during which other threads, and host functions of this run, are
-        excluded."""
+        excluded. Raises FerryError if it is running, otherwise as `check_usable`."""
         try:
             del self.busy.free
         except AttributeError:
@@ -395,7 +232,7 @@ class Execution:
         exceptions of host functions, and on Ctrl-C KeyboardInterrupt if the program ended before it
         was noticed; after each of them the execution stands at an instruction and can be inspected.
         """
-        return self._alone(lambda: self._result(self.go(fuel, backend, count, forcing)))
+        return self.alone(lambda: self._result(self.go(fuel, backend, count, forcing)))
 
     @in_ours
     def go(

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ferryvm.backend import Artifact, Interpreter
-from ferryvm.engine.execution import Engine
+from ferryvm.engine.engine import Engine
 from ferryvm.engine.hook import transfer_listener
 from ferryvm.engine.journal import Attempt, Event, Placement
 from ferryvm.engine.mixed import Mixed
