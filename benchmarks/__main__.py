@@ -22,6 +22,7 @@ from benchmarks import (
     peers,
     profiling,
     record,
+    references,
     scalar,
     startup,
     table,
@@ -310,6 +311,27 @@ def load_command(rounds: int, instructions: int, json_path: str | None) -> None:
 def embedding_command(rounds: int, instructions: int, json_path: str | None) -> None:
     """Making and starting large programs, calls between Python and programs, exceptions."""
     _finish("embedding", embedding.measure(rounds, instructions, _progress), json_path)
+
+
+@main.command("references")
+@_rounds(9)
+@click.option(
+    "--seconds",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(min=0.1),
+    help="How long the loop makes arrays.",
+)
+@click.option("--quick", is_flag=True, help="Tiny sizes: whether it works, not how fast.")
+@JSON
+def references_command(rounds: int, seconds: float, quick: bool, json_path: str | None) -> None:
+    """Programs with arrays and structs against C, Lua and CPython; their memory; collections."""
+    found = references.measure(references.Settings(rounds, seconds, quick), _progress)
+    if json_path != "-":
+        found.show(Console(width=None if sys.stdout.isatty() else WIDTH))
+    if json_path:
+        report = {"schema": record.SCHEMA, "kind": "references", **record.circumstances()}
+        record.write(json_path, report | found.as_json())
 
 
 @main.command("interrupt")

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a C twin once: `drive SIZE...` prints the seconds of its work and its result. */
+/* Runs a C twin once: `drive SIZE...` prints the seconds of its work and its result. The seconds are
+   of the clock CLOCK. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+
+#ifndef CLOCK
+#define CLOCK CLOCK_MONOTONIC
+#endif
 
 #ifdef FLOAT_RESULT
 typedef double result;
@@ -33,9 +38,9 @@ int main(int argc, char **argv) {
     for (int i = 1; i <= SIZES; i++)
         size[i] = strtoll(argv[i], NULL, 10);
     struct timespec start, end;
-    clock_gettime(CLOCK_MONOTONIC, &start);
+    clock_gettime(CLOCK, &start);
     result value = CALL;
-    clock_gettime(CLOCK_MONOTONIC, &end);
+    clock_gettime(CLOCK, &end);
     double seconds = (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) * 1e-9;
     printf("%.9f " FORMAT "\n", seconds, value);
     return 0;
