@@ -238,6 +238,17 @@ def test_elements_that_nobody_took_are_given_back() -> None:
     assert execution.run().output == "1\n"
 
 
+def test_a_copy_makes_its_next_collection_when_the_original_does() -> None:
+    execution = start("switch", HOARD)
+    execution.run(fuel=400)
+    objects(execution).space.budget = 10_000  # as after a collection that found little alive
+    copy = execution.machine.copy()
+    assert copy.control.object_end == execution.machine.control.object_end == 10_000
+    objects(execution).force()
+    copy = execution.machine.copy()
+    assert copy.control.object_end == copy.control.object_top > 8
+
+
 def test_an_object_is_alive_while_a_host_holds_it() -> None:
     execution = start("switch", GARBAGE.format(rounds=2))
     execution.run(fuel=200)

@@ -28,9 +28,34 @@ from ferryvm.registry import Registry
 from ferryvm.verify import Verified
 
 from ..double.registry import registry
+from .object_program import program
 from .shadowing import LOOP, RECURSION, compared, entered, policy, started, with_wrong
 
 ROOT = Path(__file__).parents[2]
+
+CELLS = """
+.struct cell value i64 next cell
+.static kept cell
+.function main
+.local n i64
+:top
+    local.get n
+    ref.null cell
+    struct.new cell
+    static.set kept
+    local.get n
+    i64.const 1
+    i64.add
+    local.set n
+    local.get n
+    i64.const 500
+    i64.lt_s
+    jump_if top
+    static.get kept
+    struct.get cell.value
+    halt
+"""
+"""Five hundred cells, of which the last is kept."""
 
 
 # --- right code -----------------------------------------------------------------------------
@@ -46,6 +71,21 @@ def test_right_code_is_compared_at_every_stay_and_passes(text: str, against: str
     assert plain.machine.snapshot() == execution.machine.snapshot()
     assert compared(observer) == entered(observer) > 0
     assert all(placement.differences == [] for placement in observer.placements)
+
+
+@pytest.mark.parametrize("is_forced", [False, True], ids=["when full", "at each allocation"])
+def test_objects_are_collected_beside_a_shadow_as_without(is_forced: bool) -> None:
+    limits = Limits(stack=1 << 14, heap=1 << 16, objects=1 << 11)
+    execution = Engine(policy=policy(), limits=limits).start(program(CELLS))
+    objects = execution.machine.objects
+    assert objects is not None
+    if is_forced:
+        objects.force()
+    assert execution.run().value == 499
+    assert objects.space.metrics.count > 10
+    plain = Engine("threaded", limits=limits).start(program(CELLS))
+    plain.run()
+    assert plain.machine.snapshot() == execution.machine.snapshot()
 
 
 @pytest.mark.parametrize(

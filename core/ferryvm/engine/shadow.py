@@ -223,6 +223,10 @@ class Shadow:
         placement.compared += 1
         placement.compare_seconds += time.perf_counter() - exited + copied - began
         if found is None:
+            objects = machine.objects
+            if status == Status.ALLOCATE and objects is not None and objects.fits():
+                # The comparison has collected: the interpreter makes the object.
+                run = dataclasses.replace(run, status=Status.LEAVE)
             return run, None
         what = f"{found.field} was {found.right}, not {found.left}"
         placement.differences.append(f"{what}; entered at pc {run.entry}, left at pc {run.exit}")

@@ -278,6 +278,8 @@ class ObjectMemory:
         source, top = other.space, other._control.object_top
         places = (source.words[(offset + PLACE_OFFSET) // WORD_BYTES] for offset in source.large)
         self.restore(source.bytes[:top], source.large, map(source.block, places))
+        self.is_forced, self.space.budget = other.is_forced, min(source.budget, self.space.limit)
+        self.bind()
         self.handles = array("Q", other.handles)
         self._collector, self._offer = other._collector, other._offer
         self.is_native, self.reason = other.is_native, other.reason
