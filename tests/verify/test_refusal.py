@@ -330,8 +330,9 @@ CASES = [
          "host import 'h' has the reference type anyref; only numbers are possible there yet",
          ".host h (i64 anyref) / .function main / halt"),
     Case(VerifyCode.OUTSIDE_REFERENCE, None,
-         "export 'f' has the reference type f64[]; only numbers are possible there yet",
-         ".export f / .function main / halt / .function f -> f64[] / ref.null f64[] / return"),
+         "export 'f' has the reference type arrayref; only numbers and arrays of numbers are possible "
+         "there yet",
+         ".export f / .function main / halt / .function f -> arrayref / ref.null arrayref / return"),
     Case(VerifyCode.OUTSIDE_REFERENCE, None,
          "tag 'e' has the reference type i31ref; only numbers are possible there yet",
          ".tag e i31ref / .function main / halt"),

@@ -21,11 +21,19 @@ import struct
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ferryvm.backend import DirectEntry
 from ferryvm.engine.interrupt import BY_SIGNAL
-from ferryvm.engine.marshal import CallError, Value, check, frame_struct, values
+from ferryvm.engine.marshal import (
+    CallError,
+    Value,
+    check,
+    frame_struct,
+    has_arrays,
+    numbers,
+    value,
+)
 from ferryvm.engine.possession import Possession
 from ferryvm.engine.result import ProgramInterrupted, shown_stack, trap_raised
 from ferryvm.errors import FerryError
@@ -37,6 +45,9 @@ from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import CALL_FORMAT, CALL_REGISTERS, Status
 from ferryvm.machine.state import Machine
 from ferryvm.program import Signature
+
+if TYPE_CHECKING:
+    from ferryvm.engine.array_argument import Passing
 
 _R = TypeVar("_R")
 
@@ -156,6 +167,7 @@ class Calls:
         """Enters the machine from `thread` and returns its status."""
         self.stopped: tuple[Call, ...] = ()
         """The stopped calls, the most recent one last."""
+        self._passings: dict[str, Passing] = {}
         self._direct: DirectEntry | None = None
         self._nested = 0
 
@@ -394,7 +406,7 @@ class Calls:
         execution = self.execution
         try:
             self.machine.control.status = Status.RUNNING  # else a finaliser could push a call there
-            self._push(call, arguments)
+            self._push(call, self._words(target, arguments))
             status = execution.go_nested() if is_nested else execution.go(fuel, backend)
             return self._ended(call, status, is_nested)
         finally:
@@ -403,6 +415,25 @@ class Calls:
                 self.machine.torn = ""
             if not is_nested:
                 self._arm()
+
+    def passing(self, target: Target) -> Passing | None:
+        """Passes the arrays of a function; None if it has none."""
+        found = self._passings.get(target.name)
+        if found is None and has_arrays(target.signature):
+            from ferryvm.engine.array_argument import Passing  # it takes NumPy
+
+            signature = target.signature
+            found = self._passings[target.name] = Passing(
+                target.name, target.parameters, signature.parameters, signature.results
+            )
+        return found
+
+    def _words(self, target: Target, arguments: Sequence[object]) -> Sequence[object]:
+        """The arguments of a call that begins, with references for arrays."""
+        passing, objects = self.passing(target), self.machine.objects
+        if passing is None or objects is None:
+            return arguments
+        return passing.words(objects, arguments)
 
     def _push(self, call: Call, arguments: Sequence[object]) -> None:
         """Push a frame and set pc to its entry."""
@@ -434,7 +465,11 @@ class Calls:
                 raise CallError(f"{target.name}: the program ended at {where}, inside the call")
             types = target.signature.results
             end = machine.control.sp
-            return values(types, machine.memory.stack[end - len(types) : end].tolist())
+            words = machine.memory.stack[end - len(types) : end].tolist()
+            passing, objects = self.passing(target), machine.objects
+            if passing is None or objects is None:
+                return value(numbers(types, words))
+            return value(passing.values(objects, words))
         error: BaseException
         if status is Status.INTERRUPTED:
             error = ProgramInterrupted(machine, None if is_nested else call)

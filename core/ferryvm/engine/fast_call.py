@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ferryvm.engine.marshal import frame_struct, values_struct
+from ferryvm.engine.marshal import frame_struct, has_arrays, value, values_struct
 from ferryvm.engine.number import TypedViews
 from ferryvm.failure import undisguised
 from ferryvm.float_environment import call_in_ours
@@ -67,6 +67,9 @@ def made(calls: Calls, target: Target) -> Callable[..., Any]:
         halt=target.halt,
         undisguised=undisguised,
         ArgumentError=ctypes.ArgumentError,
+        passing=calls.passing(target),
+        value=value,
+        objects=machine.objects,
     )
 
 
@@ -84,17 +87,25 @@ def parameter_names(known: Sequence[str], count: int) -> list[str]:
 def _maker(names: tuple[str, ...], signature: Signature) -> Callable[..., Callable[..., Any]]:
     """Makes functions for a signature. Its own names begin with `_`; parameters do not."""
     given = "".join(f"{name}, " for name in names)
-    has_f32 = Type.F32 in signature.parameters + signature.results
     pack = f"_pack(_stack, _offset, {given}_return_pc, _distance)"
     types = signature.results
-    if not types:
+    is_passing, passed = has_arrays(signature), ""
+    if is_passing:
+        # First the registers: the frame of the last call is no root of a collection any more.
+        passed = f"_block[_place] = _idle; _passed = _passing.words(_objects, ({given}))"
+        pack = "_pack(_stack, _offset, *_passed, _return_pc, _distance)"
+        words = f"_views.u64[_at : _at + {len(types)}].tolist()"
+        result = f"_value(_passing.values(_objects, {words}))"
+    elif not types:
         result = "None"
     elif len(types) > 1:
         result = "_unpack(_stack, 8 * _at)"
     else:
         result = f"_{types[0]}[{'_at' if types[0].bits == 64 else '2 * _at'}]"
-    if has_f32:  # a narrower float is converted: that is arithmetic
-        pack, result = f"_in_ours({pack.replace('(', ', ', 1)}", f"_in_ours(lambda: {result})"
+    if Type.F32 in signature.parameters:  # a narrower float is converted: that is arithmetic
+        pack = f"_in_ours({pack.replace('(', ', ', 1)}"
+    if Type.F32 in types and not is_passing:
+        result = f"_in_ours(lambda: {result})"
     text = f"""
 def _make(*, {", ".join(_PARTS)}):
     {"; ".join(f"_{part} = {part}" for part in _PARTS)}
@@ -106,6 +117,7 @@ def _make(*, {", ".join(_PARTS)}):
             return _calls.call(_target, ({given}))
         try:
             if _ident() == _calls.thread:
+                {passed}
                 try:
                     {pack}
                 except _errors:
@@ -140,5 +152,5 @@ def _make(*, {", ".join(_PARTS)}):
 _PARTS = (
     "calls", "target", "busy", "ident", "pack", "unpack", "stack", "views", "offset", "return_pc",
     "distance", "block", "place", "registers", "halves", "address", "at", "errors", "in_ours", "words",
-    "halt", "idle", "undisguised", "ArgumentError",
+    "halt", "idle", "undisguised", "ArgumentError", "passing", "objects", "value",
 )  # fmt: skip

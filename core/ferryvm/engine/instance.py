@@ -114,7 +114,7 @@ class Instance:
         yield from (*object.__dir__(self), *self._exports)
 
     def call(
-        self, name: str, /, *arguments: float, fuel: int | None = None, backend: str | None = None
+        self, name: str, /, *arguments: object, fuel: int | None = None, backend: str | None = None
     ) -> Value:
         """Call an exported function; its result, or a tuple if it has several.
 

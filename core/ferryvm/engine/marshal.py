@@ -11,13 +11,17 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ferryvm.engine.host_call import expected
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.float_environment import call_in_ours
-from ferryvm.isa.type import Type, ValueType, as_number, to_python
+from ferryvm.isa.type import Reference, Type, ValueType, as_number, to_python
 from ferryvm.program import Signature
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _FORMATS: dict[ValueType, str] = {Type.I64: "q", Type.F64: "d", Type.I32: "i4x", Type.F32: "f4x"}
 
@@ -33,20 +37,21 @@ def frame_struct(signature: Signature) -> struct.Struct:
 
 def values_struct(types: Sequence[ValueType]) -> struct.Struct:
     """The layout of values of these types, as words of the stack."""
-    return struct.Struct("<" + "".join(_FORMATS[t] for t in types))
+    return struct.Struct("<" + "".join(_FORMATS.get(t, "Q") for t in types))
 
 
 def check(
     name: str, names: Sequence[str], signature: Signature, arguments: Sequence[object]
 ) -> None:
-    """Raise CallError for arguments that do not fit a function; `names`: the names of its
-    parameters, as far as they are known."""
+    """Raise CallError for arguments that do not fit a function, those for arrays excepted (see
+    `ferryvm.engine.array_argument`); `names`: the names of its parameters, as far as they are
+    known."""
     types = signature.parameters
     if len(arguments) != len(types):
         described = f"{name}{described_parameters(names, signature)}"
         raise CallError(f"{described} takes {len(types)} arguments, found {len(arguments)}")
     for number, (t, argument) in enumerate(zip(types, arguments, strict=True)):
-        if not fits(t, argument):
+        if not isinstance(t, Reference) and not fits(t, argument):
             parameter = f" ({names[number]})" if number < len(names) and names[number] else ""
             raise CallError(
                 f"{name}: argument {number + 1}{parameter} is {shown(argument)}; "
@@ -81,18 +86,27 @@ def described_parameters(names: Sequence[str], signature: Signature) -> str:
     return f"({', '.join(parts)}){f' -> {results}' if results else ''}"
 
 
-Value = int | float | None | tuple[int | float, ...]
-"""The result of a call: None, a number, or several."""
+Item: TypeAlias = "int | float | npt.NDArray[Any] | None"
+"""A result of a call."""
+Value: TypeAlias = "Item | tuple[Item, ...]"
+"""The result of a call: None, a number, an array, or several."""
 
 
-def values(types: Sequence[ValueType], words: Sequence[int]) -> Value:
-    """The Python values of results."""
-    found = tuple(
-        to_python(as_number(t), word & t.mask) for t, word in zip(types, words, strict=True)
-    )
+def has_arrays(signature: Signature) -> bool:
+    """True if arguments or results are arrays."""
+    return any(isinstance(t, Reference) for t in signature.parameters + signature.results)
+
+
+def numbers(types: Sequence[ValueType], words: Sequence[int]) -> list[Item]:
+    """The Python numbers of results."""
+    return [to_python(as_number(t), word & t.mask) for t, word in zip(types, words, strict=True)]
+
+
+def value(found: Sequence[Item]) -> Value:
+    """The value of a call with these results."""
     if not found:
         return None
-    return found[0] if len(found) == 1 else found
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 def bits_of(t: ValueType, value: object, what: str) -> int:

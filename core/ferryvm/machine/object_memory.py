@@ -21,16 +21,23 @@ from ferryvm import record
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.isa.declared_type import RowKind, TypeHierarchy
 from ferryvm.isa.object import (
+    ARRAY_HEADER_BYTES,
     FIRST_OFFSET,
+    LENGTH_OFFSET,
     PLACE_OFFSET,
+    READ_ONLY,
     ROW_KIND,
     ROW_SIZE_SHIFT,
     ROW_WORDS,
+    header,
     outside_bytes,
+    padded,
+    type_number,
 )
 from ferryvm.isa.table import REF
 from ferryvm.isa.type import WORD_BYTES, Reference
-from ferryvm.machine.collection import Request, collect
+from ferryvm.machine.collection import SHAPE_WORDS, Request, collect
+from ferryvm.machine.host_array import HostArray, SharedBlock
 from ferryvm.machine.memory import AddressSpaceError, Memory
 from ferryvm.machine.object_shape import ReferenceMap, Shapes
 from ferryvm.machine.object_space import Collector, ObjectSpace
@@ -41,7 +48,17 @@ if TYPE_CHECKING:
 
 Buffer = bytes | memoryview
 
+Protected = Callable[[Callable[[], None]], None]
+"""Runs a function in which no signal handler raises."""
+
 _ARRAYS = (RowKind.NUMBERS, RowKind.REFERENCES)
+
+_MASK = (1 << 64) - 1
+
+
+class OverlapError(Exception):
+    """Host arrays overlap, and one of them is written; its arguments are the number of the first
+    one that does, and that of the other one, or None if the program has that already."""
 
 
 @record.dataclass(frozen=True)
@@ -77,9 +94,13 @@ _USING = frozenset(row.opcode for row in INSTRUCTIONS if _uses_objects(row.opcod
 def has_objects(verified: Verified) -> bool:
     """True if a program may have references: only then its machines have an object space."""
     program = verified.program
-    return not _USING.isdisjoint(program.code.opcodes) or any(
-        isinstance(static.type, Reference) for static in program.statics
-    )
+    if not _USING.isdisjoint(program.code.opcodes):
+        return True
+    types = [static.type for static in program.statics]
+    for export in program.exports:
+        signature = program.signature(export.function)
+        types += (*signature.parameters, *signature.results)
+    return any(isinstance(t, Reference) for t in types)
 
 
 def native_collector(address: int) -> Collector:
@@ -151,7 +172,7 @@ class ObjectMemory:
         pc = control.pc
         if pc >= len(self._verified.program.code) or not self._verified.is_reachable(pc):
             raise ValueError(f"pc is {pc}, which control never gets to")
-        if control.object_top == FIRST_OFFSET and not self.space.outside:
+        if control.object_top == FIRST_OFFSET and not self.space.outside:  # no object at all
             return
         request = Request()
         request.statics = memory.statics_address
@@ -249,6 +270,111 @@ class ObjectMemory:
     def release(self, handle: int) -> None:
         """Give a handle back."""
         self.handles[handle] = 0
+
+    # --- host arrays --------------------------------------------------------------------------
+
+    def lend(self, arrays: Sequence[HostArray], protected: Protected) -> list[int]:
+        """References to host arrays, made where they are not known; a collection may come first.
+
+        `protected`: runs a function in which no signal handler raises.
+
+        They are valid until the next collection; call this also for none. Raises OverlapError, AddressSpaceError if the limit
+        leaves no memory for their headers, ValueError as `collect`.
+        """
+        space, control = self.space, self._control
+        hosts = space.hosts
+        for number, one in enumerate(arrays):
+            for other_number, other in enumerate(arrays[:number]):
+                if not one.is_same(other) and one.excludes(other):
+                    raise OverlapError(number, other_number)
+        wanted = ARRAY_HEADER_BYTES * len(arrays)
+        if (
+            control.object_top + wanted > control.object_end
+            or hosts.is_due(arrays)
+            or any(hosts.excluding(one) for one in arrays)
+        ):
+            protected(self.collect)
+            is_enough = space.enlarge(control.object_top, wanted)
+            self.bind()
+            if not is_enough:
+                raise AddressSpaceError(f"the objects take {space.limit} bytes, which is the limit")
+            for number, one in enumerate(arrays):
+                if hosts.excluding(one):
+                    raise OverlapError(number, None)
+        control.object_end = max(control.object_end, control.object_top + wanted)
+        found = [self._lent(one) for one in arrays]
+        if self.is_forced:
+            control.object_end = control.object_top
+        return found
+
+    def _lent(self, one: HostArray) -> int:
+        """The reference of a host array, for which there is memory."""
+        hosts, control = self.space.hosts, self._control
+        known = hosts.get(one.address) if one.size else None
+        if known is not None:
+            return hosts.references[one.address]
+        reference: int = control.object_top
+        at = reference // WORD_BYTES
+        content = reference + ARRAY_HEADER_BYTES
+        flags = READ_ONLY if one.is_read_only else 0
+        place = self.space.place(one) if one.size else content
+        self.space.words[at : at + 3] = memoryview(
+            array("Q", (header(one.type) | flags, one.length, place))
+        )
+        control.object_top = content
+        if one.size:
+            hosts.add(one, reference)
+        return reference
+
+    def share(
+        self,
+        reference: int,
+        typestr: str,
+        view_of: Callable[[SharedBlock], object],
+        protected: Protected,
+    ) -> object:
+        """The elements of an array of numbers as an object of Python, without a copy: for a host
+        array the ndarray that it is, else what `view_of` makes of its memory. Elements inside the
+        space are moved out of it once. Raises AddressSpaceError if the system has no memory."""
+        space = self.space
+        words, at = space.words, reference // WORD_BYTES
+        place: int = words[at + PLACE_OFFSET // WORD_BYTES]
+        known = space.hosts.get((place + space.base) & _MASK)
+        if known is None:
+            protected(lambda: self._share(reference, typestr, view_of))
+            place = words[at + PLACE_OFFSET // WORD_BYTES]
+            known = space.hosts.get((place + space.base) & _MASK)
+            assert known is not None
+        return known.view
+
+    def _share(
+        self, reference: int, typestr: str, view_of: Callable[[SharedBlock], object]
+    ) -> None:
+        """Make the elements of an array a host array."""
+        space, control = self.space, self._control
+        words, at = space.words, reference // WORD_BYTES
+        first, length = words[at], words[at + LENGTH_OFFSET // WORD_BYTES]
+        at_place = at + PLACE_OFFSET // WORD_BYTES
+        place: int = words[at_place]
+        number = type_number(first)
+        element_bytes = self._facts.shapes.rows[SHAPE_WORDS * number + 1]
+        size = padded(length * element_bytes)
+        content = reference + ARRAY_HEADER_BYTES
+        if place == content:
+            moved = space.make_block(size)
+            if moved is None:
+                raise AddressSpaceError(f"no memory for an array of {size} bytes")
+            space.block(moved)[:] = space.bytes[content : content + size]
+            words[at_place] = place = moved
+        is_read_only = bool(first & READ_ONLY)
+        block = space.share_block(place, typestr, length, is_read_only)
+        address = (place + space.base) & _MASK
+        one = HostArray(
+            address, number, length, element_bytes, is_read_only, view_of(block), (block,)
+        )
+        space.hosts.add(one, reference, is_shared=True)
+        if not self.is_forced:
+            control.object_end = space.end
 
     # --- states -------------------------------------------------------------------------------
 

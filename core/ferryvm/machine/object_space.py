@@ -3,7 +3,8 @@
 
     base ─> │ 0 │ objects … │ free, zero … │ not usable before a collection … │ reserved
             0   8           top            end
-    outside: elements of large arrays, each in a block of its own, which never moves
+    outside: elements of large arrays, each in a block of its own, which never moves, and of host
+             arrays (see `ferryvm.machine.host_array`)
 
 There are two such spaces. A collection copies from one to the other and clears the first one, so
 allocation is a bump of `top`. (The alternative, free lists, would be slower for both: most objects
@@ -24,8 +25,9 @@ from array import array
 from collections.abc import Callable
 from typing import Final
 
-from ferryvm.isa.object import FIRST_OFFSET
+from ferryvm.isa.object import FIRST_OFFSET, padded
 from ferryvm.machine.collection import OUTSIDE_WORDS, CollectionFault, Request
+from ferryvm.machine.host_array import HostArray, HostArrays, SharedBlock
 from ferryvm.machine.memory import AddressSpaceError, why_refused
 
 FIRST_BUDGET: Final = 4 << 20
@@ -113,6 +115,7 @@ class ObjectSpace:
         size = -(-self.limit // mmap.PAGESIZE) * mmap.PAGESIZE
         self._half, self._other = _Half(size), _Half(size)
         self.outside_bytes = 0
+        self.hosts = HostArrays()
         self.large: list[int] = []
         """Offsets of the arrays with elements outside, as the last collection found them."""
         self.budget = min(FIRST_BUDGET, self.limit)
@@ -149,6 +152,7 @@ class ObjectSpace:
         self._half.clear(top)
         for address in [*self.outside]:
             self._free(address)
+        self.hosts.retain({})
         self.large = []
 
     def make_block(self, size: int) -> int | None:
@@ -160,6 +164,16 @@ class ObjectSpace:
         self.outside_bytes += size
         return (address - self.base) & _MASK
 
+    def place(self, one: HostArray) -> int:
+        """The place of the elements of a host array."""
+        return (one.address - self.base) & _MASK
+
+    def share_block(self, place: int, typestr: str, length: int, is_read_only: bool) -> SharedBlock:
+        """The block at a place, as memory that Python shares from now on."""
+        address = (place + self.base) & _MASK
+        self.outside_bytes -= self.outside.pop(address)
+        return SharedBlock(address, typestr, length, is_read_only, _libc.free)
+
     def free_block(self, place: int) -> None:
         """Give back a block that belongs to no array."""
         self._free((place + self.base) & _MASK)
@@ -169,8 +183,13 @@ class ObjectSpace:
         _libc.free(address)
 
     def block(self, place: int) -> memoryview:
-        """The bytes of the block at a place. Raises ValueError if there is none."""
+        """The bytes of the block at a place, those of a host array as a copy with padding. Raises
+        ValueError if there is none."""
         address = (place + self.base) & _MASK
+        host = self.hosts.get(address)
+        if host is not None:
+            copied = ctypes.string_at(address, host.size)
+            return memoryview(copied.ljust(padded(host.size), b"\0"))
         size = self.outside.get(address)
         if size is None:
             raise ValueError(f"the objects of the program are damaged: no elements at {place}")
@@ -184,24 +203,30 @@ class ObjectSpace:
         state is none of a program: then nothing can be done with it any more."""
         began = time.perf_counter()
         rows = array("Q")
-        for address in sorted(self.outside):
-            rows.extend((address, self.outside[address], 0))
+        blocks = {**self.outside, **self.hosts.rows()}
+        for address in sorted(blocks):
+            rows.extend((address, blocks[address], 0))
         rows.extend((0,) * OUTSIDE_WORDS)  # an empty one would have no address
         request.from_base, request.from_top = self._half.base, top
         request.to_base, request.to_end = self._other.base, len(self._other.bytes)
         request.outside, _ = rows.buffer_info()
-        request.outside_count = len(self.outside)
+        request.outside_count = len(blocks)
         fault = CollectionFault(collector(request))
         if fault is not CollectionFault.NONE:
             raise ValueError(f"the objects of the program are damaged: {fault.name.lower()}")
         before = top + self.outside_bytes
-        self.large = []
+        self.large, retained = [], {}
         for start in range(0, len(rows) - OUTSIDE_WORDS, OUTSIDE_WORDS):
-            if rows[start + 2]:
-                self.large.append(rows[start + 2])
-            else:
-                self._free(rows[start])
+            address, _, reference = rows[start : start + OUTSIDE_WORDS]
+            if reference:
+                self.large.append(reference)
+            if address in self.outside:
+                if not reference:
+                    self._free(address)
+            elif reference:
+                retained[address] = reference
         self.large.sort()
+        self.hosts.retain(retained)
         self._half.clear(top)
         self._half, self._other = self._other, self._half
         metrics, seconds = self.metrics, time.perf_counter() - began

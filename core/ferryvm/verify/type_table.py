@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ferryvm.isa.declared_type import DeclarationFault, TypeHierarchy, check_declarations
+from ferryvm.isa.element import Element
 from ferryvm.isa.type import Reference, ValueType
 from ferryvm.program import Program
 from ferryvm.verify.refusal import VerifyCode, refusal
+
+_EXPORTABLE = frozenset(element.array for element in Element)
+"""The reference types that an exported function can take and return."""
 
 
 def check_types(program: Program) -> TypeHierarchy:
@@ -36,8 +40,11 @@ def check_outside(program: Program) -> None:
         _refuse_references(program, f"host import {host.name!r}", types)
     for name, function in program.exports:
         signature = program.signature(function)
-        types = (*signature.parameters, *signature.results)
-        _refuse_references(program, f"export {name!r}", types)
+        for t in (*signature.parameters, *signature.results):
+            if isinstance(t, Reference) and t not in _EXPORTABLE:
+                message = f"export {name!r} has the reference type {t}"
+                message += "; only numbers and arrays of numbers are possible there yet"
+                raise refusal(program, VerifyCode.OUTSIDE_REFERENCE, message)
     for tag in program.tags:
         _refuse_references(program, f"tag {tag.name!r}", tag.parameters)
 
