@@ -16,11 +16,9 @@ it depends on; a step is charged to its name once, however often its result is u
 from __future__ import annotations
 
 import abc
-import contextlib
 import functools
-import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ferryvm import cache
@@ -32,6 +30,7 @@ from ferryvm.backend import (
     RefusalError,
     TooLargeError,
 )
+from ferryvm.garbage import collector_suspended
 from ferryvm.notice import Log
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ class Compilation(Generic[L]):
         """The IR that is lowered."""
         self.target.prepare()
         self.step()
-        with _collector_waiting():
+        with collector_suspended():
             module = self.target.lift(self.region, self.options)
         self.step("lift")
         return module
@@ -133,7 +132,7 @@ class Compilation(Generic[L]):
     def lowered(self) -> L:
         """The target's lowered code."""
         _ = self.module  # charged to itself
-        with _collector_waiting():
+        with collector_suspended():
             lowered = self.target.lower(self)
         self.step(self.target.lowering)
         return lowered
@@ -234,11 +233,11 @@ class RegionCompiler(Compiler):
         work.step()
         found = entry if payload is not None else None
         if payload is None:
-            with _collector_waiting():
+            with collector_suspended():
                 payload = target.build(work)
             if payload:
                 work.step(target.building)
-        with _collector_waiting():
+        with collector_suspended():
             code = target.load(work, payload, found)
         work.step(target.loading)
         if code is None:
@@ -285,16 +284,3 @@ class RegionCompiler(Compiler):
 @functools.cache  # once is enough
 def _warn_not_cached(message: str) -> None:
     _log.warning("%s", message)
-
-
-@contextlib.contextmanager
-def _collector_waiting() -> Iterator[None]:
-    """Suspend Python's cyclic garbage collector: the objects live until the end of the compilation,
-    and traversing them takes a third of the time of lifting and lowering."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

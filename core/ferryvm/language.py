@@ -22,6 +22,7 @@ from ferryvm.failure import kind_of, one_line, shown
 from ferryvm.float_environment import callers
 from ferryvm.foreign import ForeignError, contained
 from ferryvm.front_end import FrontEnd, Session
+from ferryvm.garbage import collector_suspended
 from ferryvm.hooks import LanguageEntry
 from ferryvm.input_file import read_text
 from ferryvm.listing import Listing
@@ -54,7 +55,7 @@ class Language:
         Raises SourceError with all errors of the text, FerryError for a fault of the plugin.
         """
         front_end = self._front_end
-        with self._running(f"compiling {file}"):
+        with self._running(f"compiling {file}"), collector_suspended():
             return self._encoded(front_end.parse(text, file), front_end, optimize)
 
     def session(self) -> LanguageSession:

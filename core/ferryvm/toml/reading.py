@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
 import tomli
 
 from ferryvm.errors import Position, first_of
+from ferryvm.garbage import collector_suspended
 from ferryvm.input_file import read_text
 from ferryvm.notice import Log
 from ferryvm.toml.fault import DocumentError, Path, PlacedFault, TomlFault
@@ -43,23 +42,10 @@ def examine(
     `file` is its name in messages, `keys` are the allowed keys.
     """
     try:
-        with _uncollected():
+        with collector_suspended():
             return _examine(text, file, keys, judge)
     except RecursionError:
         return None, (PlacedFault(Position(file, 1, 1), TomlFault((), "nested too deeply")),)
-
-
-@contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """Suspend the garbage collector: a document has no cycles, and the collector would traverse a
-    large one many times, for a third of the reading time."""
-    is_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if is_on:
-            gc.enable()
 
 
 def _examine(
