@@ -22,7 +22,7 @@ from ferryvm.ir.graph import Block, Edge, Operation, Parameter, Terminator, Valu
 from ferryvm.ir.variable import Variables
 from ferryvm.isa import Immediate
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.type import I64, as_number
+from ferryvm.isa.type import I64, Type, as_number
 from ferryvm.program import MAX_TAG_VALUES, Clause
 from ferryvm.region.code import caught_locally
 from ferryvm.region.escape import escaping
@@ -83,7 +83,8 @@ class ExceptionLifter(CallLifter):
             if self.counting:
                 self.emit(Operation("pay", None, (1, 1), (), here))
             types = map(as_number, self.program.tags[tag].parameters)
-            return [self.from_slot(t, slot) for t, slot in zip(types, slots, strict=False)]
+            found = zip(types, slots, strict=False)
+            return [self.from_slot(t, self._low_bits(t, slot)) for t, slot in found]
 
         found = self._handler_edges(caught, values)
         leave = self._new_block("leave", self.pc)
@@ -117,6 +118,11 @@ class ExceptionLifter(CallLifter):
         tags = tuple(self._caught_by(self.pc, thrown))
         if tags:
             self.caught = self.emit(Operation("caught", I64, (tags,)))
+
+    def _low_bits(self, t: Type, word: Value) -> Value:
+        """The slot of a value of type `t` in a word of a record: programs may have set the bits of
+        the word that the type does not have."""
+        return word if t.bits == 64 else self.bit_and(I64, word, self.constant(I64, t.mask))
 
     def _caught_by(self, pc: int, tags: Iterable[int]) -> dict[int, Clause]:
         """The tags thrown at an instruction that the function catches, with their clauses."""
