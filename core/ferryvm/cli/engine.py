@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,9 @@ def write(descriptor: int, data: bytes) -> None:
     """Write output of a program.
 
     It bypasses Python's buffers, so the output is complete even if the process is killed next.
+    Prints of host functions, which do not, are written first.
     """
+    if sys.stdout is not None and not sys.stdout.closed:
+        sys.stdout.flush()
     while data:
         data = data[os.write(descriptor, data) :]

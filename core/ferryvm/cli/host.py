@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import sys
-from io import TextIOWrapper
-
 import click
 
 from ferryvm.host_registry import HostListing
@@ -27,8 +24,6 @@ def add_hosts(registry: Registry, texts: tuple[str, ...]) -> None:
     from ferryvm.engine import host_module  # few runs have host functions of their own
 
     host_module.add(registry.hosts, texts)
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(write_through=True)  # keep the order of their output and ours
 
 
 @click.command()
