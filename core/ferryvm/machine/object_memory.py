@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from ferryvm import record
 from ferryvm.isa import INSTRUCTIONS
-from ferryvm.isa.declared_type import RowKind, TypeHierarchy
+from ferryvm.isa.declared_type import RowKind
 from ferryvm.isa.object import (
     ARRAY_HEADER_BYTES,
     FIRST_OFFSET,
@@ -41,6 +41,7 @@ from ferryvm.machine.host_array import HostArray, SharedBlock
 from ferryvm.machine.memory import AddressSpaceError, Memory
 from ferryvm.machine.object_shape import ReferenceMap, Shapes
 from ferryvm.machine.object_space import Collector, ObjectSpace
+from ferryvm.program import Program
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class _Facts:
     def __init__(self, verified: Verified) -> None:
         self.map = ReferenceMap(verified)
         self.shapes = Shapes(verified.program)
-        self.type_rows = array("Q", TypeHierarchy(verified.program.types).rows())
+        self.type_rows = array("Q", verified.types.rows())
 
 
 _facts: weakref.WeakKeyDictionary[Verified, _Facts] = weakref.WeakKeyDictionary()
@@ -91,9 +92,21 @@ def _uses_objects(number: int) -> bool:
 _USING = frozenset(row.opcode for row in INSTRUCTIONS if _uses_objects(row.opcode))
 
 
+_with_objects: weakref.WeakKeyDictionary[Verified, bool] = weakref.WeakKeyDictionary()
+
+
 def has_objects(verified: Verified) -> bool:
-    """True if a program may have references: only then its machines have an object space."""
-    program = verified.program
+    """True if a program may have references: only then its machines have an object space.
+
+    Each program is examined once, for its code may be long and its machines many.
+    """
+    found = _with_objects.get(verified)
+    if found is None:
+        found = _with_objects[verified] = _may_have_references(verified.program)
+    return found
+
+
+def _may_have_references(program: Program) -> bool:
     if not _USING.isdisjoint(program.code.opcodes):
         return True
     types = [static.type for static in program.statics]
@@ -278,8 +291,8 @@ class ObjectMemory:
 
         `protected`: runs a function in which no signal handler raises.
 
-        They are valid until the next collection; call this also for none. Raises OverlapError, AddressSpaceError if the limit
-        leaves no memory for their headers, ValueError as `collect`.
+        They are valid until the next collection; call this also for none. Raises OverlapError,
+        AddressSpaceError if the limit leaves no memory for their headers, ValueError as `collect`.
         """
         space, control = self.space, self._control
         hosts = space.hosts
