@@ -14,7 +14,7 @@ from ferryvm.verify import verify
 
 from ..engine.mixing import placements, policy, start
 
-COMPILERS = ("opencl", "vliw")
+COMPILERS = ("vliw",)
 
 LISTS = """
 .struct node value i64 next node

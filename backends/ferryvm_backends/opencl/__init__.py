@@ -30,7 +30,9 @@ class OpenClBackend(RegionCompiler):
 
     name = "opencl"
     version = ferryvm.__version__
-    capabilities = Capabilities(limits=LIMITS, forcing=frozenset({Forcing.DEOPT}), devices=True)
+    capabilities = Capabilities(
+        limits=LIMITS, forcing=frozenset({Forcing.DEOPT}), devices=True, references=True
+    )
     stages = ("ir", "opencl")
 
     def probe(self) -> str | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import mmap
 from typing import Any
@@ -67,21 +68,25 @@ class Kernel:
 
     def run_dry(self, queue: Any) -> bool:
         """Run it for nothing, which has drivers finish the code; whether device and host see each
-        other's changes of memory that a buffer wraps, without mapping it."""
+        other's changes of memory that a buffer wraps, without mapping it. A kernel for the host's
+        memory that uses objects changes a word at an address outside of all buffers, too."""
         memory = mmap.mmap(-1, mmap.PAGESIZE)  # the host's memory begins at a page, too
         control = ControlBlock.from_buffer(memory)
         control.pc = DRY
+        word = ctypes.c_uint64()
+        control.objects = ctypes.addressof(word)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
         bytes_ = np.frombuffer(memory, np.uint8)
         place = BufferOffset(cl.Buffer(self._context, flags, hostbuf=bytes_))
         self.bind(place, place, place, 0, place)
         seen = []
         for number in (40, 70):
-            control.scratch[0] = number
+            control.scratch[0] = word.value = number
             if self._packet is not None:
                 self._packet.control = control
                 self.give(self._packet)
             self.enqueue(queue).wait()
             seen.append(control.scratch[0] == number + 1)
+            seen.append(word.value == number + control.scratch[1])
         place.buffer.release()
         return all(seen)

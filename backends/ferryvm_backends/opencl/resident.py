@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
-from ferryvm.ir.c.opencl import DIRTY_SHIFT
+from ferryvm.ir.c.opencl_object import DIRTY_SHIFT
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
 from ferryvm.region.fact import region_effects

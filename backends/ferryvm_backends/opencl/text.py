@@ -21,6 +21,7 @@ from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.isa.type import F32, F64
 from ferryvm.machine.declaration import declarations
 from ferryvm.machine.state import descriptors
+from ferryvm.region.reference import uses_references
 from ferryvm.region.region import Region
 from ferryvm.verify import Verified
 from ferryvm_backends.opencl.device import Device
@@ -41,9 +42,9 @@ class KernelText:
     """True if it may continue in the frames of callers."""
 
 
-def dialect(device: Device, memory_mode: str) -> Dialect:
-    """The OpenCL C dialect of a device."""
-    return opencl(aligned=not device.is_cpu, apart=memory_mode == COPIED)
+def dialect(device: Device, memory_mode: str, objects: bool = False) -> Dialect:
+    """The OpenCL C dialect of a device; `objects`: for code that uses references."""
+    return opencl(aligned=not device.is_cpu, apart=memory_mode == COPIED, objects=objects)
 
 
 def improved(region: Region, options: Options) -> Module:
@@ -67,7 +68,11 @@ def kernel_text(
     more = resumed(region, module, lambda part: improved(part, options))
     modules = [module, *more.values()]
     _refuse_floats(modules, device)
-    d = dialect(device, memory_mode)
+    d = dialect(device, memory_mode, uses_references(region))
+    if memory_mode == COPIED and uses_references(region):
+        raise RefusalError(
+            f"opencl: region {region.name}: it uses references, which are not copied to {device} yet"
+        )
     choices = Choices(
         guard_limit=options.guard_limit,
         forced=Forcing.DEOPT in options.forcing,

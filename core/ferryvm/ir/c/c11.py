@@ -176,6 +176,7 @@ def _helpers() -> dict[str, str]:
         )
         found |= _on_objects(bytes_, c)
     found["object_move"] = _MOVE
+    found["heap_move"] = "#define heap_move(to, from, size) object_move(to, from, size)\n"
     found["interrupted"] = _INTERRUPTED
     found["entered"] = "#define entered(control) interrupted(control)\n"
     found["host_stack"] = _HOST_STACK

@@ -17,7 +17,10 @@ fixed names, which the dialect defines:
 | `object_load_1(address)`, `_2 _4 _8` | bytes of an object or of elements, zero-extended |
 | `object_store_1(address, value)`, `_2 _4 _8` | nothing: stores the low bytes |
 | `object_fill_1(address, count, value)`, `_2 _4 _8` | nothing: stores the low bytes in each element |
-| `object_move(to, from, size)` | nothing: copies bytes, which may overlap |
+| `object_move(to, from, size)` | nothing: copies bytes to elements, which may overlap |
+| `heap_move(to, from, size)` | nothing: copies bytes of elements to an address of the heap |
+| `object_place(place)` | the code's own place for one of a header; optional |
+| `object_host_place(place)` | the place for a header, of the code's own; with the former |
 | `interrupted(control)` | true if the program is to stop: called in loops, occasionally |
 | `entered(control)` | the same: called at each entry of a function |
 | `carried(a)` | `a`, an f64 that a loop without checks passes to its next iteration; optional |

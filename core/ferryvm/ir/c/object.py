@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ferryvm.ir.c.scope import FunctionScope
 from ferryvm.ir.graph import Operation
-from ferryvm.ir.operation import element_bytes
+from ferryvm.ir.operation import PLACE, element_bytes
 from ferryvm.isa.element import Element
 from ferryvm.isa.object import STRUCT_HEADER_BYTES
 from ferryvm.isa.type import I64, WORD_BYTES
@@ -33,8 +33,12 @@ class Objects:
     def do_object_end(self, operation: Operation) -> str:
         return "control->object_end"
 
+    def _translated(self, helper: str, place: str) -> str:
+        """A place, by a helper of dialects in which the code's places are not the host's."""
+        return self.scope.helper(helper, place) if helper in self.scope.dialect.helpers else place
+
     def do_prepared_place(self, operation: Operation) -> str:
-        return "control->prepared"
+        return self._translated("object_place", "control->prepared")
 
     def do_prepared_bytes(self, operation: Operation) -> str:
         return "control->prepared_bytes"
@@ -66,9 +70,13 @@ class Objects:
         return self._in_object(reference, WORD_BYTES * operation.fact(0, int))
 
     def do_header_word(self, operation: Operation, reference: str) -> str:
-        return self._load(WORD_BYTES, self._header_word(operation, reference))
+        word = self._load(WORD_BYTES, self._header_word(operation, reference))
+        is_place = operation.fact(0, int) == PLACE
+        return self._translated("object_place", word) if is_place else word
 
     def do_set_header_word(self, operation: Operation, reference: str, value: str) -> None:
+        if operation.fact(0, int) == PLACE:
+            value = self._translated("object_host_place", value)
         self._store(WORD_BYTES, self._header_word(operation, reference), value)
 
     def _field(self, operation: Operation, reference: str) -> str:
@@ -131,8 +139,9 @@ class Objects:
     def do_elements_to_heap(
         self, operation: Operation, address: str, place: str, offset: str, size: str
     ) -> None:
-        self._move(self._in_heap(address), self._elements(place, offset), size)
+        source = self._elements(place, offset)
+        self._move(self._in_heap(address), source, size, "heap_move")
 
-    def _move(self, to: str, from_: str, size: str) -> None:
-        move = self.scope.helper("object_move", to, from_, size)
+    def _move(self, to: str, from_: str, size: str, helper: str = "object_move") -> None:
+        move = self.scope.helper(helper, to, from_, size)
         self.scope.lines.add(f"{move};")

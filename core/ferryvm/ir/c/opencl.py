@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import functools
 
+from ferryvm.ir.c import opencl_object
 from ferryvm.ir.c.context import SLICE_WORD
 from ferryvm.ir.c.dialect import Dialect, helper_text
+from ferryvm.ir.c.opencl_object import DIRTY_SHIFT
 from ferryvm.ir.graph import BOOLEAN, ValueType
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
 
@@ -29,9 +31,6 @@ _TYPES: dict[ValueType, str] = {
     BOOLEAN: "bool",
 }
 _BYTES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
-
-DIRTY_SHIFT = 12
-"""The heap is divided into chunks of 2 to this power bytes, for which stores set dirty marks."""
 
 DRY = 0xFFFF_FFFF_FFFF_FFFF
 """A pc with which a kernel only adds 1 to the first word of `scratch`, for a trial run."""
@@ -58,12 +57,14 @@ _PRELUDE = """\
 #error "floats are to be computed as IEEE 754 says (-cl-fast-relaxed-math)"
 #endif
 
+"""
+
+_MEMORY = """\
 struct ferry_memory {
     __global ulong *statics;
     __global ulong *stack;
     ulong stack_end;
     __global uchar *heap;
-};
 """
 
 _PACKET = f"""\
@@ -84,8 +85,11 @@ _UNPACKED = """\
 """
 
 
-def _entry(apart: bool) -> str:
+def _entry(apart: bool, objects: bool) -> str:
     more = ",\n    const struct ferry_packet packet" if apart else ""
+    more += opencl_object.PARAMETERS if apart and objects else ""
+    tried = opencl_object.TRIED if objects and not apart else ""
+    bound = opencl_object.BOUND if apart and objects else ""
     return f"""\
 {_PACKET if apart else ""}__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ferry_region(
@@ -100,12 +104,14 @@ void ferry_region(
 {_TAKEN if apart else ""}\
     if ({"packet.control.pc" if apart else "control->pc"} == FERRY_DRY) {{
         ++control->scratch[0];
+{tried}\
         return;
     }}
     memory.statics = (__global ulong *)(statics_buffer + statics_at);
     memory.stack = (__global ulong *)(stack_buffer + stack_at);
     memory.stack_end = (ulong)memory.stack + stack_bytes;
     memory.heap = heap_buffer + heap_at;
+{bound}\
 {_UNPACKED if apart else ""}\
     run(control, memory);
 }}
@@ -258,12 +264,13 @@ def _looks(apart: bool) -> dict[str, str]:
 
 
 @functools.cache
-def opencl(aligned: bool = False, apart: bool = False) -> Dialect:
+def opencl(aligned: bool = False, apart: bool = False, objects: bool = False) -> Dialect:
     """The dialect for a device. `aligned`: unaligned accesses are split into bytes. `apart`: the
     device's memory is not the host's. Then stores mark the chunks that they change, in one byte for
     each chunk before the heap, downwards; a kernel leaves after a number of polls, since it cannot
     see the interrupt flag; and an argument, the packet, has the control block and a few changed
-    words, since a copy takes microseconds."""
+    words, since a copy takes microseconds. `objects`: for code that uses references, see
+    `ferryvm.ir.c.opencl_object`."""
     helpers = {
         "unlikely": _hint("unlikely", "p", "__builtin_expect", "p, 0", "(p)"),
         "unreachable": _hint("unreachable", "", "__builtin_unreachable", "", "do {} while (0)"),
@@ -271,15 +278,18 @@ def opencl(aligned: bool = False, apart: bool = False) -> Dialect:
         **_floats(F32),
         **_floats(F64),
         **_accesses(aligned, apart),
+        **(opencl_object.objects(_BYTES, apart) if objects else {}),
         **_looks(apart),
         **({} if aligned else {"carried": _CARRIED}),
     }
+    fields = opencl_object.FIELDS if apart and objects else ""
+    more = {"aligned": aligned, "apart": apart, "objects": objects}
     return Dialect(
-        name=f"OpenCL C 1.2{' aligned' if aligned else ''}{' apart' if apart else ''}",
+        name=" ".join(["OpenCL C 1.2", *(name for name, holds in more.items() if holds)]),
         types=_TYPES,
         signed={I32: "int", I64: "long"},
         suffixes={I32: "u", I64: "ul", F32: "f", F64: ""},
-        prelude=_PRELUDE + f"#define FERRY_DRY {DRY:#x}ul\n",
+        prelude=f"{_PRELUDE}{_MEMORY}{fields}}};\n#define FERRY_DRY {DRY:#x}ul\n",
         helpers=helpers,
         segments={
             "statics": "memory.statics",
@@ -288,10 +298,12 @@ def opencl(aligned: bool = False, apart: bool = False) -> Dialect:
             "heap": "memory.heap",
             "functions": "ferry_functions",
             "table": "ferry_table",
+            "objects": "memory.objects" if apart else "control->objects",
+            "types": "memory.types" if apart else "((__global const ulong *)control->types)",
         },
         parameters="__global struct ferry_control *const control, const struct ferry_memory memory",
         passed="control, memory",
-        entry=_entry(apart),
+        entry=_entry(apart, objects),
         byte="uchar",
         space="__global ",
         internal="static ",

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects in OpenCL C 1.2: their helpers, and what finds them on a device with memory of its own.
+
+A processor that works in the host's memory has objects at the addresses that the host has; the
+others have a buffer, in which elements outside of the object space are at places of the device's
+own:
+
+    ~chunk ...  │ object space, as on the host │ elements outside, each array at a chunk …
+    dirty marks ^ objects                      ^ object_bytes
+
+    tables   │ number of arrays │ object_bytes │ word of their rows │ 0 │ type rows … │ rows …
+    row      │ place on the host │ place on the device │              ascending by the first
+
+Headers are the same on both sides. A place is translated where code loads it from a header, which
+is once before most loops; so no element costs more than on a processor, and nothing is rewritten
+when objects come back. All places that code computes with are those of the device. The only one
+outside of the space that it stores is that of the prepared elements.
+"""
+
+from __future__ import annotations
+
+from ferryvm.ir.c.dialect import helper_text
+
+DIRTY_SHIFT = 12
+"""Memory is divided into chunks of 2 to this power bytes, for which stores set dirty marks."""
+
+TABLE_WORDS = 4
+"""Words of the tables before the type rows."""
+COUNT_WORD, BYTES_WORD, ROWS_WORD = range(3)
+"""Indices of these: the number of arrays outside, `object_bytes`, the index of their first row."""
+
+FIELDS = """\
+    ulong objects;
+    ulong object_bytes;
+    __global const ulong *types;
+    __global const ulong *arrays;
+    ulong array_count;
+"""
+"""Fields of `struct ferry_memory` on a device with memory of its own."""
+
+PARAMETERS = """,
+    __global uchar *restrict objects_buffer, ulong objects_at,
+    __global const ulong *restrict tables"""
+"""Parameters of the kernel, after all others."""
+
+BOUND = f"""\
+    memory.objects = (ulong)(objects_buffer + objects_at);
+    memory.object_bytes = tables[{BYTES_WORD}];
+    memory.types = tables + {TABLE_WORDS};
+    memory.arrays = tables + tables[{ROWS_WORD}];
+    memory.array_count = tables[{COUNT_WORD}];
+"""
+"""Statements that set these fields."""
+
+TRIED = """\
+        ++*(__global ulong *)control->objects;
+        control->scratch[1] = 1;
+"""
+"""Statements of a dry run in the host's memory: the device uses an address of the host."""
+
+_ALIAS = """\
+#ifdef __has_attribute
+#if __has_attribute(may_alias)
+#define FERRY_MAY_ALIAS __attribute__((may_alias))
+#endif
+#endif
+#ifndef FERRY_MAY_ALIAS
+#define FERRY_MAY_ALIAS
+#endif
+"""
+
+_MARK = f"""\
+static inline void marked(ulong base, ulong address, ulong size)
+{{
+    const ulong first = (address - base) >> {DIRTY_SHIFT};
+    const ulong last = (address - base + size - 1) >> {DIRTY_SHIFT};
+    for (ulong chunk = first; chunk <= last; ++chunk)
+        *(__global uchar *)(base + ~chunk) = 1;
+}}
+"""
+
+_PLACES = """\
+static inline ulong device_place(const struct ferry_memory memory, ulong place)
+{
+    if (place < memory.object_bytes)
+        return place;
+    ulong low = 0, high = memory.array_count;
+    while (low < high) {
+        const ulong middle = (low + high) / 2;
+        if (memory.arrays[2 * middle] < place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const bool is_known = low < memory.array_count && memory.arrays[2 * low] == place;
+    return is_known ? memory.arrays[2 * low + 1] : 0;
+}
+#define object_place(place) device_place(memory, place)
+"""
+
+_HOST_PLACE = """\
+#define object_host_place(place) ((place) < memory.object_bytes ? (place) : control->prepared)
+"""
+
+
+def _copying(bytes_: int) -> list[str]:
+    """Statements that copy words of a size, from the end on where the other order would lose
+    some."""
+    shift = bytes_.bit_length() - 1
+    step = f"object_set_{bytes_}(to + {bytes_} * i, object_load_{bytes_}(from + {bytes_} * i));"
+    count = f"size >> {shift}" if shift else "size"
+    return [
+        "if (to - from >= size)",
+        f"    for (ulong i = 0; i < ({count}); ++i)",
+        f"        {step}",
+        "else",
+        f"    for (ulong i = {count}; i-- > 0;)",
+        f"        {step}",
+    ]
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def objects(types: dict[int, str], apart: bool) -> dict[str, str]:
+    """The helpers on objects by name. `types`: the unsigned type of each number of bytes; `apart`:
+    stores set dirty marks, and places are translated."""
+    found = {"FERRY_MAY_ALIAS": _ALIAS}
+    if apart:
+        found |= {"marked": _MARK, "object_place": _PLACES, "object_host_place": _HOST_PLACE}
+    for bytes_, c in types.items():
+        found |= _of_size(bytes_, c, apart)
+    words = ["if (((to | from | size) & 7) == 0) {", *_indented(_copying(8))]
+    halves = ["} else if (((to | from | size) & 3) == 0) {", *_indented(_copying(4))]
+    bytes_left = ["} else {", *_indented(_copying(1)), "}"]
+    found["moved"] = helper_text(
+        "void", "moved", "ulong to, ulong from, ulong size", *words, *halves, *bytes_left
+    )
+    for name, base in (("object_move", "memory.objects"), ("heap_move", "memory.heap")):
+        if apart:
+            found[name] = helper_text(
+                "void",
+                f"{name}_in",
+                "ulong base, ulong to, ulong from, ulong size",
+                "if (size == 0)",
+                "    return;",
+                "marked(base, to, size);",
+                "moved(to, from, size);",
+            )
+            given = f"(ulong){base}, to, from, size"
+            found[name] += f"#define {name}(to, from, size) {name}_in({given})\n"
+        else:
+            found[name] = f"#define {name}(to, from, size) moved(to, from, size)\n"
+    return found
+
+
+def _of_size(bytes_: int, c: str, apart: bool) -> dict[str, str]:
+    load, set_, store, fill = (f"object_{n}_{bytes_}" for n in ("load", "set", "store", "fill"))
+    alias = f"typedef {c} ferry_object_{bytes_} FERRY_MAY_ALIAS;\n"
+    found = {f"ferry_object_{bytes_}": alias}
+    found[load] = helper_text(
+        "ulong",
+        load,
+        "ulong address",
+        f"return *(const __global ferry_object_{bytes_} *)address;",
+    )
+    found[set_] = helper_text(
+        "void",
+        set_,
+        "ulong address, ulong word",
+        f"*(__global ferry_object_{bytes_} *)address = ({c})word;",
+    )
+    each = ["for (ulong i = 0; i < count; ++i)", f"    {set_}(address + {bytes_} * i, word);"]
+    if not apart:
+        found[store] = f"#define {store}(address, word) {set_}(address, word)\n"
+        found[fill] = helper_text("void", fill, "ulong address, ulong count, ulong word", *each)
+        return found
+    # An element does not cross a chunk's end: each is at a multiple of its size.
+    mark = f"*(__global uchar *)(base + ~((address - base) >> {DIRTY_SHIFT})) = 1;"
+    put = helper_text(
+        "void",
+        f"{store}_in",
+        "ulong base, ulong address, ulong word",
+        mark,
+        f"{set_}(address, word);",
+    )
+    found[store] = put + (
+        f"#define {store}(address, word) {store}_in(memory.objects, address, word)\n"
+    )
+    filled = helper_text(
+        "void",
+        f"{fill}_in",
+        "ulong base, ulong address, ulong count, ulong word",
+        "if (count == 0)",
+        "    return;",
+        f"marked(base, address, {bytes_} * count);",
+        *each,
+    )
+    found[fill] = filled + (
+        f"#define {fill}(address, count, word) {fill}_in(memory.objects, address, count, word)\n"
+    )
+    return found
