@@ -39,6 +39,16 @@ CASES = {
         "local.get 0; i64.const -2; i64.add; halt",
         "local.get 0; i64.const 5; i64.add; i64.const 7; i64.mul; halt",
     ),
+    "known_wrap": Case(
+        "i64.const -1; i32.wrap_i64; halt",
+        "i32.const -1; halt",
+        "local.get 0; i32.wrap_i64; halt",
+    ),
+    "wrap_of_widened": Case(
+        "i32.const 7; i64.extend_i32_u; i32.wrap_i64; halt",
+        "i32.const 7; halt",
+        "local.get 0; i64.extend32_s; i32.wrap_i64; halt",
+    ),
     "known_static_load": Case(
         "i64.const 1; static.load; halt", "static.get t; halt", "i64.const 3; static.load; halt"
     ),

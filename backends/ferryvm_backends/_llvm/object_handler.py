@@ -48,7 +48,7 @@ class ObjectHandlerBuilder(HandlerBuilder):
 
     def type_word(self, type_: ir.Value, word: ir.Value) -> ir.Value:
         builder = self.builder
-        rows = self._pointer(self._control_field("types"))
+        rows = self._pointer(self._load(self._control_address("types"), invariant=True))
         row = self._offset(rows, builder.shl(type_, ir.Constant(WORD, _ROW_SHIFT)))
         at = self._offset(row, builder.shl(word, ir.Constant(WORD, 3)))
         return self._load(at, invariant=True)
@@ -63,7 +63,10 @@ class ObjectHandlerBuilder(HandlerBuilder):
     # --- objects and elements ---------------------------------------------------------------
 
     def _object_address(self, offset: ir.Value) -> ir.Value:
-        return self._offset(self._pointer(self._control_field("objects")), offset)
+        return self._offset(self._pointer(self._object_base()), offset)
+
+    def _object_base(self) -> ir.Value:
+        return self._control_field("objects")
 
     def _element_address(self, place: ir.Value, offset: ir.Value) -> ir.Value:
         return self._object_address(self.builder.add(place, offset))

@@ -31,18 +31,17 @@ class ThreadedInterpreter:
 
     def __init__(self) -> None:
         self._code, notes = load_or_build(__package__)
-        fused = fusion.unpacked(notes)
         single = len(INSTRUCTIONS)
         self.run = self._code.function(symbol.RUN)
         self.call = self._code.call(symbol.CALL)
         self.publish = self._code.publisher()
-        self.plain = self._table(symbol.PLAIN, single + len(fused))
+        self.fusion = fusion.Fusion(notes, single)
+        self.plain = self._table(symbol.PLAIN, single + self.fusion.count)
         self.counting = self._table(symbol.COUNTING, single)
         cells = self._table(symbol.CELLS, 4)
         self.plain_cells: tuple[int, int] = (cells[0], cells[1])
         """Handlers of count and enter cells."""
         self.counting_cells: tuple[int, int] = (cells[2], cells[3])
-        self.fusion = fusion.Fusion(fused, single)
 
     def _table(self, symbol: str, count: int) -> list[int]:
         return list((ctypes.c_uint64 * count).from_address(self._code.address(symbol)))

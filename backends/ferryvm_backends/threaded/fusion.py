@@ -9,6 +9,7 @@ targets is needed.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Sequence
@@ -18,8 +19,8 @@ from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Instruction
 
 Group = tuple[Instruction, ...]
 
-_END = b"\xff"
-"""Ends a group in the notes; no opcode of a fused instruction."""
+_END, _SECTION = "\ufffe", "\uffff"
+"""In the notes: the end of a group, and of the groups with one first opcode; both are no opcodes."""
 
 
 def _expand(pattern: str, sets: dict[str, list[str]]) -> list[str]:
@@ -30,7 +31,7 @@ def _expand(pattern: str, sets: dict[str, list[str]]) -> list[str]:
 
 
 def groups() -> list[Group]:
-    """The fused instructions of `fused.toml`, each once, in the file's order."""
+    """The fused instructions of `fused.toml`, each once, by their first opcodes."""
     import tomli  # only for building; the groups are then cached with the code
 
     text = Path(__file__).with_name("fused.toml").read_text(encoding="utf-8")
@@ -42,18 +43,18 @@ def groups() -> list[Group]:
                 mnemonics = tuple(sequence.split())
                 if len(mnemonics) > 1:
                     found[mnemonics] = None
-    return [tuple(BY_MNEMONIC[mnemonic] for mnemonic in mnemonics) for mnemonics in found]
+    named = [tuple(BY_MNEMONIC[mnemonic] for mnemonic in mnemonics) for mnemonics in found]
+    return sorted(named, key=lambda group: group[0].opcode)
 
 
-def packed(fused: Sequence[Group]) -> bytes:
-    """The groups as notes: the opcodes of each, a byte an opcode."""
-    assert max(row.opcode for group in fused for row in group) < _END[0]
-    return b"".join(bytes(row.opcode for row in group) + _END for group in fused)
-
-
-def unpacked(notes: bytes) -> list[bytes]:
-    """The opcodes of each group from the result of `packed`."""
-    return notes.split(_END)[:-1]
+def packed(fused: Sequence[Sequence[int]]) -> bytes:
+    """The opcodes of groups as notes: text in UTF-8, a character an opcode. Groups with the same
+    first opcode are together, so that each such section can be read when it is needed."""
+    sections: dict[int, list[str]] = {}
+    for group in fused:
+        sections.setdefault(group[0], []).append("".join(map(chr, group)) + _END)
+    assert [group[0] for group in fused] == sorted(group[0] for group in fused)
+    return _SECTION.join(map("".join, sections.values())).encode()
 
 
 class _Node:
@@ -70,34 +71,47 @@ class _Node:
 class Fusion:
     """The handler of each pc."""
 
-    def __init__(self, fused: Sequence[bytes], first: int) -> None:
-        """`fused`: opcodes of each group. Its handlers' numbers start at `first`; below are the
+    def __init__(self, notes: bytes, first: int) -> None:
+        """`notes`: the groups, see `packed`. Their handlers' numbers start at `first`; below are the
         single instructions'."""
-        self._by_first: dict[int, list[tuple[int, bytes]]] = {}
-        """By first opcode, the groups with their handlers' numbers."""
-        for number, group in enumerate(fused, first):
-            self._by_first.setdefault(group[0], []).append((number, group))
+        text = notes.decode()
+        self._sections: dict[int, tuple[int, str]] = {}
+        """By first opcode, the number of the first handler and the groups."""
+        number = first
+        for section in filter(None, text.split(_SECTION)):
+            self._sections[ord(section[0])] = number, section
+            number += section.count(_END)
+        self.count = number - first
+        """Number of groups."""
         self._nodes: dict[int, _Node] = {}
         """The tries that have been made, by first opcode."""
-        self._lengths = [len(group) for group in fused]
-        self._first = first
-        self.longest = max(self._lengths, default=1)
-        """Instructions of the longest group."""
+        self._text, self._first = text, first
 
     def _node(self, first: int) -> _Node:
         """The trie of the groups that begin with an opcode."""
         found = self._nodes.get(first)
         if found is None:
             found = self._nodes[first] = _Node()
-            for number, group in self._by_first.get(first, ()):
+            number, section = self._sections.get(first, (0, ""))
+            for group in section.split(_END)[:-1]:
                 node = found
-                for opcode in group[1:]:
+                for opcode in map(ord, group[1:]):
                     below = node.following.get(opcode)
                     if below is None:
                         below = node.following[opcode] = _Node()
                     node = below
                 node.handler = number
+                number += 1
         return found
+
+    @functools.cached_property
+    def _lengths(self) -> list[int]:
+        return [len(group) for group in self._text.replace(_SECTION, "").split(_END)[:-1]]
+
+    @functools.cached_property
+    def longest(self) -> int:
+        """Instructions of the longest group."""
+        return max(self._lengths, default=1)
 
     def length(self, handler: int) -> int:
         """Number of instructions of the handler with that number."""

@@ -57,6 +57,10 @@ class ThreadedHandlerBuilder(CellHandlerBuilder):
     def _exit(self, registers: Registers, status: Status) -> None:
         call_handler(self.builder, self.exits[status], registers)
 
+    def _object_base(self) -> ir.Value:
+        # A handler is a function of its own: no collection comes between two accesses in one.
+        return self._load(self._control_address("objects"), invariant=True)
+
     def _target_cell(self, target: ir.Value) -> ir.Value:
         return self._pointer(target)
 

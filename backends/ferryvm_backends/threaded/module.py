@@ -110,4 +110,4 @@ def build() -> tuple[ir.Module, bytes]:
     _table(module, CELLS, [*plain.cells(), *counting.cells()])
     _run(module)
     define_publish(module)
-    return module, fusion.packed(fused)
+    return module, fusion.packed([[row.opcode for row in group] for group in fused])

@@ -165,6 +165,19 @@ def adjacent_increments(
     return [value, _line(f"{type_}.add", plus_too)]
 
 
+@_rule("i64.const", "i32.wrap_i64")
+def known_wrap(s: Surroundings, constant: Line, wrap: Line) -> Sequence[Item]:
+    """The low half of a constant is a constant."""
+    assert isinstance(constant.operand, int)
+    return [_line("i32.const", wrap, constant.operand & I32.mask)]
+
+
+@_rule(_WIDENINGS, "i32.wrap_i64")
+def wrap_of_widened(s: Surroundings, widening: Line, wrap: Line) -> Sequence[Item]:
+    """The low half of a widened i32 is the i32."""
+    return []
+
+
 # --- statics and locals -----------------------------------------------------------------------
 
 
