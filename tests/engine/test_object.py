@@ -247,19 +247,3 @@ def test_a_copy_makes_its_next_collection_when_the_original_does() -> None:
     objects(execution).force()
     copy = execution.machine.copy()
     assert copy.control.object_end == copy.control.object_top > 8
-
-
-def test_an_object_is_alive_while_a_host_holds_it() -> None:
-    execution = start("switch", GARBAGE.format(rounds=2))
-    execution.run(fuel=200)
-    memory, machine = objects(execution), execution.machine
-    handle = memory.hold(machine.memory.statics[0])
-    held = memory.space.words[memory.handles[handle] // 8 + 1]
-    machine.memory.statics[0] = 0
-    execution.run()
-    memory.collect()
-    assert memory.space.words[memory.handles[handle] // 8 + 1] == held
-    before = memory.space.metrics.live
-    memory.release(handle)
-    memory.collect()
-    assert memory.space.metrics.live < before

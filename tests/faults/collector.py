@@ -21,9 +21,8 @@ class StaticForgotten(Collection):
 class HandlesForgotten(Collection):
     """An object that only a host holds is freed."""
 
-    def roots(self) -> list[int]:
-        found = super().roots()
-        return found[: len(found) - self.request.handle_count]
+    def handles(self) -> list[int]:
+        return []
 
 
 class OtherOrderOfRoots(Collection):

@@ -159,14 +159,14 @@ class Graph:
     # --- collections ----------------------------------------------------------------------------
 
     def roots(self) -> list[Root]:
-        """All roots in their order."""
+        """The roots of the program in their order."""
         found = list(self.statics)
         for row, roots in self.frames:
             found += [roots[index] for index in ROOTS[row]]
-        return found + self.handles
+        return found
 
     def live(self) -> list[Node]:
-        """The nodes that can be reached, breadth first."""
+        """The nodes that can be reached, breadth first; those that only handles lead to come last."""
         queue: list[Node] = []
         seen: set[Node] = set()
 
@@ -176,12 +176,15 @@ class Graph:
                     seen.add(root)
                     queue.append(root)
 
-        reach(self.roots())
-        for node in queue:
-            if node.type == PAIR:
-                reach([node.content[0], node.content[2]])
-            elif node.type == NODES:
-                reach(list(node.content))
+        scanned = 0
+        for roots in (self.roots(), self.handles):
+            reach(roots)
+            while scanned < len(queue):
+                node, scanned = queue[scanned], scanned + 1
+                if node.type == PAIR:
+                    reach([node.content[0], node.content[2]])
+                elif node.type == NODES:
+                    reach(list(node.content))
         return queue
 
     def collect(self, collector: Collector) -> int:

@@ -253,10 +253,18 @@ class _Collect(_Code):
             number = self.at(builder.add(numbers, builder.shl(index, word(3))))
             self.forward_at(builder.add(statics, builder.shl(number, word(3))))
         self._forward_frames()
+        scanned = self.variable(word(FIRST_OFFSET))
+        self._scan_all(scanned)
+        self.set("own_top", self.get("to_top"))
         handles = self.get("handles")
         with self.each(self.get("handle_count")) as index:
             self.forward_at(builder.add(handles, builder.shl(index, word(3))))
-        scanned = self.variable(word(FIRST_OFFSET))
+        self._scan_all(scanned)
+        builder.ret(self.get("fault"))
+
+    def _scan_all(self, scanned: ir.Place) -> None:
+        """Forward the references in the objects copied so far, and in those that these lead to."""
+        builder = self.builder
         with self.while_(
             lambda: builder.and_(
                 builder.icmp_unsigned("<", builder.load(scanned), self.get("to_top")),
@@ -264,7 +272,6 @@ class _Collect(_Code):
             )
         ):
             self._scan(scanned)
-        builder.ret(self.get("fault"))
 
     def _forward_frames(self) -> None:
         """Forward the references in frames: find them from the innermost frame out, take them in

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A collection: objects that can be reached, copied into a fresh space in breadth-first order.
 
-    roots ── statics, by number │ frames, outermost first │ handles, by number
+    roots ── statics, by number │ frames, outermost first ║ then handles, by number
       └──> forward each ──> to-space:  8 │ copied, scanned │ copied, to be scanned │ free
                                            references forwarded
 
 The algorithm is that of C. J. Cheney, "A nonrecursive list compacting algorithm", 1970: the copied
 objects are the queue of a breadth-first traversal. So an object's new offset depends only on what
-can be reached from the roots, and in which order: all backends number objects alike.
+can be reached from the roots, and in which order: all backends number objects alike. Handles
+come when all that the program itself can reach has been copied: so the objects that only Python
+holds are behind the others, and no part of the program's state.
 
 `collect` is the definition. Backends may offer the same function as native code (see
 `Artifact.collector`); tests compare the two. It trusts neither references nor headers: whatever
@@ -90,6 +92,7 @@ class Request(ctypes.Structure):
             "to_base",  # address of the fresh space, all zero
             "to_end",  # its bytes
             "to_top",  # result: its bytes in use
+            "own_top",  # result: those of them that the program itself can reach
             "fault",  # result: a CollectionFault
             "statics",  # address
             "static_numbers",  # address of the numbers of those that are references
@@ -117,6 +120,7 @@ class Request(ctypes.Structure):
     to_base: int
     to_end: int
     to_top: int
+    own_top: int
     fault: int
     statics: int
     static_numbers: int
@@ -174,22 +178,27 @@ class Collection:
         return self.request.fault
 
     def run(self) -> None:
-        """Forward the roots, then what they lead to."""
-        for address in self.roots():
-            self.forward_at(address)
+        """Forward the roots of the program and what they lead to, then the same for handles."""
         scanned = FIRST_OFFSET
-        while scanned < self.top:
-            scanned += self.scan(scanned)
+        for roots in (self.roots(), self.handles()):
+            self.request.own_top = self.top
+            for address in roots:
+                self.forward_at(address)
+            while scanned < self.top:
+                scanned += self.scan(scanned)
         self.request.to_top = self.top
 
     def roots(self) -> list[int]:
-        """The addresses of all roots in their order."""
+        """The addresses of the program's roots in their order."""
         request = self.request
         numbers = _words(request.static_numbers, request.static_count)
         found = [request.statics + WORD_BYTES * number for number in numbers]
-        found += [request.stack + WORD_BYTES * slot for slot in reversed(self.stack_slots())]
-        handles = range(request.handle_count)
-        return found + [request.handles + WORD_BYTES * number for number in handles]
+        return found + [request.stack + WORD_BYTES * slot for slot in reversed(self.stack_slots())]
+
+    def handles(self) -> list[int]:
+        """The addresses of the references of handles."""
+        request = self.request
+        return [request.handles + WORD_BYTES * number for number in range(request.handle_count)]
 
     def stack_slots(self) -> list[int]:
         """The words of the stack with references, from the end on."""

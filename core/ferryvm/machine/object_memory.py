@@ -10,6 +10,7 @@ then offsets follow from the state alone. A collection changes nothing that a pr
 
 from __future__ import annotations
 
+import bisect
 import ctypes
 import mmap
 import weakref
@@ -35,8 +36,9 @@ from ferryvm.isa.object import (
     type_number,
 )
 from ferryvm.isa.table import REF
-from ferryvm.isa.type import WORD_BYTES, Reference
+from ferryvm.isa.type import WORD_BYTES, Reference, ValueType
 from ferryvm.machine.collection import SHAPE_WORDS, Request, collect
+from ferryvm.machine.handle import Handles
 from ferryvm.machine.host_array import HostArray, SharedBlock
 from ferryvm.machine.memory import AddressSpaceError, Memory
 from ferryvm.machine.object_shape import ReferenceMap, Shapes
@@ -109,11 +111,7 @@ def has_objects(verified: Verified) -> bool:
 def _may_have_references(program: Program) -> bool:
     if not _USING.isdisjoint(program.code.opcodes):
         return True
-    types = [static.type for static in program.statics]
-    for export in program.exports:
-        signature = program.signature(export.function)
-        types += (*signature.parameters, *signature.results)
-    return any(isinstance(t, Reference) for t in types)
+    return any(isinstance(t, Reference) for _, types in program.used_types() for t in types)
 
 
 def native_collector(address: int) -> Collector:
@@ -141,11 +139,14 @@ class ObjectMemory:
         """True if native code performs collections."""
         self.reason = "no backend has run"
         """The reason that it does not."""
-        self.handles = array("Q")
-        """References that hosts hold, by handle; 0 for a handle that is free."""
+        self.handles = Handles()
+        """References that Python holds."""
         self.is_forced = False
         """For tests: each allocation causes a collection, from the next one that does not fit."""
         self._slots: mmap.mmap | None = None
+        self._own_top = FIRST_OFFSET
+        """The end of the objects that the program itself can reach, after a collection; behind them
+        are those that only Python holds."""
         self._control.object_top = FIRST_OFFSET
 
     def bind(self) -> None:
@@ -186,6 +187,7 @@ class ObjectMemory:
         if pc >= len(self._verified.program.code) or not self._verified.is_reachable(pc):
             raise ValueError(f"pc is {pc}, which control never gets to")
         if control.object_top == FIRST_OFFSET and not self.space.outside:  # no object at all
+            self._own_top = FIRST_OFFSET
             return
         request = Request()
         request.statics = memory.statics_address
@@ -196,10 +198,13 @@ class ObjectMemory:
         request.calls, request.pc_count = facts.map.calls.buffer_info()
         request.stops, _ = facts.map.stops.buffer_info()
         request.slots = self._end_of_slots()
-        request.handles, request.handle_count = self.handles.buffer_info()
+        self.handles.settle()
+        request.handles, request.handle_count = self.handles.words.buffer_info()
         request.shapes, request.shape_count = facts.shapes.rows.buffer_info()[0], facts.shapes.count
         request.offsets, _ = facts.shapes.offsets.buffer_info()
         control.object_top = self.space.collect(request, control.object_top, self._chosen())
+        self._own_top = request.own_top
+        self.handles.moved()
         self.bind()
 
     def _end_of_slots(self) -> int:
@@ -269,20 +274,9 @@ class ObjectMemory:
             control.prepared = 0
             self.bind()
 
-    # --- handles of hosts ---------------------------------------------------------------------
-
-    def hold(self, reference: int) -> int:
-        """A handle for an object, which is alive until the handle is released."""
-        for handle, held in enumerate(self.handles):
-            if not held:
-                self.handles[handle] = reference
-                return handle
-        self.handles.append(reference)
-        return len(self.handles) - 1
-
-    def release(self, handle: int) -> None:
-        """Give a handle back."""
-        self.handles[handle] = 0
+    def element_types(self, number: int) -> tuple[ValueType, ...]:
+        """The types of the fields of a struct, or of the elements of an array, by type number."""
+        return self._facts.shapes.fields[number]
 
     # --- host arrays --------------------------------------------------------------------------
 
@@ -392,15 +386,16 @@ class ObjectMemory:
     # --- states -------------------------------------------------------------------------------
 
     def image(self) -> ObjectImage:
-        """The objects, after a collection. Raises ValueError as `collect`."""
+        """The objects that the program itself can reach, after a collection. Raises ValueError as
+        `collect`."""
         from ferryvm.machine.sparse import Sparse  # it takes NumPy, which few runs need
 
         self.collect()
-        space, top = self.space, self._control.object_top
+        space, top = self.space, self._own_top
         content = bytearray(space.bytes[:top])
         words = memoryview(content).cast("Q")
         elements = []
-        for offset in space.large:
+        for offset in space.large[: bisect.bisect_left(space.large, top)]:
             at = (offset + PLACE_OFFSET) // WORD_BYTES
             elements.append(Sparse.of(bytes(space.block(words[at]))))
             words[at] = 0
@@ -419,7 +414,8 @@ class ObjectMemory:
         self.restore(source.bytes[:top], source.large, map(source.block, places))
         self.is_forced, self.space.budget = other.is_forced, min(source.budget, self.space.limit)
         self.bind()
-        self.handles = array("Q", other.handles)
+        self._own_top = other._own_top
+        self.handles.take(other.handles)
         self._collector, self._offer = other._collector, other._offer
         self.is_native, self.reason = other.is_native, other.reason
 
