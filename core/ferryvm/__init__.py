@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ferryvm.engine.host_tape import ReplayError
     from ferryvm.engine.instance import CallError, Instance, OutOfFuelError
     from ferryvm.engine.native_declaration import native_host
+    from ferryvm.engine.object_view import ArrayView, StructView, type_name
     from ferryvm.errors import FerryError, SourceError
     from ferryvm.machine.host import HostFunction
     from ferryvm.program import Program
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "ArrayView": "engine.object_view",
     "CallError": "engine.instance",
     "Engine": "engine",
     "Execution": "engine",
@@ -48,6 +50,7 @@ _HOMES = {
     "ReplayError": "engine.host_tape",
     "SourceError": "errors",
     "OutOfFuelError": "engine.instance",
+    "StructView": "engine.object_view",
     "TrapError": "engine",
     "UncaughtError": "engine",
     "Verified": "verify",
@@ -58,10 +61,12 @@ _HOMES = {
     "i32": "engine.host_declaration",
     "i64": "engine.host_declaration",
     "native_host": "engine.native_declaration",
+    "type_name": "engine.object_view",
 }
 """The module of each name that is not defined here."""
 
 __all__ = [
+    "ArrayView",
     "CallError",
     "Engine",
     "Execution",
@@ -75,6 +80,7 @@ __all__ = [
     "ReplayError",
     "RunResult",
     "SourceError",
+    "StructView",
     "TrapError",
     "UncaughtError",
     "Verified",
@@ -92,6 +98,7 @@ __all__ = [
     "read",
     "run",
     "save",
+    "type_name",
 ]
 
 

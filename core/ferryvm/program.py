@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ferryvm import record
 from ferryvm.errors import Position
 from ferryvm.isa.declared_type import DeclaredType, StructType
-from ferryvm.isa.type import ValueType
+from ferryvm.isa.type import Reference, ValueType
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -41,6 +41,7 @@ __all__ = [
     "SourceMap",
     "Static",
     "Tag",
+    "has_references",
 ]
 
 RECORD_BYTES = 16
@@ -116,6 +117,11 @@ class Signature:
         left = " ".join(str(t) for t in self.parameters)
         right = " ".join(str(t) for t in self.results)
         return f"({left}) -> ({right})"
+
+
+def has_references(signature: Signature) -> bool:
+    """True if a function takes or returns references."""
+    return any(isinstance(t, Reference) for t in signature.parameters + signature.results)
 
 
 @record.dataclass(frozen=True)

@@ -217,7 +217,11 @@ MISFITS = {
     "float32": (np.zeros(3, "f4"), "an array of float32", "numbers.astype(numpy.float64)"),
     "swapped": (np.zeros(3, ">f8"), "byte-swapped float64", "numbers.astype(numpy.float64)"),
     "stride": (np.zeros(6)[::2], "not contiguous", "numpy.ascontiguousarray(numbers)"),
-    "matrix": (np.zeros((2, 2)), "2 dimensions", "numbers.reshape(-1)"),
+    "scalar": (np.float64(2), "no dimensions", "numbers.reshape(-1)"),
+    "fortran": (
+        np.zeros((2, 3)).T, "in the order of Fortran", "numpy.ascontiguousarray(numbers)"
+    ),
+    "strided": (np.zeros((4, 4))[1:3, 1:3], "not contiguous", "numpy.ascontiguousarray(numbers)"),
     "unaligned": (
         np.zeros(25, "u1")[1:].view("f8"), "not aligned", "numbers.copy()"
     ),
@@ -251,13 +255,25 @@ def test_an_array_that_does_not_fit_is_an_error_with_the_call_that_mends_it(case
 
 
 def test_the_error_names_the_parameter_and_the_mended_call_works() -> None:
-    from ferryvm.engine.array_argument import Passing
-
-    one, a = instance(), np.arange(6.0)[::2]
-    passing = Passing("mean", ("values",), (Element.F64.array,), ())
-    with pytest.raises(CallError, match=r"^mean: argument 1 \(values\) is .*array\(values\)$"):
-        passing.words(objects(one), [a])
+    program = assemble(TEXT.replace("add (f64[] f64)", "add (values f64[], by f64)"))
+    one, a = Engine("threaded").instantiate(program), np.arange(6.0)[::2]
+    with pytest.raises(CallError, match=r"^add: argument 1 \(values\) is .*array\(values\)$"):
+        one.call("add", a, 1)
     assert one.call("add", np.ascontiguousarray(a), 0) == 6
+
+
+def test_an_array_of_several_dimensions_is_its_elements_in_the_order_of_c() -> None:
+    one, a = instance(), np.zeros((2, 3))
+    a[:] = [[0, 1, 2], [3, 4, 5]]
+    assert one.call("add", a, 1) == 21
+    assert a.tolist() == [[1, 2, 3], [4, 5, 6]]
+    one.call("keep", a)
+    kept = one.call("kept")
+    assert isinstance(kept, np.ndarray)
+    assert (kept.shape, kept.base is a) == ((6,), True)
+    assert one.call("is_same", a, kept) == 1
+    with pytest.raises(ValueError, match="cannot resize"):
+        a.resize((4, 5), refcheck=False)
 
 
 def test_overlapping_arrays_are_refused_unless_all_are_read_only() -> None:

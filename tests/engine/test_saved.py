@@ -395,7 +395,7 @@ LIES: list[tuple[Callable[[Parts], None], str]] = [
     (heap(31), "heap pointer 31; a multiple of 8 from 8 expected"),
     (heap(0), "heap pointer 0; a multiple of 8 from 8 expected"),
     (lambda parts: parts.statics.append(0), "24 bytes in section STAT, not 16"),
-    (lambda parts: parts.statics.__setitem__(1, 1 << 32), "static 'small' is not a i32"),
+    (lambda parts: parts.statics.__setitem__(1, 1 << 32), "static 'small' is not an i32"),
     *((stack(14, n), f"a frame returns to pc {n}, which follows no call") for n in (52, MAX)),
     (stack(14, 0), "a frame returns to pc 0, which follows no call"),
     (stack(14, 43), "'down' is not called at pc 42"),

@@ -122,7 +122,7 @@ def test_a_field_of_the_wrong_type_is_refused(content: bytes) -> None:
     at = offsets(content)["kept"]
     lie = in_objects(content, word(at + 24, offsets(content)["many"]))  # left
     refused(lie, "field 2 of a node is not a node")
-    refused(in_objects(content, word(at + 8, 1 << 32)), "field 0 of a node is not a i32")
+    refused(in_objects(content, word(at + 8, 1 << 32)), "field 0 of a node is not an i32")
 
 
 def test_an_element_of_the_wrong_type_is_refused(content: bytes) -> None:

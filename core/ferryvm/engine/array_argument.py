@@ -1,170 +1,128 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays as arguments and results of calls: NumPy's memory where it lies, without a copy.
+"""Arrays of Python as arrays of a program: NumPy's memory where it lies, without a copy.
 
-    ndarray, buffer, __array_interface__, DLPack ──> HostArray ──> reference
-    reference ──> the ndarray that was passed, or one whose memory program and Python share
+    ndarray, buffer, __array_interface__, DLPack ──> HostArray
 
 An array that a program cannot use as it is, is an error that names the call that makes it usable.
-Nothing is converted: a copy in secret would cost time, and stores into it would be lost.
+Nothing is converted: a copy in secret would cost time, and stores into it would be lost. An array
+of several dimensions is its elements in row-major order; the program has no shapes.
 """
 
 from __future__ import annotations
 
-import functools
 import weakref
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ferryvm.engine.interrupt import interruptible
-from ferryvm.engine.marshal import CallError, Item
+from ferryvm.engine.marshal import CallError
 from ferryvm.failure import shown
 from ferryvm.isa.element import Element
-from ferryvm.isa.type import Reference, ValueType, as_number, to_python
-from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.isa.type import Reference
 from ferryvm.machine.host_array import HostArray, SharedBlock
-from ferryvm.machine.memory import AddressSpaceError
-from ferryvm.machine.object_memory import ObjectMemory, OverlapError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_KINDS = {element.array: element for element in Element}
 _NAMES = {"i": "int", "u": "uint", "f": "float"}
-_DTYPES = {
-    element.array: np.dtype(f"{_NAMES[element.kind[0]]}{element.bits}") for element in Element
-}
+DTYPES = {element: np.dtype(f"{_NAMES[element.kind[0]]}{element.bits}") for element in Element}
+"""The dtype of each element kind."""
+ELEMENTS = {element.array.number: element for element in Element}
+"""The element kind of each type number of an array of numbers."""
+_OF_DTYPE = {dtype: element for element, dtype in DTYPES.items()}
+_ANY = f"{', '.join(dtype.name for dtype in DTYPES.values())}"
 
-# A signal during these steps is raised after them, as at the end of a program.
-_protected = functools.partial(interruptible, ControlBlock(status=Status.HALT))
+
+class Place(NamedTuple):
+    """Where a value of Python goes, as errors name it."""
+
+    name: str
+    """Such as `scale: argument 1 (values)`."""
+    given: str = "a"
+    """The value in the call that mends it."""
+    verb: str = "pass"
+    """What its author does with it."""
 
 
-class Passing:
-    """Passes the arguments of calls of one function and returns its results."""
+def host_array(place: Place, t: Reference, argument: object) -> HostArray:
+    """An object with memory as a host array of the type `t`: an array of numbers, or a supertype
+    of these. Raises CallError, which names the call that makes it usable."""
+    element = ELEMENTS.get(t.number)
+    view = argument
+    if type(view) is not np.ndarray:
+        view = _viewed(argument)
+    if view is None:
+        dtype = "float64" if element is None else DTYPES[element].name
+        made = f"numpy.array({place.given}, dtype=numpy.{dtype})"
+        raise _misfit(place, t, element, shown(argument), made)
+    assert isinstance(view, np.ndarray)
+    if element is None:
+        element = _OF_DTYPE.get(view.dtype)
+    flags = view.flags
+    if (
+        element is None
+        or view.dtype != DTYPES[element]
+        or not view.ndim
+        or not flags.c_contiguous
+        or not flags.aligned
+        or not view.dtype.isnative
+    ):
+        raise _unfit(place, t, view)
+    owners = () if flags.owndata and view is argument else (argument,)
+    if view.ndim > 1:
+        owners, view = (view,), view.reshape(-1)
+    address, is_read_only = view.__array_interface__["data"]
+    return HostArray(
+        address,
+        element.array.number,
+        view.shape[0],
+        element.bytes,
+        is_read_only,
+        view,
+        (owners, _pins(view)),
+    )
 
-    def __init__(
-        self,
-        name: str,
-        names: Sequence[str],
-        parameters: Sequence[ValueType],
-        results: Sequence[ValueType],
-    ) -> None:
-        """`names`: those of the parameters, as far as they are known."""
-        self._name, self._names, self._results = name, names, results
-        self._arrays = [(n, t) for n, t in enumerate(parameters) if isinstance(t, Reference)]
 
-    def words(self, objects: ObjectMemory, arguments: Sequence[object]) -> list[object]:
-        """The arguments with references for arrays; they are valid until the next collection.
+def _unfit(place: Place, t: Reference, view: npt.NDArray[Any]) -> CallError:
+    """The error for an array of another type or layout."""
+    given, dtype = place.given, view.dtype
+    element = ELEMENTS.get(t.number) or _OF_DTYPE.get(dtype.newbyteorder("="))
+    wanted = None if element is None else DTYPES[element]
+    if wanted is None or dtype != wanted or not dtype.isnative:
+        order = "" if dtype.isnative else "byte-swapped "
+        found = f"an array of {order}{dtype.name}"
+        return _misfit(place, t, element, found, _as_dtype(given, dtype, wanted))
+    if not view.ndim:
+        found, mend = "an array of no dimensions", f"{given}.reshape(-1)"
+    elif not view.flags.c_contiguous:
+        found = "an array whose elements are not contiguous"
+        if view.flags.f_contiguous:
+            found = "an array in the order of Fortran, of which C's is possible"
+        mend = f"numpy.ascontiguousarray({given})"
+    else:
+        found, mend = "an array that is not aligned", f"{given}.copy()"
+    return _misfit(place, t, element, found, mend)
 
-        Raises CallError for arrays that cannot be used, and for those that overlap.
-        """
-        numbers, arrays = [], []
-        for number, t in self._arrays:
-            argument = arguments[number]
-            if argument is not None:
-                numbers.append(number)
-                arrays.append(self._host_array(number, t, argument))
-        try:
-            references = objects.lend(arrays, _protected)
-        except OverlapError as error:
-            raise self._overlap(numbers, *error.args) from None
-        except AddressSpaceError as error:
-            raise CallError(f"{self._name}: {error}") from None
-        found = list(arguments)
-        for number, _ in self._arrays:
-            found[number] = 0
-        for number, reference in zip(numbers, references, strict=True):
-            found[number] = reference
-        return found
 
-    def values(self, objects: ObjectMemory, words: Sequence[int]) -> list[Item]:
-        """The Python values of the results. Raises CallError if there is no memory for an array."""
-        found: list[Item] = []
-        for t, word in zip(self._results, words, strict=True):
-            if not isinstance(t, Reference):
-                found.append(to_python(as_number(t), word & t.mask))
-            elif not word:
-                found.append(None)
-            else:
-                try:
-                    view = objects.share(word, _DTYPES[t].str, _ndarray, _protected)
-                except AddressSpaceError as error:
-                    raise CallError(f"{self._name}: {error}") from None
-                assert isinstance(view, np.ndarray)
-                found.append(view)
-        return found
+def _as_dtype(given: str, dtype: np.dtype[Any], wanted: np.dtype[Any] | None) -> str:
+    """The call that gives an array another dtype; without a copy where the bits can stay."""
+    if wanted is None:
+        same = {1: "uint8", 2: "uint16", 4: "uint32", 8: "int64"}.get(dtype.itemsize)
+        is_whole = dtype.kind in "iubmM" and dtype.isnative and same is not None
+        return f"{given}.view(numpy.{same})" if is_whole else f"{given}.astype(numpy.float64)"
+    is_other_sign = dtype.kind + wanted.kind in ("iu", "ui") and dtype.itemsize == wanted.itemsize
+    call = "view" if is_other_sign and dtype.isnative else "astype"
+    return f"{given}.{call}(numpy.{wanted.name})"
 
-    def _described(self, number: int) -> str:
-        known = self._names[number] if number < len(self._names) else ""
-        return f"{number + 1} ({known})" if known else f"{number + 1}"
 
-    def _overlap(self, numbers: Sequence[int], first: int, second: int | None) -> CallError:
-        number = numbers[first]
-        other = "an array that the program has"
-        if second is not None:
-            other = f"argument {self._described(numbers[second])}"
-        return CallError(
-            f"{self._name}: argument {self._described(number)} shares memory with {other}; arrays "
-            f"may only if all are read-only and begin apart: pass {self._argument(number)}.copy()"
-        )
-
-    def _argument(self, number: int) -> str:
-        known = self._names[number] if number < len(self._names) else ""
-        return known if known.isidentifier() else "a"
-
-    def _host_array(self, number: int, t: Reference, argument: object) -> HostArray:
-        """An argument as a host array."""
-        dtype = _DTYPES[t]
-        view = argument
-        if type(view) is not np.ndarray:
-            view = _viewed(argument)
-        if view is None:
-            made = f"numpy.array({self._argument(number)}, dtype=numpy.{dtype.name})"
-            raise self._misfit(number, t, shown(argument), made)
-        assert isinstance(view, np.ndarray)
-        flags = view.flags
-        if (
-            view.dtype != dtype
-            or view.ndim != 1
-            or not flags.c_contiguous
-            or not flags.aligned
-            or not view.dtype.isnative
-        ):
-            raise self._unfit(number, t, view)
-        address, is_read_only = view.__array_interface__["data"]
-        element = _KINDS[t]
-        owners = () if flags.owndata and view is argument else (argument,)
-        return HostArray(
-            address,
-            t.number,
-            view.shape[0],
-            element.bytes,
-            is_read_only,
-            view,
-            (owners, _pins(view)),
-        )
-
-    def _unfit(self, number: int, t: Reference, view: npt.NDArray[Any]) -> CallError:
-        """The error for an array of another type or layout."""
-        dtype, given = _DTYPES[t], self._argument(number)
-        if view.dtype != dtype:
-            order = "" if view.dtype.isnative else "byte-swapped "
-            found = f"an array of {order}{view.dtype.name}"
-            return self._misfit(number, t, found, f"{given}.astype(numpy.{dtype.name})")
-        if view.ndim != 1:
-            found = f"an array of {view.ndim} dimensions, of which one is possible yet"
-            return self._misfit(number, t, found, f"{given}.reshape(-1)")
-        if not view.flags.c_contiguous:
-            found = "an array whose elements are not contiguous"
-            return self._misfit(number, t, found, f"numpy.ascontiguousarray({given})")
-        return self._misfit(number, t, "an array that is not aligned", f"{given}.copy()")
-
-    def _misfit(self, number: int, t: Reference, found: str, mend: str) -> CallError:
-        return CallError(
-            f"{self._name}: argument {self._described(number)} is {found}; a contiguous array of "
-            f"{_DTYPES[t].name} is expected for {t}: pass {mend}"
-        )
+def _misfit(
+    place: Place, t: Reference, element: Element | None, found: str, mend: str
+) -> CallError:
+    kind = _ANY if element is None else DTYPES[element].name
+    return CallError(
+        f"{place.name} is {found}; a contiguous array of {kind} is expected for {t}: "
+        f"{place.verb} {mend}"
+    )
 
 
 def _viewed(argument: object) -> npt.NDArray[Any] | None:
@@ -187,6 +145,11 @@ def _viewed(argument: object) -> npt.NDArray[Any] | None:
     return None
 
 
+def has_memory(value: object) -> bool:
+    """True if a value has memory that could be an array's."""
+    return _viewed(value) is not None
+
+
 def _pins(view: npt.NDArray[Any]) -> tuple[object, ...]:
     """Weak references to an ndarray and those that it is a view of. NumPy resizes no array that
     something refers to weakly, also with `refcheck=False`."""
@@ -198,5 +161,6 @@ def _pins(view: npt.NDArray[Any]) -> tuple[object, ...]:
     return tuple(found)
 
 
-def _ndarray(block: SharedBlock) -> npt.NDArray[Any]:
+def ndarray(block: SharedBlock) -> npt.NDArray[Any]:
+    """The memory of a block as an ndarray."""
     return np.asarray(block)

@@ -17,6 +17,7 @@ its end the garbage collector ends it, at any later time.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import struct
 import threading
 from collections.abc import Callable, Sequence
@@ -30,7 +31,6 @@ from ferryvm.engine.marshal import (
     Value,
     check,
     frame_struct,
-    has_arrays,
     numbers,
     value,
 )
@@ -44,10 +44,10 @@ from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import CALL_FORMAT, CALL_REGISTERS, Status
 from ferryvm.machine.state import Machine
-from ferryvm.program import Signature
+from ferryvm.program import Signature, has_references
 
 if TYPE_CHECKING:
-    from ferryvm.engine.array_argument import Passing
+    from ferryvm.engine.reference import Passing, References
 
 _R = TypeVar("_R")
 
@@ -416,24 +416,29 @@ class Calls:
             if not is_nested:
                 self._arm()
 
-    def passing(self, target: Target) -> Passing | None:
-        """Passes the arrays of a function; None if it has none."""
-        found = self._passings.get(target.name)
-        if found is None and has_arrays(target.signature):
-            from ferryvm.engine.array_argument import Passing  # it takes NumPy
+    @functools.cached_property
+    def references(self) -> References:
+        """The references of the machine. The program has some."""
+        from ferryvm.engine.reference import References  # it takes NumPy
 
-            signature = target.signature
+        return References(self.machine, self._entered)
+
+    def passing(self, target: Target) -> Passing | None:
+        """Passes the references of a function; None if it has none."""
+        found = self._passings.get(target.name)
+        if found is None and has_references(target.signature):
+            from ferryvm.engine.reference import Passing
+
+            name, names, signature = target.name, target.parameters, target.signature
             found = self._passings[target.name] = Passing(
-                target.name, target.parameters, signature.parameters, signature.results
+                self.references, name, names, signature.parameters, signature.results
             )
         return found
 
     def _words(self, target: Target, arguments: Sequence[object]) -> Sequence[object]:
-        """The arguments of a call that begins, with references for arrays."""
-        passing, objects = self.passing(target), self.machine.objects
-        if passing is None or objects is None:
-            return arguments
-        return passing.words(objects, arguments)
+        """The arguments of a call that begins, with references for objects."""
+        passing = self.passing(target)
+        return arguments if passing is None else passing.words(arguments)
 
     def _push(self, call: Call, arguments: Sequence[object]) -> None:
         """Push a frame and set pc to its entry."""
@@ -466,10 +471,8 @@ class Calls:
             types = target.signature.results
             end = machine.control.sp
             words = machine.memory.stack[end - len(types) : end].tolist()
-            passing, objects = self.passing(target), machine.objects
-            if passing is None or objects is None:
-                return value(numbers(types, words))
-            return value(passing.values(objects, words))
+            passing = self.passing(target)
+            return value(numbers(types, words) if passing is None else passing.values(words))
         error: BaseException
         if status is Status.INTERRUPTED:
             error = ProgramInterrupted(machine, None if is_nested else call)

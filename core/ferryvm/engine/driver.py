@@ -34,6 +34,7 @@ from ferryvm.machine.unwind import catch_raised, catch_thrown, unwind
 
 if TYPE_CHECKING:
     from ferryvm.engine.host_tape import HostTape
+    from ferryvm.engine.reference import References
 
 _ENDS = (Status.HALT, Status.TRAP, Status.INTERRUPTED, Status.FUEL)
 """Statuses that end a run."""
@@ -69,6 +70,8 @@ class Driver:
         """Makes bytes of the heap usable; False if a limit forbids it."""
         self.instance: Callable[[], object] = lambda: None
         """The source of the instance for host functions that take it."""
+        self.references: Callable[[], References]
+        """The source of the references of the machine for host functions that take some."""
         self.reader = STANDARD_READER
         """The input of the program."""
         self.arguments: Sequence[str] = ()
@@ -291,7 +294,7 @@ class Driver:
                 context = System(self.machine, self._output, self.reader, self.arguments)
             elif host.context is Context.INSTANCE:
                 context = self.instance()
-            performing = bound(self.machine, host, context)
+            performing = bound(self.machine, host, context, self.references)
             if self.tape is not None:
                 performing = self.tape.logged(self.machine, host, performing, self.heap_for)
             self._performing[number] = performing

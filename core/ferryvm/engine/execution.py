@@ -43,6 +43,7 @@ from ferryvm.machine.system import Reader
 from ferryvm.registry import Registry
 
 if TYPE_CHECKING:
+    from ferryvm.engine.call import Calls
     from ferryvm.engine.host_tape import HostTape
     from ferryvm.engine.instance import Instance
 
@@ -99,6 +100,7 @@ class Execution:
         self._driver = Driver(machine, hosts, engine.output or self._collected.append, tape)
         self._driver.heap_for = self.make_usable
         self._driver.instance = lambda: self.instance
+        self._driver.references = lambda: self.calls.references
         self._driver.reader, self._driver.arguments = engine.reader, engine.arguments
         self.busy = Possession()
         """Held while a thread runs, saves or copies it."""
@@ -106,12 +108,19 @@ class Execution:
         """The thread that holds it, for checks of nested calls."""
 
     @functools.cached_property
+    def calls(self) -> Calls:
+        """The calls of its exported functions from Python."""
+        from ferryvm.engine.call import Calls
+
+        return Calls(self)
+
+    @functools.cached_property
     def instance(self) -> Instance:
         """The instance that host functions get; its functions can be called once the program has
         halted. An execution has one."""
         from ferryvm.engine.instance import Instance
 
-        return Instance(self)
+        return Instance(self, self.calls)
 
     @property
     def output(self) -> Output:

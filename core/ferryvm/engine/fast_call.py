@@ -18,14 +18,14 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ferryvm.engine.marshal import frame_struct, has_arrays, value, values_struct
+from ferryvm.engine.marshal import frame_struct, value, values_struct
 from ferryvm.engine.number import TypedViews
 from ferryvm.failure import undisguised
 from ferryvm.float_environment import call_in_ours
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import Type
 from ferryvm.machine.control import CALL_FORMAT, CALL_REGISTERS, INTERRUPT, PC, Status
-from ferryvm.program import Signature
+from ferryvm.program import Signature, has_references
 
 if TYPE_CHECKING:
     from ferryvm.engine.call import Calls, Target
@@ -69,7 +69,6 @@ def made(calls: Calls, target: Target) -> Callable[..., Any]:
         ArgumentError=ctypes.ArgumentError,
         passing=calls.passing(target),
         value=value,
-        objects=machine.objects,
     )
 
 
@@ -89,13 +88,13 @@ def _maker(names: tuple[str, ...], signature: Signature) -> Callable[..., Callab
     given = "".join(f"{name}, " for name in names)
     pack = f"_pack(_stack, _offset, {given}_return_pc, _distance)"
     types = signature.results
-    is_passing, passed = has_arrays(signature), ""
+    is_passing, passed = has_references(signature), ""
     if is_passing:
         # First the registers: the frame of the last call is no root of a collection any more.
-        passed = f"_block[_place] = _idle; _passed = _passing.words(_objects, ({given}))"
+        passed = f"_block[_place] = _idle; _passed = _passing.words(({given}))"
         pack = "_pack(_stack, _offset, *_passed, _return_pc, _distance)"
         words = f"_views.u64[_at : _at + {len(types)}].tolist()"
-        result = f"_value(_passing.values(_objects, {words}))"
+        result = f"_value(_passing.values({words}))"
     elif not types:
         result = "None"
     elif len(types) > 1:
@@ -152,5 +151,5 @@ def _make(*, {", ".join(_PARTS)}):
 _PARTS = (
     "calls", "target", "busy", "ident", "pack", "unpack", "stack", "views", "offset", "return_pc",
     "distance", "block", "place", "registers", "halves", "address", "at", "errors", "in_ours", "words",
-    "halt", "idle", "undisguised", "ArgumentError", "passing", "objects", "value",
+    "halt", "idle", "undisguised", "ArgumentError", "passing", "value",
 )  # fmt: skip

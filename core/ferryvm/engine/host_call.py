@@ -14,25 +14,37 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ferryvm.engine.number import TypedViews
 from ferryvm.failure import shown
 from ferryvm.float_environment import call_in_ours
-from ferryvm.isa.type import WORD_BYTES, Type, ValueType
+from ferryvm.isa.type import WORD_BYTES, Reference, Type, ValueType, with_article
 from ferryvm.machine.control import PC, SP, Status
 from ferryvm.machine.host import Context, HostError, HostFunction
 from ferryvm.machine.native import NativeFunction
 from ferryvm.machine.state import Machine
-from ferryvm.program import Signature
+from ferryvm.program import Signature, has_references
+
+if TYPE_CHECKING:
+    from ferryvm.engine.reference import References
 
 Perform = Callable[[], None]
 """Performs the host call at pc, and steps over it."""
 
 
-def bound(machine: Machine, function: HostFunction, context: object) -> Perform:
-    """The function that performs calls of a host function; `context`: its first argument."""
+def bound(
+    machine: Machine,
+    function: HostFunction,
+    context: object,
+    references: Callable[[], References],
+) -> Perform:
+    """The function that performs calls of a host function; `context`: its first argument;
+    `references`: those of the machine, if there are some."""
     if isinstance(function.function, NativeFunction):
         return _native(machine, function.function)
+    if has_references(function.signature):
+        return _with_references(machine, function, context, references())
     return _maker(function.signature, function.context is not Context.NONE)(
         machine.memory.control_words,
         TypedViews(machine.memory.stack),
@@ -67,6 +79,45 @@ def _native(machine: Machine, function: NativeFunction) -> Perform:
             word = int.from_bytes(bytes(result), "little")
             memory.stack[first] = word
         control.sp = first + has_result
+        control.pc += 1
+
+    return perform
+
+
+def _with_references(
+    machine: Machine, function: HostFunction, context: object, references: References
+) -> Perform:
+    """The function that performs calls of a host function that takes or returns references."""
+    from ferryvm.engine.array_argument import Place
+    from ferryvm.engine.marshal import CallError, bits_of
+
+    control, stack = machine.control, machine.memory.stack
+    parameters, results = function.signature.parameters, function.signature.results
+    before = () if function.context is Context.NONE else (context,)
+    what = f"host function {function.name}"
+    place = Place(f"{what}: its result", verb="return")
+
+    def word(result: object) -> int:
+        (t,) = results
+        try:
+            if isinstance(t, Reference):
+                return references.words([(place, t)], [result])[0]
+            return bits_of(t, result, place.name)
+        except CallError as error:
+            raise HostError(str(error)) from None
+
+    def perform() -> None:
+        first = control.sp - len(parameters)
+        try:
+            arguments = references.values(parameters, stack[first : control.sp].tolist())
+        except CallError as error:
+            raise HostError(f"{what}: {error}") from None
+        result = function.function(*before, *arguments)
+        if results:
+            stack[first] = word(result)
+        elif result is not None:
+            raise _misfit(function, result)
+        control.sp = first + len(results)
         control.pc += 1
 
     return perform
@@ -134,6 +185,6 @@ def _misfit(host: HostFunction, result: object) -> HostError:
 def expected(t: ValueType) -> str:
     """The Python values that can become a value of the type, in words."""
     if t.is_float:
-        return f"a number for an {t}"
+        return f"a number for {with_article(t)}"
     half = 1 << (t.bits - 1)
     return f"an int from {-half} to {half - 1} for an {t}"

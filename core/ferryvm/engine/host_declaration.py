@@ -4,23 +4,31 @@
     @host                                      HostFunction("twice", (i64) -> (i64), twice, ...)
     def twice(x: i64) -> i64: ...      ──>     Engine(hosts=[twice])
 
-    i32 i64 f32 f64      the types themselves, for annotations
-    int, bool            i64, i32
-    float                f64
+    i32 i64 f32 f64                 the types themselves, for annotations
+    int, bool                       i64, i32
+    float                           f64
+    numpy.typing.NDArray[float32]   f32[], and so on
+    Annotated[StructView, "node"]   the type `node` of the program, whatever is annotated with it
+    object                          anyref
 
-A callable without inspectable parameters (a builtin, `*args`) needs an explicit signature.
+A callable without inspectable parameters (a builtin, `*args`) needs an explicit signature. Types
+that a program declares have no number here; `ferryvm.machine.host.bind` finds them by their names.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, TypeAlias, overload
+from types import UnionType
+from typing import Annotated, Any, TypeAlias, Union, overload
 
 from ferryvm.errors import FerryError
-from ferryvm.isa.type import Type
+from ferryvm.isa.declared_type import PREDEFINED, is_type_name
+from ferryvm.isa.element import Element
+from ferryvm.isa.type import ANYREF, Reference, Type, ValueType
 from ferryvm.machine.host import Context, Determinism, HostError, HostFunction, Output, System
 from ferryvm.program import Signature
 
@@ -36,7 +44,20 @@ f64 = Annotated[float, Type.F64]
 """An IEEE 754 binary64: a Python float."""
 
 _PLAIN = {int: Type.I64, float: Type.F64, bool: Type.I32}
-_ALLOWED = "i32, i64, f32, f64, or int, float, bool"
+_ALLOWED = (
+    "i32, i64, f32, f64, or int, float, bool, numpy.typing.NDArray[...], object, "
+    'Annotated[StructView, "node"]'
+)
+_KNOWN: dict[str, ValueType] = {str(t): t for t in (*Type, *PREDEFINED)}
+_OF_DTYPE = {
+    {"i": "int", "u": "uint", "f": "float"}[element.kind[0]] + str(element.bits): element.array
+    for element in Element
+}
+"""Types of arrays by the name of NumPy's scalar type."""
+_UNNUMBERED = -1
+"""The number of a type that a program declares, where the program is not known."""
+_NO_STRUCT = re.compile(r"[iuf]\d+|int|uint|float|double|long|bool|char|str|bytes|void|None")
+"""Names that are not taken for a program's types, since they look like numbers or a mistake."""
 
 
 @overload
@@ -66,8 +87,8 @@ def host(
 ) -> HostFunction | Callable[[Callable[..., object]], HostFunction]:
     """Declare a function that programs can call; a decorator, with arguments or without.
 
-    `name`: another than the function's own. `signature`: instead of annotations, such as "(i64 f64)
-    -> (i64)". `summary`: instead of the first line of its docstring. A first parameter that is
+    `name`: another than the function's own. `signature`: instead of annotations, such as "(i64
+    f64[]) -> (node)". `summary`: instead of the first line of its docstring. A first parameter that is
     annotated as `ferryvm.Instance` gets the instance that calls.
 
     `pure`: the result depends on the arguments alone, and there are no effects; `replayable`: the
@@ -229,22 +250,58 @@ def _read(function: Callable[..., object], name: str) -> tuple[Context, Signatur
     return context, Signature(tuple(types), results)
 
 
-def _type(annotation: object, what: str) -> Type:
+def _type(annotation: object, what: str) -> ValueType:
     if annotation is inspect.Parameter.empty:
         raise HostError(
             f"{what} has no annotation; one of {_ALLOWED} is expected, or all types in words: "
             'host(signature="(i64) -> (i64)")'
         )
     for found in getattr(annotation, "__metadata__", ()):
-        if isinstance(found, Type):
+        if isinstance(found, Type | Reference):
             return found
-    if isinstance(annotation, Type):
+        if isinstance(found, str):
+            named = _named(found)
+            if named is None:
+                raise HostError(f"{what} is annotated as {found!r}; there is no such type")
+            return named
+    if isinstance(annotation, Type | Reference):
         return annotation
     plain = _PLAIN.get(annotation) if isinstance(annotation, type) else None
-    if plain is None:
+    found_type = plain or _reference(annotation)
+    if found_type is None:
         shown = getattr(annotation, "__name__", annotation)
         raise HostError(f"{what} is {shown}; one of {_ALLOWED} is expected")
-    return plain
+    return found_type
+
+
+def _reference(annotation: object) -> ValueType | None:
+    """The reference type of an annotation without a name of a type; None if it has none."""
+    if annotation is object or annotation is Any:
+        return ANYREF
+    parts = typing.get_args(annotation)
+    if typing.get_origin(annotation) in (Union, UnionType):  # `... | None`: every type has null
+        others = [part for part in parts if part is not type(None)]
+        is_one = len(others) == 1 and len(others) < len(parts)
+        found = _type(others[0], "it") if is_one else None
+        return found if isinstance(found, Reference) else None
+    for part in parts:  # numpy.ndarray[shape, numpy.dtype[scalar]]
+        scalars = typing.get_args(part)
+        name = getattr(typing.get_origin(part), "__name__", "")
+        if name == "dtype" and len(scalars) == 1:
+            return _OF_DTYPE.get(getattr(scalars[0], "__name__", ""))
+    return None
+
+
+def _named(name: str) -> ValueType | None:
+    """The type of a name: one that every program has, or one that the program has to declare."""
+    known = _KNOWN.get(name)
+    if known is not None:
+        return known
+    own = name
+    while own.endswith("[]"):
+        own = own.removesuffix("[]")
+    is_fit = is_type_name(own) and _NO_STRUCT.fullmatch(own) is None
+    return Reference(_UNNUMBERED, name) if is_fit else None
 
 
 def _check_count(
@@ -276,13 +333,14 @@ def parse_signature(text: str) -> Signature:
     return Signature(parameters, results)
 
 
-def _types(text: str) -> tuple[Type, ...]:
+def _types(text: str) -> tuple[ValueType, ...]:
     text = text.strip()
     if not (text.startswith("(") and text.endswith(")")):
         raise HostError(f"{text!r} has no parentheses")
-    names = text[1:-1].replace(",", " ").split()
-    known = {str(t): t for t in Type}
-    for name in names:
-        if name not in known:
+    found = []
+    for name in text[1:-1].replace(",", " ").split():
+        t = _named(name)
+        if t is None:
             raise HostError(f"there is no type {name!r}")
-    return tuple(known[name] for name in names)
+        found.append(t)
+    return tuple(found)

@@ -5,8 +5,9 @@
              ├──> past the end, recorded   performed, and added
              └──> past the end            ReplayError
 
-Functions that write output or work on the instance are performed in a replay as well, because their
-effects matter; their results are compared. An execution without a tape performs its calls directly,
+Functions that write output, work on the instance, or take or return references are performed in a
+replay as well, because their effects matter; their results are compared. A reference means nothing
+in another run, so the log has 0 in its place. An execution without a tape performs its calls directly,
 at no cost.
 """
 
@@ -29,9 +30,9 @@ from ferryvm.engine.call_log import (
 from ferryvm.engine.result import UncaughtError
 from ferryvm.errors import FerryError
 from ferryvm.failure import class_name, text_of
-from ferryvm.isa.type import format_value
+from ferryvm.isa.type import Reference, ValueType, format_value
 from ferryvm.machine.host import Context, Determinism, HostError, HostFunction
-from ferryvm.program import HostImport
+from ferryvm.program import HostImport, has_references
 
 if TYPE_CHECKING:
     from ferryvm.engine.host_call import Perform
@@ -97,9 +98,13 @@ class HostTape:
         log, control, memory = self.log, machine.control, machine.memory
         imported = HostImport(host.name, host.signature)
         count, has_result = len(host.signature.parameters), bool(host.signature.results)
-        is_performed = host.context is Context.OUTPUT or (
-            host.context in _WITH_MEMORY and host.determinism is not Determinism.REPLAYABLE
+        is_performed = (
+            host.context is Context.OUTPUT
+            or has_references(host.signature)
+            or (host.context in _WITH_MEMORY and host.determinism is not Determinism.REPLAYABLE)
         )
+        references = [n for n, t in enumerate(host.signature.parameters) if _is_reference(t)]
+        has_number = has_result and not _is_reference(host.signature.results[0])
         function = log.number_of(imported, is_performed)
         changes_memory = host.context in _WITH_MEMORY and not is_performed
         from_source = log.source is not None and not is_performed
@@ -149,12 +154,14 @@ class HostTape:
                         f"host functions within it; it called {inner}"
                     )
                 effect = effect or _effect(before, machine)
-            log.end(number, memory.stack[first] if has_result else 0, None, effect)
+            log.end(number, memory.stack[first] if has_number else 0, None, effect)
 
         def call() -> None:
             sp, number = control.sp, self.position
             first = sp - count
             arguments = array("Q", memory.stack[first:sp])
+            for at in references:
+                arguments[at] = 0
             if number >= len(log) or not self.plays:
                 if not self.records:
                     found = described_call(imported, tuple(arguments))
@@ -175,7 +182,7 @@ class HostTape:
                 else:
                     self.raised = error
                 raise
-            if has_result and log.state(number) != RAISED:
+            if has_number and log.state(number) != RAISED:
                 t, result = host.signature.results[0], memory.stack[first]
                 if not is_same_value(t, log.result(number), result):
                     control.pc = pc
@@ -224,6 +231,10 @@ class HostTape:
             if known.imported == imported and count < len(numbers):
                 return source, numbers[count]
         raise HostError(f"the log has {count} calls of {imported.name}, and the program makes more")
+
+
+def _is_reference(t: ValueType) -> bool:
+    return isinstance(t, Reference)
 
 
 def _is_outcome(error: Exception) -> bool:

@@ -48,12 +48,12 @@ class Instance:
     is_instance = True
     """A marker by which annotations of host functions are recognised."""
 
-    def __init__(self, execution: Runner) -> None:
+    def __init__(self, execution: Runner, calls: Calls) -> None:
         """An instance of a program that was started with entry stubs."""
         program = execution.machine.program
         numbers = {function.name: number for number, function in enumerate(program.functions)}
         self._execution = execution
-        self._calls = Calls(execution)
+        self._calls = calls
         self._targets: dict[str, Target] = {}
         self._exports: dict[str, Callable[..., Any]] = {}
         for export in program.exports:

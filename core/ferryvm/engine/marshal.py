@@ -23,6 +23,8 @@ from ferryvm.program import Signature
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ferryvm.engine.object_view import ArrayView, StructView
+
 _FORMATS: dict[ValueType, str] = {Type.I64: "q", Type.F64: "d", Type.I32: "i4x", Type.F32: "f4x"}
 
 
@@ -43,8 +45,8 @@ def values_struct(types: Sequence[ValueType]) -> struct.Struct:
 def check(
     name: str, names: Sequence[str], signature: Signature, arguments: Sequence[object]
 ) -> None:
-    """Raise CallError for arguments that do not fit a function, those for arrays excepted (see
-    `ferryvm.engine.array_argument`); `names`: the names of its parameters, as far as they are
+    """Raise CallError for arguments that do not fit a function, references excepted (see
+    `ferryvm.engine.reference`); `names`: the names of its parameters, as far as they are
     known."""
     types = signature.parameters
     if len(arguments) != len(types):
@@ -86,15 +88,10 @@ def described_parameters(names: Sequence[str], signature: Signature) -> str:
     return f"({', '.join(parts)}){f' -> {results}' if results else ''}"
 
 
-Item: TypeAlias = "int | float | npt.NDArray[Any] | None"
+Item: TypeAlias = "int | float | npt.NDArray[Any] | StructView | ArrayView | None"
 """A result of a call."""
 Value: TypeAlias = "Item | tuple[Item, ...]"
-"""The result of a call: None, a number, an array, or several."""
-
-
-def has_arrays(signature: Signature) -> bool:
-    """True if arguments or results are arrays."""
-    return any(isinstance(t, Reference) for t in signature.parameters + signature.results)
+"""The result of a call: None, a number, an array, a struct, or several."""
 
 
 def numbers(types: Sequence[ValueType], words: Sequence[int]) -> list[Item]:

@@ -18,7 +18,7 @@ from ferryvm.engine.host_declaration import determinism, parse_signature
 from ferryvm.isa.type import Type
 from ferryvm.machine.host import HostError, HostFunction
 from ferryvm.machine.native import NativeFunction
-from ferryvm.program import Signature
+from ferryvm.program import Signature, has_references
 
 __all__ = ["native_host"]
 
@@ -51,6 +51,11 @@ def native_host(
     if isinstance(signature, str):
         signature = parse_signature(signature)
     what = f"native host function {name}"
+    if has_references(signature):
+        raise HostError(
+            f"{what} is {signature}; numbers alone are possible: a Python host function gets an "
+            "array and can call C with `a.ctypes.data` and `a.size`"
+        )
     address = _address(what, pointer)
     if not 0 < address <= _MOST:
         raise HostError(f"{what}: its pointer is {address}; the address of a function is expected")

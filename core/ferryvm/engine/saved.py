@@ -48,7 +48,7 @@ from ferryvm.image.container import (
 )
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.type import WORD_BYTES, Reference, Type, ValueType
+from ferryvm.isa.type import WORD_BYTES, Reference, Type, ValueType, with_article
 from ferryvm.machine.control import Status
 from ferryvm.machine.frame_chain import WINDOW, Header, period, repeats
 from ferryvm.machine.memory import Limits
@@ -241,12 +241,12 @@ def _check_statics(machine: Machine, content: memoryview, objects: SavedObjects 
     bad = np.flatnonzero(np.frombuffer(content, "<u8") & ~masks)
     if len(bad):
         static = machine.program.statics[bad[0]]
-        raise _Misfit(f"static {static.name!r} is not a {static.type}")
+        raise _Misfit(f"static {static.name!r} is not {with_article(static.type)}")
     for number, static in enumerate(machine.program.statics):
         if isinstance(static.type, Reference) and objects is not None:
             word = np.frombuffer(content, "<u8", 1, WORD_BYTES * number)
             if objects.is_wrong(word, static.type):
-                raise _Misfit(f"static {static.name!r} is not a {static.type}")
+                raise _Misfit(f"static {static.name!r} is not {with_article(static.type)}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -378,6 +378,8 @@ def _check_words(
         for shape in shapes:
             for number, t in shape.references:
                 if objects is not None and objects.is_wrong(rows[:, first + number], t):
-                    raise _Misfit(f"word {start + first + number} of the stack is not a {t}")
+                    raise _Misfit(
+                        f"word {start + first + number} of the stack is not {with_article(t)}"
+                    )
             first += shape.size
         start = end

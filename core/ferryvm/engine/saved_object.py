@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ferryvm.isa.object import FIRST_OFFSET, padded
-from ferryvm.isa.type import I31REF, WORD_BYTES, Reference, ValueType
+from ferryvm.isa.type import I31REF, WORD_BYTES, Reference, ValueType, with_article
 from ferryvm.machine.collection import ShapeKind
 from ferryvm.machine.object_memory import ObjectImage, ObjectMemory
 from ferryvm.machine.object_shape import Shapes
@@ -98,7 +98,9 @@ class SavedObjects:
                 starts = np.array([one.content // WORD_BYTES for one in of_type])
                 for index, t in enumerate(types):
                     if self.is_wrong(self.words[starts + index], t):
-                        raise ImageFault(f"field {index} of a {name} is not a {t}")
+                        raise ImageFault(
+                            f"field {index} of {with_article(name)} is not {with_article(t)}"
+                        )
                 continue
             (t,) = types
             for one in of_type:
@@ -108,9 +110,11 @@ class SavedObjects:
                         one.content // WORD_BYTES : one.end // WORD_BYTES
                     ].tobytes()
                 if any(content[one.length * one.element_bytes :]):
-                    raise ImageFault(f"there is something after the elements of a {name}")
+                    raise ImageFault(
+                        f"there is something after the elements of {with_article(name)}"
+                    )
                 if isinstance(t, Reference) and self.is_wrong(np.frombuffer(content, "<u8"), t):
-                    raise ImageFault(f"an element of a {name} is not a {t}")
+                    raise ImageFault(f"an element of {with_article(name)} is not {with_article(t)}")
 
     def is_wrong(self, words: Words, t: ValueType) -> bool:
         """True if one of the words cannot be of that type."""

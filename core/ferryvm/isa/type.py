@@ -37,6 +37,7 @@ __all__ = [
     "signed",
     "to_float",
     "to_python",
+    "with_article",
 ]
 
 WORD_BYTES = 8
@@ -169,6 +170,13 @@ def from_float(type_: Type, value: float) -> int:
         return int(struct.unpack("<I", struct.pack("<f", value))[0])
     except OverflowError:  # rounds past the largest finite f32
         return 0xFF80_0000 if value < 0 else 0x7F80_0000
+
+
+def with_article(name: object) -> str:
+    """A type, or its name, behind its article: `an i64`, `a node`."""
+    text = str(name)
+    is_open = text[:1].lower() in "aeio" or (text[:1] == "f" and text[1:2].isdigit())
+    return f"an {text}" if is_open else f"a {text}"
 
 
 def as_number(type_: ValueType) -> Type:

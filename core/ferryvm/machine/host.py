@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host functions: functions of the host that a program imports by name and calls by number.
 
-Arguments and results are Python values of the declared types: ints (signed) and floats. A host
-function is called with the machine stopped at the call; an exception that it raises leaves the
+Arguments and results are Python values of the declared types: ints (signed) and floats, for
+references what `ferryvm.engine.reference` makes of them. A host function is called with the machine stopped at the call; an exception that it raises leaves the
 program there, with the arguments still on the stack.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from ferryvm.errors import UnknownNameError
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.type import F32, F64, I32, I64, Type, format_number
 from ferryvm.machine.system import HostError, Input, System
-from ferryvm.program import Program, Signature
+from ferryvm.program import Program, Signature, has_references
 
 __all__ = [
     "STANDARD",
@@ -201,6 +202,9 @@ def bind(program: Program, offered: Mapping[str, HostFunction]) -> tuple[HostFun
         if function is None:
             place = _first_call(program, number)
             raise UnknownNameError("host function", wanted.name, offered, place)
+        # Types that a program declares have a number there, and only a name here.
+        if has_references(wanted.signature) and str(function.signature) == str(wanted.signature):
+            function = dataclasses.replace(function, signature=wanted.signature)
         if function.signature != wanted.signature:
             place = _first_call(program, number)
             raise HostError(

@@ -73,8 +73,7 @@ class VerifyCode(enum.Enum):
     UNKNOWN_TYPE = "V46"
     """A reference type is not one of the program's."""
     OUTSIDE_REFERENCE = "V47"
-    """A host import or a tag has a reference type, or an export one that is no array of numbers; that
-    is not possible yet."""
+    """A tag has a reference type; that is not possible yet."""
 
 
 class VerifyError(FerryError):

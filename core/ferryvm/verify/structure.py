@@ -11,7 +11,7 @@ from ferryvm.clause import ClauseForest, NestingFault
 from ferryvm.isa import INSTRUCTIONS, Immediate, Type
 from ferryvm.isa.declared_type import ArrayType, StructType, TypeHierarchy
 from ferryvm.isa.struct import field_of
-from ferryvm.isa.type import Reference, signed
+from ferryvm.isa.type import Reference, signed, with_article
 from ferryvm.program import HOST_TAG, MAX_TAG_VALUES, RECORD_BYTES, Program, Signature
 from ferryvm.verify.refusal import VerifyCode, VerifyError, refusal
 from ferryvm.verify.type_table import check_outside
@@ -101,7 +101,8 @@ def check_tables(program: Program) -> None:
     for static in program.statics:
         most = 0 if isinstance(static.type, Reference) else static.type.mask
         if not 0 <= static.bits <= most:
-            message = f"static {static.name!r} starts with {static.bits:#x}, not a {static.type}"
+            expected = with_article(static.type)
+            message = f"static {static.name!r} starts with {static.bits:#x}, not {expected}"
             raise refuse(VerifyCode.STATIC_BITS, message)
     for entry in program.table:
         if not 0 <= entry < len(program.functions):

@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""References between one program and Python: a word of either side as a value of the other.
+
+    null                          None
+    i31                           int
+    array of numbers              ndarray of the same memory; any object with memory goes in
+    struct                        StructView
+    array of references           ArrayView
+
+What a value becomes depends on the object, not on the type that is declared for it: an `anyref` is
+any of these.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import operator
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ferryvm.engine.array_argument import (
+    DTYPES,
+    ELEMENTS,
+    Place,
+    has_memory,
+    host_array,
+    ndarray,
+)
+from ferryvm.engine.interrupt import interruptible
+from ferryvm.engine.marshal import CallError, Item, bits_of
+from ferryvm.engine.object_view import ArrayView, StructView, type_name
+from ferryvm.failure import shown
+from ferryvm.isa.declared_type import StructType
+from ferryvm.isa.object import (
+    LENGTH_OFFSET,
+    PLACE_OFFSET,
+    STRUCT_HEADER_BYTES,
+    type_number,
+)
+from ferryvm.isa.type import (
+    ANYREF,
+    ARRAYREF,
+    I31REF,
+    I32,
+    WORD_BYTES,
+    Reference,
+    ValueType,
+    as_number,
+    signed,
+    to_python,
+    with_article,
+)
+from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.host_array import HostArray
+from ferryvm.machine.memory import AddressSpaceError
+from ferryvm.machine.object_memory import ObjectMemory, OverlapError
+from ferryvm.machine.state import Machine
+
+_R = TypeVar("_R")
+_MASK = (1 << 64) - 1
+_HALF_I31 = 1 << 30
+
+Alone = Callable[[Callable[[bool], _R]], _R]
+"""Runs an action during which other threads are excluded; its argument is of no interest here."""
+
+# A signal during these steps is raised after them, as at the end of a program.
+_protected = functools.partial(interruptible, ControlBlock(status=Status.HALT))
+
+
+class References:
+    """The references of one machine."""
+
+    def __init__(self, machine: Machine, alone: Alone[Any]) -> None:
+        """`alone`: excludes other threads from the machine."""
+        assert machine.objects is not None
+        self.objects: ObjectMemory = machine.objects
+        self._types, self._alone = machine.verified.types, alone
+        self._views: weakref.WeakValueDictionary[int, StructView | ArrayView] = (
+            weakref.WeakValueDictionary()
+        )
+        self._fields: dict[int, dict[str, tuple[int, ValueType]]] = {}
+
+    # --- to Python ------------------------------------------------------------------------------
+
+    def value(self, word: int) -> Item:
+        """The value of a reference, for a caller that excludes other threads. Raises CallError if
+        the system has no memory for an array."""
+        if not word:
+            return None
+        if word & 1:
+            return signed(I32, word & I32.mask) >> 1
+        objects = self.objects
+        number = type_number(objects.space.words[word // WORD_BYTES])
+        element = ELEMENTS.get(number)
+        if element is not None:
+            try:
+                view = objects.share(word, DTYPES[element].str, ndarray, _protected)
+            except AddressSpaceError as error:
+                raise CallError(str(error)) from None
+            assert isinstance(view, np.ndarray)
+            return view
+        handle = objects.handles.find(word)
+        known = None if handle is None else self._views.get(handle)
+        if known is None:
+            kind = StructView if self._is_struct(number) else ArrayView
+            handle = objects.handles.hold(word)
+            known = self._views[handle] = kind(self, handle, number)
+        return known
+
+    def values(self, types: Sequence[ValueType], words: Sequence[int]) -> list[Item]:
+        """The values of words of these types; as `value`."""
+        return [
+            self.value(word) if isinstance(t, Reference) else to_python(as_number(t), word & t.mask)
+            for t, word in zip(types, words, strict=True)
+        ]
+
+    # --- to the program -------------------------------------------------------------------------
+
+    def words(
+        self, wanted: Sequence[tuple[Place, Reference]], values: Sequence[object]
+    ) -> list[int]:
+        """The references of values for places of these types, for a caller that excludes other
+        threads. A collection may come first; they are valid until the next one.
+
+        Raises CallError for values that do not fit, and for arrays that overlap.
+        """
+        found, numbers, arrays = [0] * len(values), list[int](), list[HostArray]()
+        for number, ((place, t), value) in enumerate(zip(wanted, values, strict=True)):
+            if value is None:
+                continue
+            if isinstance(value, StructView | ArrayView):
+                self._check_view(place, t, value)
+            elif not ELEMENTS.get(t.number) and self._is_small(place, t, value):
+                found[number] = (operator.index(value) << 1 & I32.mask) | 1  # type: ignore[arg-type]  # it is
+            elif t.number in ELEMENTS or (t in (ANYREF, ARRAYREF) and has_memory(value)):
+                numbers.append(number)
+                arrays.append(host_array(place, t, value))
+            else:
+                raise self._misfit(place, t, shown(value))
+        try:
+            references = self.objects.lend(arrays, _protected)
+        except OverlapError as error:
+            places = [wanted[number][0] for number in numbers]
+            raise _overlap(places, *error.args) from None
+        except AddressSpaceError as error:
+            name = wanted[0][0].name if wanted else "the call"
+            raise CallError(f"{name}: {error}") from None
+        for number, reference in zip(numbers, references, strict=True):
+            found[number] = reference
+        for number, value in enumerate(values):  # a collection may have moved what views hold
+            if isinstance(value, StructView | ArrayView):
+                found[number] = self.objects.handles.words[value._handle]
+        return found
+
+    def _check_view(self, place: Place, t: Reference, view: StructView | ArrayView) -> None:
+        name = type_name(view)
+        if view._references is not self:
+            raise self._misfit(place, t, f"{with_article(name)} of another instance")
+        if not self._types.is_subtype(view._type, t.number):
+            raise self._misfit(place, t, with_article(name))
+
+    def _is_small(self, place: Place, t: Reference, value: object) -> bool:
+        """True if a value goes in as an i31. Raises CallError for an int that is too large."""
+        if not self._types.is_subtype(I31REF.number, t.number) or not hasattr(value, "__index__"):
+            return False
+        try:
+            number = operator.index(value)
+        except TypeError:  # as an ndarray of several elements says
+            return False
+        if not -_HALF_I31 <= number < _HALF_I31:
+            raise self._misfit(place, t, shown(value))
+        return True
+
+    def _misfit(self, place: Place, t: Reference, found: str) -> CallError:
+        return CallError(f"{place.name} is {found}; {self._expected(t)} is expected for {t}")
+
+    def _expected(self, t: Reference) -> str:
+        """The values that can become a reference of a type, in words."""
+        small = f"an int from {-_HALF_I31} to {_HALF_I31 - 1}"
+        if t is I31REF:
+            return f"{small}, or None,"
+        if t is ANYREF:
+            return f"a struct or an array of this instance, an array of numbers, {small}, or None,"
+        if t is ARRAYREF:
+            return "an array of numbers, an array of this instance, or None,"
+        if t.number in ELEMENTS:
+            return f"a contiguous array of {DTYPES[ELEMENTS[t.number]].name}"
+        return f"{with_article(t)} of this instance, or None,"
+
+    # --- views ----------------------------------------------------------------------------------
+
+    def type_name(self, number: int) -> str:
+        """The name of a type."""
+        return self._types.references[number].name
+
+    def _is_struct(self, number: int) -> bool:
+        return isinstance(self._types.declared(number), StructType)
+
+    def fields(self, number: int) -> dict[str, tuple[int, ValueType]]:
+        """Number and type of each field of a struct type, by name."""
+        found = self._fields.get(number)
+        if found is None:
+            declared = self._types.declared(number)
+            assert isinstance(declared, StructType)
+            found = {field.name: (at, field.type) for at, field in enumerate(declared.fields)}
+            self._fields[number] = found
+        return found
+
+    def field(self, view: StructView, name: str) -> Item:
+        """The value of a field. Raises KeyError, CallError as `alone` does."""
+        at, t = self.fields(view._type)[name]
+        value: Item = self._alone(lambda _: self._read(self._field_address(view, at), t))
+        return value
+
+    def set_field(self, view: StructView, name: str, value: object) -> None:
+        """Set a field. Raises KeyError, CallError for a value of another type."""
+        at, t = self.fields(view._type)[name]
+        place = Place(f"{type_name(view)}.{name}", verb="set it to")
+        self._alone(lambda _: self._write(place, t, value, lambda: self._field_address(view, at)))
+
+    def length(self, view: ArrayView) -> int:
+        """The number of elements."""
+        found: int = self._alone(lambda _: self._length(view))
+        return found
+
+    def element(self, view: ArrayView, index: object) -> Item:
+        """The element at an index. Raises IndexError, TypeError."""
+
+        def read(_: bool) -> Item:
+            return self._read(self._element_address(view, self._index(view, index)), ANYREF)
+
+        value: Item = self._alone(read)
+        return value
+
+    def set_element(self, view: ArrayView, index: object, value: object) -> None:
+        """Set the element at an index. Raises IndexError, TypeError, CallError for a value of
+        another type."""
+
+        def write(_: bool) -> None:
+            at = self._index(view, index)
+            place = Place(f"element {at} of {with_article(type_name(view))}", verb="set it to")
+            (t,) = self.objects.element_types(view._type)
+            self._write(place, t, value, lambda: self._element_address(view, at))
+
+        self._alone(write)
+
+    def _read(self, address: int, t: ValueType) -> Item:
+        word = ctypes.c_uint64.from_address(address).value
+        if isinstance(t, Reference):
+            return self.value(word)
+        return to_python(t, word & t.mask)
+
+    def _write(self, place: Place, t: ValueType, value: object, address: Callable[[], int]) -> None:
+        """Store a value; `address`: where, after a collection."""
+        if isinstance(t, Reference):
+            (word,) = self.words([(place, t)], [value])
+        else:
+            word = bits_of(t, value, place.name)
+        ctypes.c_uint64.from_address(address()).value = word
+
+    def _field_address(self, view: StructView, at: int) -> int:
+        reference = self.objects.handles.words[view._handle]
+        return self.objects.space.base + reference + STRUCT_HEADER_BYTES + WORD_BYTES * at
+
+    def _length(self, view: ArrayView) -> int:
+        at = (self.objects.handles.words[view._handle] + LENGTH_OFFSET) // WORD_BYTES
+        found: int = self.objects.space.words[at]
+        return found
+
+    def _index(self, view: ArrayView, index: object) -> int:
+        number = operator.index(index)  # type: ignore[arg-type]  # it says so by TypeError
+        count = self._length(view)
+        at = number + count if number < 0 else number
+        if not 0 <= at < count:
+            raise IndexError(
+                f"index {number}, {with_article(type_name(view))} has {count} elements"
+            )
+        return at
+
+    def _element_address(self, view: ArrayView, index: int) -> int:
+        space = self.objects.space
+        at = (self.objects.handles.words[view._handle] + PLACE_OFFSET) // WORD_BYTES
+        found: int = (space.words[at] + space.base + WORD_BYTES * index) & _MASK
+        return found
+
+
+def _overlap(places: Sequence[Place], first: int, second: int | None) -> CallError:
+    one = places[first]
+    other = "an array that the program has"
+    if second is not None:
+        other = places[second].name.rpartition(": ")[2]
+    return CallError(
+        f"{one.name} shares memory with {other}; arrays may only if all are read-only and begin "
+        f"apart: {one.verb} {one.given}.copy()"
+    )
+
+
+class Passing:
+    """Passes the arguments of calls of one function and returns its results."""
+
+    def __init__(
+        self,
+        references: References,
+        name: str,
+        names: Sequence[str],
+        parameters: Sequence[ValueType],
+        results: Sequence[ValueType],
+    ) -> None:
+        """`names`: those of the parameters, as far as they are known."""
+        self._references, self._name, self._results = references, name, results
+        self._numbers = [n for n, t in enumerate(parameters) if isinstance(t, Reference)]
+        self._wanted = [
+            (_argument(name, number, names[number] if number < len(names) else ""), t)
+            for number, t in enumerate(parameters)
+            if isinstance(t, Reference)
+        ]
+
+    def words(self, arguments: Sequence[object]) -> list[object]:
+        """The arguments with references for objects; as `References.words`."""
+        values = [arguments[number] for number in self._numbers]
+        found = list(arguments)
+        references = self._references.words(self._wanted, values)
+        for number, reference in zip(self._numbers, references, strict=True):
+            found[number] = reference
+        return found
+
+    def values(self, words: Sequence[int]) -> list[Item]:
+        """The Python values of the results. Raises CallError if there is no memory for an array."""
+        try:
+            return self._references.values(self._results, words)
+        except CallError as error:
+            raise CallError(f"{self._name}: {error}") from None
+
+
+def _argument(name: str, number: int, parameter: str) -> Place:
+    described = f" ({parameter})" if parameter else ""
+    given = parameter if parameter.isidentifier() else "a"
+    return Place(f"{name}: argument {number + 1}{described}", given)
