@@ -26,12 +26,15 @@ from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.kernel import BufferOffset, Kernel
 from ferryvm_backends.opencl.launch import ENTER, FAILED
 from ferryvm_backends.opencl.packet import Packet
-from ferryvm_backends.opencl.resident import Copied, Needs, Traffic
+from ferryvm_backends.opencl.resident import Copied, Needs
+from ferryvm_backends.opencl.traffic import Traffic
 
 SLICE = 0.02
 """Seconds that a slice is to take."""
 _FIRST = 16 * LOOK
 _MOST = 1 << 48
+_OBJECT_FIELDS = ("object_top", "prepared", "wanted_type")
+"""Fields of the control block that code with objects changes, besides registers."""
 _MOST_CACHED = 4
 """The number of machines whose memory is retained on a device."""
 
@@ -104,6 +107,7 @@ class CopiedCode(KernelCode):
         record.statics = needs.statics
         record.writes_statics = needs.writes_statics
         record.reads_heap, record.writes_heap = needs.heap, needs.writes_heap
+        record.objects = needs.objects is not None
 
     def back(self, control: ControlBlock, why: int) -> Status:
         status = Status.LOST
@@ -152,6 +156,9 @@ class CopiedCode(KernelCode):
         record.instructions += control.fuel - returned.fuel
         ctypes.memmove(ctypes.addressof(control), ctypes.addressof(returned), REGISTER_BYTES)
         control.wanted = returned.wanted
+        if self._needs.objects is not None:
+            for name in _OBJECT_FIELDS:
+                setattr(control, name, getattr(returned, name))
         if is_over and not control.interrupt:
             return Status.SLICED
         status = Status(returned.status)
@@ -159,12 +166,16 @@ class CopiedCode(KernelCode):
 
     def _bind(self, memory: Copied) -> None:
         """Set the kernel's arguments, which takes several times as long as a kernel."""
-        places = memory.control, memory.statics.place, memory.stack.place, memory.heap.place
+        own = memory.control, memory.statics.place, memory.stack.place, memory.heap.place
+        of_objects = memory.objects.places if self.kernel.has_objects else ()
+        places = (*own, *of_objects)
         if self._memory is memory and self._places == places:
             return
         self.forget()
-        control, statics, stack, heap = places
+        control, statics, stack, heap = own
         self.kernel.bind(control, statics, stack, memory.stack_bytes, heap)
+        if of_objects:
+            self.kernel.bind_objects(*of_objects)
         self._memory, self._places = memory, places
         memory.users.add(self)
         self.record.residence = ctypes.addressof(memory.residence)

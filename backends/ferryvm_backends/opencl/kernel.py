@@ -33,6 +33,8 @@ class Kernel:
         self._context, self._program = context, program
         self.handle = cl.Kernel(program, name)
         self._packet = Packet() if self.handle.num_args > ARGUMENT else None
+        self.has_objects = self.handle.num_args > ARGUMENT + 1
+        """True if the places of copied objects are arguments."""
 
     def bind(
         self,
@@ -58,6 +60,12 @@ class Kernel:
         for number, argument in enumerate(arguments):
             self.handle.set_arg(number, argument)
 
+    def bind_objects(self, space: BufferOffset, tables: BufferOffset) -> None:
+        """Set the arguments about copied objects."""
+        arguments = [space.buffer, np.uint64(space.offset), tables.buffer]
+        for number, argument in enumerate(arguments, ARGUMENT + 1):
+            self.handle.set_arg(number, argument)
+
     def give(self, packet: Packet) -> None:
         """Set the argument that is not a place; it may be changed as soon as that is done."""
         self.handle.set_arg(ARGUMENT, packet)
@@ -79,6 +87,8 @@ class Kernel:
         bytes_ = np.frombuffer(memory, np.uint8)
         place = BufferOffset(cl.Buffer(self._context, flags, hostbuf=bytes_))
         self.bind(place, place, place, 0, place)
+        if self.has_objects:
+            self.bind_objects(place, place)
         seen = []
         for number in (40, 70):
             control.scratch[0] = word.value = number

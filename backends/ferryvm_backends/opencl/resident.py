@@ -23,143 +23,26 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyopencl as cl
 
-from ferryvm.ir.c.opencl_object import DIRTY_SHIFT
+from ferryvm.backend import BackendError
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.object_memory import ObjectMemory, objects_at
 from ferryvm.region.fact import region_effects
 from ferryvm.region.region import Region
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.launch import STAGING_WORDS, Residence
-
-Bytes = npt.NDArray[np.uint8]
-
-CHUNK = 1 << DIRTY_SHIFT
-"""Bytes that are compared, noted and copied together."""
-_BLOCK = 256 * CHUNK
-"""Bytes that are compared at once."""
-_ZERO = np.zeros(1, np.uint8)
-
-
-@dataclasses.dataclass
-class Traffic:
-    """Amounts of copied memory."""
-
-    to_device: int = 0
-    """Bytes."""
-    to_host: int = 0
-    """Bytes."""
-    seconds: float = 0.0
-    """Spent on copying, and on the decision what to copy."""
-
-
-def view(address: int, size: int) -> Bytes:
-    """Bytes of this process."""
-    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+from ferryvm_backends.opencl.object_copy import ObjectCopy
+from ferryvm_backends.opencl.object_use import ObjectUse
+from ferryvm_backends.opencl.segment import CHUNK, ZERO, Bytes, Segment, buffer_of_zeros, runs, view
+from ferryvm_backends.opencl.traffic import Traffic
 
 
 def _bytes(control: ControlBlock) -> Bytes:
     return view(ctypes.addressof(control), ctypes.sizeof(ControlBlock))
-
-
-def runs(chunks: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """Begin and end of each run of chunks that are set."""
-    edges = np.flatnonzero(np.diff(chunks.astype(np.int8), prepend=0, append=0))
-    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
-
-
-class Segment:
-    """A part of a machine's memory, and its copy on the device."""
-
-    def __init__(
-        self,
-        session: Session,
-        host: Bytes,
-        place: BufferOffset,
-        mirror: Bytes,
-        valid: ctypes.c_uint64,
-    ) -> None:
-        """The device and `mirror` have zeros. `valid`: bytes for which the mirror equals the
-        device's memory."""
-        self._session, self._host, self.place, self.mirror = session, host, place, mirror
-        self._valid = valid
-        valid.value = len(host)
-
-    def push(self, start: int, end: int) -> int:
-        """Copy changed bytes of this range to the device; the number of copied bytes."""
-        pushed = 0
-        known = min(max(self._valid.value, start), end)
-        ranges = [*self._changed(start, known), *([(known, end)] if known < end else ())]
-        if start <= self._valid.value:
-            self._valid.value = max(self._valid.value, end)
-        for first, last in ranges:
-            piece = self.mirror[first:last]
-            piece[:] = self._host[first:last]
-            cl.enqueue_copy(
-                self._session.queue,
-                self.place.buffer,
-                piece,
-                dst_offset=self.place.offset + first,
-                is_blocking=False,
-            )
-            pushed += last - first
-        return pushed
-
-    def _changed(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        for first in range(start, end, _BLOCK):
-            last = min(first + _BLOCK, end)
-            mine, known = self._host[first:last], self.mirror[first:last]
-            if np.array_equal(mine, known):
-                continue
-            starts = np.arange(0, last - first, CHUNK)
-            differs = np.logical_or.reduceat(mine != known, starts)
-            for one, two in runs(differs):
-                yield first + one * CHUNK, min(first + two * CHUNK, last)
-
-    def forget(self, start: int) -> None:
-        """Mark bytes from here on as unknown: a kernel may have changed them without a copy
-        back."""
-        self._valid.value = min(self._valid.value, start)
-
-    def fetch(self, start: int, end: int) -> Bytes:
-        """These bytes as the device has them. Raises cl.Error."""
-        found = np.empty(end - start, np.uint8)
-        if end > start:
-            cl.enqueue_copy(
-                self._session.queue, found, self.place.buffer, src_offset=self.place.offset + start
-            )
-        return found
-
-    def accept(self, start: int, found: Bytes) -> None:
-        """Bring the machine and the mirror to the device's state."""
-        end = start + len(found)
-        self.mirror[start:end] = self._host[start:end] = found
-
-    def give_to(self, new: Segment) -> None:
-        """Initialise a larger part with this one. Raises cl.Error."""
-        size = len(self.mirror)
-        new.mirror[:size] = self.mirror
-        if size:
-            cl.enqueue_copy(
-                self._session.queue,
-                new.place.buffer,
-                self.place.buffer,
-                byte_count=size,
-                src_offset=self.place.offset,
-                dst_offset=new.place.offset,
-            )
-
-
-def _buffer(session: Session, size: int) -> Any:
-    """A buffer of zeros. Raises BackendError, cl.Error."""
-    session.check_size(size)
-    buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size)
-    cl.enqueue_fill_buffer(session.queue, buffer, _ZERO, 0, size)
-    return buffer
 
 
 def _notes(capacity: int) -> int:
@@ -180,10 +63,13 @@ class Needs:
     """Words of its function's frame below the header."""
     callers: bool
     """Frames of the callers of the function that it is entered in."""
+    objects: ObjectUse | None = None
+    """None if it uses no references."""
 
 
-def needs(region: Region, callers: bool) -> Needs:
-    """Memory of a machine that a region needs; `callers`: frames of callers, too."""
+def needs(region: Region, callers: bool, objects: ObjectUse | None) -> Needs:
+    """Memory of a machine that a region needs; `callers`: frames of callers, too; `objects`: its
+    use of objects."""
     found = region_effects(region)
     writes = bool(found.statics_written)
     return Needs(
@@ -193,6 +79,7 @@ def needs(region: Region, callers: bool) -> Needs:
         writes_heap=found.writes_heap,
         parameters=region.verified.parameters(region.entry),
         callers=callers,
+        objects=objects,
     )
 
 
@@ -228,7 +115,10 @@ class Copied:
         self.stack_bytes: int = control.stack_end - control.stack
         below = ctypes.sizeof(ControlBlock) + statics
         size = below + self.stack_bytes
-        self._control_buffer, self._mirror = _buffer(session, size), np.zeros(size, np.uint8)
+        self._control_buffer, self._mirror = (
+            buffer_of_zeros(session, size),
+            np.zeros(size, np.uint8),
+        )
         self.control = BufferOffset(self._control_buffer)
         self._staging = HostBuffer(session)
         self.residence = Residence(
@@ -253,13 +143,15 @@ class Copied:
             ctypes.c_uint64.from_buffer(self.residence, vars(Residence)["valid"].offset),
         )
         self.heap = self._heap(control)
+        self.objects = ObjectCopy(session)
+        """Its objects, of which nothing is on the device until a kernel uses them."""
         self.users: weakref.WeakSet[KernelCode] = weakref.WeakSet()
         """Code whose arguments are these buffers."""
 
     def _heap(self, control: ControlBlock) -> Segment:
         capacity = control.heap_capacity
         notes = _notes(capacity)
-        buffer = _buffer(self._session, notes + max(capacity, WORD_BYTES))
+        buffer = buffer_of_zeros(self._session, notes + max(capacity, WORD_BYTES))
         heap = Segment(
             self._session,
             view(control.heap, capacity),
@@ -278,7 +170,7 @@ class Copied:
         before.give_to(self.heap)
 
     def push(self, control: ControlBlock, needs: Needs, traffic: Traffic) -> None:
-        """Copy the words that a kernel may read to the device. Raises cl.Error."""
+        """Copy the words that a kernel may read to the device. Raises BackendError, cl.Error."""
         began = time.perf_counter()
         first = 0 if needs.callers else control.fp - needs.parameters
         pushed = self.stack.push(WORD_BYTES * first, WORD_BYTES * control.sp)
@@ -288,8 +180,16 @@ class Copied:
             # An earlier machine with this memory may have used more: free memory must be zero.
             pushed += self.heap.push(0, max(control.hp, self.residence.used))
             self.residence.used = control.hp
+        if needs.objects is not None:
+            self.objects.push(control, self._objects(), needs.objects, traffic)
         traffic.to_device += pushed
         traffic.seconds += time.perf_counter() - began
+
+    def _objects(self) -> ObjectMemory:
+        found = objects_at(self.residence.control)
+        if found is None:
+            raise BackendError("opencl: a kernel for objects is entered by a machine without any")
+        return found
 
     def get_control(self, control: ControlBlock, traffic: Traffic) -> None:
         """Read the device's control block, once the kernel has ended. Raises cl.Error."""
@@ -308,6 +208,8 @@ class Copied:
             found.append((self.statics, 0, statics))
         if needs.writes_heap:
             found += self._stored(returned.hp, traffic)
+        if needs.objects is not None:
+            found += self.objects.fetch(returned.object_top, needs.objects, traffic)
         self.residence.used = max(self.residence.used, returned.hp)
         self.stack.forget(WORD_BYTES * returned.sp)
         for segment, start, bytes_ in found:
@@ -330,12 +232,13 @@ class Copied:
         for one, two in runs(noted[::-1] != 0):
             start, end = one * CHUNK, min(two * CHUNK, hp)
             yield heap, start, heap.fetch(start, end)
-        cl.enqueue_fill_buffer(self._session.queue, buffer, _ZERO, notes, count)
+        cl.enqueue_fill_buffer(self._session.queue, buffer, ZERO, notes, count)
 
     def close(self) -> None:
         """Give the buffers back."""
         for user in self.users:
             user.forget()
         self._staging.close()
+        self.objects.close()
         for buffer in (self._control_buffer, self.heap.place.buffer):
             buffer.release()

@@ -58,7 +58,7 @@ class KernelTarget(Target[KernelText]):
         from ferryvm_backends.opencl.copied import CopiedCode
         from ferryvm_backends.opencl.resident import needs
 
-        needed = needs(work.region, text.resumes)
+        needed = needs(work.region, text.resumes, text.objects)
         return CopiedCode(session, kernel, text.guards, options, work.region.entry, needed)
 
     def show(self, work: Compilation[KernelText], stage: str) -> str:

@@ -25,6 +25,7 @@ from ferryvm.region.reference import uses_references
 from ferryvm.region.region import Region
 from ferryvm.verify import Verified
 from ferryvm_backends.opencl.device import Device
+from ferryvm_backends.opencl.object_use import ObjectUse, object_use
 from ferryvm_backends.opencl.recursion import levels, resumed
 
 WRAPPED, COPIED = "wrapped", "copied"
@@ -40,6 +41,8 @@ class KernelText:
     """pc of each guard, by its number in a kernel."""
     resumes: bool
     """True if it may continue in the frames of callers."""
+    objects: ObjectUse | None
+    """Its use of objects; None if it uses no references."""
 
 
 def dialect(device: Device, memory_mode: str, objects: bool = False) -> Dialect:
@@ -68,11 +71,8 @@ def kernel_text(
     more = resumed(region, module, lambda part: improved(part, options))
     modules = [module, *more.values()]
     _refuse_floats(modules, device)
-    d = dialect(device, memory_mode, uses_references(region))
-    if memory_mode == COPIED and uses_references(region):
-        raise RefusalError(
-            f"opencl: region {region.name}: it uses references, which are not copied to {device} yet"
-        )
+    use = object_use(modules) if uses_references(region) else None
+    d = dialect(device, memory_mode, use is not None)
     choices = Choices(
         guard_limit=options.guard_limit,
         forced=Forcing.DEOPT in options.forcing,
@@ -81,7 +81,7 @@ def kernel_text(
     describe = describer(region.verified)
     declared = declarations(d) + _tables(modules, region.verified)
     text = module_text(module, d, declared, choices, describe, more)
-    return KernelText(text, tuple(guard_pcs(module, more)), bool(more))
+    return KernelText(text, tuple(guard_pcs(module, more)), bool(more), use)
 
 
 def _refuse_floats(modules: list[Module], device: Device) -> None:

@@ -93,6 +93,13 @@ _OPERATIONS = {
 }
 """Operations of the emitter that are more than a computation on values."""
 
+_READING = {
+    "move_elements": Effect.READS_OBJECTS,
+    "elements_from_heap": Effect.READS_HEAP,
+    "elements_to_heap": Effect.READS_OBJECTS,
+}
+"""Operations that copy from one place to another: their second effect."""
+
 
 class _Value(enum.Enum):
     """A value of the recording emitter."""
@@ -122,8 +129,7 @@ def _operation(name: str) -> Callable[..., _Value]:
 
     def note(self: Any, *arguments: object) -> _Value:
         used: Summary = self.summary
-        if effect is not None:
-            used.effects.add(effect)
+        used.effects.update(each for each in (effect, _READING.get(name)) if each is not None)
         if effect in (Effect.READS_STATIC, Effect.WRITES_STATIC):
             is_named = arguments[0] is _Value.IMMEDIATE
             (used.numbered if is_named else used.computed).add(effect)

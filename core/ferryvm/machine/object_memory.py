@@ -16,7 +16,7 @@ import mmap
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ferryvm import record
 from ferryvm.isa import INSTRUCTIONS
@@ -74,6 +74,16 @@ class ObjectImage:
     """The elements outside, in the order of their arrays."""
 
 
+class OutsideArray(NamedTuple):
+    """Elements outside of the object space."""
+
+    address: int
+    size: int
+    """Bytes."""
+    type: int | None
+    """The type number of their array; None if it was made since the last collection."""
+
+
 class _Facts:
     """Tables that follow from a program."""
 
@@ -114,6 +124,15 @@ def _may_have_references(program: Program) -> bool:
     return any(isinstance(t, Reference) for _, types in program.used_types() for t in types)
 
 
+_by_control: weakref.WeakValueDictionary[int, ObjectMemory] = weakref.WeakValueDictionary()
+
+
+def objects_at(address: int) -> ObjectMemory | None:
+    """The objects of the machine whose control block is at an address, for code that is given no
+    more than that; None if its program has no references."""
+    return _by_control.get(address)
+
+
 def native_collector(address: int) -> Collector:
     """The native function at an address as a collector."""
     # A pause is short, and other threads must not see a state in the middle: it keeps the GIL.
@@ -148,6 +167,7 @@ class ObjectMemory:
         """The end of the objects that the program itself can reach, after a collection; behind them
         are those that only Python holds."""
         self._control.object_top = FIRST_OFFSET
+        _by_control[ctypes.addressof(self._control)] = self
 
     def bind(self) -> None:
         """Write addresses into the control block."""
@@ -215,6 +235,23 @@ class ObjectMemory:
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
             self._slots = mmap.mmap(-1, size, flags=flags)
         return ctypes.addressof(ctypes.c_char.from_buffer(self._slots)) + len(self._slots)
+
+    def outside(self) -> list[OutsideArray]:
+        """The elements outside of the space: of arrays, and prepared ones."""
+        space = self.space
+        words, base, types = space.words, space.base, dict[int, int]()
+        for offset in space.large:
+            at = offset // WORD_BYTES
+            address = (words[at + PLACE_OFFSET // WORD_BYTES] + base) & _MASK
+            types[address] = type_number(words[at])
+        found = [OutsideArray(one.address, one.size, one.type) for one in space.hosts]
+        blocks = space.outside.items()
+        return found + [OutsideArray(at, size, types.get(at)) for at, size in blocks]
+
+    @property
+    def program(self) -> Program:
+        """The program that they belong to."""
+        return self._verified.program
 
     # --- allocation ---------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from ferryvm.policy import Options as PolicyOptions
 from ferryvm_backends.opencl import OpenClBackend
 from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.kernel import Kernel
-from ferryvm_backends.opencl.resident import Segment
+from ferryvm_backends.opencl.segment import Segment
 
 from .entering import NAME, enter, named, whole
 

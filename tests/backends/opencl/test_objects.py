@@ -7,12 +7,14 @@ import pytest
 
 import ferryvm
 from ferryvm.engine import Engine
+from ferryvm.isa.element import Element
 from ferryvm.machine.memory import Limits
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm_backends.opencl import OpenClBackend
 
-from ...engine.object_program import MIXED
+from ...engine.object_program import GARBAGE, MIXED
 from ..ending import ended
+from ..llvm.test_objects import ALL, LISTS, MORE
 from .entering import NAME, named
 
 SUM = """
@@ -59,6 +61,21 @@ SUM = """
 """Fills an array and adds its elements up."""
 
 
+def of_element(element: Element) -> str:
+    """A program with every instruction on arrays of an element kind; a few of them have elements
+    outside of the object space."""
+    t, kind = element.type, element.kind
+    first, second = ("1.7", "nan") if t.is_float else ("-77777", "123456")
+    return ALL.format(
+        array=f"{kind}[]",
+        kind=kind,
+        length=40 if element.bits == 32 else 3000,
+        first=f"{t}.const {first}",
+        second=f"{t}.const {second}",
+        more=MORE.format(kind=kind),
+    )
+
+
 def engine(backend: OpenClBackend, limits: Limits | None = None) -> Engine:
     """An engine whose programs are kernels, again soon after they have left."""
     options = Options(optimize=3, background=False, required=True, cache=False)
@@ -68,7 +85,19 @@ def engine(backend: OpenClBackend, limits: Limits | None = None) -> Engine:
     return Engine(policy=policy, limits=limits or Limits(), registry=named(backend))
 
 
-@pytest.mark.parametrize("text", [SUM.format(length=9), SUM.format(length=3000), MIXED])
-def test_a_kernel_ends_as_the_reference_does(text: str) -> None:
-    program = ferryvm.assemble(text)
-    assert ended(engine(OpenClBackend()), program) == ended(Engine("reference"), program)
+PROGRAMS = {
+    "inside": SUM.format(length=9),
+    "outside": SUM.format(length=3000),
+    "mixed": MIXED,
+    "lists": LISTS.format(length=40, times=6),
+    "garbage": GARBAGE.format(rounds=3),
+    **{f"arrays of {element}": of_element(element) for element in Element},
+}
+
+
+@pytest.mark.rotate("name", "backend")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_kernel_ends_as_the_reference_does(name: str, backend: OpenClBackend) -> None:
+    program, limits = ferryvm.assemble(PROGRAMS[name]), Limits(objects=1 << 20)
+    expected = ended(Engine("reference", limits=limits), program)
+    assert ended(engine(backend, limits), program) == expected

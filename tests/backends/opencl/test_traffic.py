@@ -19,7 +19,9 @@ from ferryvm_backends.opencl import OpenClBackend, copied
 from ferryvm_backends.opencl.build import session
 from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.kernel import Kernel
-from ferryvm_backends.opencl.resident import CHUNK, Copied, Needs, Traffic
+from ferryvm_backends.opencl.resident import Copied, Needs
+from ferryvm_backends.opencl.segment import CHUNK
+from ferryvm_backends.opencl.traffic import Traffic
 
 from .entering import NAME, enter, named, whole
 from .test_lost import RESULT, TEXT, policy

@@ -92,7 +92,9 @@ class Record(ctypes.Structure):
     writes_statics: int
     reads_heap: int
     writes_heap: int
-    """Needs of the kernel."""
+    objects: int
+    """Needs of the kernel; `objects`: true if it uses references, which native code leaves to
+    `back`."""
 
     _fields_ = [
         *_words("launch", "key", "back", "queue", "kernel", "enqueue", "finish", "set_argument"),
@@ -101,6 +103,7 @@ class Record(ctypes.Structure):
         *_words("control", "heap", "capacity", "stack_end"),
         *_words("residence", "entry", "slice"),
         *_words("parameters", "callers", "statics", "writes_statics", "reads_heap", "writes_heap"),
+        *_words("objects"),
     ]
 
 

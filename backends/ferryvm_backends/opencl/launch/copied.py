@@ -56,6 +56,7 @@ class CopiedLauncher(Trampoline):
 
         b.store(word(0), self._statics_count, align=8)
         self._unless(b.icmp_unsigned("!=", self.get("residence"), word(0)))
+        self._unless(b.icmp_unsigned("==", self.get("objects"), word(0)))
         self._residence = self.pointer(self.get("residence"))
         self._check_machine()
         self._static_count, self._sp = self.field("static_count"), self.field("sp")

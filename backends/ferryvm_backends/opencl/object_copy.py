@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine's objects on a device with memory of its own.
+
+    one buffer   │ dirty marks │ object space, offsets as on the host │ arena: elements outside │
+    another one  │ tables: type rows; places of the arrays, on the host and on the device      │
+
+`ferryvm.ir.c.opencl_object` has the layout. Each array whose elements are outside of the space has
+a copy in the arena from its first use on, until a collection frees it. A copy has a mirror on the
+host: the content that both sides had when it was last copied. The host's elements are compared with
+it before each entry, and chunks that differ are sent. So no one has to report stores: interpreters,
+native code, host functions, the collector and Python change arrays without knowing of devices. What
+a kernel stores comes back when it leaves, by the chunks that it has marked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import time
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from ferryvm.backend import BackendError
+from ferryvm.ir.c.opencl_object import BYTES_WORD, COUNT_WORD, ROWS_WORD, TABLE_WORDS
+from ferryvm.isa.element import FIRST_ARRAY, Element
+from ferryvm.isa.object import ROW_WORDS
+from ferryvm.isa.type import FIRST_DECLARED, WORD_BYTES
+from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.object_memory import ObjectMemory, OutsideArray
+from ferryvm_backends.opencl.build import Session
+from ferryvm_backends.opencl.kernel import BufferOffset
+from ferryvm_backends.opencl.object_use import ObjectUse
+from ferryvm_backends.opencl.segment import CHUNK, ZERO, Bytes, Segment, buffer_of_zeros, runs, view
+from ferryvm_backends.opencl.traffic import ArrayTraffic, Traffic
+
+_MASK = (1 << 64) - 1
+_SPACE = "objects"
+"""The name of the object space in metrics."""
+
+
+def _in_chunks(size: int) -> int:
+    return -(-size // CHUNK) * CHUNK
+
+
+class _Copy(Segment):
+    """The elements of one array on the device."""
+
+    def __init__(
+        self, session: Session, number: int, address: int, size: int, place: BufferOffset
+    ) -> None:
+        """`number`: of the copy. The device has zeros there."""
+        mirror = np.zeros(size, np.uint8)
+        super().__init__(session, view(address, size), place, mirror, ctypes.c_uint64())
+        self.number, self.size = number, size
+        self.start = 0
+        """Bytes from the start of the arena."""
+
+
+class ObjectCopy:
+    """The objects of a machine on a device."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._numbers = itertools.count(1)
+        self._buffer: Any = None
+        self._tables: Any = None
+        self._rows = b""
+        """The content of the tables."""
+        self._space_bytes = self._arena_bytes = 0
+        self._space: Segment | None = None
+        self._base = 0
+        """The host's address of the space."""
+        self._used = 0
+        """Bytes of the space from which on the device has zeros."""
+        self._copies: dict[int, _Copy] = {}
+        """By the host's address of the elements."""
+
+    @property
+    def places(self) -> tuple[BufferOffset, BufferOffset]:
+        """The start of the space, and of the tables."""
+        return BufferOffset(self._buffer, self._marks), BufferOffset(self._tables)
+
+    @property
+    def _marks(self) -> int:
+        """Bytes of the dirty marks, a byte for each chunk."""
+        return _in_chunks((self._space_bytes + self._arena_bytes) // CHUNK)
+
+    # --- memory of the device -----------------------------------------------------------------
+
+    def _provide(self, control: ControlBlock, wanted: Sequence[OutsideArray]) -> None:
+        """Have memory for the space and for these arrays. Raises BackendError, cl.Error."""
+        space = max(_in_chunks(max(control.object_end, control.object_top)), self._space_bytes)
+        missing = [one for one in wanted if one.address not in self._copies]
+        starts = self._free(missing)
+        if space == self._space_bytes and starts is not None:
+            self._add(missing, starts)
+            return
+        needed = sum(_in_chunks(one.size) for one in missing)
+        arena = self._arena_bytes
+        if starts is None:
+            arena = max(2 * arena, arena + needed)
+        try:
+            self._move(space, arena)
+        except (BackendError, cl.Error):  # no memory for both: all is copied again
+            self.close()
+            missing = [*wanted]
+            self._move(space, sum(_in_chunks(one.size) for one in wanted))
+        starts = self._free(missing)
+        assert starts is not None
+        self._add(missing, starts)
+
+    def _free(self, arrays: Sequence[OutsideArray]) -> list[int] | None:
+        """Starts in the arena for copies of these; None if there is no memory for all."""
+        taken = sorted(
+            (copy.start, copy.start + _in_chunks(copy.size)) for copy in self._copies.values()
+        )
+        gaps, end = [], 0
+        for start, past in [*taken, (self._arena_bytes, 0)]:
+            if start > end:
+                gaps.append([end, start])
+            end = past
+        found = []
+        for one in arrays:
+            size = _in_chunks(one.size)
+            gap = next((gap for gap in gaps if gap[1] - gap[0] >= size), None)
+            if gap is None:
+                return None
+            found.append(gap[0])
+            gap[0] += size
+        return found
+
+    def _add(self, arrays: Sequence[OutsideArray], starts: list[int]) -> None:
+        """Make copies of zeros."""
+        for one, start in zip(arrays, starts, strict=True):
+            place = self._in_arena(start)
+            copy = _Copy(self._session, next(self._numbers), one.address, one.size, place)
+            copy.start = start
+            cl.enqueue_fill_buffer(
+                self._session.queue, self._buffer, ZERO, place.offset, _in_chunks(one.size)
+            )
+            self._copies[one.address] = copy
+
+    def _in_arena(self, start: int) -> BufferOffset:
+        return BufferOffset(self._buffer, self._marks + self._space_bytes + start)
+
+    def _move(self, space: int, arena: int) -> None:
+        """Take a larger buffer, and what the present one has. Raises BackendError, cl.Error."""
+        before = self._buffer, self._marks, self._space_bytes
+        sizes = self._space_bytes, self._arena_bytes
+        self._space_bytes, self._arena_bytes = space, arena
+        try:
+            self._buffer = buffer_of_zeros(self._session, self._marks + space + arena)
+        except (BackendError, cl.Error):
+            self._space_bytes, self._arena_bytes = sizes
+            raise
+        old, marks, old_space = before
+        if old is not None:
+            for size, start, to in (
+                (old_space, marks, self._marks),
+                (sizes[1], marks + old_space, self._marks + space),
+            ):
+                if size:
+                    cl.enqueue_copy(
+                        self._session.queue,
+                        self._buffer,
+                        old,
+                        byte_count=size,
+                        src_offset=start,
+                        dst_offset=to,
+                    )
+            self._session.queue.finish()
+            old.release()
+        mirror = np.zeros(space, np.uint8)
+        if self._space is not None:
+            mirror[:old_space] = self._space.mirror
+        place = BufferOffset(self._buffer, self._marks)
+        self._space = Segment(
+            self._session, view(self._base, space), place, mirror, ctypes.c_uint64()
+        )
+        for copy in self._copies.values():
+            copy.place = self._in_arena(copy.start)
+
+    def close(self) -> None:
+        """Give the buffers back; nothing is on the device then."""
+        for buffer in (self._buffer, self._tables):
+            if buffer is not None:
+                buffer.release()
+        self._buffer = self._tables = self._space = None
+        self._rows, self._space_bytes, self._arena_bytes, self._used = b"", 0, 0, 0
+        self._copies.clear()
+
+    # --- to the device ------------------------------------------------------------------------
+
+    def push(
+        self, control: ControlBlock, objects: ObjectMemory, use: ObjectUse, traffic: Traffic
+    ) -> None:
+        """Copy what a kernel may read to the device. Raises BackendError, cl.Error."""
+        outside = objects.outside()
+        alive = {one.address: one.size for one in outside}
+        for address, copy in [*self._copies.items()]:
+            if alive.get(address) != copy.size:
+                del self._copies[address]
+        self._base = control.objects
+        prepared = (control.prepared + self._base) & _MASK if control.prepared else 0
+        wanted = [
+            one for one in outside if one.size and use.concerns(one.type, one.address == prepared)
+        ]
+        self._provide(control, wanted)
+        assert self._space is not None
+        self._space.host = view(self._base, self._space_bytes)
+        row = traffic.of_array(0, _SPACE)
+        # Free memory must be zero on the device, too.
+        self._send(self._space, max(control.object_top, self._used), row, traffic)
+        self._used = control.object_top
+        for one in wanted:
+            copy = self._copies[one.address]
+            name = _array_name(one, objects)
+            self._send(copy, copy.size, traffic.of_array(copy.number, name), traffic)
+        self._write_tables(control, wanted, objects)
+
+    def _send(self, segment: Segment, end: int, row: ArrayTraffic, traffic: Traffic) -> None:
+        began = time.perf_counter()
+        pushed = segment.push(0, end)
+        if pushed:
+            self._session.queue.finish()  # for the time of the copy
+        seconds = time.perf_counter() - began
+        row.to_device += pushed
+        row.seconds_to_device += seconds
+        row.pushes += 1
+        row.unchanged += not pushed
+        traffic.to_device += pushed
+
+    def _write_tables(
+        self, control: ControlBlock, wanted: Sequence[OutsideArray], objects: ObjectMemory
+    ) -> None:
+        """Tell the kernel where the arrays are."""
+        types = FIRST_DECLARED + len(objects.program.types)
+        rows = ctypes.string_at(control.types, WORD_BYTES * ROW_WORDS * types)
+        places = sorted(
+            (
+                (one.address - self._base) & _MASK,
+                self._space_bytes + self._copies[one.address].start,
+            )
+            for one in wanted
+        )
+        head = array("Q", (0,) * TABLE_WORDS)
+        head[COUNT_WORD], head[BYTES_WORD] = len(places), self._space_bytes
+        head[ROWS_WORD] = TABLE_WORDS + ROW_WORDS * types
+        found = head.tobytes() + rows + array("Q", itertools.chain(*places)).tobytes()
+        if found == self._rows:
+            return
+        if self._tables is None or self._tables.size < len(found):
+            if self._tables is not None:
+                self._tables.release()
+            self._tables = buffer_of_zeros(self._session, 2 * len(found))
+        self._rows = found
+        cl.enqueue_copy(self._session.queue, self._tables, np.frombuffer(found, np.uint8))
+
+    # --- to the host --------------------------------------------------------------------------
+
+    def fetch(
+        self, top: int, use: ObjectUse, traffic: Traffic
+    ) -> Iterator[tuple[Segment, int, Bytes]]:
+        """The chunks that the kernel has stored into, of the space below `top` and of arrays; they
+        are marked no more. Raises cl.Error."""
+        self._used = max(self._used, top)
+        if not use.writes:
+            return
+        assert self._space is not None
+        copies = sorted(self._copies.values(), key=lambda copy: copy.start)
+        ends = [copy.start + _in_chunks(copy.size) for copy in copies]
+        count = (self._space_bytes + max(ends, default=0)) // CHUNK
+        marks, queue = np.empty(count, np.uint8), self._session.queue
+        first = self._marks - count
+        cl.enqueue_copy(queue, marks, self._buffer, src_offset=first)
+        traffic.to_host += count
+        if not marks.any():
+            return
+        is_marked = marks[::-1] != 0
+        parts: list[tuple[Segment, int, int, int, str]] = [(self._space, 0, top, 0, _SPACE)]
+        for copy in copies:
+            start = self._space_bytes + copy.start
+            parts.append((copy, start, copy.size, copy.number, ""))
+        for segment, start, size, number, name in parts:
+            row = traffic.of_array(number, name)
+            chunks = is_marked[start // CHUNK : (start + _in_chunks(size)) // CHUNK]
+            for one, two in runs(chunks):
+                began = time.perf_counter()
+                found = segment.fetch(one * CHUNK, min(two * CHUNK, size))
+                row.to_host += len(found)
+                row.seconds_to_host += time.perf_counter() - began
+                yield segment, one * CHUNK, found
+        cl.enqueue_fill_buffer(queue, self._buffer, ZERO, first, count)
+
+
+def _array_name(one: OutsideArray, objects: ObjectMemory) -> str:
+    """The type of an array with its length; with its bytes if the type is not known."""
+    if one.type is None:
+        return f"array[{one.size} bytes]"
+    if one.type < FIRST_DECLARED:
+        element = [*Element][one.type - FIRST_ARRAY]
+        return f"{element}[{one.size // element.bytes}]"
+    declared = objects.program.types[one.type - FIRST_DECLARED]
+    return f"{declared.name.removesuffix('[]')}[{one.size // WORD_BYTES}]"
