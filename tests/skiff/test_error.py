@@ -23,7 +23,7 @@ CASES = {
     "1)": ["1:2: ')' closes nothing"],
     "#| a": ["1:1: the comment '#|' is never closed with '|#'"],
     "|# a": ["1:1: '|#' closes no comment", "1:4: no variable 'a'"],
-    '"a b" 1': ["1:1: there are no strings in Skiff"],
+    '"a b': ["1:1: the string has no end in its line; a line end in it is written \\n"],
     "[": ["1:1: unexpected character '['"],
     # atoms
     "12ab": ["1:1: '12ab' is not a number"],
@@ -66,7 +66,10 @@ CASES = {
     "(define (f 5) 1)": ["1:12: expected the name of a parameter, found the number '5'"],
     "(define (f (x)) 1)": ["1:12: a parameter is written name or (name type)"],
     "(define (f (x f65)) 1)": [
-        "1:15: expected a type (i32 i64 f32 f64 (vector element)), found 'f65'"
+        (
+            "1:15: expected a type (i32 i64 f32 f64 (array element) string anyref, or a struct), "
+            "found 'f65'; did you mean 'f64'?"
+        )
     ],
     "(define (f (x (vector u7))) 1)": [
         "1:23: expected an element type (i8 u8 i16 u16 i32 u32 i64 f32 f64), found 'u7'"
@@ -100,7 +103,7 @@ CASES = {
     "(while 1.5)": ["1:8: a condition must be an integer, found a float"],
     "(not 1.5)": ["1:6: a condition must be an integer, found a float"],
     "(print! (make-vector f64 1))": [
-        "1:9: what 'print!' prints must be a number, found (vector f64)"
+        "1:9: what 'print!' prints must be a number or a string, found (vector f64)"
     ],
     "(write-byte! 1i64)": ["1:14: what 'write-byte!' writes must be i32, found i64"],
     "(make-vector f64 1i32)": ["1:18: the length of a vector must be i64, found i32"],
@@ -180,6 +183,22 @@ MISUSED = {
     "not": "(not)",
     "write-byte!": "(write-byte!)",
     "enter-jit": "(enter-jit)",
+    "define-struct": "(define-struct)",
+    "write-string!": "(write-string!)",
+    "eq?": "(eq? 1)",
+    "null?": "(null?)",
+    "is?": "(is? i31ref)",
+    "cast": "(cast i31ref)",
+    "make-array": "(make-array i64)",
+    "array": "(array)",
+    "array-ref": "(array-ref null)",
+    "array-set!": "(array-set! null 1)",
+    "array-length": "(array-length)",
+    "array-fill!": "(array-fill! null 1 2 3 4)",
+    "array-copy": "(array-copy)",
+    "array-copy!": "(array-copy! null 1)",
+    "array-append": "(array-append null)",
+    "array=?": "(array=? null)",
     "make-vector": "(make-vector f64)",
     "vector-ref": "(vector-ref)",
     "vector-set!": "(vector-set! 1 2)",

@@ -82,8 +82,21 @@ def test_vector_is_passed_as_its_address() -> None:
         (
             "(host-function f (i8) vec)",
             [
-                "1:19: expected a type (i32 i64 f32 f64 (vector element)), found 'i8'",
-                "1:23: expected a type (i32 i64 f32 f64 (vector element)), found 'vec'",
+                (
+                    "1:19: expected a type (i32 i64 f32 f64 (array element) string anyref, or a "
+                    "struct), found 'i8', a type of elements only"
+                ),
+                (
+                    "1:23: expected a type (i32 i64 f32 f64 (array element) string anyref, or a "
+                    "struct), found 'vec'"
+                ),
+            ],
+        ),
+        (
+            "(host-function f ((array f64)) string)",
+            [
+                "1:19: a host function takes and returns numbers, found (array f64)",
+                "1:32: a host function takes and returns numbers, found (array u8)",
             ],
         ),
         ("(host-function f ())\n(define (f) 1)", ["2:10: 'f' is already defined in line 1"]),

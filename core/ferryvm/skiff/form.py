@@ -7,17 +7,20 @@ if that makes sense.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from collections.abc import Sequence as Many
 
 from ferryvm.errors import Position
 from ferryvm.isa import Type
-from ferryvm.skiff import operation
+from ferryvm.skiff import object_form, operation
+from ferryvm.skiff.array_form import ARRAY_FORMS
 from ferryvm.skiff.fault import Faults, SourceSpan
 from ferryvm.skiff.number import Number, looks_numeric, parse_number
 from ferryvm.skiff.operator import CONVERSIONS, DIRECT, OPERATORS
 from ferryvm.skiff.reader import Atom, Datum, Sequence
 from ferryvm.skiff.scope import BUILT_IN, FORMS, Global, Scope, show
+from ferryvm.skiff.text import TextFault, character, is_character, is_string, string_bytes
 from ferryvm.skiff.tree import (
     Block,
     Broken,
@@ -31,8 +34,11 @@ from ferryvm.skiff.tree import (
     MakeVector,
     Node,
     Not,
+    Null,
     Print,
     Set,
+    StructOperation,
+    Text,
     Throw,
     Try,
     Variable,
@@ -41,6 +47,7 @@ from ferryvm.skiff.tree import (
     VectorSet,
     While,
     WriteByte,
+    WriteString,
 )
 from ferryvm.skiff.type import ERROR, RESULTS, Unknown
 
@@ -53,6 +60,12 @@ def _is_marked(datum: Datum, mark: str) -> bool:
         return False
     head = datum.items[0]
     return isinstance(head, Atom) and head.text == mark
+
+
+def _is_literal(text: str) -> bool:
+    """True for the text of an atom that is not a name."""
+    is_text = is_string(text) or is_character(text)
+    return is_text or text in BOOLEANS or text == "null" or parse_number(text) is not None
 
 
 def function_name(datum: Datum) -> Atom | None:
@@ -86,8 +99,12 @@ class FormParser:
         self.main = Function("main", start, [], Unknown(RESULTS))
         self.scope = Scope(faults, globals_, self.main)
         self.later: dict[str, SourceSpan] = {}
+        self.texts: dict[bytes, Variable] = {}
+        """The statics of string literals, those of earlier texts of the session among them."""
+        self.used_texts: dict[bytes, Text] = {}
         self.forms: dict[str, Callable[[Sequence], Node]] = {
             "define": self._define,
+            "define-struct": self._define_struct,
             "host-function": self._host_function,
             "set!": self._set,
             "if": self._if,
@@ -102,7 +119,13 @@ class FormParser:
             "not": self._not,
             "print!": self._print,
             "write-byte!": self._write_byte,
+            "write-string!": self._write_string,
             "enter-jit": self._jit,
+            "eq?": functools.partial(object_form.same, self),
+            "null?": functools.partial(object_form.same, self),
+            "is?": functools.partial(object_form.type_test, self),
+            "cast": functools.partial(object_form.cast, self),
+            **dict.fromkeys(ARRAY_FORMS, functools.partial(object_form.array_form, self)),
             "make-vector": self._make_vector,
             "vector-ref": self._vector_ref,
             "vector-set!": self._vector_set,
@@ -125,7 +148,7 @@ class FormParser:
         if not datum.items:
             return self.broken(datum.place, "an empty form '()' means nothing")
         head = datum.items[0]
-        if not isinstance(head, Atom) or parse_number(head.text) or head.text in BOOLEANS:
+        if not isinstance(head, Atom) or _is_literal(head.text):
             return self.broken(head.place, f"a form starts with a name, found {show(head)}")
         name = head.text
         if name in self.forms:
@@ -156,6 +179,10 @@ class FormParser:
         return self.broken(datum.place, f"'{head.text}' is written {FORMS[head.text]}")
 
     def _atom(self, atom: Atom) -> Node:
+        if atom.text == "null":
+            return Null(atom.place)
+        if is_string(atom.text) or is_character(atom.text):
+            return self._text(atom)
         if atom.text in BOOLEANS:
             return Literal(atom.place, BOOLEANS[atom.text])
         if (number := parse_number(atom.text)) is not None:
@@ -166,11 +193,29 @@ class FormParser:
             return self.broken(atom.place, f"{show(atom)} is not a literal; #t and #f are")
         return self._variable(atom)
 
+    def _text(self, atom: Atom) -> Node:
+        try:
+            if is_character(atom.text):
+                return Literal(atom.place, character(atom.text))
+            content = string_bytes(atom.text)
+        except TextFault as fault:
+            file, line, column = atom.place.position
+            position = Position(file, line, column + fault.offset)
+            return self.broken(SourceSpan(position, fault.length), fault.message)
+        variable = self.texts.get(content)
+        if variable is None:
+            variable = Variable(f"string {len(self.texts) + 1}", atom.place, is_static=True)
+            self.texts[content] = variable
+            self.scope.statics.append(variable)
+        node = Text(atom.place, content, variable)
+        self.used_texts.setdefault(content, node)
+        return node
+
     def _variable(self, atom: Atom) -> Node:
         meaning = self.scope.lookup(atom.text)
         if isinstance(meaning, Variable):
             return Get(atom.place, meaning)
-        if isinstance(meaning, Function):
+        if isinstance(meaning, Function | StructOperation):
             message = (
                 f"'{atom.text}' is a function, not a variable; a call is written ({atom.text})"
             )
@@ -194,10 +239,15 @@ class FormParser:
             self.forms_in(datum.items[1:])
             if head.text in self.faults.lost_names:
                 return self.silently_broken(head.place)
-            if meaning is None:
-                near = self.scope.near(head.text, (Function,), BUILT_IN)
-                return self.broken(head.place, f"no function {show(head)}{near}")
-            return self.broken(head.place, f"'{head.text}' is a variable, not a function")
+            if meaning is not None:
+                return self.broken(head.place, f"'{head.text}' is a variable, not a function")
+            wrong_field = object_form.unknown_field(self.scope, head.text)
+            if wrong_field is not None:
+                return self.broken(head.place, wrong_field)
+            near = self.scope.near(head.text, (Function, StructOperation), BUILT_IN)
+            return self.broken(head.place, f"no function {show(head)}{near}")
+        if isinstance(meaning, StructOperation):
+            return object_form.struct_operation(self, meaning, datum)
         arguments = self.forms_in(datum.items[1:])
         if meaning.is_broken:
             return self.silently_broken(datum.place)
@@ -229,6 +279,12 @@ class FormParser:
         variable = self.scope.define(name, datum.items[1].place)
         return Set(datum.place, variable, value, "define")
 
+    def _define_struct(self, datum: Sequence) -> Node:
+        if object_form.struct_name(datum) is None:
+            return self.usage(datum)
+        message = "a struct is defined at the top level, not inside another form"
+        return self.broken(datum.place, message)
+
     def _host_function(self, datum: Sequence) -> Node:
         if host_name(datum) is None:
             return self.usage(datum)
@@ -241,7 +297,7 @@ class FormParser:
         value = self.form(datum.items[2])
         target = datum.items[1]
         meaning = self.scope.lookup(target.text)
-        if isinstance(meaning, Function):
+        if isinstance(meaning, Function | StructOperation):
             message = f"'{target.text}' is a function and cannot be set"
             return self.broken(target.place, message)
         if meaning is None:
@@ -375,10 +431,15 @@ class FormParser:
             return self.usage(datum)
         return WriteByte(datum.place, self.form(datum.items[1]))
 
+    def _write_string(self, datum: Sequence) -> Node:
+        if len(datum.items) != 2:
+            return self.usage(datum)
+        return WriteString(datum.place, self.form(datum.items[1]))
+
     def _make_vector(self, datum: Sequence) -> Node:
         if len(datum.items) != 3:
             return self.usage(datum)
-        element = self.scope.element(datum.items[1])
+        element = self.scope.number_element(datum.items[1])
         return MakeVector(datum.place, element, self.form(datum.items[2]))
 
     def _vector_ref(self, datum: Sequence) -> Node:

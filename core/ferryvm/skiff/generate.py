@@ -20,39 +20,67 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ferryvm.isa import BY_MNEMONIC, Type
+from ferryvm.isa.element import Element as ArrayElement
+from ferryvm.isa.type import ValueType
 from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing import Operand as Immediate
 from ferryvm.program import HostImport, Signature, Static, Tag
 from ferryvm.skiff import tree
 from ferryvm.skiff.number import number_bits
+from ferryvm.skiff.object_code import ObjectCode, piece_function
+from ferryvm.skiff.object_type import ObjectTypes
 from ferryvm.skiff.operator import ELEMENTS, Element, converter
 from ferryvm.skiff.tree import Function, Node, Tree, Variable
-from ferryvm.skiff.type import NOTHING, Named, VectorOf, default, find, machine_type
+from ferryvm.skiff.type import (
+    NOTHING,
+    ArrayOf,
+    Named,
+    VectorOf,
+    default,
+    find,
+    is_reference,
+    number_type,
+)
 from ferryvm.verify.type_flow import RECORD_TYPES
 
 TAG = "error"
 """The tag of Skiff's exceptions."""
 
 
-def generate(program: Tree) -> Listing:
-    """The listing of a tree without faults."""
+def generate(program: Tree, types: ObjectTypes) -> Listing:
+    """The listing of a tree without faults; its types are added to those of earlier texts."""
     names = {function.name for function in program.functions[1:]}
     main = program.functions[0]
     while main.name in names:  # unless the program has its own function `main`
         main.name += "_"
     hosts: dict[str, HostImport] = {}
     listing = Listing()
-    tag = Tag(TAG, (machine_type(program.exception),))
+    tag = Tag(TAG, (number_type(program.exception),))
+    for struct in program.structs:
+        types.reference(struct)
     for static in program.statics:
-        listing.statics.append(Static(static.name, machine_type(static.type)))
+        listing.statics.append(Static(static.name, types.value(static.type)))
     for function in program.functions:
-        generator = _Generator(function, hosts)
-        listing.functions.append(generator.generate(is_main=function is main))
+        generator = _Generator(function, hosts, types)
+        is_main = function is main
+        listing.functions.append(generator.generate(program.texts if is_main else [], is_main))
         if generator.throws:
             listing.tags = [tag]
     listing.hosts = list(hosts.values())
-    listing.exports = {function.name: function.name for function in program.functions[1:]}
+    own = listing.functions[1:]
+    listing.exports = {f.name: f.name for f in own if _can_be_called(f.signature)}
+    if program.texts:
+        listing.functions.append(piece_function(program.texts))
+    listing.types = types.declared()
     return listing
+
+
+_OUTSIDE = {*Type, *(element.array for element in ArrayElement)}
+
+
+def _can_be_called(signature: Signature) -> bool:
+    """True if values from outside can be the arguments, and the results can go there."""
+    return _OUTSIDE.issuperset((*signature.parameters, *signature.results))
 
 
 def _is_nothing(node: Node) -> bool:
@@ -60,9 +88,12 @@ def _is_nothing(node: Node) -> bool:
 
 
 class _Generator:
-    def __init__(self, function: Function, hosts: dict[str, HostImport]) -> None:
+    def __init__(
+        self, function: Function, hosts: dict[str, HostImport], types: ObjectTypes
+    ) -> None:
         self.function = function
         self.hosts = hosts
+        self.types = types
         self.items: list[Item] = []
         self.labels = 0
         self.depth = 0
@@ -70,6 +101,8 @@ class _Generator:
         self.clauses: list[ClauseListing] = []
         self.throws = False
         """True if the program throws or catches."""
+        self.temporaries: dict[tuple[ValueType, int], int] = {}
+        objects = self.objects = ObjectCode(self)
         self.rules: dict[type[Node], Callable[[Any], None]] = {
             tree.Literal: self._literal,
             tree.Get: self._get,
@@ -88,17 +121,29 @@ class _Generator:
             tree.Call: self._call,
             tree.Print: self._print,
             tree.WriteByte: self._write_byte,
+            tree.WriteString: objects.write_string,
+            tree.Text: objects.text,
+            tree.Null: objects.null,
+            tree.Same: objects.same,
+            tree.TypeTest: objects.type_test,
+            tree.Cast: objects.cast,
+            tree.OnArray: objects.on_array,
+            tree.OnStruct: objects.on_struct,
             tree.MakeVector: self._make_vector,
             tree.VectorRef: self._vector_ref,
             tree.VectorSet: self._vector_set,
             tree.VectorLength: self._vector_length,
         }
 
-    def generate(self, *, is_main: bool) -> FunctionListing:
+    def generate(self, texts: list[tree.Text], is_main: bool) -> FunctionListing:
+        """The listing of the function; `texts`: string literals that it makes first."""
         function = self.function
         for number, variable in enumerate(function.locals):
             variable.number = number
         returns = default(function.result) != NOTHING
+        if is_main and is_reference(function.result):
+            returns = False  # a reference is no result of a run
+        self.objects.make_texts(texts)
         for node in function.body[:-1]:
             self.statement(node)
         last = function.body[-1] if function.body else tree.Block(function.place, [], "begin")
@@ -108,16 +153,24 @@ class _Generator:
             self.emit(last, "halt")
         else:
             self._tail(last, emit, int(returns))
-        types = tuple(machine_type(variable.type) for variable in function.locals)
+        types = (*(self.types.value(v.type) for v in function.locals), *self._temporary_types())
         count = len(function.parameters)
-        results = (machine_type(function.result),) if returns and not is_main else ()
+        results = (self.types.value(function.result),) if returns and not is_main else ()
         signature = Signature(types[:count], results)
         names = tuple(variable.name for variable in function.locals[:count])
         return FunctionListing(
             function.name, signature, types[count:], self.items, self.clauses, parameters=names
         )
 
+    def _temporary_types(self) -> list[ValueType]:
+        return [type_ for type_, _ in self.temporaries]
+
     # Building blocks
+
+    def temporary(self, type_: ValueType, number: int) -> int:
+        """The number of a local without a name; the same one for equal arguments."""
+        named = len(self.function.locals)
+        return self.temporaries.setdefault((type_, number), named + len(self.temporaries))
 
     def emit(self, node: Node, mnemonic: str, immediate: Immediate = None) -> None:
         """Append an instruction for a node."""
@@ -182,11 +235,11 @@ class _Generator:
                 self.statement(child)
             self.branch(node.body[-1], target, when)
         elif isinstance(node, tree.Literal):
-            if bool(number_bits(node.number, machine_type(node.type))) is when:
+            if bool(number_bits(node.number, number_type(node.type))) is when:
                 self.emit(node, "jump", target)
         else:
             self.value(node)
-            if machine_type(node.type) is Type.I64:
+            if number_type(node.type) is Type.I64:
                 self.emit(node, "i64.eqz")
                 when = not when
             self.emit(node, "jump_if" if when else "jump_unless", target)
@@ -328,7 +381,7 @@ class _Generator:
 
     def _not(self, node: tree.Not) -> None:
         self.value(node.operand)
-        self.emit(node, f"{machine_type(node.operand.type)}.eqz")
+        self.emit(node, f"{number_type(node.operand.type)}.eqz")
 
     def _call(self, node: tree.Call) -> None:
         for argument in node.arguments:
@@ -339,15 +392,15 @@ class _Generator:
 
     def _import(self, function: Function) -> None:
         result = default(function.result)
-        results = () if result == NOTHING else (machine_type(result),)
-        parameters = tuple(machine_type(parameter.type) for parameter in function.parameters)
+        results = () if result == NOTHING else (number_type(result),)
+        parameters = tuple(number_type(parameter.type) for parameter in function.parameters)
         imported = HostImport(function.name, Signature(parameters, results))
         self.hosts.setdefault(function.name, imported)
 
     # Values
 
     def _literal(self, node: tree.Literal) -> None:
-        type_ = machine_type(node.type)
+        type_ = number_type(node.type)
         bits = number_bits(node.number, type_)
         assert bits is not None, "inference has checked every literal"
         self.constant(node, type_, bits)
@@ -364,7 +417,7 @@ class _Generator:
 
     def _operation(self, node: tree.Operation) -> None:
         operator, operands = node.operator, node.operands
-        type_ = machine_type(operands[0].type)
+        type_ = number_type(operands[0].type)
         if operator.name == "~":
             self.value(operands[0])
             self.constant(node, type_, type_.mask)
@@ -394,7 +447,7 @@ class _Generator:
 
     def _convert(self, node: tree.Convert) -> None:
         self.value(node.operand)
-        row = converter(node.to, machine_type(node.operand.type))
+        row = converter(node.to, number_type(node.operand.type))
         if row is not None:
             self.emit(node, row.mnemonic)
 
@@ -402,8 +455,11 @@ class _Generator:
 
     def _print(self, node: tree.Print) -> None:
         for value in node.values:
+            if isinstance(default(value.type), ArrayOf):
+                self.objects.write(node, value, has_line_end=True)
+                continue
             self.value(value)
-            type_ = machine_type(value.type)
+            type_ = number_type(value.type)
             self.host(node, f"print_{type_}", type_)
 
     def _write_byte(self, node: tree.WriteByte) -> None:

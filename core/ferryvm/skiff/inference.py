@@ -17,10 +17,13 @@ from typing import Any
 
 from ferryvm.errors import Position
 from ferryvm.isa import Type
+from ferryvm.isa.type import Reference
 from ferryvm.skiff import tree
+from ferryvm.skiff.array_form import Role
 from ferryvm.skiff.fault import Faults, SourceSpan
 from ferryvm.skiff.number import integer_range, number_bits
-from ferryvm.skiff.operator import ELEMENTS, Family
+from ferryvm.skiff.object_inference import ObjectRules, value_type
+from ferryvm.skiff.operator import Family
 from ferryvm.skiff.tree import Block, Choice, Function, Node, Tree
 from ferryvm.skiff.type import (
     ELEMENT_NAMES,
@@ -32,7 +35,9 @@ from ferryvm.skiff.type import (
     NOTHING,
     NUMBERS,
     RESULTS,
+    STRING,
     VALUES,
+    ArrayOf,
     Named,
     SkiffType,
     Unknown,
@@ -41,7 +46,11 @@ from ferryvm.skiff.type import (
     default,
     describe,
     find,
-    machine_type,
+    fits,
+    is_reference,
+    is_subtype,
+    join,
+    number_type,
     of,
     unify,
 )
@@ -67,14 +76,23 @@ def infer(program: Tree, faults: Faults) -> None:
     for _, infer_step in steps:
         infer_step()
     inference.settle_views()
+    inference.objects.settle_views()
     for variable in program.statics:
         variable.type = default(variable.type)
+    for struct in program.structs:
+        for field in struct.fields:
+            field.type = default(field.type)
     program.exception = default(inference.exception)
     inference.check_literals()
 
 
 _COMPOUND = (Block, Choice, tree.Try, tree.Finally)
 """Forms whose value is that of another form."""
+
+
+_STATEMENTS = (
+    tree.Set, tree.While, tree.Print, tree.WriteByte, tree.WriteString, tree.VectorSet,
+)  # fmt: skip
 
 
 def yields_nothing(node: Node) -> bool:
@@ -92,7 +110,11 @@ def yields_nothing(node: Node) -> bool:
         return find(node.function.result) == NOTHING
     if isinstance(node, tree.Direct):
         return not node.row.pushes
-    return isinstance(node, tree.Set | tree.While | tree.Print | tree.WriteByte | tree.VectorSet)
+    if isinstance(node, tree.OnArray):
+        return node.form.result is Role.NOTHING
+    if isinstance(node, tree.OnStruct):
+        return node.operation.verb is tree.StructVerb.SET
+    return isinstance(node, _STATEMENTS)
 
 
 class _Inference:
@@ -100,7 +122,8 @@ class _Inference:
         self.faults = faults
         self.views: list[tuple[SkiffType, SkiffType, SourceSpan]] = []
         self.literals: list[tree.Literal] = []
-        self.exception: SkiffType = Unknown(VALUES)
+        self.objects = ObjectRules(self)
+        self.exception: SkiffType = Unknown(NUMBERS)
         """The type of all exceptions of the program."""
         self.rules: dict[type[Node], Callable[[Any], SkiffType]] = {
             tree.Broken: lambda node: ERROR,
@@ -119,6 +142,14 @@ class _Inference:
             tree.Call: self._call,
             tree.Print: self._print,
             tree.WriteByte: self._write_byte,
+            tree.WriteString: self.objects.write_string,
+            tree.Text: self.objects.text,
+            tree.Null: self.objects.null,
+            tree.Same: self.objects.same,
+            tree.TypeTest: self.objects.type_test,
+            tree.Cast: self.objects.cast,
+            tree.OnArray: self.objects.on_array,
+            tree.OnStruct: self.objects.on_struct,
             tree.MakeVector: self._make_vector,
             tree.VectorRef: self._vector_ref,
             tree.VectorSet: self._vector_set,
@@ -135,7 +166,7 @@ class _Inference:
     def result(self, function: Function, last: Node) -> None:
         """Infer a function's last form, its result."""
         found = self.value(last)
-        if not unify(function.result, found):
+        if not fits(function.result, found):
             if function.stated_result:
                 expected = f"returns {describe(function.result)} as stated"
             elif find(found) == NOTHING:
@@ -195,10 +226,14 @@ class _Inference:
         return find(found)
 
     def expect(self, node: Node, expected: SkiffType, what: str) -> None:
-        """Infer a form and unify its type with the expected one."""
+        """Infer a form and check that its value fits the expected type."""
         found = self.operand(node)
-        if not unify(expected, found):
-            message = f"{what} must be {describe(expected)}, found {describe(found)}"
+        if not fits(expected, found):
+            wanted, shown = describe(expected), describe(found)
+            other = "another struct " if wanted == shown else ""
+            message = f"{what} must be {wanted}, found {other}{shown}"
+            if is_reference(expected) and is_subtype(expected, found):
+                message += f"; test it at run time, as in (cast {wanted} ...)"
             self.faults.add(node.place, message)
 
     def condition(self, node: Node) -> None:
@@ -216,15 +251,16 @@ class _Inference:
         result: SkiffType | None = None
         for body in [*bodies, node.otherwise]:
             found = self.value(body)
-            if result is None:
-                result = found
-            elif not unify(result, found):
+            joined = found if result is None else join(result, found)
+            if joined is None:
+                assert result is not None
                 message = (
                     f"the branches of '{node.form}' differ: {describe(result)} before, "
                     f"{describe(found)} here"
                 )
                 self.faults.add(body.place, message)
                 return ERROR
+            result = joined
         assert result is not None
         return result
 
@@ -247,11 +283,12 @@ class _Inference:
         self._caught(node)
         result = self.value(node.body)
         found = self.value(node.handler)
-        if not unify(result, found):
+        joined = join(result, found)
+        if joined is None:
             message = f"'try' is {describe(result)}, its handler is {describe(found)}"
             self.faults.add(node.handler.place, message)
             return ERROR
-        return result
+        return joined
 
     def _finally(self, node: tree.Finally) -> SkiffType:
         result = self.value(node.body)
@@ -269,7 +306,7 @@ class _Inference:
     def _set(self, node: tree.Set) -> SkiffType:
         found = self.operand(node.value)
         variable = node.variable
-        if not unify(variable.type, found):
+        if not fits(variable.type, found):
             message = f"'{variable.name}' is {describe(variable.type)}, found {describe(found)}"
             self.faults.add(node.value.place, message)
         return NOTHING
@@ -315,7 +352,7 @@ class _Inference:
         open_types: dict[str, SkiffType] = {}
 
         def static(operand: Any) -> SkiffType:
-            if isinstance(operand, Type):
+            if isinstance(operand, Type | Reference):
                 return of(operand)
             return open_types.setdefault(str(operand), Unknown(VALUES))
 
@@ -325,7 +362,7 @@ class _Inference:
 
     def _convert(self, node: tree.Convert) -> SkiffType:
         found = self.operand(node.operand)
-        domain = VALUES if node.to is Type.I64 else NUMBERS
+        domain = NUMBERS | {"vector"} if node.to is Type.I64 else NUMBERS
         if not unify(Unknown(domain), found):
             message = f"'{node.to}' takes numbers, found {describe(found)}"
             self.faults.add(node.operand.place, message)
@@ -343,7 +380,12 @@ class _Inference:
 
     def _print(self, node: tree.Print) -> SkiffType:
         for value in node.values:
-            self.expect(value, Unknown(NUMBERS), "what 'print!' prints")
+            found = find(self.operand(value))
+            if not unify(STRING if isinstance(found, ArrayOf) else Unknown(NUMBERS), found):
+                message = (
+                    f"what 'print!' prints must be a number or a string, found {describe(found)}"
+                )
+                self.faults.add(value.place, message)
         return NOTHING
 
     def _write_byte(self, node: tree.WriteByte) -> SkiffType:
@@ -363,7 +405,7 @@ class _Inference:
         self.expect(index, I64, "the index of a vector")
         element = find(element)
         if isinstance(element, Named):
-            return element, of(ELEMENTS[element.name].value)
+            return element, value_type(element)
         value = Unknown(NUMBERS)
         self.views.append((element, value, vector.place))
         return element, value
@@ -400,10 +442,10 @@ class _Inference:
     def _settle(self, element: SkiffType, value: SkiffType, place: SourceSpan) -> None:
         known = find(element)
         assert isinstance(known, Named)
-        stored = of(ELEMENTS[known.name].value)
+        stored = value_type(known)
         if not unify(value, stored):
             message = (
-                f"an element of (vector {known.name}) is read as {stored.name}, "
+                f"an element of (vector {known.name}) is read as {describe(stored)}, "
                 f"and used as {describe(value)} here"
             )
             self.faults.add(place, message)
@@ -414,7 +456,7 @@ class _Inference:
             number = literal.number
             if number.suffix is None and self.faults:
                 continue  # a fault elsewhere may have given it a wrong type
-            type_ = machine_type(literal.type)
+            type_ = number_type(literal.type)
             if number_bits(number, type_) is not None:
                 continue
             text = number.text if len(number.text) <= 40 else number.text[:37] + "..."
@@ -438,6 +480,7 @@ _NAMES: dict[type[Node], str] = {
     tree.Finally: "try",
     tree.Print: "print!",
     tree.WriteByte: "write-byte!",
+    tree.WriteString: "write-string!",
     tree.VectorSet: "vector-set!",
 }
 
@@ -452,4 +495,8 @@ def _form(node: Node) -> str:
         return f"'{node.function.name}'"
     if isinstance(node, tree.Direct):
         return f"'{node.row.mnemonic}'"
+    if isinstance(node, tree.OnArray):
+        return f"'{node.form.name}'"
+    if isinstance(node, tree.OnStruct):
+        return f"'{node.operation.name}'"
     return f"'{_NAMES[type(node)]}'"

@@ -38,6 +38,12 @@ class Parser(Protocol):
     def broken(self, place: SourceSpan, message: str) -> Broken:
         """A node for a form with a fault, which is recorded."""
 
+    def silently_broken(self, place: SourceSpan) -> Broken:
+        """A node for a form whose fault has been recorded."""
+
+    def usage(self, datum: Sequence) -> Broken:
+        """The node for a special form with wrong syntax."""
+
 
 def _count(minimum: int, maximum: int | None) -> str:
     if maximum is None:

@@ -7,12 +7,14 @@ functions. So a function may use later definitions, and a top-level form may not
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence as Many
 
 from ferryvm import record
 from ferryvm.isa import Type
 from ferryvm.skiff.fault import Faults
 from ferryvm.skiff.form import FormParser, function_name, host_name
+from ferryvm.skiff.object_form import Definitions, struct_name
 from ferryvm.skiff.reader import Atom, Datum, Sequence
 from ferryvm.skiff.scope import Global
 from ferryvm.skiff.tree import (
@@ -21,7 +23,16 @@ from ferryvm.skiff.tree import (
     Tree,
     Variable,
 )
-from ferryvm.skiff.type import NOTHING, RESULTS, Unknown, describe
+from ferryvm.skiff.type import (
+    ERROR,
+    NOTHING,
+    RESULTS,
+    SkiffType,
+    Struct,
+    Unknown,
+    describe,
+    is_reference,
+)
 
 PRINTED = {**{f"print_{t}": str(t) for t in Type}, "write_byte": "i32"}
 """Host functions that Skiff's own forms call, with the type of their parameter."""
@@ -33,30 +44,35 @@ def _declared_name(datum: Datum) -> Atom | None:
 
 
 @record.dataclass
-class Parsed:
-    """A tree, and the data that later texts of the same session need."""
+class Known:
+    """What a session's texts have defined: the data that later texts need."""
 
-    tree: Tree
-    globals: dict[str, Global]
-    functions: dict[str, Sequence]
+    globals: dict[str, Global] = dataclasses.field(default_factory=dict)
+    """Variables and operations on structs."""
+    functions: dict[str, Sequence] = dataclasses.field(default_factory=dict)
     """The definitions of the functions, by name."""
+    structs: dict[str, Struct] = dataclasses.field(default_factory=dict)
+    texts: dict[bytes, Variable] = dataclasses.field(default_factory=dict)
+    """The statics of string literals."""
 
 
-def parse(
-    datums: Many[Datum],
-    faults: Faults,
-    earlier: dict[str, Variable],
-    earlier_functions: dict[str, Sequence],
-    file: str,
-) -> Parsed:
-    """The tree of a text, given the definitions of earlier texts of the session."""
-    return _Parser(faults, dict(earlier), file).program(datums, earlier_functions)
+def parse(datums: Many[Datum], faults: Faults, earlier: Known, file: str) -> tuple[Tree, Known]:
+    """The tree of a text, given what earlier texts of the session have defined; and what later
+    ones can use."""
+    return _Parser(faults, earlier, file).program(datums, earlier.functions)
 
 
 class _Parser(FormParser):
+    def __init__(self, faults: Faults, earlier: Known, file: str) -> None:
+        super().__init__(faults, dict(earlier.globals), file)
+        self.scope.structs = dict(earlier.structs)
+        self.texts = dict(earlier.texts)
+
     # Programs and functions
 
-    def program(self, datums: Many[Datum], earlier: dict[str, Sequence]) -> Parsed:
+    def program(self, datums: Many[Datum], earlier: dict[str, Sequence]) -> tuple[Tree, Known]:
+        definitions = Definitions(self.scope)
+        definitions.declare(datums)
         pending: list[tuple[Function, Sequence]] = []
         new = {atom.text for datum in datums if (atom := _declared_name(datum))}
         for name, definition in earlier.items():
@@ -65,6 +81,8 @@ class _Parser(FormParser):
         for datum in datums:
             if not isinstance(datum, Sequence) or len(datum.items) < 2:
                 continue
+            if struct_name(datum) is not None:
+                continue
             if _declared_name(datum) is not None:
                 pending.append((self._declare(datum, is_new=True), datum))
             else:
@@ -72,7 +90,7 @@ class _Parser(FormParser):
                 if isinstance(head, Atom) and head.text == "define" and isinstance(target, Atom):
                     self.later.setdefault(target.text, target.place)
         for datum in datums:
-            if _declared_name(datum) is None:
+            if _declared_name(datum) is None and struct_name(datum) is None:
                 self.main.body.append(self.form(datum))
             elif datum is datums[-1]:
                 self.main.body.append(Block(datum.place, [], "define"))  # no value to end with
@@ -81,8 +99,14 @@ class _Parser(FormParser):
             self._function(function, definition)
         functions = [self.main, *(function for function, _ in own)]
         visible = self.scope.globals
-        definitions = {f.name: d for f, d in pending if visible.get(f.name) is f}
-        return Parsed(Tree(functions, self.scope.statics), visible, definitions)
+        known = Known(
+            {n: meaning for n, meaning in visible.items() if not isinstance(meaning, Function)},
+            {f.name: d for f, d in pending if visible.get(f.name) is f},
+            self.scope.structs,
+            self.texts,
+        )
+        texts = list(self.used_texts.values())
+        return Tree(functions, self.scope.statics, definitions.structs, texts), known
 
     def _declare(self, definition: Sequence, *, is_new: bool) -> Function:
         if host_name(definition) is not None:
@@ -124,17 +148,25 @@ class _Parser(FormParser):
         function = Function("", named.place, [], NOTHING, stated_result=True, is_host=True)
         self._name(function, named, is_new=is_new)
         for item in types.items:
-            type_ = self.scope.type(item)
+            type_ = self._host_type(item)
             variable = Variable(describe(type_), item.place, is_static=False)
             variable.type = type_
             function.parameters.append(variable)
         if result:
-            function.result = self.scope.type(result[0])
+            function.result = self._host_type(result[0])
         printed = PRINTED.get(function.name)
         if printed is not None and (result or [p.name for p in function.parameters] != [printed]):
             message = f"'{function.name}' is the host function ({printed}) that Skiff prints with"
             self.faults.add(named.place, message)
         return function
+
+    def _host_type(self, datum: Datum) -> SkiffType:
+        type_ = self.scope.type(datum)
+        if not is_reference(type_):
+            return type_
+        message = f"a host function takes and returns numbers, found {describe(type_)}"
+        self.faults.add(datum.place, message)
+        return ERROR
 
     def _parameter(self, function: Function, item: Datum) -> None:
         annotation = None

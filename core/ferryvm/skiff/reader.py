@@ -49,8 +49,10 @@ _TOKEN = re.compile(
     | (?P<comment> \#\| )
     | (?P<stray>   \|\#(?=[\s()]|\Z) )
     | (?P<paren>   [()] )
+    | (?P<character> \#\\(?:[^\s();"'`,\[\]{}]+|.) )
     | (?P<atom>    [^\s();"'`,\[\]{}]+ )
-    | (?P<string>  "[^"\n]*"? )
+    | (?P<string>  "(?:[^"\\\n]|\\.)*" )
+    | (?P<open_string> "[^\n]* )
     | (?P<other>   . )
     """,
     re.VERBOSE,
@@ -105,10 +107,6 @@ def _comment_end(text: str, start: int) -> int | None:
     return None
 
 
-def _is_atom(datum: Datum, text: str) -> bool:
-    return isinstance(datum, Atom) and datum.text == text
-
-
 @record.dataclass
 class _Open:
     """A list whose end has not been read yet."""
@@ -156,14 +154,15 @@ class _Reader:
                     items = tuple(closed.items)
                     self._add(stack, Sequence(items, self._place(closed.start, end)))
                 too_deep = too_deep and bool(stack)
-            elif kind == "atom":
+            elif kind in ("atom", "character", "string"):
                 self._add(stack, Atom(self.text[begin:end], self._place(begin, end)))
             elif kind == "open comment":
                 self._fault(begin, 2, "the comment '#|' is never closed with '|#'")
             elif kind == "stray":
                 self._fault(begin, 2, "'|#' closes no comment")
-            elif kind == "string":
-                self._fault(begin, end - begin, "there are no strings in Skiff")
+            elif kind == "open_string":
+                message = "the string has no end in its line; a line end in it is written \\n"
+                self._fault(begin, end - begin, message)
             else:
                 character = self.text[begin]
                 self._fault(begin, 1, f"unexpected character {character!r}")
@@ -176,8 +175,9 @@ class _Reader:
         return restart
 
     def _lose_name(self, stack: list[_Open]) -> None:
-        """Record the name that an unclosed `define` would have defined."""
-        if not (stack[0].items and _is_atom(stack[0].items[0], "define")):
+        """Record the name that an unclosed `define` or `define-struct` would have defined."""
+        head = stack[0].items[0] if stack[0].items else None
+        if not (isinstance(head, Atom) and head.text in ("define", "define-struct")):
             return
         target: Datum | None = stack[0].items[1] if len(stack[0].items) > 1 else None
         if isinstance(target, Sequence):
@@ -186,6 +186,8 @@ class _Reader:
             target = stack[1].items[0]
         if isinstance(target, Atom):
             self.faults.lost_names.add(target.text)
+            if head.text == "define-struct":
+                self.faults.lost_names.update((f"make-{target.text}", f"{target.text}?"))
 
     def _add(self, stack: list[_Open], datum: Datum) -> None:
         (stack[-1].items if stack else self.forms).append(datum)

@@ -11,15 +11,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ferryvm.errors import suggestion
+from ferryvm.skiff.array_form import ARRAY_FORMS
 from ferryvm.skiff.fault import Faults, SourceSpan
 from ferryvm.skiff.number import looks_numeric, parse_number
 from ferryvm.skiff.operator import CONVERSIONS, DIRECT, ELEMENTS, OPERATORS
 from ferryvm.skiff.reader import Atom, Datum
-from ferryvm.skiff.tree import Function, Variable
-from ferryvm.skiff.type import ELEMENT_NAMES, ERROR, Named, SkiffType, Unknown, VectorOf
+from ferryvm.skiff.text import is_string
+from ferryvm.skiff.tree import Function, StructOperation, Variable
+from ferryvm.skiff.type import (
+    ANYREF,
+    ARRAYREF,
+    ELEMENT_NAMES,
+    ERROR,
+    I31REF,
+    STRING,
+    ArrayOf,
+    Named,
+    SkiffType,
+    Struct,
+    Unknown,
+    VectorOf,
+)
 
 FORMS = {
     "define": "(define name value) or (define (name parameter ...) [-> type] form ...)",
+    "define-struct": "(define-struct name field ...) or (define-struct (name parent) field ...), "
+    "where a field is name or (name type)",
     "host-function": "(host-function name (type ...) [type])",
     "set!": "(set! name value)",
     "if": "(if condition then [else])",
@@ -34,7 +51,13 @@ FORMS = {
     "not": "(not condition)",
     "print!": "(print! value ...)",
     "write-byte!": "(write-byte! value)",
+    "write-string!": "(write-string! string)",
     "enter-jit": "(enter-jit ((form ...) ...)), one list of forms",
+    "null?": "(null? reference)",
+    "eq?": "(eq? reference reference)",
+    "is?": "(is? type reference)",
+    "cast": "(cast type reference)",
+    **{form.name: f"({form.name} {form.usage})" for form in ARRAY_FORMS.values()},
     "make-vector": "(make-vector element-type length)",
     "vector-ref": "(vector-ref vector index)",
     "vector-set!": "(vector-set! vector index value)",
@@ -42,10 +65,18 @@ FORMS = {
 }
 """The special forms and their syntax."""
 
-_MARKS = {"else", "->", "catch", "finally"}
-BUILT_IN = {*FORMS, *OPERATORS, *CONVERSIONS, *DIRECT, *ELEMENTS, *_MARKS}
+_MARKS = {"else", "->", "catch", "finally", "null"}
+_TYPES: dict[str, SkiffType] = {
+    **{name: Named(name) for name in CONVERSIONS},
+    "string": STRING,
+    "anyref": ANYREF,
+    "arrayref": ARRAYREF,
+    "i31ref": I31REF,
+}
+"""The types that have names in every text."""
+BUILT_IN = {*FORMS, *OPERATORS, *CONVERSIONS, *DIRECT, *ELEMENTS, *_MARKS, *_TYPES}
 
-Global = Variable | Function
+Global = Variable | Function | StructOperation
 
 
 def show(datum: Datum) -> str:
@@ -53,6 +84,8 @@ def show(datum: Datum) -> str:
     if not isinstance(datum, Atom):
         return "a list"
     kind = "the number " if parse_number(datum.text) else ""
+    if is_string(datum.text):
+        kind = "the string "
     text = datum.text if len(datum.text) <= 40 else datum.text[:37] + "..."
     return f"{kind}'{text}'"
 
@@ -63,6 +96,8 @@ class Scope:
     def __init__(self, faults: Faults, globals_: dict[str, Global], main: Function) -> None:
         self.faults = faults
         self.globals = globals_
+        self.structs: dict[str, Struct] = {}
+        """The structs that types can name."""
         self.function = main
         self.inner: list[dict[str, Variable]] = []
         self.statics: list[Variable] = []
@@ -91,7 +126,7 @@ class Scope:
         """The name that a datum defines, None (and a fault) if it is not a name."""
         if not isinstance(datum, Atom):
             self.faults.add(datum.place, f"expected the name of a {what}, found a list")
-        elif parse_number(datum.text) or looks_numeric(datum.text) or datum.text[0] == "#":
+        elif parse_number(datum.text) or looks_numeric(datum.text) or datum.text[0] in '#"':
             self.faults.add(datum.place, f"expected the name of a {what}, found {show(datum)}")
         elif datum.text in BUILT_IN:
             self.faults.add(datum.place, f"'{datum.text}' is built in and cannot be defined")
@@ -133,20 +168,48 @@ class Scope:
     def type(self, datum: Datum) -> SkiffType:
         """The type that an annotation denotes."""
         if isinstance(datum, Atom):
-            if datum.text in CONVERSIONS:
-                return Named(datum.text)
-        elif (
-            len(datum.items) == 2
-            and isinstance(datum.items[0], Atom)
-            and datum.items[0].text == "vector"
-        ):
-            return VectorOf(self.element(datum.items[1]))
-        message = f"expected a type (i32 i64 f32 f64 (vector element)), found {show(datum)}"
+            found = self.structs.get(datum.text) or _TYPES.get(datum.text)
+            if found is not None:
+                return found
+            if datum.text in self.faults.lost_names:
+                return ERROR
+        elif len(datum.items) == 2 and isinstance(datum.items[0], Atom):
+            if datum.items[0].text == "vector":
+                return VectorOf(self.number_element(datum.items[1]))
+            if datum.items[0].text == "array":
+                return ArrayOf(self.element(datum.items[1]))
+        near = ""
+        if isinstance(datum, Atom):
+            near = suggestion(datum.text, [*self.structs, *_TYPES])
+            if datum.text in ELEMENTS:
+                near = ", a type of elements only"
+        message = (
+            "expected a type (i32 i64 f32 f64 (array element) string anyref, or a struct), "
+            f"found {show(datum)}{near}"
+        )
         self.faults.add(datum.place, message)
         return ERROR
 
     def element(self, datum: Datum) -> SkiffType:
-        """The element type that a datum denotes."""
+        """The type of an array's elements that a datum denotes."""
+        if isinstance(datum, Atom):
+            if datum.text in ELEMENTS:
+                return Named(datum.text)
+            if datum.text not in self.structs and datum.text not in _TYPES:
+                if datum.text in self.faults.lost_names:
+                    return ERROR
+                allowed = " ".join(ELEMENTS)
+                near = suggestion(datum.text, [*self.structs, *ELEMENTS, *_TYPES])
+                message = (
+                    f"expected the type of elements ({allowed}, or of references), "
+                    f"found {show(datum)}{near}"
+                )
+                self.faults.add(datum.place, message)
+                return ERROR
+        return self.type(datum)
+
+    def number_element(self, datum: Datum) -> SkiffType:
+        """The element type of a vector that a datum denotes."""
         if isinstance(datum, Atom) and datum.text in ELEMENTS:
             return Named(datum.text)
         allowed = " ".join(ELEMENTS)

@@ -17,10 +17,10 @@ from ferryvm.skiff import reader
 from ferryvm.skiff.fault import Faults
 from ferryvm.skiff.generate import generate
 from ferryvm.skiff.inference import infer
-from ferryvm.skiff.parser import Parsed, parse
-from ferryvm.skiff.reader import Sequence
+from ferryvm.skiff.object_type import ObjectTypes
+from ferryvm.skiff.parser import Known, parse
 from ferryvm.skiff.scope import BUILT_IN
-from ferryvm.skiff.tree import Variable
+from ferryvm.skiff.tree import Tree, Variable
 
 
 class Session:
@@ -29,8 +29,8 @@ class Session:
     def __init__(self) -> None:
         self.inputs = 0
         self._statics: list[Variable] = []
-        self._visible: dict[str, Variable] = {}
-        self._functions: dict[str, Sequence] = {}
+        self._known = Known()
+        self._types = ObjectTypes()
         self._texts: dict[str, str] = {}
 
     @in_ours
@@ -46,17 +46,16 @@ class Session:
         for name, earlier in self._texts.items():
             faults.add_text(name, earlier)
         datums = reader.read(text, file, faults)
-        parsed = parse(datums, faults, self._visible, self._functions, file)
-        infer(parsed.tree, faults)
+        tree, known = parse(datums, faults, self._known, file)
+        infer(tree, faults)
         faults.check()
-        statics = self._number(parsed)
-        parsed.tree.statics = statics
-        listing = generate(parsed.tree)
+        statics = self._number(tree)
+        tree.statics = statics
+        types = self._types.copy()
+        listing = generate(tree, types)
         self.inputs += 1
-        self._statics = statics
-        self._functions = parsed.functions
-        self._visible = {n: v for n, v in parsed.globals.items() if isinstance(v, Variable)}
-        used = {definition.place.position.file for definition in parsed.functions.values()}
+        self._statics, self._known, self._types = statics, known, types
+        used = {definition.place.position.file for definition in known.functions.values()}
         self._texts = {name: t for name, t in {**self._texts, file: text}.items() if name in used}
         return listing
 
@@ -68,19 +67,19 @@ class Session:
     @property
     def names(self) -> list[str]:
         """All names with a meaning: definitions so far, and built-in names."""
-        return sorted({*self._visible, *self._functions, *BUILT_IN})
+        return sorted({*self._known.globals, *self._known.functions, *BUILT_IN})
 
     def is_complete(self, text: str) -> bool:
         """True if the text can be compiled; False if a form continues on another line."""
         return reader.is_complete(text)
 
-    def _number(self, parsed: Parsed) -> list[Variable]:
+    def _number(self, tree: Tree) -> list[Variable]:
         """All statics, the earlier ones first. A redefined variable keeps its number if it keeps
         its type."""
         statics = list(self._statics)
-        for variable in parsed.tree.statics:
-            earlier = self._visible.get(variable.name)
-            if earlier is not None and earlier.type == variable.type:
+        for variable in tree.statics:
+            earlier = self._known.globals.get(variable.name)
+            if isinstance(earlier, Variable) and earlier.type == variable.type:
                 variable.number = earlier.number
                 statics[variable.number] = variable
             else:

@@ -8,13 +8,15 @@ It is desugared: `if` and `cond` are Choice, `let` is a Block that sets its vari
 from __future__ import annotations
 
 import dataclasses
+import enum
 
 from ferryvm import record
 from ferryvm.isa import Instruction, Type
+from ferryvm.skiff.array_form import ArrayForm
 from ferryvm.skiff.fault import SourceSpan
 from ferryvm.skiff.number import Number
 from ferryvm.skiff.operator import Operator
-from ferryvm.skiff.type import NOTHING, VALUES, SkiffType, Unknown
+from ferryvm.skiff.type import NOTHING, VALUES, SkiffType, Struct, Unknown
 
 
 @record.dataclass(eq=False)
@@ -45,6 +47,28 @@ class Function:
     """True if the host performs it; then it has no body and is no function of the program."""
     is_broken: bool = False
     """True if its head has a fault; then its calls are not checked."""
+
+
+class StructVerb(enum.Enum):
+    """The operations that the definition of a struct defines."""
+
+    MAKE = "make"
+    GET = "get"
+    SET = "set"
+    TEST = "test"
+
+
+@record.dataclass(eq=False)
+class StructOperation:
+    """An operation on structs of one definition: `make-point`, `point-x`, `set-point-x!`,
+    `point?`."""
+
+    name: str
+    place: SourceSpan
+    struct: Struct
+    verb: StructVerb
+    field: int = -1
+    """The number of the field that is read or set."""
 
 
 @record.dataclass(eq=False)
@@ -178,6 +202,66 @@ class WriteByte(Node):
 
 
 @record.dataclass(eq=False)
+class WriteString(Node):
+    value: Node
+
+
+@record.dataclass(eq=False)
+class Text(Node):
+    """A string literal: an array that is made once, when the program starts."""
+
+    content: bytes
+    variable: Variable
+    """The static that holds it."""
+
+
+@record.dataclass(eq=False)
+class Null(Node):
+    """The null reference."""
+
+
+@record.dataclass(eq=False)
+class Same(Node):
+    """`eq?` of two references, or `null?` of one."""
+
+    operands: list[Node]
+
+
+@record.dataclass(eq=False)
+class TypeTest(Node):
+    """True if a reference is of the type `of`."""
+
+    of: SkiffType
+    operand: Node
+    form: str
+
+
+@record.dataclass(eq=False)
+class Cast(Node):
+    """A reference as one of the type `to`."""
+
+    to: SkiffType
+    operand: Node
+
+
+@record.dataclass(eq=False)
+class OnArray(Node):
+    """A form of arrays."""
+
+    form: ArrayForm
+    element: SkiffType
+    operands: list[Node]
+
+
+@record.dataclass(eq=False)
+class OnStruct(Node):
+    """An operation on structs other than a test."""
+
+    operation: StructOperation
+    operands: list[Node]
+
+
+@record.dataclass(eq=False)
 class MakeVector(Node):
     element: SkiffType
     length: Node
@@ -207,5 +291,9 @@ class Tree:
 
     functions: list[Function]
     statics: list[Variable]
+    structs: list[Struct] = dataclasses.field(default_factory=list)
+    """Those that the text defines, in its order."""
+    texts: list[Text] = dataclasses.field(default_factory=list)
+    """The string literals of the text, each of them once."""
     exception: SkiffType = dataclasses.field(default_factory=lambda: Unknown(VALUES))
     """The type of all thrown values."""

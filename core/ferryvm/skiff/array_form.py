@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The forms of arrays, as data: their operands, and the type of their values."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+
+class Role(enum.Enum):
+    """The meaning of an operand, or of the value, of a form."""
+
+    ARRAY = "array"
+    VALUE = "value"
+    """An element, as it is read and stored."""
+    INDEX = "index"
+    BOOLEAN = "boolean"
+    NOTHING = "nothing"
+
+
+class ArrayForm(NamedTuple):
+    """A form whose arrays all have one element type."""
+
+    name: str
+    usage: str
+    """The text of the form without its name."""
+    roles: tuple[Role, ...]
+    result: Role
+    optional: tuple[Role, ...] = ()
+    rest: Role | None = None
+    """The role of all further operands."""
+    has_type: bool = False
+    """True if the element type is the first operand."""
+
+    def roles_of(self, count: int) -> tuple[Role, ...] | None:
+        """The roles of that many operands, None if the form cannot have so many."""
+        known = (*self.roles, *self.optional)
+        if count < len(self.roles) or (count > len(known) and self.rest is None):
+            return None
+        further = () if self.rest is None else (self.rest,) * (count - len(known))
+        return (*known[:count], *further)
+
+
+_A, _V, _I = Role.ARRAY, Role.VALUE, Role.INDEX
+
+ARRAY_FORMS = {
+    row.name: row
+    for row in (
+        ArrayForm("make-array", "element-type length [value]", (_I,), _A, (_V,), has_type=True),
+        ArrayForm("array", "element-type value ...", (), _A, rest=_V, has_type=True),
+        ArrayForm("array-ref", "array index", (_A, _I), _V),
+        ArrayForm("array-set!", "array index value", (_A, _I, _V), Role.NOTHING),
+        ArrayForm("array-length", "array", (_A,), _I),
+        ArrayForm("array-fill!", "array value [start [end]]", (_A, _V), Role.NOTHING, (_I, _I)),
+        ArrayForm("array-copy", "array [start [end]]", (_A,), _A, (_I, _I)),
+        ArrayForm("array-copy!", "to at from [start [end]]", (_A, _I, _A), Role.NOTHING, (_I, _I)),
+        ArrayForm("array-append", "array array ...", (_A, _A), _A, rest=_A),
+        ArrayForm("array=?", "array array", (_A, _A), Role.BOOLEAN),
+    )
+}
+"""The forms by name."""
