@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden cases of the instructions on references, on every interpreter, by llvm and by cc."""
+"""Golden cases of the instructions on references, on every interpreter, by llvm, vliw and cc."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ferryvm.testing.conformance.instruction import HALT, pc_of, program_of
 
 from .compiled import CC, INTERPRETERS, engine
 
-BACKENDS = (*INTERPRETERS, "llvm", CC)
+BACKENDS = (*INTERPRETERS, "llvm", "vliw", CC)
 LIMITS = Limits(stack=1 << 16, heap=1 << 20, first_heap=1 << 12, objects=1 << 20)
 MNEMONICS = [row.mnemonic for row in INSTRUCTIONS if row.chapter in CHAPTERS]
 

@@ -41,7 +41,7 @@ class VliwBackend(RegionCompiler):
 
     name = "vliw"
     version = ferryvm.__version__
-    capabilities = Capabilities(limits=LIMITS, devices=True, tiers=TIERS)
+    capabilities = Capabilities(limits=LIMITS, devices=True, tiers=TIERS, references=True)
     stages = ("ir", "vliw")
     pictures = ("vliw",)
 

@@ -13,6 +13,7 @@ import numpy as np
 from ferryvm.backend import Activity, BackendError, Code
 from ferryvm.failure import described
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
+from ferryvm.region.object_access import NO_OBJECTS, ObjectAccess
 from ferryvm.verify import Verified
 from ferryvm_backends.vliw.code.program import Program
 from ferryvm_backends.vliw.local_memory import LocalMemory
@@ -40,15 +41,16 @@ class VliwCode(Code):
         guard_limit: int,
         device: str,
         recompile_after: int = 0,
+        access: ObjectAccess = NO_OBJECTS,
     ) -> None:
-        """`entry`: a pc; `device`: the text that selected the machine; `recompile_after`: cycles
+        """`access`: the objects that it may access; `entry`: a pc; `device`: the text that selected the machine; `recompile_after`: cycles
         after which it leaves with LONG, each time; 0: never."""
         self.program = program
         self.totals = Totals(bundles=np.zeros(len(program.bundles), np.int64))
         self._entry, self._limit = entry, guard_limit
         self._device, self._verified = device, verified
         self._failures = dict.fromkeys(program.guards, 0)
-        self._local = LocalMemory(program, verified)
+        self._local = LocalMemory(program, verified, access)
         self._native = NativeProgram(program)
         self._lost, self._has_left = "", False
         self._recompile_after = self._left = recompile_after or NEVER
@@ -95,7 +97,8 @@ class VliwCode(Code):
         totals.to_host += self._transfer(self._local.fetch(control))
         totals.instructions += control.fuel - own.fuel
         ctypes.memmove(ctypes.addressof(control), ctypes.addressof(own), REGISTER_BYTES)
-        control.wanted = own.wanted
+        control.wanted, control.wanted_type = own.wanted, own.wanted_type
+        control.object_top = own.object_top
         totals.seconds += time.perf_counter() - began
         if is_long:
             self._left, self._has_left = self._recompile_after, True

@@ -3,7 +3,7 @@
 
     host ── differing pieces ──> machine ── program ──> machine ── differing pieces ──> host
 
-Pieces have 4 KiB. Changes are found by comparison, whatever made them.
+Changes are found by comparison, whatever made them.
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ from ferryvm.backend import BackendError
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.state import descriptors
+from ferryvm.region.object_access import ObjectAccess
 from ferryvm.verify import Verified
 from ferryvm_backends.vliw.code.operation import Segment
 from ferryvm_backends.vliw.code.program import Program
-from ferryvm_backends.vliw.simulate.memory import Bytes, Memory
-
-PIECE = 4096
-"""Bytes that are compared and sent together."""
+from ferryvm_backends.vliw.local_object import ObjectTransfer
+from ferryvm_backends.vliw.piece import copy, view
+from ferryvm_backends.vliw.simulate.memory import Memory
 
 
 class LocalMemory:
     """The segments of a program."""
 
-    def __init__(self, program: Program, verified: Verified) -> None:
+    def __init__(self, program: Program, verified: Verified, access: ObjectAccess) -> None:
+        """`access`: the objects that the program may access."""
         self._machine = program.machine
+        self.objects = ObjectTransfer(verified, access, program.machine)
         self._used = 0
         """Bytes of the heap from which on the machine's is zero."""
         table = np.array([*verified.program.table, 0], np.uint64)
@@ -41,6 +43,8 @@ class LocalMemory:
                 .ravel()
                 .view(np.uint8),
                 Segment.TABLE: table.view(np.uint8),
+                Segment.OBJECTS: self.objects.content,
+                Segment.TYPES: np.array(verified.types.rows(), np.uint64).view(np.uint8),
                 Segment.CALLS: np.zeros(program.call_bytes, np.uint8),
                 Segment.SPILL: np.zeros(WORD_BYTES * program.spill_words, np.uint8),
             }
@@ -55,7 +59,7 @@ class LocalMemory:
         """Copy changed pages of the host's memory in use to the machine's memory; bytes of each
         transfer. Raises BackendError where the machine has not so much memory."""
         segments = self.memory.segments
-        self._check_size(control)
+        self._check_size(control, self.objects.update(control))
         for segment, (_, size) in _host(control).items():
             if segment not in segments or len(segments[segment]) != size:
                 segments[segment] = np.zeros(size, np.uint8)
@@ -64,9 +68,12 @@ class LocalMemory:
             # What is free of the heap is zero, for a machine that had the same memory before, too.
             end = max(end, self._used) if segment is Segment.HEAP else end
             address = _host(control)[segment][0]
-            yield copy(_view(address, end), segments[segment][:end])
+            yield copy(view(address, end), segments[segment][:end])
+        yield from self.objects.send(control)
+        segments[Segment.OBJECTS] = self.objects.content
         block = segments[Segment.CONTROL]
-        block[:] = _view(ctypes.addressof(control), len(block))
+        block[:] = view(ctypes.addressof(control), len(block))
+        self.control.prepared = 0  # elements that the host has prepared are in no place here
         yield len(block)
 
     def fetch(self, control: ControlBlock) -> Iterator[int]:
@@ -74,8 +81,9 @@ class LocalMemory:
         of each transfer."""
         for segment, end in self._in_use(self.control).items():
             address = _host(control)[segment][0]
-            yield copy(self.memory.segments[segment][:end], _view(address, end))
+            yield copy(self.memory.segments[segment][:end], view(address, end))
         self._used = self.control.hp
+        yield from self.objects.fetch(control, self.control)
         yield len(self.memory.segments[Segment.CONTROL])
 
     def _in_use(self, control: ControlBlock) -> dict[Segment, int]:
@@ -85,19 +93,15 @@ class LocalMemory:
             Segment.HEAP: control.hp,
         }
 
-    def _check_size(self, control: ControlBlock) -> None:
-        own = (Segment.FUNCTIONS, Segment.TABLE, Segment.CALLS, Segment.SPILL)
-        size = sum(len(self.memory.segments[each]) for each in own)
+    def _check_size(self, control: ControlBlock, objects: int) -> None:
+        own = (Segment.FUNCTIONS, Segment.TABLE, Segment.TYPES, Segment.CALLS, Segment.SPILL)
+        size = objects + sum(len(self.memory.segments[each]) for each in own)
         size += sum(self._in_use(control).values())
         if size > self._machine.memory:
             raise BackendError(
                 f"vliw: the program and its memory take {size} bytes, and the machine "
                 f"{self._machine.name} has {self._machine.memory}"
             )
-
-
-def _view(address: int, size: int) -> Bytes:
-    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
 def _host(control: ControlBlock) -> dict[Segment, tuple[int, int]]:
@@ -107,16 +111,3 @@ def _host(control: ControlBlock) -> dict[Segment, tuple[int, int]]:
         Segment.STACK: (control.stack, control.stack_end - control.stack),
         Segment.HEAP: (control.heap, control.heap_capacity),
     }
-
-
-def copy(source: Bytes, to: Bytes) -> int:
-    """Copy bytes that differ; the number of bytes sent."""
-    if np.array_equal(source, to):
-        return 0
-    sent = 0
-    starts = np.arange(0, len(source), PIECE)
-    for start in starts[np.logical_or.reduceat(source != to, starts)].tolist():
-        end = min(start + PIECE, len(source))
-        to[start:end] = source[start:end]
-        sent += end - start
-    return sent

@@ -25,6 +25,7 @@ from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.region.region import Region
 from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.operation import work_of
+from ferryvm_backends.vliw.element_address import join_element_addresses
 from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
 
 _ARITHMETIC = frozenset({"compare", "add", "sub", "mul", "fadd", "fsub", "fmul", "fdiv", "fsqrt"})
@@ -36,8 +37,11 @@ def optimised(region: Region, options: Options, machine: Machine) -> Module:
     module = lift(region, options.counting, options.unseen)
     level, check = max(options.optimize, 1), options.check
     optimise(module, level, region.verified, unrolled=True, check=check)
+    verify = checker(module, region.verified, check)
+    for body in module.bodies:
+        join_element_addresses(body)
+        verify(body)
     if options.optimize >= 2:
-        verify = checker(module, region.verified, check)
         for body in module.bodies:
             if hoist_range_checks(body):
                 verify(body)

@@ -41,6 +41,7 @@ class MachineTarget(Target[Program]):
         return compile_module(work.module, self._machine, work.options.optimize < FULL_EFFORT)
 
     def load(self, work: Compilation[Program], payload: bytes, found: cache.Entry | None) -> Code:
+        from ferryvm.region.object_access import object_access
         from ferryvm_backends.vliw.entry import VliwCode
 
         region, options = work.region, work.options
@@ -51,6 +52,7 @@ class MachineTarget(Target[Program]):
             options.guard_limit,
             self._named,
             options.recompile_after,
+            object_access(region),
         )
 
     def show(self, work: Compilation[Program], stage: str) -> str:

@@ -11,6 +11,7 @@ from ferryvm.backend import Options
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine as State
+from ferryvm.region.object_access import object_access
 from ferryvm.region.region import Region, region
 from ferryvm.verify import verify
 from ferryvm_backends.vliw.code.encode import compile_module
@@ -46,9 +47,13 @@ def compiled(part: Region, machine: Machine, counting: bool = False) -> Program:
     return compile_module(optimised(part, Options(counting=counting), machine), machine)
 
 
+def _local(program: Program, part: Region) -> LocalMemory:
+    return LocalMemory(program, part.verified, object_access(part))
+
+
 def run(program: Program, part: Region, is_native: bool, budget: int = 1 << 40) -> Ended:
     """Run a program from the state that its region's program begins in."""
-    state, local = State(part.verified, SMALL), LocalMemory(program, part.verified)
+    state, local = State(part.verified, SMALL), _local(program, part)
     list(local.send(state.control))
     memory = local.memory
     if is_native:

@@ -25,9 +25,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from typing import NamedTuple
 
 from ferryvm.ir import footprint as heap
 from ferryvm.ir.graph import Static
+from ferryvm.isa.element import Element
 from ferryvm.isa.type import F32, F64, Type
 from ferryvm_backends.vliw.machine.model import FileKind, Work
 
@@ -39,6 +41,10 @@ class Segment(enum.Enum):
     STATICS = "statics"
     STACK = "stack"
     HEAP = "heap"
+    OBJECTS = "objects"
+    """The object space, and the elements of arrays that are outside of it."""
+    TYPES = "types"
+    """Type rows, which nothing changes."""
     FUNCTIONS = "functions"
     TABLE = "table"
     SPILL = "spill"
@@ -62,6 +68,33 @@ class Register:
         return f"{'p' if self.kind is FileKind.BOOLEAN else 'v'}{self.number}"
 
 
+class HeaderPart(NamedTuple):
+    """One word of the headers of all objects."""
+
+    word: int
+
+
+class FieldPart(NamedTuple):
+    """A field of all structs that have it."""
+
+    type: int
+    """The number of the type that declares it."""
+    field: int
+
+
+class ElementPart(NamedTuple):
+    """The elements of all arrays of one type."""
+
+    elements: Element | int
+    """An element kind, or the number of a type of arrays of references."""
+    bytes: int
+    """Of one element."""
+
+
+ObjectPart = HeaderPart | FieldPart | ElementPart
+"""A part of the object space; different parts have no byte in common."""
+
+
 @dataclasses.dataclass(eq=False, slots=True)
 class MemoryOperand:
     """The memory that a load or store accesses, besides its address."""
@@ -71,7 +104,9 @@ class MemoryOperand:
     """Added to the address, modulo 2^64; its magnitude is less than 2^32."""
     size: int = 8
     object: heap.Footprint | None = None
-    """The heap object that it accesses, if that is known."""
+    """The array or heap object that it accesses, if that is known."""
+    part: ObjectPart | None = None
+    """The part of the object space, for an access to it."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)

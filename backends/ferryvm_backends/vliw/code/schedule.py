@@ -95,10 +95,11 @@ def schedule(
         each.pad = 0
     for each in list(blocks.values()):
         for placed in each.placed:
-            if placed.operation.name in EXITS:
-                assert placed.operation.target is not None
+            operation = placed.operation
+            # A back edge that does not look at the time has no target.
+            if operation.name in EXITS and operation.target is not None:
                 drain = each.drain(placed, machine.delay_slots)
-                target = blocks[placed.operation.target]
+                target = blocks[operation.target]
                 target.pad = max(target.pad, drain)
     return Schedule(blocks, live)
 

@@ -74,7 +74,7 @@ class _Unrolling:
         if old.result is not None:
             new.result = self.now[old.result] = self.code.register(old.result.kind)
         if old.name in EXITS:
-            assert old.target is not None
+            assert old.target is not None  # a `repeat` is made later
             new.target = self._stub(old.target, old.pc)
         yield new
 

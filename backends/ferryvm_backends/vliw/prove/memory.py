@@ -8,7 +8,16 @@ sequences with equal normal forms leave the same memory.
 
 from __future__ import annotations
 
-from ferryvm_backends.vliw.prove.term import AccessNumber, StoreNumber, Terms, Trace
+from ferryvm.isa.element import Element
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm_backends.vliw.code.operation import ElementPart, Segment
+from ferryvm_backends.vliw.prove.term import (
+    AccessNumber,
+    StoreNumber,
+    SymbolicAccess,
+    Terms,
+    Trace,
+)
 
 
 class MemoryAliasing:
@@ -29,6 +38,8 @@ class MemoryAliasing:
     def _find(self, one: AccessNumber, other: AccessNumber) -> bool:
         a, b = self.terms.accesses[one], self.terms.accesses[other]
         if a.segment is not b.segment:
+            return True
+        if _are_parts_apart(a, b):
             return True
         if a.object is not None and b.object is not None and a.object.is_apart(b.object):
             return True
@@ -60,3 +71,17 @@ class MemoryAliasing:
             if not self._is_free(store, access):
                 found = self.after(found, store)
         return found
+
+
+def _are_parts_apart(one: SymbolicAccess, other: SymbolicAccess) -> bool:
+    """True if two accesses are to different parts of the object space: words of headers, fields of
+    the types that declare them, elements of one type of arrays. An access that is not as large as
+    what its part consists of may be anywhere."""
+    return _is_of_its_part(one) and _is_of_its_part(other) and one.part != other.part
+
+
+def _is_of_its_part(access: SymbolicAccess) -> bool:
+    part, size = access.part, WORD_BYTES
+    if isinstance(part, ElementPart) and isinstance(part.elements, Element):
+        size = part.elements.bytes
+    return part is not None and access.segment is Segment.OBJECTS and access.size == size

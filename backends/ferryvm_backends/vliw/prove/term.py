@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from ferryvm.ir import footprint as heap
 from ferryvm.ir.graph import Static
 from ferryvm.isa.type import I64
-from ferryvm_backends.vliw.code.operation import MemoryOperand, Register, Segment
+from ferryvm_backends.vliw.code.operation import MemoryOperand, ObjectPart, Register, Segment
 
 Term = int
 AccessNumber = int
@@ -62,6 +62,8 @@ class SymbolicAccess:
     size: int
     object: heap.Footprint | None = None
     """The object that they belong to, if it is known."""
+    part: ObjectPart | None = None
+    """The part of the object space that they belong to, for those of that space."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ class Terms:
     ) -> AccessNumber:
         """The bytes that an operation accesses."""
         where = self.linear(self.under(guard, address)).plus(Linear(place.offset), 1)
-        access = SymbolicAccess(place.segment, where, place.size, place.object)
+        access = SymbolicAccess(place.segment, where, place.size, place.object, place.part)
         found = self._access_numbers.get(access)
         if found is None:
             found = self._access_numbers[access] = len(self.accesses)

@@ -32,6 +32,8 @@ from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.ir.use import substitute, users_of
 from ferryvm.isa.type import I64
 
+_ACCESSES = frozenset({"heap_load", "heap_store", "element_load", "element_store"})
+
 
 def reduce_strength(body: Body) -> None:
     """Reduce the strength of address computations in inner loops."""
@@ -83,7 +85,7 @@ class _Reduction(Builder):
     def _bases(self) -> Iterator[Operation]:
         """Addresses that are computed in the loop, without constants."""
         for operation in self.loop.operations:
-            if operation.name in ("heap_load", "heap_store"):
+            if operation.name in _ACCESSES:
                 base = _less_constant(operation.arguments[0], self.only)
                 if (
                     isinstance(base, Operation)

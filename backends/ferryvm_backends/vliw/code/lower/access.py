@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 from ferryvm.ir import footprint
 from ferryvm.ir.graph import Operation, Value
+from ferryvm.ir.operation import element_bytes
+from ferryvm.isa.element import Element
 from ferryvm.isa.type import I64, WORD_BYTES, Type
 from ferryvm.machine.control import DESCRIPTOR_WORDS
 from ferryvm_backends.vliw.code.lower.emission import Emission
@@ -28,7 +30,7 @@ class Access:
 
     def do_wrap(self, operation: Operation, a: Operand) -> Operand:
         value = operation.arguments[0]
-        if isinstance(value, Operation) and value.name == "heap_load" and value.fact(0, int) <= 4:
+        if isinstance(value, Operation) and _loaded_bytes(value) <= 4:
             return a  # a register has zeros above it already
         return self.emission.compute("wrap", (), (a,))
 
@@ -111,3 +113,13 @@ class Access:
         return self.emission.load(
             Segment.TABLE, self.emission.compute("shl", (I64,), (index, 3)), 0
         )
+
+
+def _loaded_bytes(operation: Operation) -> int:
+    """Bytes that an operation loads and extends with zeros; a word for any other one."""
+    static = operation.static
+    if operation.name == "heap_load":
+        return operation.fact(0, int)
+    if operation.name == "element_load" and isinstance(static[0], Element | int):
+        return element_bytes(static[0])
+    return WORD_BYTES

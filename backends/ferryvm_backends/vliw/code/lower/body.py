@@ -33,6 +33,7 @@ from ferryvm_backends.vliw.code.if_conversion import Predicates
 from ferryvm_backends.vliw.code.lower.access import Access
 from ferryvm_backends.vliw.code.lower.call import Calls
 from ferryvm_backends.vliw.code.lower.emission import Emission
+from ferryvm_backends.vliw.code.lower.object import Objects
 from ferryvm_backends.vliw.code.lower.returns import Calling, Returns
 from ferryvm_backends.vliw.code.lower.side_exit import CALLS_BYTES, SideExits
 from ferryvm_backends.vliw.code.operation import (
@@ -102,8 +103,9 @@ class _BodyLowering:
         self.returns = Returns(self.emission, calling, number)
         self.exits = SideExits(self.emission, self.returns)
         access = Access(self.emission, footprints, self.offsets)
+        objects = Objects(self.emission, self.exits, footprints, self.offsets)
         calls = Calls(self.emission, self.exits, calling, body)
-        self.rules = Rules(access, self.exits, calls)
+        self.rules = Rules(access, objects, self.exits, calls)
         self.reached: set[Block] = set()
         """The reachable blocks, with constant branches folded."""
         self.worklist: list[tuple[MachineBlock, Block]] = []

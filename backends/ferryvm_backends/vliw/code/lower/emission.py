@@ -16,6 +16,7 @@ from ferryvm_backends.vliw.code.operation import (
     MachineCode,
     MachineOperation,
     MemoryOperand,
+    ObjectPart,
     Operand,
     Register,
     Segment,
@@ -86,10 +87,11 @@ class Emission:
         offset: int,
         size: int = 8,
         known: footprint.Footprint | None = None,
+        part: ObjectPart | None = None,
     ) -> Register:
         """A word, or less, of memory."""
         result = self.code.register(FileKind.INTEGER)
-        place = MemoryOperand(segment, offset, size, known)
+        place = MemoryOperand(segment, offset, size, known, part)
         self.emit(MachineOperation("load", (), (address,), result, place))
         return result
 
@@ -101,9 +103,10 @@ class Emission:
         value: Operand,
         size: int = 8,
         known: footprint.Footprint | None = None,
+        part: ObjectPart | None = None,
     ) -> None:
         """Store a word, or less."""
-        place = MemoryOperand(segment, offset, size, known)
+        place = MemoryOperand(segment, offset, size, known, part)
         self.emit(MachineOperation("store", (), (address, value), None, place))
 
     def read_field(self, name: str) -> Register:

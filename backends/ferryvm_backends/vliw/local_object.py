@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The objects of a machine of programs in the processor's own memory.
+
+All code for one processor and one machine shares them: an array that one region has brought there
+is there for the next one. What is copied is found by comparison, in pieces: so an array is copied
+when it is stale and only then, whatever has changed it. Elements outside of the object space are
+copied only if the region may access arrays of their type, and back only if it may store into them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterator
+
+import numpy as np
+
+from ferryvm.backend import BackendError
+from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.object_layout import ObjectLayout, OutsideArray
+from ferryvm.region.object_access import ObjectAccess
+from ferryvm.verify import Verified
+from ferryvm_backends.vliw.machine.model import Machine
+from ferryvm_backends.vliw.piece import copy, view
+from ferryvm_backends.vliw.simulate.memory import Bytes
+
+SPACE = "objects"
+"""The name of the object space where bytes are counted by type of array."""
+
+_FIRST = 16 << 20
+_MOST_RETAINED = 4
+"""The number of machines of one program whose objects are retained."""
+
+_retained: weakref.WeakKeyDictionary[Verified, OrderedDict[tuple[str, int], Resident]]
+_retained = weakref.WeakKeyDictionary()
+
+
+class Resident:
+    """The processor's copy of the objects of one machine."""
+
+    def __init__(self, verified: Verified) -> None:
+        self._verified = verified
+        self.layout = ObjectLayout(verified, _FIRST)
+        self.content: Bytes = np.zeros(_FIRST, np.uint8)
+        self.used = 0
+        """Bytes of the object space from which on the processor's is zero."""
+
+    def update(self, control: ControlBlock) -> None:
+        """Follow the host's objects. Raises ValueError if they are damaged."""
+        end = max(control.object_top, control.object_end)
+        layout = self.layout
+        if end > layout.first:
+            layout = ObjectLayout(self._verified, 1 << end.bit_length())
+        layout.update(control)
+        needed = max(layout.size, end)
+        if needed > len(self.content) or layout is not self.layout:
+            self._move(layout, 1 << (needed - 1).bit_length())
+
+    def _move(self, layout: ObjectLayout, size: int) -> None:
+        """Move everything within the processor's memory to other places."""
+        before, content = self.content, np.zeros(size, np.uint8)
+        if layout is self.layout:
+            content[: len(before)] = before
+        else:
+            content[: self.used] = before[: self.used]
+            for address, each in self.layout.arrays.items():
+                new = layout.arrays.get(address)
+                if new is not None and new.bytes == each.bytes:
+                    content[new.place : new.place + new.bytes] = before[each.place :][: each.bytes]
+        self.layout, self.content = layout, content
+
+
+def resident(verified: Verified, machine: Machine, control: ControlBlock) -> Resident:
+    """The processor's copy for a machine of a program."""
+    known = _retained.setdefault(verified, OrderedDict())
+    key = machine.name, ctypes.addressof(control)
+    found = known.pop(key, None) or Resident(verified)
+    known[key] = found
+    while len(known) > _MOST_RETAINED:
+        known.popitem(last=False)
+    return found
+
+
+class ObjectTransfer:
+    """Transfers of objects for one region."""
+
+    def __init__(self, verified: Verified, access: ObjectAccess, machine: Machine) -> None:
+        self._verified, self._access, self._machine = verified, access, machine
+        self._resident: Resident | None = None
+        self.to_device: dict[str, int] = {}
+        """Bytes by type of array; `SPACE`: the object space."""
+        self.to_host: dict[str, int] = {}
+
+    @property
+    def content(self) -> Bytes:
+        """The processor's memory of objects."""
+        return np.zeros(0, np.uint8) if self._resident is None else self._resident.content
+
+    def update(self, control: ControlBlock) -> int:
+        """Follow the host's objects; the bytes that those take which the region may access. Raises
+        BackendError if they are damaged."""
+        if not self._access.any:
+            return 0
+        found = self._resident = resident(self._verified, self._machine, control)
+        try:
+            found.update(control)
+        except ValueError as error:
+            raise BackendError(f"vliw: {error}") from None
+        return int(control.object_top) + sum(
+            each.bytes for each in self._arrays(self._access.accessed)
+        )
+
+    def send(self, control: ControlBlock) -> Iterator[int]:
+        """Copy what is stale to the processor; bytes of each transfer."""
+        found = self._resident
+        if found is None:
+            return
+        top = control.object_top
+        # What is free of the space is zero, for a machine that had the same memory before, too.
+        words = view(control.objects, max(top, found.used)).view(np.uint64)
+        image = found.layout.to_device(words).view(np.uint8)
+        sent = copy(image, found.content[: len(image)])
+        found.used = top
+        yield self._count(self.to_device, SPACE, sent)
+        for each in self._arrays(self._access.accessed):
+            sent = copy(view(each.address, each.bytes), self._elements(each))
+            yield self._count(self.to_device, self._name(each), sent)
+
+    def fetch(self, control: ControlBlock, own: ControlBlock) -> Iterator[int]:
+        """Copy changes to the host; bytes of each transfer. `own`: the processor's control block."""
+        found, access = self._resident, self._access
+        if found is None:
+            return
+        found.used = own.object_top
+        if access.written or access.makes:
+            words = found.content[: own.object_top].view(np.uint64)
+            image = found.layout.to_host(words).view(np.uint8)
+            sent = copy(image, view(control.objects, len(image)))
+            yield self._count(self.to_host, SPACE, sent)
+        for each in self._arrays(access.written):
+            sent = copy(self._elements(each), view(each.address, each.bytes))
+            yield self._count(self.to_host, self._name(each), sent)
+
+    def _arrays(self, types: frozenset[int]) -> list[OutsideArray]:
+        assert self._resident is not None
+        return [each for each in self._resident.layout.arrays.values() if each.type in types]
+
+    def _elements(self, each: OutsideArray) -> Bytes:
+        return self.content[each.place : each.place + each.bytes]
+
+    def _name(self, each: OutsideArray) -> str:
+        return self._verified.types.references[each.type].name
+
+    @staticmethod
+    def _count(counts: dict[str, int], name: str, sent: int) -> int:
+        if sent:
+            counts[name] = counts.get(name, 0) + sent
+        return sent

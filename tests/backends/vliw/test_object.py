@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays and structs in the memory of the simulated processor: what ends, and what is copied."""
+
+from __future__ import annotations
+
+import pytest
+
+import ferryvm
+from ferryvm.isa.element import Element
+from ferryvm.machine.memory import Limits
+from ferryvm.testing import Schedule, Verdict
+from ferryvm.verify import verify
+from ferryvm_backends.vliw.local_object import ObjectTransfer
+
+from ...engine.mixing import policy, start
+from ...engine.object_program import GARBAGE, MIXED
+from ...faults.compilers.search import differ_of
+from ...object.compiled import engine
+from ..ending import ended
+from ..llvm.test_objects import ALL, LISTS, MORE, SMALL, TREES
+
+PROGRAMS = {
+    "mixed": MIXED,
+    "garbage": GARBAGE.format(rounds=3),
+    "lists": LISTS.format(length=9, times=4),
+}
+
+
+@pytest.mark.rotate("name", "schedule")
+@pytest.mark.parametrize("schedule", Schedule)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_states_agree_however_the_program_moves(name: str, schedule: Schedule) -> None:
+    program = verify(ferryvm.assemble(PROGRAMS[name]))
+    found = differ_of("vliw").compare(program, schedule, seed=2)
+    assert [(one.verdict, one.difference) for one in found] == [(Verdict.AGREE, None)] * len(found)
+
+
+@pytest.mark.rotate("element", "length", most=2)
+@pytest.mark.parametrize("length", [40, 3000])
+@pytest.mark.parametrize("element", Element)
+def test_every_instruction_on_arrays_of_numbers(element: Element, length: int) -> None:
+    t, kind = element.type, element.kind
+    first, second = ("1.7", "nan") if t.is_float else ("-77777", "123456")
+    text = ALL.format(
+        array=f"{kind}[]",
+        kind=kind,
+        length=length,
+        first=f"{t}.const {first}",
+        second=f"{t}.const {second}",
+        more=MORE.format(kind=kind),
+    )
+    program, limits = ferryvm.assemble(text), Limits(objects=1 << 20)
+    assert ended(engine("vliw", limits), program) == ended(engine("reference", limits), program)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [LISTS.format(length=40, times=6), TREES.format(depth=8)],
+    ids=["lists", "trees that do not fit"],
+)
+def test_an_allocation_that_does_not_fit_leaves_all_frames(text: str) -> None:
+    program, limits = ferryvm.assemble(text), Limits(objects=SMALL)
+    assert ended(engine("vliw", limits), program) == ended(engine("reference", limits), program)
+
+
+SUMS = """
+.host print_i64 (i64)
+.function main
+.local a i64[]
+.local b f64[]
+.local n i64
+    i64.const 7
+    i64.const 1000
+    array.new_i64
+    local.set a
+    f64.const 7
+    i64.const 1000
+    array.new_f64
+    local.set b
+:again
+    local.get a
+    call sum
+    host print_i64
+{between}
+    local.get n
+    i64.const 1
+    i64.add
+    local.set n
+    local.get n
+    i64.const 8
+    i64.lt_s
+    jump_if again
+    halt
+.function sum (a i64[]) -> i64
+.local i i64
+.local s i64
+:loop
+    local.get a
+    local.get i
+    array.get_i64
+    local.get s
+    i64.add
+    local.set s
+    local.get i
+    i64.const 1
+    i64.add
+    local.set i
+    local.get i
+    i64.const 1000
+    i64.lt_s
+    jump_if loop
+    local.get s
+    return
+"""
+"""Sums of an array that is in a block of its own, with code between them."""
+
+STORE = "local.get a\n i64.const 999\n local.get n\n array.set_i64"
+
+
+@pytest.mark.parametrize(
+    ("between", "sent"), [("", 8000), (STORE, 8000 + 7 * (8000 - 4096))], ids=["", "stored"]
+)
+def test_an_array_is_copied_when_it_is_stale_and_only_then(
+    between: str, sent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[ObjectTransfer] = []
+    plain = ObjectTransfer.__init__
+
+    def note(self: ObjectTransfer, *arguments: object) -> None:
+        plain(self, *arguments)  # type: ignore[arg-type]  # handed through
+        made.append(self)
+
+    monkeypatch.setattr(ObjectTransfer, "__init__", note)
+    program = ferryvm.assemble(SUMS.format(between=between))
+    execution = start(program, policy("vliw", threshold=1))
+    execution.run()
+    total = sum(each.to_device.get("i64[]", 0) for each in made)
+    assert total == sent
+    assert not any(each.to_host or "f64[]" in each.to_device for each in made)
