@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import itertools
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -203,23 +204,80 @@ class Clause(NamedTuple):
         return self.start <= pc < self.end
 
 
-class SourceMap(NamedTuple):
-    """Source positions of instructions. A row covers the pcs from its own up to the next row's.
+class SourceMap:
+    """Source positions of instructions; immutable. A row covers the pcs from its own up to the next
+    row's.
 
-    `rows` are (pc, index in `files`, line, column), with strictly increasing pcs. Line 0: these
-    instructions have no position.
+    Rows are records of fixed size, as code is: a tuple for each would burden the garbage collector.
+
+        byte   0    4                8      12       16
+               │ pc │ index in files │ line │ column │      little-endian
+
+    The pcs increase strictly. Line 0: these instructions have no position.
     """
 
-    files: tuple[str, ...] = ()
-    rows: tuple[tuple[int, int, int, int], ...] = ()
+    __slots__ = ("_columns", "_content", "files")
+
+    def __init__(
+        self, files: Iterable[str] = (), rows: Iterable[tuple[int, int, int, int]] = ()
+    ) -> None:
+        """Rows are (pc, index in `files`, line, column), unchecked. Raises OverflowError for a
+        number that has not 32 bits."""
+        self._set(tuple(files), array("I", itertools.chain.from_iterable(rows)).tobytes())
+
+    @classmethod
+    def packed(cls, files: Iterable[str], content: bytes) -> SourceMap:
+        """A source map of whole records, unchecked."""
+        made = cls.__new__(cls)
+        made._set(tuple(files), bytes(content))
+        return made
+
+    def _set(self, files: tuple[str, ...], content: bytes) -> None:
+        self.files, self._content = files, content
+        words = memoryview(content).cast("I")
+        self._columns: list[memoryview[int]] = [words[field::4] for field in range(4)]
+
+    @property
+    def pcs(self) -> memoryview[int]:
+        """First pc of each row."""
+        return self._columns[0]
+
+    @property
+    def rows(self) -> tuple[tuple[int, int, int, int], ...]:
+        """All rows as tuples, made anew."""
+        return tuple(zip(*self._columns, strict=True))
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.pcs)
 
     def position(self, pc: int) -> Position | None:
         """Source position of the instruction at `pc`; None if it has none."""
-        index = bisect.bisect_right(self.rows, pc, key=lambda row: row[0]) - 1
+        index = bisect.bisect_right(self.pcs, pc) - 1
         if index < 0:
             return None
-        _, file, line, column = self.rows[index]
+        _, file, line, column = (column[index] for column in self._columns)
         return Position(self.files[file], line, column) if line else None
+
+    def tobytes(self) -> bytes:
+        """The records, in the format of an image."""
+        return self._content
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SourceMap):
+            return NotImplemented
+        return self.files == other.files and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash((self.files, self._content))
+
+    def __repr__(self) -> str:
+        return f"SourceMap({self.files!r}, {self.rows!r})"
+
+    def __reduce__(
+        self,
+    ) -> tuple[Callable[[tuple[str, ...], bytes], SourceMap], tuple[tuple[str, ...], bytes]]:
+        return SourceMap.packed, (self.files, self._content)
 
 
 @record.dataclass(frozen=True, eq=False)

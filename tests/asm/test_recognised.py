@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines that a table or one regular expression recognises are read as those taken token by token."""
 
+import weakref
 from pathlib import Path
 
 import pytest
 
-from ferryvm.asm import parse
+from ferryvm.asm import assemble, parse, recognition
 from ferryvm.errors import SourceError
+from ferryvm.garbage import collector_suspended
 from ferryvm.listing.encode import encode
 
 EXAMPLES = sorted(Path("examples").glob("*.fasm"))
@@ -75,6 +77,14 @@ def test_recognised_lines_mean_what_their_tokens_do(text: str) -> None:
     assert parse(text) == parse(commented(text))
 
 
+def test_a_full_cache_of_lines_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = assemble(EVERY_KIND)
+    monkeypatch.setattr(recognition, "_MOST_KNOWN", 2)
+    found = assemble(EVERY_KIND)
+    assert found.code.tobytes() == expected.code.tobytes()
+    assert found.source_map == expected.source_map
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -116,3 +126,9 @@ def test_a_text_that_depends_on_its_function_is_read_anew_in_the_next_one() -> N
 """
     code = encode(parse(text)).code
     assert list(code.immediates) == [0, 2**64 - 1, 1 << 32 | 1, 2**64 - 2, 2**64 - 1, 2 << 32 | 2]
+
+
+def test_a_parsed_text_leaves_nothing_to_the_garbage_collector() -> None:
+    with collector_suspended():
+        listing = weakref.ref(parse(EVERY_KIND))
+        assert listing() is None

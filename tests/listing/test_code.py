@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ferryvm.asm import parse
+from ferryvm.errors import Position
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.listing import FunctionCode, FunctionListing, Label, Line, Listing
 from ferryvm.listing.code import Positions
@@ -60,6 +61,13 @@ def test_positions_stop_at_the_end_of_their_function() -> None:
         ]
     )
     assert encode(listing).source_map.rows == ((1, 0, 3, 1), (2, 0, 0, 0))
+
+
+@pytest.mark.parametrize("position", [("a.toy", 1 << 32, 1), ("a.toy", 1, -1)])
+def test_a_position_of_more_than_32_bits_is_refused(position: tuple[str, int, int]) -> None:
+    line = Line(BY_MNEMONIC["halt"], None, Position(*position))
+    with pytest.raises(EncodeError, match=r"a.toy:.*: lines and columns are from 0 to 4294967295"):
+        encode(Listing([FunctionListing("f", items=[line])]))
 
 
 def test_a_label_twice_in_items_is_refused() -> None:

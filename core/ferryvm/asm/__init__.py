@@ -9,6 +9,7 @@ from ferryvm.asm.parser import Parser
 from ferryvm.asm.source import Source
 from ferryvm.asm.writer import write
 from ferryvm.float_environment import in_ours
+from ferryvm.garbage import collector_suspended
 from ferryvm.listing import Listing
 from ferryvm.listing.decode import decode
 from ferryvm.listing.encode import encode
@@ -23,8 +24,9 @@ def parse(text: str, file: str = "<string>") -> Listing:
 
     Raises SourceError with every fault in the text.
     """
-    source = Source(text, file)
-    return _classic(source) if classic.is_classic(source) else Parser(source).parse()
+    with collector_suspended():
+        source = Source(text, file)
+        return _classic(source) if classic.is_classic(source) else Parser(source).parse()
 
 
 @in_ours
@@ -43,7 +45,8 @@ def assemble(text: str, file: str = "<string>", optimize: bool = False) -> Progr
 
     Raises SourceError with every fault in the text.
     """
-    return encode(parse(text, file), optimize)
+    with collector_suspended():
+        return encode(parse(text, file), optimize)
 
 
 @in_ours

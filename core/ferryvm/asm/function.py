@@ -59,10 +59,10 @@ class PendingFunction:
             return return_immediate(len(self.signature.parameters), number)
         return number
 
-    def add_label(self, name: str, line: int) -> None:
-        """Place a new label before the next instruction."""
+    def add_label(self, name: str, line: int, ahead: int = 0) -> None:
+        """Place a new label before the next instruction, or behind `ahead` more ones."""
         self.labels[name] = line
-        self.code.labels[name] = len(self.code.opcodes)
+        self.code.labels[name] = len(self.code.opcodes) + ahead
 
     def read_signature(self, statement: Statement) -> None:
         """Read the signature."""

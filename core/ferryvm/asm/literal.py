@@ -45,6 +45,8 @@ def integer(text: str) -> int | None:
 
     Raises LiteralFault if it is too long to fit any type.
     """
+    if text.isdecimal() and text.isascii() and len(text) <= _MOST_DIGITS:  # most are
+        return int(text)
     match = _INTEGER.fullmatch(text)
     if match is None:
         return None
@@ -76,6 +78,8 @@ def integer_bits(width: int, what: str, text: str) -> int:
 
 
 def _float_bits(type_: Type, text: str) -> int:
+    if _DECIMAL.fullmatch(text):
+        return _decimal_float_bits(type_, text)
     if text.startswith("bits:"):
         return integer_bits(type_.bits, f"{type_} bit pattern as an integer", text[5:])
     if text == "nan":
@@ -84,9 +88,11 @@ def _float_bits(type_: Type, text: str) -> int:
         return from_float(type_, float(text))
     if _HEX_FLOAT.fullmatch(text):
         return _hex_float_bits(type_, text)
-    if not _DECIMAL.fullmatch(text):
-        hint = "; for a bit pattern write bits:" + text if integer_like(text) else ""
-        raise LiteralFault(f"expected an {type_} literal, found {text!r}{hint}")
+    hint = "; for a bit pattern write bits:" + text if integer_like(text) else ""
+    raise LiteralFault(f"expected an {type_} literal, found {text!r}{hint}")
+
+
+def _decimal_float_bits(type_: Type, text: str) -> int:
     value = float(text)
     if type_ is F32 and value != 0 and math.isfinite(value):
         value = _to_odd(value, Decimal(text.replace("_", "")))

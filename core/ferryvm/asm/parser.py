@@ -21,13 +21,16 @@ from ferryvm.asm.declaration import TypeDeclarations
 from ferryvm.asm.function import PendingFunction
 from ferryvm.asm.instruction import append_instruction, instruction_of
 from ferryvm.asm.location import Locations
-from ferryvm.asm.recognition import Recogniser, recognised_label
+from ferryvm.asm.recognition import Recogniser, Run, recognised_label
 from ferryvm.asm.resolution import Resolver
 from ferryvm.asm.source import Source, StatementFault, Token, near
 from ferryvm.asm.statement import Statement, name_of
 from ferryvm.asm.symbol import Symbols
 from ferryvm.asm.type_name import TypeNames
-from ferryvm.listing import FunctionCode, Listing
+from ferryvm.listing import Listing
+
+Directives = dict[str, Callable[[Statement], None]]
+"""Readers of directives, by the word with which one begins."""
 
 
 class Parser:
@@ -40,11 +43,32 @@ class Parser:
         self.functions: list[PendingFunction] = []
         self.current: PendingFunction | None = None
         self.recogniser = Recogniser(self.types)
-        self.declarations = declarations = TypeDeclarations(source, self.types)
-        self.symbols = symbols = Symbols(source, self.listing)
+        self.declarations = TypeDeclarations(source, self.types)
+        self.symbols = Symbols(source, self.listing)
         self.data = DataSection()
         self.locations = Locations(source)
-        self.directives: dict[str, Callable[[Statement], None]] = {
+
+    def parse(self) -> Listing:
+        """The listing; raises SourceError with every fault."""
+        listing = self.listing
+        self.declarations.number()
+        self._read(self._directives())
+        self.declarations.check()
+        listing.types = self.types.declared
+        listing.data = self.data.contents()
+        listing.extra_signatures = tuple(self.symbols.signatures)
+        Resolver(self.source, self.symbols).resolve(listing, self.functions)
+        if not self.functions and not self.source.diagnostics:
+            message = "no function: a program starts with its first one, .function NAME"
+            self.source.fault(Token("", 1, 1), message)
+        self.source.check()
+        return listing
+
+    def _directives(self) -> Directives:
+        """The readers of directives. The parser does not hold them: in a cycle of references all
+        that it made would stay until a collection."""
+        declarations, symbols = self.declarations, self.symbols
+        return {
             ".function": self._function,
             ".struct": declarations.read_struct,
             ".array": declarations.read_array,
@@ -64,58 +88,32 @@ class Parser:
             ".loc": self._loc,
         }
 
-    def parse(self) -> Listing:
-        """The listing; raises SourceError with every fault."""
-        listing = self.listing
-        self.declarations.number()
-        self._read()
-        self.declarations.check()
-        listing.types = self.types.declared
-        listing.data = self.data.contents()
-        listing.extra_signatures = tuple(self.symbols.signatures)
-        Resolver(self.source, self.symbols).resolve(listing, self.functions)
-        if not self.functions and not self.source.diagnostics:
-            message = "no function: a program starts with its first one, .function NAME"
-            self.source.fault(Token("", 1, 1), message)
-        self.source.check()
-        return listing
-
-    def _read(self) -> None:
+    def _read(self, directives: Directives) -> None:
         """Read every line."""
         recogniser, locations = self.recogniser, self.locations
-        known, known_here = recogniser.known, recogniser.known_here
-        file = self.source.file
-        function, code = self.current, FunctionCode()
-        pcs, files, lines, columns = [], [], [], []  # (see `Positions`)
+        known = recogniser.known
+        function, run = self.current, Run()
+        add, add_line = run.instructions.append, run.lines.append
         for number, line in enumerate(self.source.lines, start=1):
-            text = line.strip()
-            found = known.get(text) or known_here.get(text)
+            found = known.get(line)
             if found is None and function is not None:
-                if text[:1] == ":" and recognised_label(function, text, number):
+                text = line.strip()
+                if text[:1] == ":" and recognised_label(function, text, number, len(run.lines)):
                     continue
-                found = recogniser.recognised(function, text)
-            if found is None or function is None:
-                with self.source.collecting():
-                    self._statement(self.source.tokens(number))
-                function = self.current
-                if function is not None:
-                    code = function.code
-                    where = code.positions
-                    pcs, files, lines, columns = where.pcs, where.files, where.lines, where.columns
+                found = recogniser.recognised(function, line)
+            if found is not None and function is not None:
+                add(found)
+                add_line(number)
                 continue
-            opcode, immediate, name = found
-            pc = len(code.opcodes)
-            if name is not None:
-                function.references.append((pc, name, number))
-            if locations.is_self_located:
-                pcs.append(pc)
-                files.append(file)
-                lines.append(number)
-                columns.append(line.find(text) + 1)
-            code.opcodes.append(opcode)
-            code.immediates.append(immediate)
+            if function is not None:
+                run.end(function, self.source.file, locations.is_self_located)
+            with self.source.collecting():
+                self._statement(self.source.tokens(number), directives)
+            function = self.current
+        if function is not None:
+            run.end(function, self.source.file, locations.is_self_located)
 
-    def _statement(self, tokens: list[Token]) -> None:
+    def _statement(self, tokens: list[Token], directives: Directives) -> None:
         start = 0
         while start < len(tokens) and tokens[start].text.startswith(":"):
             self._label(tokens[start])
@@ -125,10 +123,10 @@ class Parser:
         head = tokens[start]
         statement = Statement(head, tokens[start + 1 :], self.types)
         if head.text.startswith("."):
-            directive = self.directives.get(head.text)
+            directive = directives.get(head.text)
             if directive is None:
-                hint = near(head.text, self.directives)
-                allowed = ", ".join(self.directives)
+                hint = near(head.text, directives)
+                allowed = ", ".join(directives)
                 raise StatementFault(head, f"no directive {head.text!r}{hint} (known: {allowed})")
             directive(statement)
         else:
@@ -163,7 +161,7 @@ class Parser:
         # Record it first: otherwise a fault in the rest would cause more faults below.
         self.current = function
         self.functions.append(function)
-        self.recogniser.known_here.clear()
+        self.recogniser.begin_function()
         self.locations.begin(function.code)
         self.symbols.add_function(token)
         if statement.peek():

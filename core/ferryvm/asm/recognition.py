@@ -59,23 +59,57 @@ def _form(row: Instruction) -> _Form:
 
 _FORMS = {row.mnemonic: _form(row) for row in INSTRUCTIONS}
 
-_SIMPLE = re.compile(r"([a-z][a-z0-9_.]*)(?:[ \t]+([^\s,;()\":]+))?")
+_SIMPLE = re.compile(r"\s*([a-z][a-z0-9_.]*)(?:[ \t]+([^\s,;()\":]+))?\s*")
 """An instruction with at most one operand, which is neither a string nor a signature."""
 
-_MOST_KNOWN = 1 << 16
-"""The largest number of instruction texts that are cached."""
+_MOST_KNOWN = 1 << 12
+"""The largest number of lines that are cached; beyond it the cache is emptied, and the frequent
+ones are soon there again. Literals that occur once would otherwise fill it."""
 
-Encoded = tuple[int, int, str | None]
-"""Opcode, immediate, and the name whose number the immediate is, if there is one."""
+Encoded = tuple[int, int, str | None, int]
+"""Opcode, immediate, the name whose number the immediate is, if there is one, and the column."""
 
 
-def recognised_label(function: PendingFunction, text: str, line: int) -> bool:
-    """True if the text of a line is a new label and nothing else; the label is placed then."""
+def recognised_label(function: PendingFunction, text: str, line: int, ahead: int) -> bool:
+    """True if the text of a line is a new label and nothing else; the label is placed then, behind
+    the `ahead` instructions of the present run."""
     name = text[1:]
     if not literal.is_bare_name(name) or name in function.labels:
         return False
-    function.add_label(name, line)
+    function.add_label(name, line, ahead)
     return True
+
+
+class Run:
+    """Recognised instructions in a row, which join the code of their function all at once."""
+
+    def __init__(self) -> None:
+        self.instructions: list[Encoded] = []
+        self.lines: list[int] = []
+
+    def end(self, function: PendingFunction, file: str, is_located: bool) -> None:
+        """Add the instructions to the code of a function, with the positions of their lines if
+        `is_located`; the run is empty afterwards."""
+        if not self.lines:
+            return
+        code = function.code
+        pc = len(code.opcodes)
+        opcodes, immediates, names, columns = zip(*self.instructions, strict=True)
+        code.opcodes += opcodes
+        code.immediates += immediates
+        function.references += [
+            (at, name, line)
+            for at, (name, line) in enumerate(zip(names, self.lines, strict=True), start=pc)
+            if name is not None
+        ]
+        if is_located:
+            where = code.positions
+            where.pcs += range(pc, len(code.opcodes))
+            where.files += [file] * len(self.lines)
+            where.lines += self.lines
+            where.columns += columns
+        self.instructions.clear()
+        self.lines.clear()
 
 
 class Recogniser:
@@ -84,13 +118,19 @@ class Recogniser:
     def __init__(self, types: TypeNames) -> None:
         self.types = types
         self.known: dict[str, Encoded] = {}
-        """Instructions by their text, for those that are equal in all functions."""
-        self.known_here: dict[str, Encoded] = {}
-        """Instructions by their text, for those that depend on the current function."""
+        """Instructions by their line."""
+        self._known_here: list[str] = []
+        """The lines among them that mean something else in another function."""
 
-    def recognised(self, function: PendingFunction, text: str) -> Encoded | None:
+    def begin_function(self) -> None:
+        """Forget the lines that depend on the current function."""
+        for line in self._known_here:
+            del self.known[line]
+        self._known_here.clear()
+
+    def recognised(self, function: PendingFunction, line: str) -> Encoded | None:
         """The simple instruction without faults on a line; None for any other line."""
-        match = _SIMPLE.fullmatch(text)
+        match = _SIMPLE.fullmatch(line)
         form = _FORMS.get(match[1]) if match is not None else None
         if match is None or form is None:
             return None
@@ -114,10 +154,13 @@ class Recogniser:
                 immediate = function.encoded(row, function.locals[operand])
             else:
                 return None
-        table = self.known_here if is_here else self.known
-        found = row.opcode, immediate, name
-        if len(table) < _MOST_KNOWN:
-            table[text] = found
+        found = row.opcode, immediate, name, match.start(1) + 1
+        if len(self.known) >= _MOST_KNOWN:
+            self.known.clear()
+            self._known_here.clear()
+        self.known[line] = found
+        if is_here:
+            self._known_here.append(line)
         return found
 
     def _type_operand(self, kind: Immediate, text: str) -> int | None:

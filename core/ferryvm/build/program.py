@@ -13,6 +13,7 @@ from ferryvm.build.method import float_bits
 from ferryvm.build.object_type import Array, ObjectTypes, OperandType, Struct
 from ferryvm.build.shape import bottom
 from ferryvm.build.symbol import Host, Static, Tag
+from ferryvm.garbage import collector_suspended
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.type import Reference, ValueType
 from ferryvm.listing import FunctionCode, FunctionListing, Listing
@@ -182,7 +183,8 @@ class Program:
 
     def build(self, optimize: bool = False) -> Encoded:
         """The program, not verified yet; `optimize`: after the peephole. Raises as `listing`."""
-        return encode(self.listing(), optimize)
+        with collector_suspended():
+            return encode(self.listing(), optimize)
 
 
 def _check_name(kind: str, name: object, known: Mapping[str, object]) -> None:

@@ -53,8 +53,10 @@ def with_entry_stubs(program: Program) -> Program:
     if not opcodes:
         return program
     source_map = program.source_map
-    if source_map.rows:
-        source_map = SourceMap(source_map.files, (*source_map.rows, (size, 0, 0, 0)))
+    if len(source_map):
+        nowhere = SourceMap(rows=[(size, 0, 0, 0)])
+        content = source_map.tobytes() + nowhere.tobytes()
+        source_map = SourceMap.packed(source_map.files, content)
     added = array("Q", bytes(16 * len(opcodes)))
     added[0::2], added[1::2] = array("Q", opcodes), array("Q", immediates)
     return dataclasses.replace(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import operator
 from array import array
 from pathlib import Path
@@ -382,19 +381,18 @@ def _source_map(source_map: SourceMap) -> bytes:
     writer.number(len(source_map.files))
     for file in source_map.files:
         writer.text(file)
-    writer.number(len(source_map.rows))
-    writer.parts.append(array("I", itertools.chain(*source_map.rows)).tobytes())
+    writer.number(len(source_map))
+    writer.parts.append(source_map.tobytes())
     return writer.bytes()
 
 
 def _read_source_map(reader: Reader) -> SourceMap:
     files = tuple(reader.text() for _ in range(reader.count(8)))
-    count = reader.count(16)
-    words = reader.words("I", 4 * count).tolist()
+    content = reader.take(16 * reader.count(16))
     reader.end()
-    pcs, numbers, lines, columns = (words[field::4] for field in range(4))
+    pcs, numbers, lines = (memoryview(content).cast("I")[field::4].tolist() for field in range(3))
     if any(map(operator.ge, pcs, pcs[1:])):
         raise reader.fail("positions are not in the order of their pcs")
     if any(line and number >= len(files) for number, line in zip(numbers, lines, strict=True)):
         raise reader.fail("a position names a file that is not there")
-    return SourceMap(files, tuple(zip(pcs, numbers, lines, columns, strict=True)))
+    return SourceMap.packed(files, content)

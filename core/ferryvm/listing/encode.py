@@ -11,7 +11,7 @@ Linking puts the functions behind each other, in their order and without gaps.
 from __future__ import annotations
 
 import bisect
-import itertools
+from array import array
 from collections.abc import Mapping
 
 from ferryvm.errors import Diagnostic, FerryError, Position, SourceError, suggestion
@@ -62,9 +62,7 @@ class _Linker:
             self._signature(signature)
         self.opcodes: list[int] = []
         self.immediates: list[int] = []
-        self.files: list[str] = []
-        self.file_numbers: dict[str | None, int] = {None: 0}
-        self.rows: list[tuple[int, int, int, int]] = []
+        self.rows = _SourceRows()
 
     def _signature(self, signature: Signature) -> int:
         return self.signatures.setdefault(signature, len(self.signatures))
@@ -84,7 +82,7 @@ class _Linker:
                 )
             )
             code = function.code or _flattened(function)
-            self._locate(entry, code)
+            self.rows.add(entry, code)
             self.opcodes += code.opcodes
             self.immediates += code.immediates
             self._relocate(entry, code)
@@ -105,7 +103,7 @@ class _Linker:
             tags=tuple(self.listing.tags),
             types=tuple(self.listing.types),
             clauses=tuple(self.clauses),
-            source_map=SourceMap(tuple(self.files), tuple(self.rows)),
+            source_map=self.rows.source_map(),
         )
 
     def _clause(self, entry: int, clause: ClauseListing, labels: Mapping[str, int]) -> Clause:
@@ -115,32 +113,6 @@ class _Linker:
         )
         tag = None if clause.tag is None else _named(self.tags, "tag", clause.tag)
         return Clause(start, end, handler, clause.depth, tag, clause.record)
-
-    def _locate(self, entry: int, code: FunctionCode) -> None:
-        """Add rows for the positions of a function that starts at `entry`."""
-        numbers, where = self.file_numbers, code.positions
-        if not code.opcodes:
-            return
-        if not where.pcs or where.pcs[0] > 0:  # its first instructions have no position
-            self._add_rows([(entry, 0, 0, 0)])
-        for file in dict.fromkeys(where.files):
-            if file is not None and file not in numbers:
-                numbers[file] = len(self.files)
-                self.files.append(file)
-        found = zip(
-            map(entry.__add__, where.pcs),
-            map(numbers.__getitem__, where.files),
-            where.lines,
-            where.columns,
-            strict=True,
-        )
-        used = bisect.bisect_left(where.pcs, len(code.opcodes))
-        self._add_rows(list(itertools.islice(found, used)))
-
-    def _add_rows(self, rows: list[tuple[int, int, int, int]]) -> None:
-        """Add rows; the first one is omitted if it repeats the last row present."""
-        last = self.rows[-1][1:] if self.rows else (0, 0, 0)
-        self.rows += rows[1:] if rows and rows[0][1:] == last else rows
 
     def _relocate(self, entry: int, code: FunctionCode) -> None:
         """Fill in the immediates that depend on other functions or on this one's entry."""
@@ -165,6 +137,60 @@ class _Linker:
                     _named(tables[kind], kind.value, what, code, pc) if found is None else found
                 )
             immediates[entry + pc] = number
+
+
+class _SourceRows:
+    """The rows of a program's source map, as parallel lists: pcs, numbers of files, lines, columns."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._columns: list[list[int]] = [[], [], [], []]
+
+    def add(self, entry: int, code: FunctionCode) -> None:
+        """Add the positions of a function that starts at `entry`."""
+        where = code.positions
+        if not code.opcodes:
+            return
+        if not where.pcs or where.pcs[0] > 0:  # its first instructions have no position
+            self._add([entry], [0], [0], [0])
+        used = bisect.bisect_left(where.pcs, len(code.opcodes))
+        if used:
+            files = where.files[:used]
+            number_of = {file: self._number(file) for file in dict.fromkeys(files)}
+            self._add(
+                list(map(entry.__add__, where.pcs[:used])),
+                list(map(number_of.__getitem__, files)),
+                where.lines[:used],
+                where.columns[:used],
+            )
+
+    def _number(self, file: str | None) -> int:
+        return 0 if file is None else self._numbers.setdefault(file, len(self._numbers))
+
+    def _add(self, *added: list[int]) -> None:
+        """Add rows; the first one is omitted if it repeats the last row present."""
+        last = [column[-1] if column else 0 for column in self._columns]
+        is_repeated = last[1:] == [column[0] for column in added[1:]]
+        for column, more in zip(self._columns, added, strict=True):
+            column += more[1:] if is_repeated else more
+
+    def source_map(self) -> SourceMap:
+        """The source map of these rows. Raises EncodeError for a number that has not 32 bits."""
+        files = tuple(self._numbers)
+        words = array("I", bytes(16 * len(self._columns[0])))
+        try:
+            for field, column in enumerate(self._columns):
+                words[field::4] = array("I", column)
+        except OverflowError:
+            raise self._out_of_range(files) from None
+        return SourceMap.packed(files, words.tobytes())
+
+    def _out_of_range(self, files: tuple[str, ...]) -> EncodeError:
+        for _, file, line, column in zip(*self._columns, strict=True):
+            if not (0 <= line < 1 << 32 and 0 <= column < 1 << 32):
+                where = Position(files[file], line, column)
+                return EncodeError(f"{where}: lines and columns are from 0 to {(1 << 32) - 1}")
+        return EncodeError(f"a program has at most {(1 << 32) - 1} instructions")
 
 
 def _named(

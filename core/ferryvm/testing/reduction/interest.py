@@ -156,7 +156,7 @@ def size(program: Program) -> Size:
         sum(len(data.bytes) for data in program.data) + len(program.table) + len(program.hosts),
         sum(min(i.bit_length(), (i ^ _ONES).bit_length() + 1) for i in code.immediates),
         sum(static.bits.bit_length() for static in program.statics),
-        len(program.source_map.rows),
+        len(program.source_map),
     )
 
 
