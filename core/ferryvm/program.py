@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
 import itertools
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ferryvm import record
 from ferryvm.errors import Position
 from ferryvm.isa.declared_type import DeclaredType, StructType
-from ferryvm.isa.type import Reference, ValueType
+from ferryvm.isa.type import ANYREF, I64, Reference, ValueType
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,6 +44,7 @@ __all__ = [
     "Static",
     "Tag",
     "has_references",
+    "record_types",
 ]
 
 RECORD_BYTES = 16
@@ -179,6 +181,14 @@ class Tag(NamedTuple):
     parameters: tuple[ValueType, ...] = ()
 
 
+def record_types(tags: Iterable[Tag]) -> tuple[ValueType, ...]:
+    """Types of the operands that are the record of an exception in a program with these tags,
+    deepest first: as many references as a tag of them has at most, the number of the tag, and a
+    word for each value, which is 0 where the value is a reference."""
+    counts = (sum(isinstance(t, Reference) for t in tag.parameters) for tag in tags)
+    return (ANYREF,) * max(counts, default=0) + (I64,) * (1 + MAX_TAG_VALUES)
+
+
 class Clause(NamedTuple):
     """A handler of exceptions from a range of code; inner clauses come before outer ones.
 
@@ -197,7 +207,7 @@ class Clause(NamedTuple):
     tag: int | None = None
     """Number of the tag that is caught; None: every exception."""
     record: bool = False
-    """With tag None: push the record of the exception (five i64), or nothing."""
+    """With tag None: push the record of the exception, see `record_types`, or nothing."""
 
     def covers(self, pc: int) -> bool:
         """True if an exception of the instruction at `pc` can be caught here."""
@@ -315,6 +325,11 @@ class Program:
             yield f"host import {host.name!r}", types
         for tag in self.tags:
             yield f"tag {tag.name!r}", tag.parameters
+
+    @functools.cached_property
+    def record_references(self) -> int:
+        """Number of references in the record of an exception."""
+        return len(record_types(self.tags)) - 1 - MAX_TAG_VALUES
 
     def signature(self, function: int) -> Signature:
         """The signature of a function, by its number."""

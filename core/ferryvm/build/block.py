@@ -23,7 +23,6 @@ from ferryvm.build.symbol import Label, Tag
 from ferryvm.isa import Type
 from ferryvm.isa.type import ValueType
 from ferryvm.listing import ClauseListing
-from ferryvm.verify.type_flow import RECORD_TYPES
 
 Types = tuple[ValueType, ...]
 
@@ -185,7 +184,7 @@ class Try(Block):
 
     def catch_all(self, record: bool = False) -> None:
         """Begin the handler of all tags; `record`: with the exception's record on the stack."""
-        self._handler(RECORD_TYPES if record else (), None, record)
+        self._handler(self.function._record() if record else (), None, record)
 
     def _handler(self, caught: Types, tag: Tag | None, record: bool) -> None:
         f = self.function

@@ -7,7 +7,7 @@ and first occurrences. A refused instruction leaves the body unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 from ferryvm.build.fault import BuildError, caller
@@ -32,6 +32,9 @@ def method_name(row: Instruction) -> str:
 
 class Body:
     """Code under construction, with the operand stack at its end."""
+
+    _record: Callable[[], tuple[ValueType, ...]]
+    """Types of the record of an exception, for code that catches one."""
 
     def __init__(
         self, program: object, name: str, signature: Signature, bottom: Shape, effect: int

@@ -60,8 +60,10 @@ class Function(Instructions):
         results: Sequence[OperandType],
         bottom: Shape,
         effect: Callable[[Signature], int],
+        record: Callable[[], tuple[ValueType, ...]],
     ) -> None:
-        """`effect`: the number of the effect of calling a function of a signature."""
+        """`effect`: the number of the effect of calling a function of a signature; `record`: the
+        types of the record of an exception, for code that catches one."""
         what = f"function {name!r}"
         names: Sequence[str | None] = [None] * len(parameters)
         types: object = parameters
@@ -72,6 +74,7 @@ class Function(Instructions):
             types_of(what, results, bottom.types),
         )
         super().__init__(program, name, signature, bottom, effect(signature))
+        self._record = record
         self._local_types: list[ValueType] = []
         """Types of the locals."""
         self._pending: list[Label] = []

@@ -997,7 +997,7 @@ class Instructions(Body):
     def throw_record(self) -> None:
         """throw_record ( i64 i64 i64 i64 i64 -- )
 
-        Throw the exception of a record; traps if no clause catches it or the record is not valid."""
+        Throw the exception of a record; traps if no clause catches it or the record is not valid. If tags of the program have references, the record begins with some, below the number of the tag."""
 
     def ref_null(self, type: OperandType) -> None:
         """ref.null ( -- ref )

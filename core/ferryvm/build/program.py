@@ -18,7 +18,7 @@ from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.type import Reference, ValueType
 from ferryvm.listing import FunctionCode, FunctionListing, Listing
 from ferryvm.listing.encode import encode
-from ferryvm.program import MAX_TAG_VALUES, Data, HostImport, Signature
+from ferryvm.program import MAX_TAG_VALUES, Data, HostImport, Signature, record_types
 from ferryvm.program import Program as Encoded
 from ferryvm.program import Static as EncodedStatic
 from ferryvm.program import Tag as EncodedTag
@@ -46,6 +46,7 @@ class Program:
         self._table: list[str] = []
         self._hosts: dict[str, HostImport] = {}
         self._tags: dict[str, EncodedTag] = {}
+        self._has_records = False
         self._exports: dict[str, str] = {}
         self._start: Function | None = None
 
@@ -59,7 +60,7 @@ class Program:
         """A new function, whose code may be added at any time; its name must be new."""
         _check_name("function", name, self._functions)
         function = self._functions[name] = Function(
-            self, name, parameters, results, self._bottom, self._effect
+            self, name, parameters, results, self._bottom, self._effect, self._record
         )
         return function
 
@@ -101,11 +102,26 @@ class Program:
         return Host(self, name, signature, self._effect(signature))
 
     def tag(self, name: str, parameters: Sequence[OperandType] = ()) -> Tag:
-        """A new kind of exception, with the types of its values."""
+        """A new kind of exception, with the types of its values.
+
+        Raises BuildError for a duplicate name, and for more references than code that catches
+        records has been made for."""
         _check_name("tag", name, self._tags)
         types = types_of(f"tag {name!r}", parameters, self._types, MAX_TAG_VALUES)
-        self._tags[name] = EncodedTag(name, types)
+        made = EncodedTag(name, types)
+        before = record_types(self._tags.values())
+        if self._has_records and record_types((*self._tags.values(), made)) != before:
+            raise BuildError(
+                f"tag {name!r} has more references than any before it; it has to be declared before "
+                "code that catches records"
+            )
+        self._tags[name] = made
         return Tag(self, name, types)
+
+    def _record(self) -> tuple[ValueType, ...]:
+        """Types of the record of an exception, for code that catches one."""
+        self._has_records = True
+        return record_types(self._tags.values())
 
     def data(self, address: int, content: bytes) -> None:
         """Initial bytes of the heap, from `address` on. Raises BuildError if they overlap

@@ -34,14 +34,14 @@ _ANY = f"{', '.join(dtype.name for dtype in DTYPES.values())}"
 
 
 class Place(NamedTuple):
-    """Where a value of Python goes, as errors name it."""
+    """The place of a value of Python, as errors name it."""
 
     name: str
     """Such as `scale: argument 1 (values)`."""
     given: str = "a"
     """The value in the call that mends it."""
     verb: str = "pass"
-    """What its author does with it."""
+    """The act of the value's author, in the imperative."""
 
 
 def host_array(place: Place, t: Reference, argument: object) -> HostArray:

@@ -463,7 +463,7 @@ class Calls:
         """The value of a call that has ended. Raises for all other ends."""
         machine, target = self.machine, call.target
         if status is Status.TRAP:
-            raise trap_raised(machine)
+            raise trap_raised(machine, lambda: self.references)
         if status is Status.HALT:
             if machine.control.pc != target.halt:
                 where = machine.position or f"pc {machine.control.pc}"

@@ -272,7 +272,8 @@ class Driver:
         if STANDARD.get(host.name) is host:
             return False  # the fault is the output's
         if isinstance(error, UncaughtError) and error.program is machine.program:
-            return catch_thrown(machine, error.thrown)
+            exception = error.thrown(self.references)
+            return exception is not None and catch_thrown(machine, exception)
         if isinstance(error, FerryError):
             return False
         if catch_raised(machine, error):

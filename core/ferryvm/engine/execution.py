@@ -368,7 +368,7 @@ class Execution:
 
     def _result(self, status: Status) -> RunResult:
         if status is Status.TRAP:
-            raise trap_raised(self.machine)
+            raise trap_raised(self.machine, lambda: self.calls.references)
         if status is Status.INTERRUPTED:
             raise ProgramInterrupted(self.machine)
         result = self.machine.result() if status is Status.HALT else None

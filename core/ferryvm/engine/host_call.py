@@ -16,10 +16,11 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ferryvm.engine.marshal import CallError, bits_of, expected
 from ferryvm.engine.number import TypedViews
 from ferryvm.failure import shown
 from ferryvm.float_environment import call_in_ours
-from ferryvm.isa.type import WORD_BYTES, Reference, Type, ValueType, with_article
+from ferryvm.isa.type import WORD_BYTES, Reference, Type
 from ferryvm.machine.control import PC, SP, Status
 from ferryvm.machine.host import Context, HostError, HostFunction
 from ferryvm.machine.native import NativeFunction
@@ -88,8 +89,7 @@ def _with_references(
     machine: Machine, function: HostFunction, context: object, references: References
 ) -> Perform:
     """The function that performs calls of a host function that takes or returns references."""
-    from ferryvm.engine.array_argument import Place
-    from ferryvm.engine.marshal import CallError, bits_of
+    from ferryvm.engine.array_argument import Place  # it takes NumPy
 
     control, stack = machine.control, machine.memory.stack
     parameters, results = function.signature.parameters, function.signature.results
@@ -180,11 +180,3 @@ def _misfit(host: HostFunction, result: object) -> HostError:
     return HostError(
         f"host function {host.name} returned {shown(result)}; {expected(t)} is expected"
     )
-
-
-def expected(t: ValueType) -> str:
-    """The Python values that can become a value of the type, in words."""
-    if t.is_float:
-        return f"a number for {with_article(t)}"
-    half = 1 << (t.bits - 1)
-    return f"an int from {-half} to {half - 1} for an {t}"

@@ -8,7 +8,7 @@
     int, bool                       i64, i32
     float                           f64
     numpy.typing.NDArray[float32]   f32[], and so on
-    Annotated[StructView, "node"]   the type `node` of the program, whatever is annotated with it
+    Annotated[StructView, "node"]   the type `node` of the program
     object                          anyref
 
 A callable without inspectable parameters (a builtin, `*args`) needs an explicit signature. Types

@@ -11,19 +11,16 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ferryvm.engine.host_call import expected
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.float_environment import call_in_ours
-from ferryvm.isa.type import Reference, Type, ValueType, as_number, to_python
+from ferryvm.isa.type import Reference, Type, ValueType, as_number, to_python, with_article
 from ferryvm.program import Signature
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from ferryvm.engine.object_view import ArrayView, StructView
+    from ferryvm.engine.object_view import Item
 
 _FORMATS: dict[ValueType, str] = {Type.I64: "q", Type.F64: "d", Type.I32: "i4x", Type.F32: "f4x"}
 
@@ -88,8 +85,6 @@ def described_parameters(names: Sequence[str], signature: Signature) -> str:
     return f"({', '.join(parts)}){f' -> {results}' if results else ''}"
 
 
-Item: TypeAlias = "int | float | npt.NDArray[Any] | StructView | ArrayView | None"
-"""A result of a call."""
 Value: TypeAlias = "Item | tuple[Item, ...]"
 """The result of a call: None, a number, an array, a struct, or several."""
 
@@ -113,3 +108,11 @@ def bits_of(t: ValueType, value: object, what: str) -> int:
         raise CallError(f"{what} is {shown(value)}; {expected(t)} is expected")
     packed = call_in_ours(struct.pack, "<" + _FORMATS[t], value)
     return int.from_bytes(packed, "little")
+
+
+def expected(t: ValueType) -> str:
+    """The Python values that can become a value of the type, in words."""
+    if t.is_float:
+        return f"a number for {with_article(t)}"
+    half = 1 << (t.bits - 1)
+    return f"an int from {-half} to {half - 1} for an {t}"

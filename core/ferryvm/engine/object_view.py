@@ -11,13 +11,12 @@ time, so `is` compares objects as `ref.eq` does. Views of arrays of numbers are 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ferryvm.isa.type import with_article
 
 if TYPE_CHECKING:
-    from ferryvm.engine.marshal import Item
-    from ferryvm.engine.reference import References
+    import numpy.typing as npt
 
 __all__ = ["ArrayView", "StructView", "type_name"]
 
@@ -25,23 +24,56 @@ _SHOWN = 8
 """Elements of an array that its text shows."""
 
 
+Item: TypeAlias = "int | float | npt.NDArray[Any] | StructView | ArrayView | None"
+"""A value that a program gives to Python."""
+
+
+class Objects(Protocol):
+    """Access to the objects of views: `ferryvm.engine.reference.References`."""
+
+    def release(self, handle: int) -> None:
+        """Give a handle back; any thread may do so at any time."""
+
+    def type_name(self, number: int) -> str:
+        """The name of a type."""
+
+    def field_names(self, number: int) -> list[str]:
+        """The names of the fields of a struct type."""
+
+    def field(self, view: StructView, name: str) -> Item:
+        """The value of a field. Raises KeyError."""
+
+    def set_field(self, view: StructView, name: str, value: object) -> None:
+        """Set a field. Raises KeyError, CallError for a value of another type."""
+
+    def length(self, view: ArrayView) -> int:
+        """The number of elements."""
+
+    def element(self, view: ArrayView, index: object) -> Item:
+        """The element at an index. Raises IndexError, TypeError."""
+
+    def set_element(self, view: ArrayView, index: object, value: object) -> None:
+        """Set the element at an index. Raises IndexError, TypeError, CallError for a value of
+        another type."""
+
+
 class _View:
     """A view of one object."""
 
     __slots__ = ("__weakref__", "_handle", "_references", "_type")
 
-    _references: References
+    _references: Objects
     _handle: int
     _type: int
 
-    def __init__(self, references: References, handle: int, type_: int) -> None:
+    def __init__(self, references: Objects, handle: int, type_: int) -> None:
         """`handle`: one that belongs to this view; `type_`: the type number of the object."""
         object.__setattr__(self, "_handle", handle)
         object.__setattr__(self, "_type", type_)
         object.__setattr__(self, "_references", references)
 
     def __del__(self) -> None:
-        self._references.objects.handles.release(self._handle)
+        self._references.release(self._handle)
 
     def __copy__(self) -> _View:
         return self
@@ -93,17 +125,19 @@ class StructView(_View):
         )
 
     def __dir__(self) -> Sequence[str]:
-        return list(self._references.fields(self._type))
+        return self._references.field_names(self._type)
 
     def __repr__(self) -> str:
-        shown = (f"{name}={_shown(self[name])}" for name in self._references.fields(self._type))
+        shown = (
+            f"{name}={_shown(self[name])}" for name in self._references.field_names(self._type)
+        )
         return f"<{' '.join((type_name(self), *shown))}>"
 
     def _missing(self, name: str) -> str:
         return f"{with_article(type_name(self))} has no field {name!r}; it has {self._listed()}"
 
     def _listed(self) -> str:
-        return ", ".join(self._references.fields(self._type)) or "none"
+        return ", ".join(self._references.field_names(self._type)) or "none"
 
 
 class ArrayView(_View, Sequence["Item"]):

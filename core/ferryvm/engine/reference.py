@@ -31,8 +31,8 @@ from ferryvm.engine.array_argument import (
     ndarray,
 )
 from ferryvm.engine.interrupt import interruptible
-from ferryvm.engine.marshal import CallError, Item, bits_of
-from ferryvm.engine.object_view import ArrayView, StructView, type_name
+from ferryvm.engine.marshal import CallError, bits_of
+from ferryvm.engine.object_view import ArrayView, Item, StructView, type_name
 from ferryvm.failure import shown
 from ferryvm.isa.declared_type import StructType
 from ferryvm.isa.object import (
@@ -59,6 +59,7 @@ from ferryvm.machine.host_array import HostArray
 from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.machine.object_memory import ObjectMemory, OverlapError
 from ferryvm.machine.state import Machine
+from ferryvm.machine.unwind import Thrown
 
 _R = TypeVar("_R")
 _MASK = (1 << 64) - 1
@@ -156,6 +157,26 @@ class References:
                 found[number] = self.objects.handles.words[value._handle]
         return found
 
+    def thrown(
+        self, exception: Thrown, types: Sequence[ValueType], values: Sequence[Item]
+    ) -> Thrown | None:
+        """An exception with the references that its values have now, for a caller that excludes
+        other threads; None if one is an object of another machine."""
+        wanted, given = list[tuple[Place, Reference]](), list[Item]()
+        for t, value in zip(types, values, strict=True):
+            if isinstance(t, Reference):
+                wanted.append((Place("an exception"), t))
+                given.append(value)
+        try:
+            references = iter(self.words(wanted, given))
+        except CallError:
+            return None
+        words = [
+            next(references) if isinstance(t, Reference) else word
+            for t, word in zip(types, exception.words, strict=True)
+        ]
+        return Thrown(exception.tag, tuple(words))
+
     def _check_view(self, place: Place, t: Reference, view: StructView | ArrayView) -> None:
         name = type_name(view)
         if view._references is not self:
@@ -209,6 +230,14 @@ class References:
             found = {field.name: (at, field.type) for at, field in enumerate(declared.fields)}
             self._fields[number] = found
         return found
+
+    def field_names(self, number: int) -> list[str]:
+        """The names of the fields of a struct type."""
+        return list(self.fields(number))
+
+    def release(self, handle: int) -> None:
+        """Give a handle back; any thread may do so at any time."""
+        self.objects.handles.release(handle)
 
     def field(self, view: StructView, name: str) -> Item:
         """The value of a field. Raises KeyError, CallError as `alone` does."""

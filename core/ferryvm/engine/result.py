@@ -6,15 +6,20 @@ An error of a backend or of the host is none of these; it is raised.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 from ferryvm import record
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import Trap, Type
-from ferryvm.isa.type import as_number, to_python
+from ferryvm.isa.type import Reference, to_python
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Frame, Machine
-from ferryvm.machine.unwind import raised_by_host, thrown
+from ferryvm.machine.unwind import Thrown, raised_by_host, thrown
+
+if TYPE_CHECKING:
+    from ferryvm.engine.object_view import Item
+    from ferryvm.engine.reference import References
 
 
 class TrapError(FerryError):
@@ -32,31 +37,53 @@ class TrapError(FerryError):
 class UncaughtError(TrapError):
     """The program threw an exception that no clause catches."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, references: Callable[[], References]) -> None:
+        """`references`: those of the machine, if there are some."""
         super().__init__(machine)
         exception = thrown(machine)
         assert exception is not None
-        self.program, self.thrown = machine.program, exception
+        self.program = machine.program
         tag = machine.program.tags[exception.tag]
         self.tag: str = tag.name
-        self.values: tuple[int | float, ...] = tuple(
-            to_python(as_number(t), word)
+        self.values: tuple[Item, ...] = tuple(
+            references().value(word) if isinstance(t, Reference) else to_python(t, word)
             for t, word in zip(tag.parameters, exception.words, strict=True)
         )
-        """Signed for integers."""
-        shown = ", ".join(map(repr, self.values))
+        """Signed for integers; of references what a call returns for them."""
+        self._thrown, self._types = exception, tag.parameters
+        shown = ", ".join(map(_brief, self.values))
         event = f"trap: {self.kind.message} {self.tag}({shown})"
         self.args = (_show(machine, event, self.stack),)
 
+    def thrown(self, references: Callable[[], References]) -> Thrown | None:
+        """The exception, to be thrown again in a machine of its program with these references; None
+        if it has an object of another machine."""
+        if not any(isinstance(t, Reference) for t in self._types):
+            return self._thrown
+        return references().thrown(self._thrown, self._types, self.values)
 
-def trap_raised(machine: Machine) -> BaseException:
+
+def _brief(value: Item) -> str:
+    """The text of a value without a look into its object: the program is in the middle of a call."""
+    if value is None:
+        return "null"
+    if isinstance(value, int | float):
+        return repr(value)
+    from ferryvm.engine.object_view import ArrayView, StructView, type_name
+
+    if isinstance(value, StructView | ArrayView):
+        return f"<{type_name(value)}>"
+    return f"<{value.dtype} array of {value.size}>"
+
+
+def trap_raised(machine: Machine, references: Callable[[], References]) -> BaseException:
     """The Python exception for a machine that trapped: if it threw a host function's exception
-    again, that exception."""
+    again, that exception. `references`: those of the machine, if there are some."""
     if machine.control.trap != Trap.UNCAUGHT_EXCEPTION:
         return TrapError(machine)
     error = raised_by_host(machine)
     if error is None:
-        return UncaughtError(machine)
+        return UncaughtError(machine, references)
     add_frames(machine, error)
     return error
 

@@ -22,7 +22,7 @@ from ferryvm.ir.graph import Block, Edge, Operation, Parameter, Terminator, Valu
 from ferryvm.ir.variable import Variables
 from ferryvm.isa import Immediate
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.type import I64, Type, as_number
+from ferryvm.isa.type import I64, Reference, Type, as_number
 from ferryvm.program import MAX_TAG_VALUES, Clause
 from ferryvm.region.code import caught_locally
 from ferryvm.region.escape import escaping
@@ -72,7 +72,9 @@ class ExceptionLifter(CallLifter):
         """Throw the exception of a record: a block for each tag, and one for the exit."""
         tags = range(len(self.program.tags))
         caught = self._caught_by(self.pc, tags)
-        if not (self._is_thrown or caught) or not 0 < len(tags) <= MOST_TAGS:
+        is_known = self._is_thrown or caught
+        # The engine looks at the types of references in the record.
+        if not is_known or not 0 < len(tags) <= MOST_TAGS or self.program.record_references:
             self._stop("leave")
             return
         first = len(self._words_before) - MAX_TAG_VALUES
@@ -193,7 +195,19 @@ class ExceptionLifter(CallLifter):
         if clause.tag is not None:
             words += values
         elif clause.record:
-            types = map(as_number, self.program.tags[tag].parameters)
-            slots = [self.to_slot(t, v) for t, v in zip(types, values, strict=True)]
-            padding = [self.constant(I64, 0)] * (MAX_TAG_VALUES - len(slots))
-            words += [self.constant(I64, tag), *slots, *padding]
+            words += self._record(tag, values)
+
+    def _record(self, tag: int, values: list[Value]) -> list[Value]:
+        """The words of the record of an exception, see `record_types`."""
+        types, none = self.program.tags[tag].parameters, self.constant(I64, 0)
+        references: list[Value] = []
+        numbers: list[Value] = []
+        for t, value in zip(types, values, strict=True):
+            slot = self.to_slot(as_number(t), value)
+            if isinstance(t, Reference):
+                references.append(slot)
+                slot = none
+            numbers.append(slot)
+        references += [none] * (self.program.record_references - len(references))
+        numbers += [none] * (MAX_TAG_VALUES - len(numbers))
+        return [*references, self.constant(I64, tag), *numbers]

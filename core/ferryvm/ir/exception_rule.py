@@ -16,7 +16,7 @@ from ferryvm.ir.control_flow_graph import ControlFlowGraph
 from ferryvm.ir.graph import Body, Operation
 from ferryvm.ir.operation import PURE, SHAPES, Role
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.type import I64
+from ferryvm.isa.type import I64, as_number
 from ferryvm.program import Tag
 from ferryvm.verify import Verified
 
@@ -80,8 +80,9 @@ def _thrown(
     value = thrown.fact(0, int)
     if value >= len(types):
         return f"a value below {len(types)} expected, found {value}"
-    if thrown.type is not types[value]:
-        return f"{types[value]} expected, found {thrown.type}"
+    expected = as_number(types[value])
+    if thrown.type is not expected:
+        return f"{expected} expected, found {thrown.type}"
     return None
 
 

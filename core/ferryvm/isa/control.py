@@ -139,5 +139,9 @@ def throw(m: Emitter[V], tag: V) -> None:
 
 @instruction("throw_record", pops=(I64,) * 5, flow=Flow.THROW)
 def throw_record(m: Emitter[V], tag: V, a: V, b: V, c: V, d: V) -> None:
-    """Throw the exception of a record; traps if no clause catches it or the record is not valid."""
+    """Throw the exception of a record; traps if no clause catches it or the record is not valid.
+
+    If tags of the program have references, the record begins with some, below the number of the
+    tag.
+    """
     m.throw()

@@ -36,7 +36,7 @@ from ferryvm.isa.object import (
     type_number,
 )
 from ferryvm.isa.table import REF
-from ferryvm.isa.type import WORD_BYTES, Reference, ValueType
+from ferryvm.isa.type import I31REF, WORD_BYTES, Reference, ValueType
 from ferryvm.machine.collection import SHAPE_WORDS, Request, collect
 from ferryvm.machine.handle import Handles
 from ferryvm.machine.host_array import HostArray, SharedBlock
@@ -314,6 +314,15 @@ class ObjectMemory:
     def element_types(self, number: int) -> tuple[ValueType, ...]:
         """The types of the fields of a struct, or of the elements of an array, by type number."""
         return self._facts.shapes.fields[number]
+
+    def is_reference(self, word: int, t: Reference) -> bool:
+        """True if a reference of the program, whatever its declared type, is one of this type."""
+        number = I31REF.number
+        if not word:
+            return True
+        if not word & 1:
+            number = type_number(self.space.words[word // WORD_BYTES])
+        return self._verified.types.is_subtype(number, t.number)
 
     # --- host arrays --------------------------------------------------------------------------
 

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from ferryvm.isa import BY_MNEMONIC, Trap
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.type import I64, signed
+from ferryvm.isa.type import I64, Reference, signed
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
-from ferryvm.program import HOST_TAG, MAX_TAG_VALUES, Clause
+from ferryvm.program import HOST_TAG, MAX_TAG_VALUES, Clause, Program
 
 HOST_RECORD = -1
 """The tag in the record of an exception that a host function raised; its first value is a handle,
@@ -38,10 +38,15 @@ class Thrown(NamedTuple):
     words: tuple[int, ...]
     """Its values as words."""
 
-    def record(self) -> tuple[int, ...]:
-        """The words of its record, deepest first."""
-        padding = (0,) * (MAX_TAG_VALUES - len(self.words))
-        return (self.tag & I64.mask, *self.words, *padding)
+    def record(self, program: Program) -> tuple[int, ...]:
+        """The words of its record in a program, deepest first, see `record_types`."""
+        types = (I64,) if self.tag == HOST_RECORD else program.tags[self.tag].parameters
+        places = [isinstance(t, Reference) for t in types]
+        references = [word for word, is_one in zip(self.words, places, strict=True) if is_one]
+        numbers = [0 if is_one else word for word, is_one in zip(self.words, places, strict=True)]
+        no_references = (0,) * (program.record_references - len(references))
+        no_numbers = (0,) * (MAX_TAG_VALUES - len(numbers))
+        return (*references, *no_references, self.tag & I64.mask, *numbers, *no_numbers)
 
 
 class Target(NamedTuple):
@@ -53,7 +58,8 @@ class Target(NamedTuple):
 
 def thrown(machine: Machine) -> Thrown | None:
     """The exception that the instruction at pc throws; None if its record is invalid: its tag does
-    not exist, or no host function raised it here, or too many did since."""
+    not exist, a reference is of another type than the tag's, no host function raised it here, or
+    too many did since."""
     program, control, stack = machine.program, machine.control, machine.memory.stack
     sp, pc = control.sp, control.pc
     if program.code.opcodes[pc] == _THROW:
@@ -66,8 +72,16 @@ def thrown(machine: Machine) -> Thrown | None:
         return Thrown(tag, (words[0],)) if is_known else None
     if not 0 <= tag < len(program.tags):
         return None
-    types = program.tags[tag].parameters
-    return Thrown(tag, tuple(word & t.mask for t, word in zip(types, words, strict=False)))
+    end = sp - 1 - MAX_TAG_VALUES
+    references, found = iter(stack[end - program.record_references : end]), []
+    for t, word in zip(program.tags[tag].parameters, words, strict=False):
+        if isinstance(t, Reference):
+            assert machine.objects is not None  # a program with such a type has some
+            word = next(references)
+            if not machine.objects.is_reference(word, t):
+                return None
+        found.append(word & t.mask)
+    return Thrown(tag, tuple(found))
 
 
 def find(machine: Machine, tags: Collection[int]) -> Target | None:
@@ -105,7 +119,7 @@ def enter_handler(machine: Machine, target: Target, exception: Thrown) -> None:
     if clause.tag is not None:
         pushed = exception.words
     elif clause.record:
-        pushed = exception.record()
+        pushed = exception.record(program)
     for word in pushed:
         stack[sp] = word
         sp += 1

@@ -24,7 +24,7 @@ from ferryvm.isa.element import Element as ArrayElement
 from ferryvm.isa.type import ValueType
 from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing import Operand as Immediate
-from ferryvm.program import HostImport, Signature, Static, Tag
+from ferryvm.program import HostImport, Signature, Static, Tag, record_types
 from ferryvm.skiff import tree
 from ferryvm.skiff.number import number_bits
 from ferryvm.skiff.object_code import ObjectCode, piece_function
@@ -41,7 +41,6 @@ from ferryvm.skiff.type import (
     is_reference,
     number_type,
 )
-from ferryvm.verify.type_flow import RECORD_TYPES
 
 TAG = "error"
 """The tag of Skiff's exceptions."""
@@ -350,7 +349,7 @@ class _Generator:
         self.statement(node.cleanup)
         self.emit(node, "jump", done)
         self.place(handler)
-        self.depth = depth + len(RECORD_TYPES)
+        self.depth = depth + len(record_types(()))
         self.statement(node.cleanup)
         self.emit(node, "throw_record")
         self.place(done)

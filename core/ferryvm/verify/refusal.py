@@ -72,8 +72,6 @@ class VerifyCode(enum.Enum):
     """A declared type has a bad name, parent, field or element, or there are too many."""
     UNKNOWN_TYPE = "V46"
     """A reference type is not one of the program's."""
-    OUTSIDE_REFERENCE = "V47"
-    """A tag has a reference type; that is not possible yet."""
 
 
 class VerifyError(FerryError):

@@ -14,7 +14,6 @@ from ferryvm.isa.struct import field_of
 from ferryvm.isa.type import Reference, signed, with_article
 from ferryvm.program import HOST_TAG, MAX_TAG_VALUES, RECORD_BYTES, Program, Signature
 from ferryvm.verify.refusal import VerifyCode, VerifyError, refusal
-from ferryvm.verify.type_table import check_outside
 
 MAX_STATICS = 1 << 24
 """Largest number of statics of a program (128 MiB)."""
@@ -110,7 +109,6 @@ def check_tables(program: Program) -> None:
             raise refuse(VerifyCode.TABLE_ENTRY, message)
     _check_exports(program)
     _check_tags(program)
-    check_outside(program)
     end = 0
     for data in sorted(program.data, key=lambda data: data.address):
         if data.address < end or data.address + len(data.bytes) > MAX_DATA_END:

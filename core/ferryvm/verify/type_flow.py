@@ -20,12 +20,9 @@ from ferryvm.isa.frame import HEADER_WORDS, number_of, return_counts
 from ferryvm.isa.struct import field_of
 from ferryvm.isa.table import REF, Operand, T, Variable
 from ferryvm.isa.type import ValueType, signed
-from ferryvm.program import MAX_TAG_VALUES, Clause, Program
+from ferryvm.program import Clause, Program, record_types
 from ferryvm.verify.refusal import VerifyCode, VerifyError, refusal
 from ferryvm.verify.stack_map import Kinds, StackMap, Stacks, kind_of
-
-RECORD_TYPES = (Type.I64,) * (1 + MAX_TAG_VALUES)
-"""An exception as operands: the number of its tag, then its values as words."""
 
 
 def _kind_number(operand: Operand) -> int:
@@ -51,7 +48,7 @@ def caught_types(program: Program, clause: Clause) -> tuple[ValueType, ...]:
     """Types of the operands that a clause's handler gets above the ones that the clause keeps."""
     if clause.tag is not None:
         return program.tags[clause.tag].parameters
-    return RECORD_TYPES if clause.record else ()
+    return record_types(program.tags) if clause.record else ()
 
 
 class TypeFlow:
@@ -285,7 +282,7 @@ class TypeFlow:
             return stack
         if flow is Flow.THROW:
             row = INSTRUCTIONS[opcode]
-            types: Sequence[Operand] = row.pops
+            types: Sequence[Operand] = record_types(self.program.tags)
             if row.immediate is Immediate.TAG:
                 types = self.program.tags[immediate].parameters
             return self._pop(pc, stack, [_kind_number(t) for t in reversed(types)])

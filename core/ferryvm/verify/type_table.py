@@ -25,13 +25,3 @@ def check_types(program: Program) -> TypeHierarchy:
                 message = f"{where} has type {t}, number {t.number}: the program has no such type"
                 raise refusal(program, VerifyCode.UNKNOWN_TYPE, message)
     return hierarchy
-
-
-def check_outside(program: Program) -> None:
-    """Raise VerifyError for references that would leave the program in a record."""
-    for tag in program.tags:
-        for t in tag.parameters:
-            if isinstance(t, Reference):
-                message = f"tag {tag.name!r} has the reference type {t}"
-                message += "; only numbers are possible there yet"
-                raise refusal(program, VerifyCode.OUTSIDE_REFERENCE, message)
