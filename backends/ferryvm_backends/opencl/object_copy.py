@@ -92,7 +92,7 @@ class ObjectCopy:
     # --- memory of the device -----------------------------------------------------------------
 
     def _provide(self, control: ControlBlock, wanted: Sequence[OutsideArray]) -> None:
-        """Have memory for the space and for these arrays. Raises BackendError, cl.Error."""
+        """Allocate memory for the space and for these arrays. Raises BackendError, cl.Error."""
         space = max(_in_chunks(max(control.object_end, control.object_top)), self._space_bytes)
         missing = [one for one in wanted if one.address not in self._copies]
         starts = self._free(missing)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A part of the host's memory with a copy on a device, and a mirror of that copy on the host.
 
-The mirror shows which of the host's bytes have changed since they were copied, whoever has changed
-them. The comparison takes as long as reading the memory twice.
+The mirror shows which of the host's bytes have changed since they were copied, by any code. The comparison takes as long as reading the memory twice.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class ArrayTraffic:
     pushes: int = 0
     """Entries that needed it on the device."""
     unchanged: int = 0
-    """Those of them at which nothing had to be copied."""
+    """Number of them at which nothing had to be copied."""
 
 
 @dataclasses.dataclass

@@ -57,7 +57,7 @@ class OutsideArray:
 
 
 class ObjectLayout:
-    """Where a device has the objects of one machine."""
+    """Layout of the objects of one machine in the memory of a device."""
 
     def __init__(self, verified: Verified, first: int) -> None:
         """`first`: the smallest offset on the device of elements that are outside; the object space

@@ -118,14 +118,14 @@ class ObjectCode:
             assert isinstance(element, Named)
             self.emit(node, f"i64.extend_i32_{'u' if element.name[0] == 'u' else 's'}")
 
-    def _keep(self, node: Node, *types: ValueType) -> list[int]:
+    def _pop_into_locals(self, node: Node, *types: ValueType) -> list[int]:
         """Pop the operands on top of the stack into locals: their numbers, the deepest first."""
-        kept = []
+        numbers = []
         for place, type_ in enumerate(types):
-            kept.append(self.generator.temporary(type_, types[:place].count(type_)))
-        for number in reversed(kept):
+            numbers.append(self.generator.temporary(type_, types[:place].count(type_)))
+        for number in reversed(numbers):
             self.emit(node, "local.set", number)
-        return kept
+        return numbers
 
     def _array_type(self, node: tree.OnArray) -> Reference:
         return self.generator.types.reference(ArrayOf(node.element))
@@ -189,7 +189,7 @@ class ObjectCode:
         self._values(range_)
         types: list[ValueType] = [self._array_type(node), self._stored_type(node)]
         types += [Type.I64] * len(range_)
-        to, what, *ends = self._keep(node, *types)
+        to, what, *ends = self._pop_into_locals(node, *types)
         self._get(node, to)
         self._start(node, ends)
         self._get(node, what)
@@ -217,7 +217,7 @@ class ObjectCode:
         self._values(node.operands)
         types: list[ValueType] = [self._array_type(node)]
         types += [Type.I64] * (len(node.operands) - 1)
-        array, *ends = self._keep(node, *types)
+        array, *ends = self._pop_into_locals(node, *types)
         count = self.generator.temporary(Type.I64, len(ends))
         self._count(node, array, ends)
         self.emit(node, "local.set", count)
@@ -244,7 +244,7 @@ class ObjectCode:
         self._values(node.operands)
         types: list[ValueType] = [self._array_type(node)]
         types += [Type.I64] * (len(node.operands) - 3)
-        array, *ends = self._keep(node, *types)
+        array, *ends = self._pop_into_locals(node, *types)
         self._get(node, array)
         self._start(node, ends)
         self._count(node, array, ends)
@@ -252,7 +252,7 @@ class ObjectCode:
 
     def _append(self, node: tree.OnArray) -> None:
         self._values(node.operands)
-        arrays = self._keep(node, *(self._array_type(node) for _ in node.operands))
+        arrays = self._pop_into_locals(node, *(self._array_type(node) for _ in node.operands))
         at = self.generator.temporary(Type.I64, 0)
         self._length_of(node, arrays[0])
         for array in arrays[1:]:
@@ -278,7 +278,7 @@ class ObjectCode:
         differ, top, test, end = label("differ"), label("top"), label("test"), label("end")
         self._values(node.operands)
         type_ = self._array_type(node)
-        left, right = self._keep(node, type_, type_)
+        left, right = self._pop_into_locals(node, type_, type_)
         self._length_of(node, left)
         self._length_of(node, right)
         self.emit(node, "i64.ne")
@@ -385,7 +385,7 @@ class ObjectCode:
         """Write the bytes of a string."""
         top, test = self.generator.label("top"), self.generator.label("test")
         self.generator.value(value)
-        (array,) = self._keep(node, self.generator.types.reference(STRING))
+        (array,) = self._pop_into_locals(node, self.generator.types.reference(STRING))
         at = self._from_zero(node, test)
         self.generator.place(top)
         self._get(node, array, at)

@@ -45,7 +45,7 @@ def _declared_name(datum: Datum) -> Atom | None:
 
 @record.dataclass
 class Known:
-    """What a session's texts have defined: the data that later texts need."""
+    """Definitions of a session's texts: the data that later texts need."""
 
     globals: dict[str, Global] = dataclasses.field(default_factory=dict)
     """Variables and operations on structs."""

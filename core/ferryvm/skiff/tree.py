@@ -292,7 +292,7 @@ class Tree:
     functions: list[Function]
     statics: list[Variable]
     structs: list[Struct] = dataclasses.field(default_factory=list)
-    """Those that the text defines, in its order."""
+    """The ones that the text defines, in its order."""
     texts: list[Text] = dataclasses.field(default_factory=list)
     """The string literals of the text, each of them once."""
     exception: SkiffType = dataclasses.field(default_factory=lambda: Unknown(VALUES))
