@@ -51,7 +51,7 @@ fault and in the same state without it.
 How it was found:
 
 - *program* is the number of the first program that shows the fault, counted from 1; all programs come from
-  seed {seed}, bytecode and Skiff in turn. Faults are looked for only in programs that have the instruction.
+  seed {seed}, bytecode and Skiff in turn, without structs and arrays. Faults are looked for only in programs that have the instruction.
 - *schedule* is the one under which it showed. All are looked for without moving the program, and faults of
   moving also under `random`, then `every-boundary` where the program is no longer than 1,500 instructions.
 - *first difference* is the field in which the two states differ first. *Uncounted*: only where instructions

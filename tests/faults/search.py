@@ -10,13 +10,15 @@ at random moves and then at every boundary. The first difference ends it.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from ferryvm.backend import Backend
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.testing import Comparison, Differ, Schedule, Verdict
-from ferryvm.testing.generate import LIMITS, ProgramKind, generate
+from ferryvm.testing.generate import LIMITS, ProgramKind, Weights, generate
 from ferryvm.verify import Verified, verify
 
 from .backend import FaultyBackend, registry_of
@@ -28,6 +30,8 @@ can make them endless."""
 
 _LONGEST_MOVED = 1_500
 """Instructions of the longest program that is moved at every boundary."""
+
+_WEIGHTS = Path(__file__).parent.parent / "testing" / "generate" / "without_objects.toml"
 
 KINDS = (ProgramKind.BYTECODE, ProgramKind.SKIFF)
 """Programs are of these kinds in turn, as in `ferry fuzz`."""
@@ -57,8 +61,13 @@ class Outcome:
 
 
 def program_of(seed: int, number: int) -> Verified:
-    """The program of a number."""
-    return verify(generate(seed, number, KINDS[number % len(KINDS)]))
+    """The program of a number; without objects, which these faults do not concern."""
+    return verify(generate(seed, number, KINDS[number % len(KINDS)], _weights()))
+
+
+@functools.cache
+def _weights() -> Weights:
+    return Weights.load(_WEIGHTS)
 
 
 class Searcher:

@@ -13,6 +13,7 @@ from ferryvm.backend import Code, Options, RefusalError
 from ferryvm.errors import FerryError
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.type import F32, F64, I32, I64, Type
+from ferryvm.listing.encode import encode
 from ferryvm.program import Program
 from ferryvm.region.region import Region
 from ferryvm.testing import Differ
@@ -22,6 +23,8 @@ from ferryvm.testing.generate import LIMITS, generate
 from ferryvm.testing.reduction import Reduction, reduce
 from ferryvm.testing.reduction.interest import size
 from ferryvm.testing.reduction.number import literal, simplicity
+from ferryvm.testing.reduction.relist import relist
+from ferryvm.testing.reduction.type_cut import without_types
 from ferryvm.testing.reduction.unit import Units
 from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import VerifyError, verify
@@ -259,10 +262,40 @@ def test_no_choice_kept_leaves_filler_alone() -> None:
     *filler, last = mnemonics(program)
     assert last == "halt"
     assert len(filler) < 4
-    assert all(name == "drop" or name.endswith(".const") for name in filler)
+    assert all(name in ("drop", "ref.null") or name.endswith(".const") for name in filler)
     assert not program.statics
     assert not program.data
     assert len(program.functions) == 1
+
+
+TYPED = """
+.struct gone a i64
+.struct base n i32
+.struct node extends base next node
+.static held node
+.function main
+    i32.const 7
+    ref.null node
+    struct.new node
+    static.set held
+    static.get held
+    call number
+    halt
+.function number (node) -> (i32)
+    local.get 0
+    struct.get node.n
+    return
+"""
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_unused_types_are_cut_and_the_others_renumbered(stays: bool) -> None:
+    listing, _ = relist(verify(ferryvm.assemble(TYPED)))
+    without_types(listing, [stays, False, False])
+    program = encode(listing)
+    names = [t.name for t in program.types]
+    assert names == (["gone", "base", "node"] if stays else ["base", "node"])
+    assert ferryvm.run(program, "switch").value == 7
 
 
 @pytest.mark.parametrize("t", list(Type))

@@ -32,6 +32,11 @@ class Life:
     """Calls under way at once, at most."""
     grown: int = 0
     """Times that the heap was made larger."""
+    provided: int = 0
+    """Times that an object did not fit, or that elements had to be prepared."""
+    collections: int = 0
+    objects: int = 0
+    """Bytes of the objects alive at the end; 0 for a program without types of its own."""
     hosts: int = 0
     functions: frozenset[int] = frozenset()
     """Those that ran."""
@@ -68,6 +73,13 @@ def live(seed: int, number: int, kind: ProgramKind = ProgramKind.BYTECODE) -> Li
                 break
             life.grown += 1
             continue
+        elif life.status is Status.ALLOCATE:
+            assert machine.objects is not None
+            if not machine.objects.allocate():
+                life.status, control.trap = Status.TRAP, Trap.HEAP_EXHAUSTED
+                break
+            life.provided += 1
+            continue
         elif life.status is not Status.FUEL:
             break
         life.instructions += 1
@@ -84,5 +96,9 @@ def live(seed: int, number: int, kind: ProgramKind = ProgramKind.BYTECODE) -> Li
             life.laden_back_edges += verified.depth(control.pc) > 0
     if life.status is Status.TRAP:
         life.trap = Trap(control.trap)
+    if machine.objects is not None:
+        life.collections = machine.objects.space.metrics.count
+        machine.objects.collect()
+        life.objects = machine.objects.space.metrics.live if verified.program.types else 0
     life.functions = frozenset(owners)
     return life

@@ -41,7 +41,7 @@ def test_programs_of_a_seed_are_the_same_on_every_python() -> None:
     a change of Python, processor or operating system must not."""
     images = b"".join(to_bytes(generate(2026, number)) for number in range(40))
     digest = hashlib.blake2b(images, digest_size=16).hexdigest()
-    assert digest == "1bf4237814f2173a8f466d92afb9bc50"
+    assert digest == "06a4d795dfbb999f9a906a19cbc2fcea"
 
 
 def test_program_does_not_depend_on_those_before_it() -> None:
@@ -83,13 +83,11 @@ def test_backends_agree_on_programs_that_stay_and_that_move() -> None:
 
 
 def test_every_instruction_is_executed() -> None:
-    # Random programs have no references yet.
-    rows = [row for row in INSTRUCTIONS if row.chapter not in CHAPTERS]
-    programs = {row.opcode: 0 for row in rows}
+    programs = {row.opcode: 0 for row in INSTRUCTIONS}
     for life in lives():
         for opcode in life.opcodes:
             programs[opcode] += 1
-    rare = {row.mnemonic: programs[row.opcode] for row in rows if programs[row.opcode] < 3}
+    rare = {row.mnemonic: programs[row.opcode] for row in INSTRUCTIONS if not programs[row.opcode]}
     assert not rare
 
 
@@ -112,14 +110,13 @@ def test_most_programs_halt_after_more_than_100_instructions() -> None:
 def test_programs_are_of_60_to_some_hundred_instructions() -> None:
     sizes = sorted(len(generate(1, number).code) for number in range(COUNT))
     assert sizes[0] >= 40
-    assert 120 < statistics.median(sizes) < 260
+    assert 120 < statistics.median(sizes) < 300
     assert sizes[-1] < 1800  # with hundreds of operands
 
 
 def test_every_trap_is_reached() -> None:
     found = {life.trap for life in lives()}
-    of_objects = {Trap.NULL_REFERENCE, Trap.CAST_FAILURE, Trap.READ_ONLY_ARRAY}
-    assert found == set(Trap) - of_objects  # random programs make no objects yet
+    assert found == set(Trap) - {Trap.READ_ONLY_ARRAY}  # which only hosts make
 
 
 def test_loops_run_some_with_operands_below_them() -> None:
@@ -137,8 +134,8 @@ def test_calls_nest_and_recursions_get_deep() -> None:
 
 
 def test_exceptions_are_caught_in_the_function_that_throws_and_in_callers() -> None:
-    assert share(sum(life.caught > 0 for life in lives())) > 0.25
-    assert 0.1 < share(sum(life.caught_across > 0 for life in lives())) < 0.2
+    assert share(sum(life.caught > 0 for life in lives())) > 0.2
+    assert 0.08 < share(sum(life.caught_across > 0 for life in lives())) < 0.2
     assert any(life.caught_across > 3 for life in lives())
     assert share(sum(life.trap is Trap.UNCAUGHT_EXCEPTION for life in lives())) < 0.06
 
@@ -150,9 +147,27 @@ def test_indirect_calls_and_jump_tables_are_taken() -> None:
 
 
 def test_heaps_grow_and_run_out() -> None:
-    assert share(sum(life.grown > 0 for life in lives())) > 0.04
+    assert share(sum(life.grown > 0 for life in lives())) > 0.02
     assert any(life.grown > 2 for life in lives())
     assert sum(life.trap is Trap.HEAP_EXHAUSTED for life in lives()) >= 3
+
+
+def test_objects_are_made_and_stay_alive_and_some_die() -> None:
+    with_objects = [life for life in lives() if life.objects]
+    assert 0.35 < share(len(with_objects)) < 0.55
+    assert statistics.median(life.objects for life in with_objects) > 100
+    assert sum(life.provided > 0 for life in with_objects) > 0.08 * len(with_objects)
+    assert any(life.collections > 1 for life in with_objects)
+    of_objects = [row.opcode for row in INSTRUCTIONS if row.chapter in CHAPTERS]
+    executed = sum(life.opcodes[opcode] for life in with_objects for opcode in of_objects)
+    assert executed > 0.08 * sum(sum(life.opcodes.values()) for life in with_objects)
+
+
+def test_few_programs_trap_early() -> None:
+    for has_objects in (False, True):
+        some = [life for life in lives() if bool(life.objects) is has_objects]
+        early = sum(life.status is Status.TRAP and life.instructions < 100 for life in some)
+        assert early < 0.1 * len(some)
 
 
 def test_host_calls_are_made_but_rarely() -> None:

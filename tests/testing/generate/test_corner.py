@@ -30,6 +30,9 @@ STATEMENTS = {
     Corner.WRAPPING: "[statement]\nwrap = 60",
     Corner.DEEP: "[statement]\ndeep = 60",
     Corner.LOCALS: "[chance]\nmany_locals = 1.0",
+    Corner.OBJECTS: "[chance]\nobjects = 1.0",
+    Corner.LINKED: "[chance]\nobjects = 1.0\n[object_statement]\nlist = 300",
+    Corner.GARBAGE: "[chance]\nobjects = 1.0\n[object_statement]\ngarbage = 300",
 }
 
 

@@ -24,17 +24,21 @@ def load(tmp_path: Path, text: str) -> Weights:
 
 
 @pytest.mark.parametrize(
-    ("ways", "section", "prefix"),
+    ("ways", "sections", "prefix"),
     [
-        (Statements, "statement", "statement"),
-        (Statements, "value", "value"),
-        (Statements, "trap", "trap"),
-        (Writer, "skiff_statement", "statement"),
-        (Writer, "skiff_value", "value"),
+        (Statements, ("statement",), "statement"),
+        (Statements, ("object_statement",), "object"),
+        (Statements, ("value", "object_value"), "value"),
+        (Statements, ("reference",), "reference"),
+        (Statements, ("trap", "object_trap"), "trap"),
+        (Writer, ("skiff_statement",), "statement"),
+        (Writer, ("skiff_value",), "value"),
     ],
 )
-def test_every_way_to_generate_has_a_weight_above_0(ways: type, section: str, prefix: str) -> None:
-    table = getattr(default(), section)
+def test_every_way_to_generate_has_a_weight_above_0(
+    ways: type, sections: tuple[str, ...], prefix: str
+) -> None:
+    table = {key: w for name in sections for key, w in getattr(default(), name).items()}
     names = {name for name in dir(ways) if name.startswith(f"{prefix}_")}
     assert names == {f"{prefix}_{key}" for key in table}
     assert all(weight > 0 for weight in table.values())
@@ -51,7 +55,7 @@ def test_file_changes_what_it_names_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_weights_decide_what_is_generated(tmp_path: Path) -> None:
-    text = "[functions]\n0 = 1\n[chance]\nmain_loop = 0\nrisky = 0\n[statement]\n"
+    text = "[functions]\n0 = 1\n[chance]\nmain_loop = 0\nrisky = 0\nobjects = 0\n[statement]\n"
     text += "\n".join(f"{key} = 0" for key in default().statement if key != "nop")
     plain = load(tmp_path, text)
     for number in range(20):

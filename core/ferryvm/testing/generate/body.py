@@ -13,11 +13,15 @@ import dataclasses
 import enum
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from ferryvm.isa.type import ValueType
 from ferryvm.program import Clause, HostImport
 from ferryvm.testing.generate.catalogue import CONST, OPCODE
 from ferryvm.testing.generate.chance import Chance
-from ferryvm.testing.generate.tables import Tables
+from ferryvm.testing.generate.literal import TYPES
+from ferryvm.testing.generate.object_type import FIRST, ObjectTypes
+from ferryvm.testing.generate.tables import Choices, Tables
 
 GET, SET = OPCODE["local.get"], OPCODE["local.set"]
 STATIC_GET, STATIC_SET = OPCODE["static.get"], OPCODE["static.set"]
@@ -103,6 +107,29 @@ class ProgramContext:
     """Counts of the generated corners."""
     is_crowded: bool = False
     """True if a function still has to get a thousand locals."""
+    objects: ObjectTypes | None = None
+    """The reference types of a program that has objects."""
+
+    @property
+    def types(self) -> tuple[ValueType, ...]:
+        """All types by their number in this package."""
+        return TYPES if self.objects is None else self.objects.types
+
+    @property
+    def choices(self) -> Choices:
+        """The parts of its code, to be drawn."""
+        return self.tables.plain if self.objects is None else self.tables.with_objects
+
+    def any_type(self) -> int:
+        """The type of a variable, a parameter or a result."""
+        chance = self.chance
+        if self.objects is not None and chance.flip(self.tables.chance["reference_variable"]):
+            return chance.pick(self.objects.usual)
+        return chance.below(FIRST)
+
+    def fits(self, t: int, wanted: int) -> bool:
+        """True if a value of the type can stand where another one is wanted."""
+        return t == wanted if self.objects is None else self.objects.fits(t, wanted)
 
 
 class Corner(enum.Enum):
@@ -113,6 +140,18 @@ class Corner(enum.Enum):
     WRAPPING = "induction variables that wrap"
     DEEP = "hundreds of operands"
     LOCALS = "a thousand locals"
+    OBJECTS = "structs and arrays"
+    LINKED = "lists of structs"
+    GARBAGE = "loops whose objects die"
+
+
+class Known(NamedTuple):
+    """A local that holds an object here, not null."""
+
+    local: int
+    type: int
+    length: int
+    """Elements of an array; 0 for a struct."""
 
 
 class Body:
@@ -144,8 +183,8 @@ class Body:
         self._settled = len(self.ops)
         self.locals: list[int] = list(parameters)
         self.parameter_count = len(parameters)
-        self.readable: list[list[int]] = [[], [], [], []]
-        self.writable: list[list[int]] = [[], [], [], []]
+        self.readable: list[list[int]] = [[] for _ in plan.types]
+        self.writable: list[list[int]] = [[] for _ in plan.types]
         for number, t in enumerate(parameters):
             self.readable[t].append(number)
             self.writable[t].append(number)
@@ -154,6 +193,9 @@ class Body:
         """Locals (i64) that are below a bound here."""
         self.blocks: list[tuple[int, int]] = []
         """Locals (i64) that hold an address here, and the bytes in bounds from there."""
+        self.objects: list[Known] = []
+        self.idle_references: dict[int, list[int]] = {}
+        """By type, locals that hold a reference for a moment, while they do not."""
         self.vector_locals: dict[int, int] = {}
         """By address of a vector, the local that holds it."""
         self.exits: list[tuple[Label, Label]] = []

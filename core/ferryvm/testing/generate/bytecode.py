@@ -23,6 +23,7 @@ from ferryvm.testing.generate.body import (
     JUMP_IF,
     JUMP_UNLESS,
     SET,
+    STATIC_SET,
     Corner,
     ProgramContext,
 )
@@ -32,6 +33,7 @@ from ferryvm.testing.generate.exception import TAGS
 from ferryvm.testing.generate.function import Functions
 from ferryvm.testing.generate.layout import HOSTS, Layout
 from ferryvm.testing.generate.literal import F32, F64, I64, TYPES
+from ferryvm.testing.generate.object_type import FIRST, ObjectTypes
 from ferryvm.testing.generate.statement import Statements
 from ferryvm.testing.generate.tables import Tables
 from ferryvm.testing.generate.trap import LIMITS
@@ -57,8 +59,9 @@ def generate_bytecode(
     """A random program; it ends within MOST_INSTRUCTIONS under LIMITS. `occurred`: receives the
     counts of corners; `hosts`: host functions that it may call besides those that print."""
     tables = _tables(weights or default())
+    has_objects = chance.apart("objects").flip(tables.chance["objects"])
     while True:
-        made = _Maker(chance, tables, hosts)
+        made = _Maker(chance, tables, hosts, has_objects)
         made.make()
         # What loops cost is known when their bodies are: rarely it is too much after all.
         if made.cost <= MOST_INSTRUCTIONS:
@@ -75,10 +78,14 @@ def _tables(weights: Weights) -> Tables:
 class _Maker:
     """One program in the making."""
 
-    def __init__(self, chance: Chance, tables: Tables, hosts: tuple[HostImport, ...]) -> None:
+    def __init__(
+        self, chance: Chance, tables: Tables, hosts: tuple[HostImport, ...], has_objects: bool
+    ) -> None:
         self.chance, self.tables = chance, tables
         self.hosts = (*HOSTS, *hosts)
-        self.layout = Layout(chance, chance.flip(tables.chance["all_i64_statics"]))
+        objects = ObjectTypes(chance) if has_objects else None
+        all_i64 = chance.flip(tables.chance["all_i64_statics"]) and not has_objects
+        self.layout = Layout(chance, all_i64, objects)
         layout = self.layout
         self.plan = ProgramContext(
             chance=chance,
@@ -97,6 +104,7 @@ class _Maker:
             is_risky=chance.flip(tables.chance["risky"]),
             heap_budget=LIMITS.heap - layout.first_hp - WORD_BYTES,
             is_crowded=chance.flip(tables.chance["many_locals"]),
+            objects=objects,
         )
         self.functions = Functions(self.plan)
         self.functions.signature((), None)  # main's
@@ -107,6 +115,8 @@ class _Maker:
         """Generate all the code."""
         chance, plan, tables = self.chance, self.plan, self.tables
         size, work = chance.weighted(tables.size), chance.weighted(tables.work)
+        if plan.objects is not None:
+            size += size // 2
         count, functions = chance.weighted(tables.functions), self.functions
         while len(functions.made) < count:
             # Each may take an equal part of half the size.
@@ -129,17 +139,21 @@ class _Maker:
         entry = len(plan.ops)
         body = Statements(plan, (), None, limit, work, is_risky=False)
         body.is_main = body.is_large = True
-        for t in (*range(4), *(chance.below(4) for _ in range(chance.between(0, 5)))):
+        if plan.objects is not None:
+            plan.occurred[Corner.OBJECTS] += 1
+        for t in (*range(4), *(plan.any_type() for _ in range(chance.between(0, 5)))):
             local = body.new_local(t, is_writable=True)
             if chance.flip(self.tables.chance["initial_local"]):
-                body.const(t, body.literal(t))
+                body.const(t, body.literal(t)) if t < FIRST else body.reference_new(t, 1)
                 body.put(SET, local)
+        if plan.objects is not None:
+            self._fill_statics(body)
         for vector in plan.vectors:
             if chance.flip(self.tables.chance["vector_local"]):
                 self.functions.cache_address(body, vector.address)
         if plan.is_crowded:
             body.many_locals()
-        capacity = limit - len(plan.ops)
+        capacity = body.limit - len(plan.ops)
         # Risk comes late, so that much is executed before a trap.
         careful_until = len(plan.ops) + int(capacity * (0.5 + 0.5 * chance.random()))
         uncalled = list(plan.callees)
@@ -159,11 +173,21 @@ class _Maker:
             body.statement_trap()
         body.limit += 20
         for _ in range(chance.below(4)):
-            body.value(chance.below(4), 1)
+            body.value(plan.any_type(), 1)
         body.put(_HALT)
         body.settle()
         self.cost = body.cost
         self.main = entry, body.locals
+
+    def _fill_statics(self, body: Statements) -> None:
+        """Append code that puts objects into statics, which takes nothing from the rest."""
+        before = len(body.ops)
+        for t, statics in enumerate(body.plan.statics[FIRST:], FIRST):
+            for number in statics:
+                if self.chance.flip(self.tables.chance["initial_local"]):
+                    body.reference_new(t, 1)
+                    body.put(STATIC_SET, number)
+        body.limit += len(body.ops) - before
 
     def _save_floats(self, body: Statements) -> None:
         """Append stores of some locals to the heap, where all bits of a NaN are compared."""
@@ -182,13 +206,15 @@ class _Maker:
         for pc in plan.static_counts:
             plan.immediates[pc] = plan.static_count + plan.counters
         first, locals_ = self.main
-        functions = [Function("main", 0, 0, tuple(TYPES[t] for t in locals_))]
+        functions = [Function("main", 0, 0, tuple(plan.types[t] for t in locals_))]
         for number, (entry, signature, types, parameters) in enumerate(self.functions.made, 1):
-            own = tuple(TYPES[t] for t in types[parameters:])
+            own = tuple(plan.types[t] for t in types[parameters:])
             entry += len(plan.ops) - first
             functions.append(Function(f"f{number}", entry, signature, own))
         signatures = [
-            Signature(tuple(TYPES[t] for t in parameters), tuple(TYPES[t] for t in results))
+            Signature(
+                tuple(plan.types[t] for t in parameters), tuple(plan.types[t] for t in results)
+            )
             for parameters, results in plan.signatures
         ]
         counters = [Static(f"counter{n}", TYPES[I64]) for n in range(plan.counters)]
@@ -202,6 +228,7 @@ class _Maker:
             table=tuple(by_place[place] for place in range(plan.table_size)),
             hosts=self.hosts,
             tags=TAGS,
+            types=() if plan.objects is None else plan.objects.declared,
         )
         return self._with_clauses(program, first) if plan.clauses else program
 

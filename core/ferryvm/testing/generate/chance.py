@@ -35,10 +35,15 @@ class Chance:
 
     def __init__(self, *origin: object) -> None:
         """`origin`: the seed of the sequence, through the texts of its parts."""
+        self._origin = origin
         text = "/".join(str(part) for part in origin)
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
         self.random = random.Random(int.from_bytes(digest, "little")).random
         """A float from 0 up to but not including 1."""
+
+    def apart(self, name: str) -> Chance:
+        """Another sequence of the same origin, which takes nothing from this one."""
+        return Chance(*self._origin, name)
 
     def below(self, count: int) -> int:
         """An integer from 0 up to but not including `count`, which is at most 2^32."""

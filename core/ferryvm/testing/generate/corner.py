@@ -21,6 +21,7 @@ from ferryvm.testing.generate.body import (
 )
 from ferryvm.testing.generate.catalogue import LOADS, OPCODE, STORES, VECTOR_ELEMENT, eqz
 from ferryvm.testing.generate.literal import BITS, I32, I64, MASK, TYPES
+from ferryvm.testing.generate.object_type import FIRST
 from ferryvm.testing.generate.trap import Traps
 
 _ADD = (OPCODE["i32.add"], OPCODE["i64.add"])
@@ -72,7 +73,7 @@ class Corners(Traps):
         is_laden = chance.flip(0.3)
         exits = self.exits
         if is_laden:
-            self.leaf(chance.below(4))
+            self.leaf(self.plan.any_type())
         entries: list[Label] = [[] for _ in range(parts)]
         tops = [0] * parts
         end: Label = []
@@ -301,7 +302,7 @@ class Corners(Traps):
         self.limit += 3 * count  # the rest of the function should not become smaller
         types = []
         for _ in range(count):
-            t = chance.below(4)
+            t = self.plan.any_type()
             self.leaf(t)
             types.append(t)
             if chance.flip(0.01):
@@ -313,7 +314,7 @@ class Corners(Traps):
                 self.perform(callee)
         while types:
             t = types.pop()
-            if types and types[-1] == t and chance.flip(0.7):
+            if t < FIRST and types and types[-1] == t and chance.flip(0.7):
                 self.put(chance.weighted(self.catalogue.binary[t]).opcode)
             elif chance.flip(0.3):
                 self.store_result(t)

@@ -82,7 +82,7 @@ class ControlFlow(Loops):
     def finish(self) -> None:
         """Append the function's result and its return."""
         if self.chance.flip(0.2):
-            self.leaf(self.chance.below(4))  # operands below the result are dropped
+            self.leaf(self.plan.any_type())  # operands below the result are dropped
         for t in self.more:
             self.leaf(t)
         if self.result is not None:
@@ -144,7 +144,11 @@ class ControlFlow(Loops):
 
     def value_call(self, t: int, depth: int) -> None:
         """The result of a call."""
-        found = [callee for callee in self.plan.callees if callee.result == t]
+        found = [
+            callee
+            for callee in self.plan.callees
+            if callee.result is not None and self.plan.fits(callee.result, t)
+        ]
         if not found or not self.evaluate(self.chance.pick(found), min(depth, 1)):
             self.value_numeric(t, depth)
 

@@ -25,6 +25,7 @@ from ferryvm.testing.generate.catalogue import OPCODE, eqz
 from ferryvm.testing.generate.corner import MANY_LOCALS
 from ferryvm.testing.generate.exception import TAGS
 from ferryvm.testing.generate.literal import I32, I64
+from ferryvm.testing.generate.object_type import FIRST
 from ferryvm.testing.generate.statement import Statements
 from ferryvm.testing.generate.trap import LIMITS
 
@@ -60,11 +61,12 @@ class Functions:
             earlier = chance.pick(self.plan.callees)
             return earlier.parameters, earlier.result, earlier.more
         head = () if first is None else (first,)
-        parameters = tuple(chance.below(4) for _ in range(chance.between(0, 3)))
-        result = chance.below(4) if chance.flip(0.8) else None
+        plan = self.plan
+        parameters = tuple(plan.any_type() for _ in range(chance.between(0, 3)))
+        result = plan.any_type() if chance.flip(0.8) else None
         more: tuple[int, ...] = ()
         if result is not None and chance.flip(self.tables.chance["several_results"]):
-            more = tuple(chance.below(4) for _ in range(chance.between(1, 3)))
+            more = tuple(plan.any_type() for _ in range(chance.between(1, 3)))
         return head + parameters, result, more
 
     def enter_in_table(self) -> None:
@@ -95,7 +97,7 @@ class Functions:
         body = Statements(plan, parameters, result, len(plan.ops) + limit, budget, risky)
         body.more, body.caught = more, throws
         for _ in range(chance.between(0, 3)):
-            body.new_local(chance.below(4), is_writable=True)
+            body.new_local(plan.any_type(), is_writable=True)
         for vector in plan.vectors:
             if chance.flip(self.tables.chance["vector_local"] / 2):
                 self.cache_address(body, vector.address)
@@ -231,7 +233,7 @@ class Functions:
         """Append the call one level further down, perhaps as an operand."""
         chance = self.chance
         parameters, result, more = shape
-        combines = result is not None and chance.flip(0.6)
+        combines = result is not None and chance.flip(0.6) and result < FIRST
         if result is not None and combines:
             body.leaf(result)
         body.put(GET, 0)

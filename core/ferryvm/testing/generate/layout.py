@@ -16,6 +16,7 @@ from ferryvm.testing.generate.body import Vector
 from ferryvm.testing.generate.catalogue import VECTOR_BYTES
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.literal import BITS, F64, I64, NUMBER, TYPES
+from ferryvm.testing.generate.object_type import ObjectTypes
 
 HOSTS = tuple(
     HostImport(host.name, host.signature)
@@ -29,10 +30,10 @@ time."""
 class Layout:
     """Statics and data."""
 
-    def __init__(self, chance: Chance, all_i64: bool) -> None:
+    def __init__(self, chance: Chance, all_i64: bool, objects: ObjectTypes | None) -> None:
         """`all_i64`: whether every static is an i64, so that they can be numbered at run time."""
         self.all_i64 = all_i64
-        self.by_type: list[list[int]] = [[], [], [], []]
+        self.by_type: list[list[int]] = [[] for _ in (objects.types if objects else TYPES)]
         self.statics: list[Static] = []
         """The free ones come first: a power of two of them if they are all i64."""
         types = [I64] * chance.pick((2, 4, 8)) if all_i64 else self._types(chance)
@@ -41,6 +42,11 @@ class Layout:
             bits = literal.edge(chance, t) if chance.flip(0.7) else literal.ordinary(chance, t)
             self.statics.append(Static(f"s{len(self.statics)}", TYPES[t], bits))
         self.free = len(types)
+        if objects is not None:
+            for _ in range(chance.between(2, 5)):
+                t = chance.pick(objects.usual)
+                self.by_type[t].append(len(self.statics))
+                self.statics.append(Static(f"r{len(self.statics)}", objects.types[t]))
         self.scratch: int = chance.pick((32, 64, 128))
         """Bytes of the data from 0 that may be overwritten."""
         self.vectors: list[Vector] = []

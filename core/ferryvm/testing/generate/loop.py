@@ -17,8 +17,8 @@ from ferryvm.testing.generate.body import (
     Label,
 )
 from ferryvm.testing.generate.catalogue import OPCODE, eqz
-from ferryvm.testing.generate.heap import HeapTraffic
 from ferryvm.testing.generate.literal import I32, I64, MASK, TYPES
+from ferryvm.testing.generate.object import Objects
 
 _ADD = (OPCODE["i32.add"], OPCODE["i64.add"])
 _SUB = (OPCODE["i32.sub"], OPCODE["i64.sub"])
@@ -31,7 +31,7 @@ _ITERATION_COST = 25
 """Instructions that one iteration of a loop is estimated at before its body exists."""
 
 
-class Loops(HeapTraffic):
+class Loops(Objects):
     """Forms of loops."""
 
     def statement_loop(self) -> None:

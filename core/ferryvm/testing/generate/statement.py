@@ -22,7 +22,7 @@ class Statements(Exceptions):
         if self.nesting >= _DEEPEST:
             self.statement_update()
             return
-        known = len(self.blocks)
+        known, known_objects = len(self.blocks), len(self.objects)
         self.nesting += 1
         for _ in range(self.chance.between(1, statements)):
             if not self.has_capacity:
@@ -30,10 +30,11 @@ class Statements(Exceptions):
             self.statement()
         self.nesting -= 1
         del self.blocks[known:]
+        del self.objects[known_objects:]
 
     def statement(self) -> None:
         """Append a statement of any kind."""
-        self.chance.weighted(self.tables.statements)(self)
+        self.chance.weighted(self.plan.choices.statements)(self)
 
     # --- where values go --------------------------------------------------------------------
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ferryvm.testing.generate import literal
 from ferryvm.testing.generate.catalogue import Catalogue
@@ -17,6 +17,14 @@ _LITERALS: dict[str, Callable[[Chance, int], int]] = {
     "ordinary": literal.ordinary,
     "random": literal.any_bits,
 }
+
+
+class Choices(NamedTuple):
+    """Generators of the parts of code, to be drawn by weight."""
+
+    statements: Weighted[Callable[[Any], None]]
+    values: Weighted[Callable[[Any, int, int], None]]
+    traps: Weighted[Callable[[Any], int | None]]
 
 
 class Tables:
@@ -32,20 +40,34 @@ class Tables:
         self.trips = weights.numbers("trips")
         self.leaf = Weighted(weights.leaf.items())
         self.literal = literals(weights)
-        self.statements: Weighted[Callable[[Any], None]] = methods(methods_of, weights, "statement")
-        self.values: Weighted[Callable[[Any, int, int], None]] = methods(
-            methods_of, weights, "value"
+        statements, values, traps = (
+            _methods(methods_of, weights, section) for section in ("statement", "value", "trap")
         )
-        self.traps: Weighted[Callable[[Any], int | None]] = methods(methods_of, weights, "trap")
+        self.plain = Choices(Weighted(statements), Weighted(values), Weighted(traps))
+        """For programs without objects."""
+        self.with_objects = Choices(
+            Weighted(statements + _methods(methods_of, weights, "object_statement", "object")),
+            Weighted(values + _methods(methods_of, weights, "object_value", "value")),
+            Weighted(traps + _methods(methods_of, weights, "object_trap", "trap")),
+        )
+        """For programs with objects."""
+        self.references: Weighted[Callable[[Any, int, int], None]] = methods(
+            methods_of, weights, "reference"
+        )
 
 
 def methods(
     methods_of: type, weights: Weights, section: str, prefix: str = ""
 ) -> Weighted[Callable[..., Any]]:
     """The methods named `section_key`, or `prefix_key`, to be drawn by weight."""
+    return Weighted(_methods(methods_of, weights, section, prefix))
+
+
+def _methods(
+    methods_of: type, weights: Weights, section: str, prefix: str = ""
+) -> list[tuple[Callable[..., Any], float]]:
     table: Section = getattr(weights, section)
-    pairs = ((getattr(methods_of, f"{prefix or section}_{key}"), w) for key, w in table.items())
-    return Weighted(pairs)
+    return [(getattr(methods_of, f"{prefix or section}_{key}"), w) for key, w in table.items()]
 
 
 def literals(weights: Weights) -> Weighted[Callable[[Chance, int], int]]:

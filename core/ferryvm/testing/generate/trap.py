@@ -19,7 +19,7 @@ from ferryvm.testing.generate.catalogue import (
 from ferryvm.testing.generate.flow import ControlFlow
 from ferryvm.testing.generate.literal import BITS, EDGES, I32, I64, MASK, TYPES
 
-LIMITS = Limits(stack=16 << 10, heap=36_000, first_heap=1 << 12)
+LIMITS = Limits(stack=16 << 10, heap=36_000, first_heap=1 << 12, objects=48_000)
 """Under which random programs run: small, so that heaps grow and run out and stacks overflow."""
 
 _DIVISIONS = tuple(o for o in OPERATORS.values() if o.guard is Guard.DIVISOR)
@@ -54,7 +54,7 @@ class Traps(ControlFlow):
         if not self.is_main or self.chance.flip(self.tables.chance["conditional_trap"]):
             self.condition(1)
             self.jump(JUMP_UNLESS if self.chance.flip(0.5) else JUMP_IF, around)
-        result = self.chance.weighted(self.tables.traps)(self)
+        result = self.chance.weighted(self.plan.choices.traps)(self)
         if result is not None:
             self.store_result(result)
         self.place(around)
@@ -184,7 +184,7 @@ class Traps(ControlFlow):
     def trap_halt(self) -> int | None:
         """An end in the middle, with some operands on the stack."""
         for _ in range(self.chance.below(3)):
-            self.leaf(self.chance.below(4))
+            self.leaf(self.plan.any_type())
         self.put(OPCODE["halt"])
         return None
 

@@ -38,7 +38,7 @@ class Values(Body):
         if depth <= 0 or not self.has_capacity:
             self.leaf(t)
         else:
-            self.chance.weighted(self.tables.values)(self, t, depth - 1)
+            self.chance.weighted(self.plan.choices.values)(self, t, depth - 1)
 
     def leaf(self, t: int) -> None:
         kind = self.chance.weighted(self.tables.leaf)

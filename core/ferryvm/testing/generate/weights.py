@@ -42,6 +42,10 @@ class Weights:
     value: Section
     leaf: Section
     trap: Section
+    object_statement: Section
+    object_value: Section
+    reference: Section
+    object_trap: Section
     instruction: Section
     skiff_statement: Section
     skiff_value: Section

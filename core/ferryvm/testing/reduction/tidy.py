@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from ferryvm.isa import Flow, Immediate
@@ -47,6 +48,18 @@ def reachable(items: list[Item], clauses: Sequence[ClauseListing] = ()) -> list[
         if len(result) == len(items):
             return result
         items = result
+
+
+def without_steps(items: list[Item], jumps: Sequence[Item]) -> list[Item]:
+    """The items without those of these jumps that go to the instruction after them."""
+    found: list[Item] = []
+    for at, item in enumerate(items):
+        if isinstance(item, Line) and any(item is jump for jump in jumps):
+            after = itertools.takewhile(lambda it: isinstance(it, Label), items[at + 1 :])
+            if any(isinstance(label, Label) and label.name == item.operand for label in after):
+                continue
+        found.append(item)
+    return found
 
 
 def covering(clauses: Sequence[ClauseListing], items: Sequence[Item]) -> list[ClauseListing]:

@@ -14,7 +14,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 
-from ferryvm.isa import Flow, Immediate
+from ferryvm.isa import INSTRUCTIONS, Flow, Immediate
 from ferryvm.isa.declared_type import StructType
 from ferryvm.isa.frame import number_of
 from ferryvm.isa.type import WORD_BYTES, Reference, ValueType
@@ -34,7 +34,9 @@ from ferryvm.testing.reduction.tidy import (
     uses_tags,
     without_locals,
     without_statics,
+    without_steps,
 )
+from ferryvm.testing.reduction.type_cut import without_types
 from ferryvm.verify import Verified
 
 _MOST_LITERALS = 400
@@ -79,7 +81,8 @@ class _Unit:
     literal: int = -1
     """The choice of its number, -1 if it has none."""
     is_barrier: bool = False
-    """True if it separates control from a handler, where the stack is another one."""
+    """True if it separates control from code where the stack is another one: a handler, or the
+    other arm of a branch."""
 
     def remains(self, chosen: Sequence[int]) -> bool:
         """True if it remains."""
@@ -101,6 +104,7 @@ class Units:
             [self._slots.flag() for _ in function.clauses] for function in self.listing.functions
         ]
         self._statics = [self._slots.flag() for _ in self.listing.statics]
+        self._types = [self._slots.flag() for _ in self.listing.types]
         self._locals = [
             [self._slots.flag() for _ in function.locals] for function in self.listing.functions
         ]
@@ -134,10 +138,12 @@ class Units:
             if isinstance(item, Label):
                 continue
             unit.drops, unit.pushes = self._filler(verified, pc, item)
+            unit.is_barrier = _separates(verified, pc)
             unit.flag = self._slots.flag()
         handlers = {clause.handler for clause in self.listing.functions[number].clauses}
         for unit, after in itertools.pairwise(units):
-            unit.is_barrier = isinstance(after.item, Label) and after.item.name in handlers
+            is_handler = isinstance(after.item, Label) and after.item.name in handlers
+            unit.is_barrier = unit.is_barrier or is_handler
         return units
 
     def _filler(self, verified: Verified, pc: int, line: Line) -> tuple[int, tuple[ValueType, ...]]:
@@ -229,7 +235,7 @@ class Units:
             data=self._chosen_data(chosen),
             table=table if any(uses_table(function) for function in used) else [],
             hosts=[host for host in self.listing.hosts if uses_host(used, host.name)],
-            types=self.listing.types,
+            types=list(self.listing.types),
             tags=self.listing.tags if any(uses_tags(function) for function in used) else [],
         )
         names = [function.name for function in self.listing.functions]
@@ -237,6 +243,7 @@ class Units:
             flags = self._locals[names.index(function.name)]
             without_locals(function, [chosen[flag] for flag in flags])
         without_statics(listing, [chosen[flag] for flag in self._statics])
+        without_types(listing, [chosen[flag] for flag in self._types])
         return encode(listing)
 
     def _chosen_data(self, chosen: Sequence[int]) -> list[Data]:
@@ -252,6 +259,21 @@ class Units:
         if chosen[self._end_flag] and end < self._heap_end:
             found.append(Data(self._heap_end - 1, bytes(1)))
         return found
+
+
+def _separates(verified: Verified, pc: int) -> bool:
+    """True for a jump over code that is reached with other operands."""
+    if INSTRUCTIONS[verified.program.code.opcodes[pc]].flow is not Flow.JUMP:
+        return False
+    if pc + 1 >= len(verified.program.code) or not verified.is_reachable(pc + 1):
+        return False
+    here, after = verified.operand_types(pc), verified.operand_types(pc + 1)
+    return [_class(t) for t in here] != [_class(t) for t in after]
+
+
+def _class(t: ValueType) -> object:
+    """The property that operands on two paths to one place share."""
+    return Reference if isinstance(t, Reference) else t
 
 
 def _most_bits(t: ValueType) -> int:
@@ -292,11 +314,15 @@ def _code(
                     emit(plain("drop"), True)
             for t in unit.pushes:
                 emit(constant(t, 0), True)
-    return reachable(items, clauses)
+    items = reachable(items, clauses)
+    unwanted = [unit.item for unit in units if unit.is_barrier and not chosen[unit.flag]]
+    return reachable(without_steps(items, unwanted), clauses) if unwanted else items
 
 
 def _pushes(item: Item) -> bool:
-    return isinstance(item, Line) and item.row.mnemonic.endswith(".const")
+    if not isinstance(item, Line):
+        return False
+    return item.row.immediate.literal is not None or item.row.mnemonic == "ref.null"
 
 
 def _with_literal(item: Item, coded: int) -> Line:
