@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PROTOCOL_VERSION",
     "Activity",
+    "ArrayActivity",
     "Artifact",
     "Backend",
     "BackendError",
@@ -328,6 +329,25 @@ class NestActivity:
     """The instructions that the reason refers to."""
 
 
+@dataclasses.dataclass
+class ArrayActivity:
+    """Copying of one array between host and device, or of other parts of the program's objects."""
+
+    name: str
+    """Such as `f64[1000]`, with a number if there are several of that name."""
+    to_device: int = 0
+    """Bytes copied to the memory of a device."""
+    to_host: int = 0
+    """Bytes copied back."""
+    seconds_to_device: float = 0.0
+    """Spent on copying them, and on deciding what to copy."""
+    seconds_to_host: float = 0.0
+    entries: int = 0
+    """Entries of code for which it had to be on the device."""
+    unchanged: int = 0
+    """The number of these entries at which nothing was copied to the device."""
+
+
 @record.dataclass(frozen=True)
 class Activity:
     """Metrics of code since it was compiled."""
@@ -346,6 +366,8 @@ class Activity:
     """Bytes copied back."""
     transfer_seconds: float = 0.0
     """Seconds spent on copying, and on deciding what to copy; not included in `seconds`."""
+    arrays: tuple[ArrayActivity, ...] = ()
+    """The part of arrays and other objects in that; backends may omit it."""
     nests: tuple[NestActivity, ...] = ()
     """Executions of loop nests that store; only with `Options.observe`."""
     crowded: int = 0

@@ -8,7 +8,7 @@ interpreter ─> entry stub ─> memory wrapped or copied, kernel, memory back �
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ferryvm
@@ -53,6 +53,11 @@ class OpenClBackend(RegionCompiler):
         from ferryvm_backends.opencl.device import find
 
         find(device)
+
+    def report(self, all_metrics: Sequence[object]) -> Mapping[str, object]:
+        from ferryvm_backends.opencl.report import KernelMetrics, report
+
+        return report([each for each in all_metrics if isinstance(each, KernelMetrics)])
 
     def targets(self, options: Options) -> Sequence[Target[Any]]:
         from ferryvm_backends.opencl.device import find

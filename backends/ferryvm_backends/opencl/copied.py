@@ -21,11 +21,13 @@ from ferryvm.backend import Activity, Options
 from ferryvm.ir.c.context import FORCED_WORD, LOWEST_WORD, SLICE_WORD
 from ferryvm.ir.c.opencl import LOOK
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
+from ferryvm.region.region import Region
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.kernel import BufferOffset, Kernel
 from ferryvm_backends.opencl.launch import ENTER, FAILED
 from ferryvm_backends.opencl.packet import Packet
+from ferryvm_backends.opencl.report import KernelMetrics
 from ferryvm_backends.opencl.resident import Copied, Needs
 from ferryvm_backends.opencl.traffic import Traffic
 
@@ -92,17 +94,18 @@ class CopiedCode(KernelCode):
         kernel: Kernel,
         guards: tuple[int, ...],
         options: Options,
-        entry: int,
+        region: Region,
         needs: Needs,
     ) -> None:
-        """`entry`: pc. Raises BackendError where native code cannot be had."""
+        """Raises BackendError where native code cannot be had."""
         super().__init__(session, kernel, guards, options)
+        self._region = region.name
         self._needs, self._traffic, self._packet = needs, Traffic(), Packet()
         self._memory: Copied | None = None
         self._places: tuple[BufferOffset, ...] = ()
         """The buffers that the kernel's arguments are set to."""
         record = self.record
-        record.entry, record.slice = entry, _FIRST
+        record.entry, record.slice = region.entry, _FIRST
         record.parameters, record.callers = needs.parameters, needs.callers
         record.statics = needs.statics
         record.writes_statics = needs.writes_statics
@@ -127,7 +130,7 @@ class CopiedCode(KernelCode):
         record, queue = self.record, self.session.queue
         began = time.perf_counter()
         memory = residents(self.session).copied(control)
-        self._traffic.seconds += time.perf_counter() - began
+        self._traffic.seconds_to_device += time.perf_counter() - began
         memory.push(control, self._needs, self._traffic)
         self._bind(memory)
         packet = self._packet
@@ -197,4 +200,10 @@ class CopiedCode(KernelCode):
             to_device=found.to_device + more.to_device,
             to_host=found.to_host + more.to_host,
             transfer_seconds=more.seconds,
+            arrays=tuple(map(dataclasses.replace, more.arrays.values())),
         )
+
+    def metrics(self) -> KernelMetrics:
+        traffic, device = self._traffic, str(self.session.device)
+        seconds = traffic.seconds_to_device, traffic.seconds_to_host
+        return KernelMetrics(self._region, device, self.activity(), *seconds)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from ferryvm.backend import BackendError
+from ferryvm.backend import ArrayActivity, BackendError
 from ferryvm.ir.c.opencl_object import BYTES_WORD, COUNT_WORD, ROWS_WORD, TABLE_WORDS
 from ferryvm.isa.element import FIRST_ARRAY, Element
 from ferryvm.isa.object import ROW_WORDS
@@ -35,7 +35,7 @@ from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.object_use import ObjectUse
 from ferryvm_backends.opencl.segment import CHUNK, ZERO, Bytes, Segment, buffer_of_zeros, runs, view
-from ferryvm_backends.opencl.traffic import ArrayTraffic, Traffic
+from ferryvm_backends.opencl.traffic import Traffic
 
 _MASK = (1 << 64) - 1
 _SPACE = "objects"
@@ -53,11 +53,20 @@ class _Copy(Segment):
         self, session: Session, number: int, address: int, size: int, place: BufferOffset
     ) -> None:
         """`number`: of the copy. The device has zeros there."""
-        mirror = np.zeros(size, np.uint8)
+        mirror = np.zeros(_in_chunks(size), np.uint8)
         super().__init__(session, view(address, size), place, mirror, ctypes.c_uint64())
-        self.number, self.size = number, size
+        self.number, self.address, self.size = number, address, size
         self.start = 0
         """Bytes from the start of the arena."""
+
+    def fits(self, size: int) -> bool:
+        """True if it can be that of elements of this size, which are at its address now: an array
+        that Python gets loses its padding."""
+        if not size or _in_chunks(size) != _in_chunks(self.size):
+            return False
+        if size != self.size:
+            self.host, self.size = view(self.address, size), size
+        return True
 
 
 class ObjectCopy:
@@ -92,7 +101,7 @@ class ObjectCopy:
     # --- memory of the device -----------------------------------------------------------------
 
     def _provide(self, control: ControlBlock, wanted: Sequence[OutsideArray]) -> None:
-        """Allocate memory for the space and for these arrays. Raises BackendError, cl.Error."""
+        """Provide memory for the space and for copies of these. Raises BackendError, cl.Error."""
         space = max(_in_chunks(max(control.object_end, control.object_top)), self._space_bytes)
         missing = [one for one in wanted if one.address not in self._copies]
         starts = self._free(missing)
@@ -202,7 +211,7 @@ class ObjectCopy:
         outside = objects.outside()
         alive = {one.address: one.size for one in outside}
         for address, copy in [*self._copies.items()]:
-            if alive.get(address) != copy.size:
+            if not copy.fits(alive.get(address, 0)):
                 del self._copies[address]
         self._base = control.objects
         prepared = (control.prepared + self._base) & _MASK if control.prepared else 0
@@ -222,7 +231,7 @@ class ObjectCopy:
             self._send(copy, copy.size, traffic.of_array(copy.number, name), traffic)
         self._write_tables(control, wanted, objects)
 
-    def _send(self, segment: Segment, end: int, row: ArrayTraffic, traffic: Traffic) -> None:
+    def _send(self, segment: Segment, end: int, row: ArrayActivity, traffic: Traffic) -> None:
         began = time.perf_counter()
         pushed = segment.push(0, end)
         if pushed:
@@ -230,7 +239,7 @@ class ObjectCopy:
         seconds = time.perf_counter() - began
         row.to_device += pushed
         row.seconds_to_device += seconds
-        row.pushes += 1
+        row.entries += 1
         row.unchanged += not pushed
         traffic.to_device += pushed
 
@@ -286,11 +295,11 @@ class ObjectCopy:
             start = self._space_bytes + copy.start
             parts.append((copy, start, copy.size, copy.number, ""))
         for segment, start, size, number, name in parts:
-            row = traffic.of_array(number, name)
             chunks = is_marked[start // CHUNK : (start + _in_chunks(size)) // CHUNK]
             for one, two in runs(chunks):
                 began = time.perf_counter()
                 found = segment.fetch(one * CHUNK, min(two * CHUNK, size))
+                row = traffic.of_array(number, name)
                 row.to_host += len(found)
                 row.seconds_to_host += time.perf_counter() - began
                 yield segment, one * CHUNK, found

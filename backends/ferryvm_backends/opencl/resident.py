@@ -183,7 +183,7 @@ class Copied:
         if needs.objects is not None:
             self.objects.push(control, self._objects(), needs.objects, traffic)
         traffic.to_device += pushed
-        traffic.seconds += time.perf_counter() - began
+        traffic.seconds_to_device += time.perf_counter() - began
 
     def _objects(self) -> ObjectMemory:
         found = objects_at(self.residence.control)
@@ -215,7 +215,7 @@ class Copied:
         for segment, start, bytes_ in found:
             segment.accept(start, bytes_)
             traffic.to_host += len(bytes_)
-        traffic.seconds += time.perf_counter() - began
+        traffic.seconds_to_host += time.perf_counter() - began
 
     def _stored(self, hp: int, traffic: Traffic) -> Iterator[tuple[Segment, int, Bytes]]:
         """The chunks of the heap that kernels have stored into; they are noted no more."""

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A part of the host's memory with a copy on a device, and a mirror of that copy on the host.
 
-The mirror shows which of the host's bytes have changed since they were copied, by any code. The comparison takes as long as reading the memory twice.
+The mirror shows which of the host's bytes have changed since they were copied, by stores of any
+engine, of host functions or of Python. The comparison takes as long as reading the memory twice.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ CHUNK = 1 << DIRTY_SHIFT
 _BLOCK = 256 * CHUNK
 """Bytes that are compared at once."""
 ZERO = np.zeros(1, np.uint8)
+_memcmp = ctypes.CDLL(None).memcmp
+_memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 def view(address: int, size: int) -> Bytes:
@@ -36,6 +39,19 @@ def runs(chunks: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     """Begin and end of each run of chunks that are set."""
     edges = np.flatnonzero(np.diff(chunks.astype(np.int8), prepend=0, append=0))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+def joined(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Ranges in ascending order, adjacent ones as one: a copy takes time of its own."""
+    first = last = 0
+    for start, end in ranges:
+        if start != last:
+            if first < last:
+                yield first, last
+            first = start
+        last = end
+    if first < last:
+        yield first, last
 
 
 class Segment:
@@ -59,7 +75,7 @@ class Segment:
         """Copy changed bytes of this range to the device; the number of copied bytes."""
         pushed = 0
         known = min(max(self._valid.value, start), end)
-        ranges = [*self._changed(start, known), *([(known, end)] if known < end else ())]
+        ranges = joined([*self._changed(start, known), *([(known, end)] if known < end else ())])
         if start <= self._valid.value:
             self._valid.value = max(self._valid.value, end)
         for first, last in ranges:
@@ -79,7 +95,7 @@ class Segment:
         for first in range(start, end, _BLOCK):
             last = min(first + _BLOCK, end)
             mine, known = self.host[first:last], self.mirror[first:last]
-            if np.array_equal(mine, known):
+            if not _memcmp(mine.ctypes.data, known.ctypes.data, last - first):
                 continue
             starts = np.arange(0, last - first, CHUNK)
             differs = np.logical_or.reduceat(mine != known, starts)

@@ -59,7 +59,7 @@ class KernelTarget(Target[KernelText]):
         from ferryvm_backends.opencl.resident import needs
 
         needed = needs(work.region, text.resumes, text.objects)
-        return CopiedCode(session, kernel, text.guards, options, work.region.entry, needed)
+        return CopiedCode(session, kernel, text.guards, options, work.region, needed)
 
     def show(self, work: Compilation[KernelText], stage: str) -> str:
         return work.lowered.source

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 import ferryvm
+from ferryvm.backend import ArrayActivity
 from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.device import device_option
 from ferryvm.cli.engine import make_engine, policy_option, write
@@ -189,12 +190,22 @@ def _tried_lines(tried: Tried) -> list[str]:
     if tried.to_device or tried.to_host:
         copied = f"copied {_bytes(tried.to_device)} to the device, {_bytes(tried.to_host)} back"
         lines.append(f"{copied}, in {_milliseconds(tried.transfer_seconds)}")
+    lines += [_array_line(one) for one in tried.arrays]
     lines += tried.nests
     lines += [
         f"the guard at pc {pc} failed {_times(times)}"
         for pc, times in sorted(tried.guard_failures.items())
     ]
     return lines
+
+
+def _array_line(one: ArrayActivity) -> str:
+    """The copies of an array, and the part of entries that needed none."""
+    to_device = f"{_bytes(one.to_device)} to the device in {_milliseconds(one.seconds_to_device)}"
+    to_host = f"{_bytes(one.to_host)} back in {_milliseconds(one.seconds_to_host)}"
+    return (
+        f"{one.name}: {to_device}, {to_host}; unchanged at {one.unchanged} of {one.entries} entries"
+    )
 
 
 def _bytes(count: int) -> str:

@@ -12,7 +12,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
-from ferryvm.backend import Activity
+from ferryvm.backend import Activity, ArrayActivity
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.journal import Attempt, Considered, Placement
 from ferryvm.engine.mixed import Mixed
@@ -62,6 +62,8 @@ class Tried:
     """Bytes copied back."""
     transfer_seconds: float
     """Time of copying, not part of `code_seconds`."""
+    arrays: tuple[ArrayActivity, ...]
+    """The part of each array in that."""
     crowded: str
     """The reason for which entries were left at once, and their number; empty if there were
     none."""
@@ -255,6 +257,7 @@ def _tried(attempt: Attempt, verified: Verified, is_counted: bool) -> Tried:
         to_device=activity.to_device,
         to_host=activity.to_host,
         transfer_seconds=activity.transfer_seconds,
+        arrays=activity.arrays,
         crowded=_crowded(activity),
         fault=fault,
     )

@@ -39,8 +39,8 @@ FIELDS = """\
 """Fields of `struct ferry_memory` on a device with memory of its own."""
 
 PARAMETERS = """,
-    __global uchar *restrict objects_buffer, ulong objects_at,
-    __global const ulong *restrict tables"""
+    __global uchar *objects_buffer, ulong objects_at,
+    __global const ulong *tables"""
 """Parameters of the kernel, after all others."""
 
 BOUND = f"""\

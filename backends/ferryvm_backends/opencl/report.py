@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics of copies between the host and devices with memory of their own, as plain data.
+
+docs/opencl.md explains each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from ferryvm.backend import Activity, ArrayActivity
+
+Metrics = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelMetrics:
+    """The copies for one kernel."""
+
+    region: str
+    device: str
+    activity: Activity
+    seconds_to_device: float
+    seconds_to_host: float
+
+
+def report(all_metrics: Sequence[KernelMetrics]) -> Metrics:
+    """The metrics of a run: each device with its total and its kernels."""
+    devices = dict.fromkeys(one.device for one in all_metrics)
+    return {
+        "devices": [
+            _device(device, [one for one in all_metrics if one.device == device])
+            for device in devices
+        ]
+    }
+
+
+def _device(device: str, kernels: Sequence[KernelMetrics]) -> Metrics:
+    return {
+        "device": device,
+        "bytes_to_device": sum(one.activity.to_device for one in kernels),
+        "bytes_to_host": sum(one.activity.to_host for one in kernels),
+        "seconds_to_device": sum(one.seconds_to_device for one in kernels),
+        "seconds_to_host": sum(one.seconds_to_host for one in kernels),
+        "kernels": [
+            {
+                "region": one.region,
+                "entries": one.activity.entries,
+                "bytes_to_device": one.activity.to_device,
+                "bytes_to_host": one.activity.to_host,
+                "seconds_to_device": one.seconds_to_device,
+                "seconds_to_host": one.seconds_to_host,
+                "arrays": [_array(array) for array in one.activity.arrays],
+            }
+            for one in kernels
+        ],
+    }
+
+
+def _array(one: ArrayActivity) -> Metrics:
+    return {
+        "name": one.name,
+        "bytes_to_device": one.to_device,
+        "bytes_to_host": one.to_host,
+        "seconds_to_device": one.seconds_to_device,
+        "seconds_to_host": one.seconds_to_host,
+        "entries": one.entries,
+        "unchanged": one.unchanged,
+    }
