@@ -194,7 +194,7 @@ def profile_command(
     "--parts",
     callback=_known(lambda: opencl.PARTS),
     metavar="NAME,...",
-    help="Default: whole, forms, mixed, entering, native, starting.",
+    help="Default: whole, forms, mixed, entering, native, starting, residency.",
 )
 @click.option("--device", metavar="NAME", help="Which one, as FERRYVM_OPENCL_DEVICE takes it.")
 @click.option(

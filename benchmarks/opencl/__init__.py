@@ -7,6 +7,7 @@
     entering   entering a kernel and leaving it, against pyopencl's own call
     native     loops that do not fold, against C
     starting   from the cache to the first result, in a new process
+    residency  bytes that calls with the same two arrays copy
 
 All is measured in this process, in interleaved rounds, except for C and the last part. The caches
 are empty at the start and kept until the end, so what an earlier part has built is found.
@@ -20,7 +21,7 @@ from typing import Any
 
 from benchmarks import record
 from benchmarks.benchmark import Benchmark, BenchmarkError, Scale
-from benchmarks.opencl import device, entering, form, mixed, native, starting
+from benchmarks.opencl import device, entering, form, mixed, native, residency, starting
 from benchmarks.opencl.part import Failed, Part
 from benchmarks.opencl.program import PROGRAMS, is_of_nine, named
 from ferryvm_backends.opencl.device import Device, devices
@@ -51,6 +52,11 @@ class Settings:
         """Entries of a kernel that make a measurement."""
         return _QUICK_TIMES if self.scale is Scale.QUICK else entering.TIMES
 
+    @property
+    def array_bytes(self) -> int:
+        """Bytes of arrays that are passed."""
+        return residency.QUICK_BYTES if self.scale is Scale.QUICK else residency.BYTES
+
 
 PARTS: dict[str, Callable[[Settings, Device, Progress], Part]] = {
     "whole": lambda s, _device, p: native.over_llvm(s.benchmarks, s.rounds, s.scale, p),
@@ -59,6 +65,7 @@ PARTS: dict[str, Callable[[Settings, Device, Progress], Part]] = {
     "entering": lambda s, d, p: entering.entering(d, s.rounds, s.times, p),
     "native": lambda s, _device, p: native.over_gcc(s.rounds, s.scale, p),
     "starting": lambda s, _device, p: starting.starting(s.rounds, p),
+    "residency": lambda s, _device, p: residency.residency(s.array_bytes, p),
 }
 """By the name that --parts takes."""
 

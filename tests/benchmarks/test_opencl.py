@@ -12,7 +12,17 @@ from benchmarks import opencl, startup
 from benchmarks.__main__ import main
 from benchmarks.benchmark import BY_NAME, BenchmarkError, Scale
 from benchmarks.comparison import compare
-from benchmarks.opencl import device, entering, form, mixed, native, part, program, starting
+from benchmarks.opencl import (
+    device,
+    entering,
+    form,
+    mixed,
+    native,
+    part,
+    program,
+    residency,
+    starting,
+)
 from benchmarks.opencl.peer import MixedPeer, middle, runs_for
 from benchmarks.opencl.watched import Built, Spent, Watched, result_of, total
 from benchmarks.report import Suite, Target
@@ -323,3 +333,10 @@ def test_program_that_another_backend_ran_is_an_error() -> None:
     tried = [{"backend": "llvm", "region": "program", "entries": 1, "outcome": "from the cache"}]
     with pytest.raises(BenchmarkError, match=r"opencl did not run looptest\.skiff"):
         starting.check_cached("opencl", tried)
+
+
+def test_a_second_call_with_the_same_arrays_copies_none_of_their_bytes() -> None:
+    found = residency.residency(residency.QUICK_BYTES, lambda _line: None)
+    counted = [found.metrics[f"{name}_array_bytes"] for name in ("first", "second", "stored")]
+    assert counted == [2 * residency.QUICK_BYTES, 0, 4096]
+    assert [target.is_met for target in found.targets] == [True, True]
