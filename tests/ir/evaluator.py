@@ -370,6 +370,15 @@ class Evaluator(PythonArithmetic):
     ) -> None:
         self._do_fill_elements(frame, operation, place, at, 1, value)
 
+    def _do_canonicalise_elements(
+        self, frame: _Frame, operation: Operation, *operands: int
+    ) -> None:
+        t = operation.fact(0, Element).type
+        seen = [self.canonical(t, value) for value in operands[2::3]]
+        if seen != list(operands[2::3]):
+            for place, at, value in zip(operands[::3], operands[1::3], seen, strict=True):
+                self._do_fill_elements(frame, operation, place, at, 1, value)
+
     def _do_fill_elements(
         self, frame: _Frame, operation: Operation, place: int, at: int, count: int, value: int
     ) -> None:

@@ -117,6 +117,63 @@ def test_what_is_canonical_elsewhere_stays_so() -> None:
     assert "set_static 0 %3" in after
 
 
+ELEMENTS = """
+entry @0 ():
+  %0: i64 = word 2
+  %1: f64 = word 3
+  %2: i64 = header_word 2 %0
+  %3: f64 = fadd f64 %1, %1
+  %4: f64 = canonical f64 %3
+  %5: i64 = reinterpret i64 f64 %4
+  element_store f64 %2, i64:0, %5
+  element_store f64 %2, i64:8, %5
+  {between}
+  element_store f64 %2, i64:16, %5
+  return %0
+"""
+TOGETHER = "canonicalise_elements f64 %2, i64:0, %3, %2, i64:8, %3, %2, i64:16, %3\n  return"
+OPERAND = """%6: i64 = element_load f64 %2, i64:8
+  %7: f64 = reinterpret f64 i64 %6
+  %8: f64 = fmul f64 %7, %1
+  set_static 0 %8"""
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        OPERAND,
+        "%6: i64 = element_load i64 %2, i64:8\n  set_static 0 %6",
+        "%6: i64 = heap_load 8 %0\n  set_static 0 %6",
+        "%6: i64 = field_load 12 0 %0\n  set_static 0 %6",
+        "element_store i64 %2, i64:8, %0",
+        "heap_store 8 i64:8, %0",
+    ],
+)
+def test_elements_are_raw_if_nothing_between_them_can_tell(between: str) -> None:
+    assert TOGETHER in changed(combine_nan_checks, ELEMENTS.format(between=between))
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        OPERAND.replace("set_static 0 %8", "set_static 0 %7"),
+        "%6: i64 = element_load f64 %2, i64:24\n  set_static 0 %6",
+        "element_store f64 %2, i64:8, %0",
+        "fill_elements f64 %2, i64:0, i64:1, %0",
+        "poll @0 [_ _ %0 %1]",
+    ],
+)
+def test_elements_stay_canonical_if_something_between_them_can_tell(between: str) -> None:
+    assert "canonicalise" not in changed(combine_nan_checks, ELEMENTS.format(between=between))
+
+
+def test_stores_to_the_heap_and_to_elements_are_two_groups() -> None:
+    stores = "".join(f"heap_store 8 i64:{8 * number}, %5\n  " for number in range(3))
+    after = changed(combine_nan_checks, ELEMENTS.format(between=f"{stores}{OPERAND}"))
+    assert "canonicalise f64 i64:0, %3, i64:8, %3, i64:16, %3\n" in after
+    assert "canonicalise_elements" not in after
+
+
 def test_two_stores_may_be_left_to_vectorisers() -> None:
     two = STORES.replace("  heap_store 8 i64:8, %4\n  {between}\n", "")
     assert changed(combine_nan_checks, two) == two

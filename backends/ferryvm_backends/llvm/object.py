@@ -8,9 +8,13 @@ and a loop over arrays of different kinds is vectorised without a comparison of 
 
 from __future__ import annotations
 
+import functools
+
 from ferryvm.ir.graph import Operation
 from ferryvm.ir.operation import element_bytes
 from ferryvm.isa.element import Element
+from ferryvm.isa.emitter import Condition
+from ferryvm.isa.numeric import canonical
 from ferryvm.isa.object import ROW_WORDS, STRUCT_HEADER_BYTES
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm_backends._llvm import ir
@@ -100,6 +104,17 @@ class Objects:
         size, part = self._access(operation)
         where = self._elements(place, offset)
         self.storage.store(self._narrow(value, size), where, part, size)
+
+    def do_canonicalise_elements(self, operation: Operation, *operands: ir.Value) -> None:
+        kind, arithmetic = operation.fact(0, Element), self.function.arithmetic
+        values = operands[2::3]
+        nans = [arithmetic.compare(kind.type, Condition.NE, value, value) for value in values]
+        with self.function.rarely(functools.reduce(arithmetic.any, nans), "nan") as onward:
+            for place, offset, value in zip(operands[::3], operands[1::3], values, strict=True):
+                where = self._elements(place, offset)
+                stored = canonical(arithmetic, kind.type, value)
+                self.storage.store(stored, where, f"elements {kind}", kind.bytes)
+            self.builder.branch(onward)
 
     def _narrow(self, value: ir.Value, size: int) -> ir.Value:
         return self.builder.trunc(value, ir.IntType(8 * size)) if size < WORD_BYTES else value

@@ -25,7 +25,7 @@ LONGEST = 48
 """Operations of a loop that is run in strips, at most, checks included: the inner loop of a
 multiplication of matrices has 34. Longer ones gain nothing."""
 
-_BRANCHES = (SAFEPOINTS - {"trap_if"}) | CALLS | {"canonicalise"}
+_BRANCHES = (SAFEPOINTS - {"trap_if"}) | CALLS | {"canonicalise", "canonicalise_elements"}
 """Operations around which a loop is not vectorised, but for checks, which may be hoisted."""
 
 

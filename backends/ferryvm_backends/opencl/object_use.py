@@ -11,7 +11,13 @@ from ferryvm.isa.element import Element
 
 _STORES = frozenset({"set_header_word", "set_object_top", "clear_prepared", "field_store"})
 _ELEMENT_STORES = frozenset(
-    {"element_store", "fill_elements", "move_elements", "elements_from_heap"}
+    {
+        "element_store",
+        "fill_elements",
+        "move_elements",
+        "elements_from_heap",
+        "canonicalise_elements",
+    }
 )
 _ELEMENT_LOADS = frozenset({"element_load", "elements_to_heap"})
 

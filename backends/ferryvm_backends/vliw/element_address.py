@@ -14,10 +14,11 @@ Requires no other pass. Preserves blocks, edges, effects and exits.
 from __future__ import annotations
 
 from ferryvm.ir.build import Builder
-from ferryvm.ir.graph import Body
+from ferryvm.ir.graph import Body, Value
 from ferryvm.isa.type import I64
 
-_ACCESSES = frozenset({"element_load", "element_store"})
+_ACCESSES = frozenset({"element_load", "element_store", "canonicalise_elements"})
+"""Operations whose operands are groups of a place, an offset and perhaps a value."""
 
 
 def join_element_addresses(body: Body) -> None:
@@ -27,11 +28,17 @@ def join_element_addresses(body: Body) -> None:
     for block in body.blocks:
         if _ACCESSES.isdisjoint(operation.name for operation in block.operations):
             continue
+        sums: dict[tuple[Value, Value], Value] = {}
         operations, block.operations = block.operations, []
         m.open(block)
         for operation in operations:
             if operation.name in _ACCESSES:
                 m.pc = operation.pc
-                place, offset, *rest = operation.arguments
-                operation.arguments = (m.add(I64, place, offset), zero, *rest)
+                arguments = [*operation.arguments]
+                for first in range(0, len(arguments), 3):
+                    place, offset = arguments[first : first + 2]
+                    if (place, offset) not in sums:
+                        sums[place, offset] = m.add(I64, place, offset)
+                    arguments[first : first + 2] = sums[place, offset], zero
+                operation.arguments = tuple(arguments)
             block.operations.append(operation)

@@ -14,6 +14,8 @@ def address_operands(operation: Operation) -> range:
             return range(1)
         case "canonicalise":
             return range(0, len(operation.arguments), 2)
+        case "canonicalise_elements":
+            return range(0, len(operation.arguments), 3)
         case _:
             return range(0)
 

@@ -177,6 +177,7 @@ _DECLARED = {
     "move_elements": Shape(Role.CHANGES, _ELEMENTS, (I64, I64, I64, I64, I64)),
     "elements_from_heap": Shape(Role.CHANGES, _ELEMENTS, (I64, I64, I64, I64)),
     "elements_to_heap": Shape(Role.CHANGES, _ELEMENTS, (I64, I64, I64, I64)),
+    "canonicalise_elements": Shape(Role.CHANGES, _ELEMENTS, None),
     # changing
     "set_static": Shape(Role.CHANGES, _NUMBER, (WORD,)),
     "set_static_at": Shape(Role.CHANGES, (), (I64, I64)),

@@ -29,6 +29,7 @@ from ferryvm.ir.graph import (
 )
 from ferryvm.ir.operation import SHAPES, AnyType, IrError, Role, Shape, computed_types
 from ferryvm.ir.text import operation_text
+from ferryvm.isa.element import Element
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import I64, Type, as_number
 from ferryvm.verify import Verified
@@ -309,6 +310,8 @@ class _Check:
             wanted, result = self._host_types(operation)
         elif operation.name == "canonicalise":
             wanted = self._stored_types(operation)
+        elif operation.name == "canonicalise_elements":
+            wanted = self._stored_element_types(operation)
         elif operation.name == "return":
             wanted = self.body.results
         elif operation.name in ("static", "set_static") and self.verified is not None:
@@ -334,6 +337,12 @@ class _Check:
         if not t.is_float:
             raise self._fault(f"a float type expected, found {t}")
         return (I64, t) * max(1, (len(operation.arguments) + 1) // 2)
+
+    def _stored_element_types(self, operation: Operation) -> tuple[ValueType, ...]:
+        kind = operation.static[0]
+        if not isinstance(kind, Element) or not kind.type.is_float:
+            raise self._fault(f"a kind of float elements expected, found {kind}")
+        return (I64, I64, kind.type) * max(1, (len(operation.arguments) + 2) // 3)
 
     def _call_types(self, operation: Operation) -> tuple[tuple[ValueType, ...], ValueType | None]:
         callees, base = operation.static

@@ -9,6 +9,9 @@ raw: on x86 an operation that makes a NaN makes another than the canonical one.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+
+import pytest
 
 import ferryvm
 from ferryvm.engine import Engine
@@ -43,6 +46,64 @@ CHECKS = "".join(
 )
 
 
+OBJECTS = """
+.static kept f64[]
+.static kept_too f32[]
+.static zero f64 = 0.0
+.static one f64 = 1.0
+.static payload f64 = bits:0xfff8000000000123
+.function main
+.local af64 f64[]
+.local af32 f32[]
+.local vf64 f64
+.local vf32 f32
+    i64.const 5
+    array.new_default_f64
+    local.set af64
+    i64.const 5
+    array.new_default_f32
+    local.set af32
+    local.get af64
+    static.set kept
+    local.get af32
+    static.set kept_too
+    f64.const 0
+    local.set vf64
+    f32.const 0
+    local.set vf32
+"""
+LOOP = "i64.const 0\n:top\n{body}\ni64.const 1\ni64.add\ndup\ni64.const 3\ni64.lt_u\njump_if top\ndrop\n"
+
+
+def random_array_program(number: int) -> Program:
+    """Loads and stores of elements of two arrays, and arithmetic on what is loaded, in a loop."""
+    chance = random.Random(number)
+    lines = []
+    for index in range(5):
+        for t in ("f64", "f32"):
+            lines.append(f"local.get a{t}\ni64.const {index}\nlocal.get v{t}\narray.set_{t}")
+    for _ in range(STEPS):
+        t = chance.choices(("f64", "f32"), (20, 1) if number % 2 else (2, 20))[0]
+        index = chance.randrange(5)
+        name = chance.choice(("add", "sub", "mul", "div"))
+        element = f"local.get a{t}\ni64.const {index}\n"
+        match chance.choices(("store", "load", "use", "make"), (8, 1, 5, 3))[0]:
+            case "store":
+                lines.append(f"{element}local.get v{t}\narray.set_{t}")
+            case "load":
+                lines.append(f"{element}array.get_{t}\nlocal.set v{t}")
+            case "use":
+                lines.append(f"{element}array.get_{t}\nlocal.get v{t}\n{t}.{name}\nlocal.set v{t}")
+            case _:
+                narrow = "f32.demote_f64\n" if t == "f32" else ""
+                static = chance.choice(("zero", "one", "payload"))
+                lines.append(
+                    f"static.get {static}\n{narrow}local.get v{t}\n{t}.div\nlocal.set v{t}"
+                )
+    body = LOOP.format(body="\n".join(lines))
+    return ferryvm.assemble(f"{OBJECTS}{body}    halt\n")
+
+
 def random_program(number: int) -> Program:
     """Loads and stores of all types at offsets that overlap, and arithmetic on what is loaded."""
     chance = random.Random(number)
@@ -72,10 +133,11 @@ def random_program(number: int) -> Program:
     return ferryvm.assemble(HEAD + CHECKS + "\n".join(lines) + "\n    halt\n")
 
 
-def test_memory_is_as_the_reference_leaves_it() -> None:
+@pytest.mark.parametrize("make", [random_program, random_array_program])
+def test_memory_is_as_the_reference_leaves_it(make: Callable[[int], Program]) -> None:
     together = 0
     for number in range(PROGRAMS):
-        program = random_program(number)
+        program = make(number)
         states = []
         for backend in ("reference", "llvm"):
             execution = Engine(backend).start(program)

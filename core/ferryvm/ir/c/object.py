@@ -8,10 +8,13 @@ object that it points into (ISO/IEC 9899:2011, 6.5.6).
 
 from __future__ import annotations
 
+import functools
+
 from ferryvm.ir.c.scope import FunctionScope
 from ferryvm.ir.graph import Operation
 from ferryvm.ir.operation import PLACE, element_bytes
 from ferryvm.isa.element import Element
+from ferryvm.isa.emitter import Condition
 from ferryvm.isa.object import STRUCT_HEADER_BYTES
 from ferryvm.isa.type import I64, WORD_BYTES
 
@@ -111,6 +114,18 @@ class Objects:
 
     def do_element_store(self, operation: Operation, place: str, offset: str, value: str) -> None:
         self._store(self._bytes(operation), self._elements(place, offset), value)
+
+    def do_canonicalise_elements(self, operation: Operation, *operands: str) -> None:
+        t, arithmetic = operation.fact(0, Element).type, self.scope.arithmetic
+        values = operands[2::3]
+        nans = [arithmetic.compare(t, Condition.NE, value, value) for value in values]
+        self.scope.lines.open(
+            f"if ({self.scope.helper('unlikely', functools.reduce(arithmetic.any, nans))}) {{"
+        )
+        for place, offset, value in zip(operands[::3], operands[1::3], values, strict=True):
+            bits = arithmetic.to_slot(t, arithmetic.canonical(t, value))
+            self.do_element_store(operation, place, offset, bits)
+        self.scope.lines.close()
 
     def do_fill_elements(
         self, operation: Operation, place: str, offset: str, count: str, value: str

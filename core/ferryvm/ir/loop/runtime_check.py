@@ -43,7 +43,13 @@ TOO_LARGE = "an index may be past the last element"
 
 _STORES = frozenset({"heap_store", "element_store"})
 _ELEMENT_CHANGES = frozenset(
-    {"element_store", "elements_from_heap", "fill_elements", "move_elements"}
+    {
+        "element_store",
+        "elements_from_heap",
+        "fill_elements",
+        "move_elements",
+        "canonicalise_elements",
+    }
 )
 
 

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Combine the NaN checks of several stores of floats into one after them.
 
-    heap_store 8 %a, canonical %x          heap_store 8 %a, %x
-    heap_store 8 %b, canonical %y    ─>    heap_store 8 %b, %y
-    heap_store 8 %c, canonical %z          heap_store 8 %c, %z
-                                           canonicalise f64 %a, %x, %b, %y, %c, %z
+    element_store f64 %a, %i, canonical %x          element_store f64 %a, %i, %x
+    element_store f64 %b, %i, canonical %y    ─>    element_store f64 %b, %i, %y
+    element_store f64 %c, %i, canonical %z          element_store f64 %c, %i, %z
+                                                    canonicalise_elements f64 %a, %i, %x, %b, …
 
-A comparison and a selection before a store lengthen the recurrence through memory from one
+Stores to the heap are combined likewise, by `canonicalise f64 %address, %x, …`. A comparison and a selection before a store lengthen the recurrence through memory from one
 iteration to the next; `canonicalise` is off that path. Nothing between the stores may observe that
 they are raw. Observers are exits, and loads other than those that overlap none of the stored bytes,
 or that read exactly one stored value and yield an operand of float arithmetic. (A load of a part of
-a NaN yields a number.) An observer ends a group of stores.
+a NaN yields a number.) An observer ends a group of stores. Elements of one kind are the same or
+apart, and overlap nothing else.
 
 Requires `canonicalisation`, which decides what is raw, and `loop_versioning` for loads of other
 addresses. (No published source is known to us; the pass uses the footprints of loop versioning as
@@ -25,18 +26,23 @@ from typing import TypeGuard
 from ferryvm.ir.address import split
 from ferryvm.ir.footprint import Footprint
 from ferryvm.ir.graph import Block, Body, Operation, Value
-from ferryvm.ir.operation import FIXED, PURE
+from ferryvm.ir.operation import FIXED, PURE, element_bytes
 from ferryvm.ir.passes.canonicalisation import BLIND
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.use import users_of
+from ferryvm.isa.element import Element
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 
 FEWEST = 3
 """The smallest number of stores of a group. Loops with fewer may be vectorised, which the check
 would prevent."""
 
-_BESIDE = PURE | FIXED | {"word", "static", "static_at", "set_static", "set_static_at"}
-"""Operations that neither access the heap nor exit."""
+_BESIDE = (
+    PURE
+    | FIXED
+    | {"word", "static", "static_at", "set_static", "set_static_at", "field_load", "field_store"}
+)
+"""Operations that access neither heap nor elements, and do not exit."""
 
 _STORED = {8: F64, 4: F32}
 """Floats by the bytes that they take in memory."""
@@ -59,10 +65,13 @@ def combine_nan_checks(body: Body, footprints: Mapping[Operation, Footprint] | N
 
 def _raw(store: Operation) -> Value | None:
     """The raw operand if the operation stores a value that is canonicalised for it."""
-    if store.name != "heap_store":
+    if store.name == "heap_store":
+        t = _STORED.get(store.fact(0, int))
+    elif store.name == "element_store" and store.static[0] in (Element.F32, Element.F64):
+        t = store.fact(0, Element).type
+    else:
         return None
-    t = _STORED.get(store.fact(0, int))
-    bits = store.arguments[1]
+    bits = store.arguments[-1]
     if t is F32 and isinstance(bits, Operation) and bits.name == "extend_u":
         bits = bits.arguments[0]
     if not isinstance(bits, Operation) or bits.name != "reinterpret":
@@ -73,9 +82,26 @@ def _raw(store: Operation) -> Value | None:
     return value.arguments[0]
 
 
+def _bytes(load: Operation) -> int:
+    """Bytes that a load reads."""
+    if load.name == "heap_load":
+        return load.fact(0, int)
+    elements = load.static[0]
+    assert isinstance(elements, Element | int)
+    return element_bytes(elements)
+
+
 def _has_stride(place: Footprint | None) -> TypeGuard[Footprint]:
     """True if the address and stride of an access are known; other accesses end a group."""
     return place is not None and place.stride is not None
+
+
+def _may_overlap(operation: Operation, store: Operation) -> bool:
+    """True if a load or store may access bytes of a store: both the heap, or elements of one kind."""
+    is_element = operation.name.startswith("element_")
+    if is_element != (store.name == "element_store"):
+        return False
+    return not is_element or operation.static == store.static
 
 
 def _is_in_step(load: Operation, store: Operation) -> bool:
@@ -109,7 +135,7 @@ class _Groups:
         for operation in self.block.operations:
             value = _raw(operation)
             if value is not None:
-                if any(other.type is not value.type for other in self.group.values()):
+                if any(other.static != operation.static for other in self.group):
                     self._end_group()
                 self.group[operation] = value
             elif not self._is_blind(operation):
@@ -121,8 +147,13 @@ class _Groups:
 
     def _is_blind(self, operation: Operation) -> bool:
         """True if an operation does not depend on the bits of the NaNs of the group."""
+        stores = [store for store in self.group if _may_overlap(operation, store)]
         if operation.name == "heap_load":
-            return all(self._is_bit_independent(operation, store) for store in self.group)
+            return all(self._is_bit_independent(operation, store) for store in stores)
+        if operation.name == "element_load":
+            return not stores or self._is_operand(operation)
+        if operation.name in ("heap_store", "element_store"):
+            return not stores
         return operation.name in _BESIDE
 
     def _is_bit_independent(self, load: Operation, store: Operation) -> bool:
@@ -138,7 +169,7 @@ class _Groups:
     def _is_operand(self, load: Operation) -> bool:
         """True if the whole loaded value is used only as an operand of float arithmetic."""
         values: list[Value] = [load]
-        for name in ("reinterpret",) if load.fact(0, int) == 8 else ("wrap", "reinterpret"):
+        for name in ("reinterpret",) if _bytes(load) == 8 else ("wrap", "reinterpret"):
             users = [user for value in values for user in self.users.get(value, ())]
             values = [user for user in users if user is not None and user.name == name]
             if len(values) < len(users):
@@ -151,9 +182,12 @@ class _Groups:
         if len(group) < FEWEST:
             return
         self.raw |= group
-        pairs = [each for store, value in group.items() for each in (store.arguments[0], value)]
-        t = next(iter(group.values())).type
-        self.operations.append(Operation("canonicalise", None, (t,), tuple(pairs)))
+        first, value = next(iter(group.items()))
+        given = [each for s, raw in group.items() for each in (*s.arguments[:-1], raw)]
+        made = Operation("canonicalise", None, (value.type,), tuple(given))
+        if first.name == "element_store":
+            made = Operation("canonicalise_elements", None, first.static, tuple(given))
+        self.operations.append(made)
 
     def _with_bits(self, operation: Operation) -> list[Operation]:
         """An operation of the block, after one that converts the raw value that it stores to
@@ -168,5 +202,5 @@ class _Groups:
             if t is I32:
                 made.append(Operation("extend_u", I64, (), (made[0],)))
             self.bits[value] = made[-1]
-        operation.arguments = (operation.arguments[0], self.bits[value])
+        operation.arguments = (*operation.arguments[:-1], self.bits[value])
         return [*made, operation]

@@ -166,6 +166,17 @@ class Objects:
         part = _part(operation)
         self._store(address, more, value, part.bytes, part, self._footprints.get(operation))
 
+    def do_canonicalise_elements(self, operation: Operation, *operands: Operand) -> None:
+        part, t = _part(operation), operation.fact(0, Element).type
+        given = operation.arguments
+        for first in range(0, len(given), 3):
+            bits = operands[first + 2]
+            seen = self.emission.canonical(t, given[first + 2], bits)
+            if seen is not bits:
+                address = self._sum(operands[first], operands[first + 1])
+                more = self._offsets.get(given[first], 0)
+                self._store(address, more, seen, part.bytes, part)
+
     def _address(
         self, operation: Operation, place: Operand, offset: Operand
     ) -> tuple[Operand, int]:
