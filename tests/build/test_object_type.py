@@ -182,3 +182,19 @@ def test_any_reference_type_can_be_stated() -> None:
     p = Program()
     f = p.function("f", [ANYREF, ARRAYREF, I31REF, F64_ARRAY])
     assert str(f.signature) == "(anyref arrayref i31ref f64[]) -> ()"
+
+
+def test_element_of_a_matrix_is_found_by_row_and_column() -> None:
+    p = Program()
+    at = p.function("at", {"row": I64, "column": I64, "rows": I64, "columns": I64}, [I64])
+    row, column, rows, _ = at.parameters
+    at.local_get(row), at.local_get(column), at.index_2d(rows, "columns")
+    p.export(at)
+    main = p.function("main")
+    main.halt()
+    p.start(main)
+    instance = ferryvm.Engine("reference").instantiate(p.build())
+    assert instance.at(1, 2, 2, 3) == 5
+    for outside in ((2, 0, 2, 3), (0, 3, 2, 3), (-1, 0, 2, 3)):
+        with pytest.raises(ferryvm.TrapError, match="index out of bounds"):
+            instance.at(*outside)

@@ -234,6 +234,7 @@ OUTPUTS = {
     "nbody": "-7.0166666666666675\n-7.016695373401185\n",
     "parity": "1\n0\n13\n12\n",
     "sieve": "1229\n",
+    "words": "3 der\n3 und\n1 am\n1 aufgegangen\n24 words\n",
     "vectors": "3.0\n35\n57\n61\n83\n89\n255\n-1\n",
 }
 

@@ -199,6 +199,7 @@ MISUSED = {
     "array-copy!": "(array-copy! null 1)",
     "array-append": "(array-append null)",
     "array=?": "(array=? null)",
+    "index-2d": "(index-2d 1 2 3)",
     "make-vector": "(make-vector f64)",
     "vector-ref": "(vector-ref)",
     "vector-set!": "(vector-set! 1 2)",

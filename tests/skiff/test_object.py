@@ -162,12 +162,20 @@ def test_trap_names_the_form_that_traps(
     assert (caught.value.kind, str(caught.value.position)) == (kind, position)
 
 
-def test_functions_of_numbers_and_of_arrays_of_numbers_are_exported() -> None:
-    program = ferryvm.compile(
-        POINT + "(define (sum v) (+ 1.0 (array-ref v 0))) (define (x p) (point-x p))"
-        "(define (all) (array point)) (define (text) \"abc\") (define (any (r anyref)) 1)"
-    )  # fmt: skip
-    assert [export.name for export in program.exports] == ["sum", "text"]
+def test_exported_functions_take_and_return_references() -> None:
+    text = (
+        POINT
+        + """
+    (define (swap p q) (if (null? q) p q))
+    (define (at (points (array point)) i) (point-y (array-ref points i)))
+    (define (all) (array point (make-point 0.5 1) (make-point 1.5 2)))
+    """
+    )
+    instance = Engine("switch").instantiate(ferryvm.compile(text))
+    points = instance.all()
+    assert instance.swap(points[0], None) is points[0]
+    assert points[1].x == 1.5
+    assert instance.at(points, 1) == 2
 
 
 def test_exported_function_takes_and_returns_arrays_of_numpy() -> None:
@@ -186,6 +194,27 @@ def test_exported_function_takes_and_returns_arrays_of_numpy() -> None:
     assert instance.call("scale!", values, 3) is values
     assert values.tolist() == [3, 6, 9]
     assert bytes(instance.greet(bytearray(b"you"))) == b"hello you"
+
+
+def test_matrix_of_numpy_goes_in_with_its_shape() -> None:
+    text = """
+    (define (trace m rows columns)
+      (define sum 0.0)
+      (define i 0)
+      (while (< i rows)
+        (set! sum (+ sum (array-ref m (index-2d i (+ i 0) rows columns))))
+        (set! i (+ i 1)))
+      sum)
+    (define (at (m (array f64)) i j) (array-ref m (index-2d i j 2 3)))
+    """
+    instance = Engine("threaded").instantiate(ferryvm.compile(text))
+    m = np.arange(9.0).reshape(3, 3)
+    assert instance.trace(m, *m.shape) == 12.0
+    assert instance.at(m[:2], 1, 2) == 5.0
+    for row, column in ((2, 0), (0, 3), (-1, 2), (1, -1)):
+        with pytest.raises(TrapError) as caught:
+            instance.at(m[:2], row, column)
+        assert caught.value.kind is Trap.INDEX_OUT_OF_BOUNDS
 
 
 Enter = Callable[[str], "int | float | str | None"]

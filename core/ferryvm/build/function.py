@@ -103,6 +103,22 @@ class Function(Instructions):
         self._local_types.append(checked)
         return local
 
+    def index_2d(self, rows: Local | str, columns: Local | str) -> None:
+        """( i64 i64 -- i64 ): the index of the element at a row and a column in an array that has a
+        matrix in row-major order, as NumPy does; traps unless both are in its shape.
+
+        `rows`, `columns`: locals of type i64 with its shape.
+        """
+        self.swap()  # the row is below
+        self.local_get(rows)
+        self.array_index()
+        self.local_get(columns)
+        self.i64_mul()
+        self.swap()
+        self.local_get(columns)
+        self.array_index()
+        self.i64_add()
+
     def _declare(self, name: str | None, type_: ValueType, number: int) -> Local:
         if name is not None and name in self.locals:
             raise self._fault(f"there is already a local {name!r}")

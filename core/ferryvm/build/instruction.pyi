@@ -1064,6 +1064,11 @@ class Instructions(Body):
 
         The number of elements; traps on null."""
 
+    def array_index(self) -> None:
+        """array.index ( i64 i64 -- i64 )
+
+        The first operand, an index; traps unless it is below the second, a length (unsigned)."""
+
     def array_new_i8(self) -> None:
         """array.new_i8 ( i32 i64 -- i8[] )
 

@@ -30,6 +30,14 @@ def array_length(m: Emitter[V], reference: V) -> V:
     return _length(m, trap_null(m, reference))
 
 
+@instruction("array.index", pops=(I64, I64), pushes=(I64,))
+def array_index(m: Emitter[V], index: V, length: V) -> V:
+    """The first operand, an index; traps unless it is below the second, a length (unsigned)."""
+    past = m.compare(I64, Condition.GE_U, index, length)
+    m.trap_if(past, Trap.INDEX_OUT_OF_BOUNDS)
+    return index
+
+
 def _length(m: Emitter[V], array: V) -> V:
     return m.object_load(WORD_BYTES, m.add(I64, array, m.constant(I64, LENGTH_OFFSET)))
 

@@ -72,7 +72,7 @@ def _accessed(used: Iterable[tuple[int, int]], types: TypeHierarchy) -> ObjectAc
             accessed = {n for n in range(len(types.references)) if types.is_subtype(n, number)}
         elif row.immediate is Immediate.ARRAY:
             accessed = {immediate}
-        elif row.chapter == "array" and row.mnemonic != "array.length":
+        elif row.chapter == "array" and row.mnemonic not in ("array.length", "array.index"):
             accessed = {_ARRAYS[row.mnemonic.rpartition("_")[2]]}
         else:
             continue

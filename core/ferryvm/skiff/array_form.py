@@ -56,6 +56,7 @@ ARRAY_FORMS = {
         ArrayForm("array-copy!", "to at from [start [end]]", (_A, _I, _A), Role.NOTHING, (_I, _I)),
         ArrayForm("array-append", "array array ...", (_A, _A), _A, rest=_A),
         ArrayForm("array=?", "array array", (_A, _A), Role.BOOLEAN),
+        ArrayForm("index-2d", "row column rows columns", (_I, _I, _I, _I), _I),
     )
 }
 """The forms by name."""

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ferryvm.isa import BY_MNEMONIC, Type
-from ferryvm.isa.element import Element as ArrayElement
 from ferryvm.isa.type import ValueType
 from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing import Operand as Immediate
@@ -66,20 +65,11 @@ def generate(program: Tree, types: ObjectTypes) -> Listing:
         if generator.throws:
             listing.tags = [tag]
     listing.hosts = list(hosts.values())
-    own = listing.functions[1:]
-    listing.exports = {f.name: f.name for f in own if _can_be_called(f.signature)}
+    listing.exports = {function.name: function.name for function in program.functions[1:]}
     if program.texts:
         listing.functions.append(piece_function(program.texts))
     listing.types = types.declared()
     return listing
-
-
-_OUTSIDE = {*Type, *(element.array for element in ArrayElement)}
-
-
-def _can_be_called(signature: Signature) -> bool:
-    """True if values from outside can be the arguments, and the results can go there."""
-    return _OUTSIDE.issuperset((*signature.parameters, *signature.results))
 
 
 def _is_nothing(node: Node) -> bool:
@@ -391,8 +381,8 @@ class _Generator:
 
     def _import(self, function: Function) -> None:
         result = default(function.result)
-        results = () if result == NOTHING else (number_type(result),)
-        parameters = tuple(number_type(parameter.type) for parameter in function.parameters)
+        results = () if result == NOTHING else (self.types.value(result),)
+        parameters = tuple(self.types.value(p.type) for p in function.parameters)
         imported = HostImport(function.name, Signature(parameters, results))
         self.hosts.setdefault(function.name, imported)
 

@@ -7,6 +7,7 @@ the stack before these locals are set, so the forms of a function share them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Protocol
 
@@ -73,6 +74,7 @@ class ObjectCode:
             "array-copy!": self._copy_to,
             "array-append": self._append,
             "array=?": self._equal,
+            "index-2d": self._index,
         }
 
     # Building blocks
@@ -299,6 +301,26 @@ class ObjectCode:
         place(differ)
         self.constant(node, Type.I32, 0)
         place(end)
+
+    def _index(self, node: tree.OnArray) -> None:
+        row, column, rows, columns = node.operands
+        value = self.generator.value
+        value(row)
+        if not all(isinstance(each, tree.Get | tree.Literal) for each in (column, rows, columns)):
+            self._values([column, rows, columns])
+            saved = self._pop_into_locals(node, Type.I64, Type.I64, Type.I64)
+            pushes = [functools.partial(self._get, node, each) for each in saved]
+        else:
+            pushes = [functools.partial(value, each) for each in (column, rows, columns)]
+        push_column, push_rows, push_columns = pushes
+        push_rows()
+        self.emit(node, "array.index")
+        push_columns()
+        self.emit(node, "i64.mul")
+        push_column()
+        push_columns()
+        self.emit(node, "array.index")
+        self.emit(node, "i64.add")
 
     # Loops over an array
 

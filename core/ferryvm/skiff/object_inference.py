@@ -84,8 +84,8 @@ class ObjectRules:
             if role is Role.ARRAY:
                 expect(operand, array, f"operand {number} of '{form.name}'")
             elif role is Role.INDEX:
-                what = "length" if form.name == "make-array" else "index"
-                expect(operand, I64, f"the {what} of an array")
+                whats = {"make-array": "length", "index-2d": "index or length"}
+                expect(operand, I64, f"the {whats.get(form.name, 'index')} of an array")
             else:
                 value = self._value(node.element, True, operand.place)
                 expect(operand, value, f"an element of {describe(array)}")

@@ -24,14 +24,11 @@ from ferryvm.skiff.tree import (
     Variable,
 )
 from ferryvm.skiff.type import (
-    ERROR,
     NOTHING,
     RESULTS,
-    SkiffType,
     Struct,
     Unknown,
     describe,
-    is_reference,
 )
 
 PRINTED = {**{f"print_{t}": str(t) for t in Type}, "write_byte": "i32"}
@@ -148,25 +145,17 @@ class _Parser(FormParser):
         function = Function("", named.place, [], NOTHING, stated_result=True, is_host=True)
         self._name(function, named, is_new=is_new)
         for item in types.items:
-            type_ = self._host_type(item)
+            type_ = self.scope.type(item)
             variable = Variable(describe(type_), item.place, is_static=False)
             variable.type = type_
             function.parameters.append(variable)
         if result:
-            function.result = self._host_type(result[0])
+            function.result = self.scope.type(result[0])
         printed = PRINTED.get(function.name)
         if printed is not None and (result or [p.name for p in function.parameters] != [printed]):
             message = f"'{function.name}' is the host function ({printed}) that Skiff prints with"
             self.faults.add(named.place, message)
         return function
-
-    def _host_type(self, datum: Datum) -> SkiffType:
-        type_ = self.scope.type(datum)
-        if not is_reference(type_):
-            return type_
-        message = f"a host function takes and returns numbers, found {describe(type_)}"
-        self.faults.add(datum.place, message)
-        return ERROR
 
     def _parameter(self, function: Function, item: Datum) -> None:
         annotation = None
