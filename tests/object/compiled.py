@@ -12,7 +12,9 @@ from ferryvm.engine import Engine
 from ferryvm.machine.memory import Limits
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.registry import Registry
+from ferryvm_backends.opencl import OpenClBackend
 
+from ..double.registry import plugin
 from ..faults.compilers.search import register
 
 INTERPRETERS = ("reference", "switch", "threaded")
@@ -26,10 +28,21 @@ CC = pytest.param(
 )
 """The backend `cc` as a parameter."""
 
+COPIED = "copied"
+"""The name of a backend whose kernels run in copied memory."""
+
+
+KERNELS = ("opencl", COPIED)
+"""The backend of kernels, in the host's memory and in copied memory."""
+
 
 @functools.cache
 def _registry() -> Registry:
-    return register(Registry())
+    registry = register(Registry())
+    backend = OpenClBackend(wraps=False)
+    backend.name = COPIED
+    registry.register(plugin(backend), COPIED)
+    return registry
 
 
 def engine(backend: str, limits: Limits, level: int = 3) -> Engine:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden cases of the instructions on references, on every interpreter, by llvm, vliw and cc."""
+"""Golden cases of the instructions on references, on every interpreter and compiler."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ferryvm.region.reference import CHAPTERS
 from ferryvm.testing.conformance.golden import GoldenCase, object_cases
 from ferryvm.testing.conformance.instruction import HALT, pc_of, program_of
 
-from .compiled import CC, INTERPRETERS, engine
+from .compiled import CC, INTERPRETERS, KERNELS, engine
 
 BACKENDS = (*INTERPRETERS, "llvm", "vliw", CC)
 LIMITS = Limits(stack=1 << 16, heap=1 << 20, first_heap=1 << 12, objects=1 << 20)
@@ -55,6 +55,16 @@ def test_instruction_does_what_is_stated_by_hand(mnemonic: str, backend: str) ->
     assert cases
     for case in cases:
         check(case, backend)
+
+
+@pytest.mark.rotate("mnemonic", "backend", most=6)
+@pytest.mark.parametrize("backend", KERNELS)
+@pytest.mark.parametrize("mnemonic", MNEMONICS)
+def test_a_kernel_does_what_is_stated_by_hand(mnemonic: str, backend: str) -> None:
+    """Building a kernel takes long; tests/backends/opencl has programs with all instructions."""
+    for case in object_cases():
+        if case.row.mnemonic == mnemonic:
+            check(case, backend)
 
 
 def test_cases_name_every_trap_but_that_of_arrays_which_a_host_lends() -> None:
