@@ -408,3 +408,57 @@ def test_calls_with_references_are_performed_in_a_replay() -> None:
     other = HostFunction("norm", changing.signature, lambda v: 3.0)
     with pytest.raises(ferryvm.ReplayError, match=r"found|is norm\(null\) = 3.0, the log has"):
         Engine("reference", hosts=[other]).start(assemble(text), replay=log).run()
+
+
+STATICS = """
+.struct node value i64
+.static kept node
+.static numbers f64[]
+.static any anyref
+.static count i64
+.export sum
+.function start
+    i64.const 6
+    struct.new node
+    static.set kept
+    halt
+.function sum -> (f64)
+    static.get numbers
+    i64.const 0
+    array.get_f64
+    static.get kept
+    struct.get node.value
+    f64.convert_i64_s
+    f64.add
+    return
+"""
+
+
+@pytest.mark.rotate("backend")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_statics_of_a_reference_type_can_be_read_and_set(backend: str) -> None:
+    one, a = Engine(backend).instantiate(assemble(STATICS)), np.array([1.5])
+    assert one.static("numbers") is None
+    one.set_static("numbers", a)
+    one.set_static("any", one.static("kept"))
+    objects(one).collect()
+    assert one.static("numbers") is a
+    kept = one.static("kept")
+    assert one.static("any") is kept
+    assert one.call("sum") == 7.5
+    one.set_static("any", -3)
+    assert (one.static("any"), one.static("count")) == (-3, 0)
+    one.set_static("kept", None)
+    assert isinstance(kept, StructView)
+    assert kept.value == 6
+    for name, value, text in (
+        ("kept", a, r"static kept is array\(\[1.5\]\); a node of this instance, or None"),
+        (
+            "numbers",
+            np.zeros(4)[::2],
+            r"static numbers is .* not contiguous; .*: set it to numpy.ascont",
+        ),
+        ("any", object(), "static any is <object object.*>; a struct or an array of this instance"),
+    ):
+        with pytest.raises(CallError, match=text):
+            one.set_static(name, value)

@@ -24,12 +24,14 @@ from ferryvm.engine.entry_stub import stub_name
 from ferryvm.engine.fast_call import made, parameter_names
 from ferryvm.engine.marshal import CallError, Value, bits_of, described_parameters
 from ferryvm.errors import Position, UnknownNameError
-from ferryvm.isa.type import Reference, Type, ValueType, to_python
+from ferryvm.isa.type import Reference, ValueType, to_python
 from ferryvm.program import Export
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from ferryvm.engine.object_view import Item
 
 __all__ = ["CallError", "Instance", "OutOfFuelError"]
 
@@ -171,23 +173,26 @@ class Instance:
         """
         return self._calls.allocate(size)
 
-    def static(self, name: str) -> int | float:
-        """The value of a static. Raises UnknownNameError."""
+    def static(self, name: str) -> Item:
+        """The value of a static: of a reference what a call returns for it. Raises
+        UnknownNameError, and CallError for a reference while another thread uses the instance."""
         number, t = self._static(name)
+        if isinstance(t, Reference):
+            return self._calls.references.static(number)
         return to_python(t, self._execution.machine.memory.statics[number])
 
-    def set_static(self, name: str, value: float) -> None:
+    def set_static(self, name: str, value: object) -> None:
         """Set a static. Raises UnknownNameError, and CallError for a value of another type."""
         number, t = self._static(name)
-        self._execution.machine.memory.statics[number] = bits_of(t, value, f"static {name}")
+        if isinstance(t, Reference):
+            self._calls.references.set_static(number, name, t, value)
+        else:
+            self._execution.machine.memory.statics[number] = bits_of(t, value, f"static {name}")
 
-    def _static(self, name: str) -> tuple[int, Type]:
+    def _static(self, name: str) -> tuple[int, ValueType]:
         statics = self._execution.machine.program.statics
         for number, static in enumerate(statics):
             if static.name == name:
-                if isinstance(static.type, Reference):
-                    message = f"static {name} has the reference type {static.type}"
-                    raise CallError(f"{message}; only numbers can be read and set yet")
                 return number, static.type
         raise UnknownNameError("static", name, [static.name for static in statics])
 

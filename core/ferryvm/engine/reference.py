@@ -80,6 +80,7 @@ class References:
         assert machine.objects is not None
         self.objects: ObjectMemory = machine.objects
         self._types, self._alone = machine.verified.types, alone
+        self._statics = machine.memory.statics
         self._views: weakref.WeakValueDictionary[int, StructView | ArrayView] = (
             weakref.WeakValueDictionary()
         )
@@ -211,6 +212,22 @@ class References:
         if t.number in ELEMENTS:
             return f"a contiguous array of {DTYPES[ELEMENTS[t.number]].name}"
         return f"{with_article(t)} of this instance, or None,"
+
+    # --- statics --------------------------------------------------------------------------------
+
+    def static(self, number: int) -> Item:
+        """The value of a static. Raises CallError as `alone` does."""
+        value: Item = self._alone(lambda _: self.value(self._statics[number]))
+        return value
+
+    def set_static(self, number: int, name: str, t: Reference, value: object) -> None:
+        """Set a static. Raises CallError for a value of another type."""
+
+        def write(_: bool) -> None:
+            (word,) = self.words([(Place(f"static {name}", verb="set it to"), t)], [value])
+            self._statics[number] = word
+
+        self._alone(write)
 
     # --- views ----------------------------------------------------------------------------------
 
