@@ -70,6 +70,7 @@ def test_a_parameter_with_the_name_of_a_type_is_quoted() -> None:
         (".struct a extends u8[]", "1:19 expected a struct, found 'u8[]'"),
         (".struct a x i64 x i64", "1:9 type 12 ('a') has two fields 'x'"),
         (".array i64", "1:8 expected an array type, found 'i64'"),
+        (".array i64[]", "1:8 every program has i64[]; arrays of references are declared, as"),
         (".array i64[][] / .array i32[]x", "2:8 expected a type"),
         (".static s anyref = 1", "1:18 .static takes 2 operands here, found also '='"),
     ],

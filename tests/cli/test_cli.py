@@ -353,3 +353,18 @@ def test_repl_reports_an_input_that_never_ends() -> None:
     code, out, err = ferry("repl", given="(define x\n")
     assert (code, out) == (2, "")
     assert "1:1" in err
+
+
+@pytest.mark.parametrize("command", ["explain", "diff --backends switch", "repl --backend switch"])
+def test_limits_are_options_of_commands_that_run_programs(command: str, tmp_path: Path) -> None:
+    path, text = tmp_path / "p.skiff", "(define v (make-vector i64 100000))\n(vector-length v)\n"
+    path.write_text(text)
+    words = [*command.split(), "--object-limit", "64K", "--heap-limit", "64K"]
+    is_repl = words[0] == "repl"
+    done = ferry(*words, *([] if is_repl else [str(path)]), given=text if is_repl else "")
+    if words[0] == "diff":
+        assert done.code == 0
+        assert "agree" in done.out
+    else:
+        assert done.code == (2 if is_repl else 1)
+        assert "heap exhausted: " in done.out + done.err

@@ -57,6 +57,14 @@ def test_a_program_that_keeps_all_traps_at_the_same_instruction_on_every_backend
     assert len(image.space) == (1 << 12) - 8  # 255 cells of 16 bytes, and the first word
 
 
+def test_the_trap_names_the_limit_that_an_allocation_would_have_passed() -> None:
+    with pytest.raises(TrapError, match=r"may take 4096 bytes \(--object-limit, Limits.objects\)"):
+        start("switch", HOARD, Limits(stack=1 << 16, objects=1 << 12)).run()
+    text = ".function main / i64.const 70000 / heap.alloc / halt".replace(" / ", "\n")
+    with pytest.raises(TrapError, match=r"may grow to 65536 bytes \(--heap-limit, Limits.heap\)"):
+        start("switch", text).run()
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_no_object_fits_a_limit_of_nothing_and_the_state_can_be_saved(backend: str) -> None:
     nothing = Limits(stack=1 << 16, heap=1 << 16, objects=0)

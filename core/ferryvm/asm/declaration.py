@@ -71,6 +71,9 @@ class TypeDeclarations:
         found = statement.type_of(token)
         if not isinstance(found, Reference) or not found.name.endswith("[]"):
             raise StatementFault(token, f"expected an array type, found {token.text!r}")
+        if found.number < FIRST_DECLARED:
+            message = f"every program has {found}; arrays of references are declared, as node[]"
+            raise StatementFault(token, message)
 
     def check(self) -> None:
         """Record a fault if the declarations do not fit together and nothing else is wrong."""

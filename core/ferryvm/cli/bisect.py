@@ -18,8 +18,10 @@ from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.file import FILE, naming
 from ferryvm.cli.host import add_hosts, hosts_option
 from ferryvm.cli.language import language_option
+from ferryvm.cli.limit import limited
 from ferryvm.cli.run_failure import with_source_line
 from ferryvm.errors import FerryError
+from ferryvm.machine.memory import Limits
 from ferryvm.registry import Registry
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ def read_case(
     language: str | None = None,
     hosts: tuple[str, ...] = (),
     arguments: tuple[str, ...] = (),
+    limits: Limits | None = None,
 ) -> BisectionInput:
     """The input in a program or a disagreement file, with the named backends.
 
@@ -76,7 +79,9 @@ def read_case(
             program = verify(ferryvm.read(file, language=language))
             registry = Registry()
             add_hosts(registry, hosts)
-            differ = Differ([bad], good or "reference", registry, arguments=arguments)
+            differ = Differ(
+                [bad], good or "reference", registry, limits=limits, arguments=arguments
+            )
             chosen = schedule or "random"
             return BisectionInput(program, differ, bad, Schedule(chosen))
         if file.suffix == ".ferry":
@@ -84,6 +89,8 @@ def read_case(
         one = disagreement.load(file)
         if arguments:
             raise FerryError("is a disagreement, which has the program's arguments: omit `--`")
+        if limits is not None:
+            raise FerryError("is a disagreement, which has limits of its own: omit those given")
         program = verify(one.program)
         good, bad = good or one.good, bad or one.bad
         names = one.backends if bad in one.backends and good == one.good else (bad,)
@@ -122,6 +129,7 @@ def spinning(text: str) -> Iterator[Callable[[str], None]]:
 )
 @schedule_option
 @hosts_option
+@limited
 def bisect(
     file: Path,
     good: str | None,
@@ -130,6 +138,7 @@ def bisect(
     seconds: float,
     schedule: str | None,
     hosts: tuple[str, ...],
+    limits: Limits | None,
     arguments: tuple[str, ...],
 ) -> None:
     """Find the first instruction at which a backend diverges from a good one.
@@ -140,7 +149,7 @@ def bisect(
     from ferryvm.testing.bisect import Bisector, LateError, UnpreparedError
 
     check_seconds("--seconds", seconds)
-    case = read_case(file, good, bad, schedule, language, hosts, arguments)
+    case = read_case(file, good, bad, schedule, language, hosts, arguments, limits)
     with naming(file), spinning(f"{file}: searching") as show:
         steps = itertools.count(1)
         unprepared: UnpreparedError | None = None

@@ -16,9 +16,11 @@ from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.file import FILE, check_writable, naming, refuse_same_file
 from ferryvm.cli.host import add_hosts, hosts_option
 from ferryvm.cli.language import language_option
+from ferryvm.cli.limit import limited
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import UNLIMITED
+from ferryvm.machine.memory import Limits
 from ferryvm.testing.trial import MOST_INSTRUCTIONS
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
 )
 @click.option("--progress", is_flag=True, help="Tell of long work, even without a terminal.")
 @click.option("--html", type=FILE, help="Page to write: all of it, and coverage.")
+@limited
 def diff(
     files: tuple[Path, ...],
     language: str | None,
@@ -75,6 +78,7 @@ def diff(
     seconds: float | None,
     progress: bool,
     html: Path | None,
+    limits: Limits | None,
     arguments: tuple[str, ...],
 ) -> int:
     """Run FILES (.skiff, .fasm, .fvm, or another language) on several backends and compare whole
@@ -95,7 +99,13 @@ def diff(
     forcing = frozenset(kind for kind, is_wanted in forced.items() if is_wanted)
     check_seconds("--seconds", seconds)
     differ = Differ(
-        names, against, registry, most=instructions, forcing=forcing, arguments=arguments
+        names,
+        against,
+        registry,
+        limits=limits,
+        most=instructions,
+        forcing=forcing,
+        arguments=arguments,
     )
     deadline = Deadline(seconds)
     if html is not None:

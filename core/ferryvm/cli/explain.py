@@ -20,9 +20,11 @@ from ferryvm.cli.engine import make_engine, policy_option, write
 from ferryvm.cli.file import FILE, naming
 from ferryvm.cli.host import hosts_option
 from ferryvm.cli.language import language_option
+from ferryvm.cli.limit import limited
 from ferryvm.cli.run_failure import Interrupted, Trapped, host_failure, with_source_line
 from ferryvm.engine import Engine, ProgramInterrupted, TrapError
 from ferryvm.engine.journal import Outcome
+from ferryvm.machine.memory import Limits
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,6 +41,7 @@ _INDENT = 4
 @click.option("--backend", metavar="NAME", help="One backend instead of a policy.")
 @device_option
 @hosts_option
+@limited
 @click.option(
     "--count", is_flag=True, help="Count instructions exactly: slower, and shares of them."
 )
@@ -50,6 +53,7 @@ def explain(
     backend: str | None,
     device: str | None,
     hosts: tuple[str, ...],
+    limits: Limits | None,
     count: bool,
     as_json: bool,
     arguments: tuple[str, ...],
@@ -69,6 +73,7 @@ def explain(
         backend,
         policy,
         device,
+        limits=limits,
         output=output,
         hosts=hosts,
         arguments=arguments,

@@ -16,7 +16,9 @@ from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.file import FILE, FilePath, check_writable, naming, refuse_same_file
 from ferryvm.cli.host import hosts_option
 from ferryvm.cli.language import language_option
+from ferryvm.cli.limit import limited
 from ferryvm.errors import FerryError
+from ferryvm.machine.memory import Limits
 
 if TYPE_CHECKING:
     from ferryvm.testing.disagreement import Disagreement
@@ -47,6 +49,7 @@ _LONGEST_BISECT = 60.0
 )
 @schedule_option
 @hosts_option
+@limited
 def reduce(
     file: Path,
     good: str | None,
@@ -56,6 +59,7 @@ def reduce(
     seconds: float,
     schedule: str | None,
     hosts: tuple[str, ...],
+    limits: Limits | None,
     arguments: tuple[str, ...],
 ) -> None:
     """Shrink a program on which two backends disagree while it shows the same disagreement.
@@ -81,7 +85,7 @@ def reduce(
         )
     for path in (output, saved):
         check_writable(path)
-    case = read_case(file, good, bad, schedule, language, hosts, arguments)
+    case = read_case(file, good, bad, schedule, language, hosts, arguments, limits)
     with naming(file), spinning(f"{file}: reducing") as show:
 
         def improved(program: Program) -> None:

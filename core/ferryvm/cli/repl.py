@@ -18,11 +18,13 @@ import click
 from ferryvm.cli import termination
 from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.host import add_hosts, hosts_option
+from ferryvm.cli.limit import limited
 from ferryvm.cli.run_failure import host_failure
 from ferryvm.engine import Engine, Execution, ProgramInterrupted
 from ferryvm.engine.runnable import MIXED
 from ferryvm.errors import FerryError, UnknownNameError
 from ferryvm.isa.type import format_value
+from ferryvm.machine.memory import Limits
 from ferryvm.registry import Registry
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ class Repl:
         language: str = "skiff",
         hosts: tuple[str, ...] = (),
         arguments: tuple[str, ...] = (),
+        limits: Limits | None = None,
     ) -> None:
         """`write` receives values and help, `complain` error messages; `hosts`: as `--hosts` names
         them. Raises HostError, and FerryError for a language that has no sessions."""
@@ -56,7 +59,9 @@ class Repl:
         self.session = installed().named(language).session()
         registry = Registry()
         add_hosts(registry, hosts)
-        self.engine = Engine(backend, output=self._output, arguments=arguments, registry=registry)
+        self.engine = Engine(
+            backend, limits=limits, output=self._output, arguments=arguments, registry=registry
+        )
         self.write, self.complain = write, complain
         self.failures = 0
         self.execution: Execution | None = None
@@ -126,8 +131,13 @@ class Repl:
     help="Language of the inputs; see `ferry languages`.",
 )
 @hosts_option
+@limited
 def repl(
-    backend: str | None, language: str, hosts: tuple[str, ...], arguments: tuple[str, ...]
+    backend: str | None,
+    language: str,
+    hosts: tuple[str, ...],
+    limits: Limits | None,
+    arguments: tuple[str, ...],
 ) -> int:
     """Evaluate inputs in Skiff, or another language, interactively.
 
@@ -136,7 +146,7 @@ def repl(
     """
     is_typed = sys.stdin is not None and sys.stdin.isatty()
     complain = functools.partial(click.echo, err=not is_typed)
-    session = Repl(backend, click.echo, complain, language, hosts, arguments)
+    session = Repl(backend, click.echo, complain, language, hosts, arguments, limits)
     for text in _typed(session, language) if is_typed else _piped(session):
         if not session.enter(text):
             break

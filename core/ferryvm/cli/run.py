@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import math
 import os
-import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,35 +24,15 @@ from ferryvm.cli.engine import make_engine, policy_option, waiting_output, write
 from ferryvm.cli.file import FILE, FilePath, check_writable, naming, refuse_same_file
 from ferryvm.cli.host import hosts_option
 from ferryvm.cli.language import language_option
+from ferryvm.cli.limit import limited
 from ferryvm.cli.run_failure import Interrupted, Trapped, host_failure, with_source_line
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import UNLIMITED, Status
 from ferryvm.machine.memory import Limits
 
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
 if TYPE_CHECKING:
     from ferryvm.engine.host_log import HostLog
-
-    _Parameter = click.ParamType[int]
-else:
-    _Parameter = click.ParamType  # older releases of click are not generic at run time
-
-
-class Size(_Parameter):
-    """Bytes, as a number with an optional K, M or G."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"(\d+)([KMG]?)", str(value).upper())
-        if match is None:
-            self.fail(f"{value!r} is no size such as 65536, 64K, 16M or 4G", param, ctx)
-        return int(match[1]) * _UNITS[match[2]]
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
@@ -81,12 +60,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
                          metavar="LOG", help="Take the results of host functions from a file that "
                          "--record wrote; another call than its next one is an error."),
             click.option("--stats", metavar="FILE", help="Write metrics as JSON; - for stdout."),
-            click.option("--stack-limit", type=Size(), default=Limits().stack, metavar="SIZE",
-                         help="Bytes of stack (64M)."),
-            click.option("--heap-limit", type=Size(), default=Limits().heap, metavar="SIZE",
-                         help="Bytes that the heap may grow to (4G)."),
-            click.option("--object-limit", type=Size(), default=Limits().objects, metavar="SIZE",
-                         help="Bytes that live objects may take (4G)."),
+            limited,
         )
     ):  # fmt: skip
         command = option(command)
@@ -102,15 +76,12 @@ def run(
     file: Path,
     peephole: bool | None,
     language: str | None,
-    stack_limit: int,
-    heap_limit: int,
-    object_limit: int,
+    limits: Limits | None,
     **options: Any,
 ) -> None:
     """Run FILE, a program (.skiff, .fasm, .fvm, or a plugin's language) from its start. ARGUMENTS, after `--`, are
     the program's."""
     began = time.perf_counter()
-    limits = Limits(stack_limit, heap_limit, objects=object_limit)
     if options["save"] is not None:  # a state may replace the state that it came from
         refuse_same_file(file, options["save"])
 
@@ -124,12 +95,10 @@ def run(
 @click.command(cls=ProgramCommand)
 @click.argument("state", type=FILE)
 @_options
-def resume(
-    state: Path, stack_limit: int, heap_limit: int, object_limit: int, **options: Any
-) -> None:
+def resume(state: Path, limits: Limits | None, **options: Any) -> None:
     """Continue a saved STATE, on any backend. ARGUMENTS, after `--`, are the program's."""
     began = time.perf_counter()
-    engine = _engine(Limits(stack_limit, heap_limit, objects=object_limit), **options)
+    engine = _engine(limits, **options)
 
     def start(engine: Engine, record: HostLog | None, replay: HostLog | None) -> Execution:
         try:
@@ -146,7 +115,7 @@ def resume(
 
 
 def _engine(
-    limits: Limits,
+    limits: Limits | None,
     backend: str | None,
     policy: Path | None,
     device: str | None,

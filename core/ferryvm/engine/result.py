@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ferryvm import record
 from ferryvm.errors import FerryError, Position
-from ferryvm.isa import Trap, Type
+from ferryvm.isa import INSTRUCTIONS, Trap, Type
 from ferryvm.isa.type import Reference, to_python
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Frame, Machine
@@ -31,7 +31,22 @@ class TrapError(FerryError):
         self.position: Position | None = machine.position
         self.stack: list[Frame] = machine.frames()
         """The active calls, innermost first, without the middle of a deep stack."""
-        super().__init__(_show(machine, f"trap: {self.kind.message}", self.stack))
+        event = f"trap: {self.kind.message}{_limit(machine)}"
+        super().__init__(_show(machine, event, self.stack))
+
+
+def _limit(machine: Machine) -> str:
+    """The limit that an allocation would have passed, and how it is raised; empty for others."""
+    if machine.control.trap != Trap.HEAP_EXHAUSTED:
+        return ""
+    from ferryvm.isa.effect import Effect, effects  # few runs trap so
+
+    row = INSTRUCTIONS[machine.program.code.opcodes[machine.control.pc]]
+    if Effect.ALLOCATES_OBJECTS not in effects(row):
+        limit = machine.memory.heap_limit
+        return f": it may grow to {limit} bytes (--heap-limit, Limits.heap)"
+    limit = machine.memory.limits.objects
+    return f": live objects may take {limit} bytes (--object-limit, Limits.objects)"
 
 
 class UncaughtError(TrapError):
