@@ -1,30 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden cases of the instructions on references, on every interpreter and compiler."""
+"""Golden cases of the instructions on references, on every interpreter and compiler.
+
+Cases with the same setting are functions of one program, which a compiler compiles once; a case is
+a run of it.
+"""
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
+from ferryvm.engine import Execution
 from ferryvm.engine.result import TrapError
 from ferryvm.isa import INSTRUCTIONS, Trap
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.listing import FunctionListing
 from ferryvm.machine.memory import Limits
 from ferryvm.region.reference import CHAPTERS
-from ferryvm.testing.conformance.golden import GoldenCase, object_cases
-from ferryvm.testing.conformance.instruction import HALT, pc_of, program_of
+from ferryvm.testing.conformance.golden import GoldenCase, Setting, object_cases
+from ferryvm.testing.conformance.instruction import HALT, pc_of
+from ferryvm.testing.conformance.together import grouped, shared
+from ferryvm.verify import Verified
 
 from .compiled import CC, INTERPRETERS, KERNELS, engine
 
-BACKENDS = (*INTERPRETERS, "llvm", "vliw", CC)
+COMPILERS = ("llvm", CC)
 LIMITS = Limits(stack=1 << 16, heap=1 << 20, first_heap=1 << 12, objects=1 << 20)
-MNEMONICS = [row.mnemonic for row in INSTRUCTIONS if row.chapter in CHAPTERS]
+MOST_CASES = 25
+"""Of a program, so that a test takes a second at most."""
+
+GROUPS: list[tuple[Setting, tuple[GoldenCase, ...]]] = [
+    (setting, cases[first : first + MOST_CASES])
+    for setting, members in grouped((case.setting, case) for case in object_cases())
+    for cases in [tuple(members)]
+    for first in range(0, len(cases), MOST_CASES)
+]
+IDS = [f"{cases[0].where}-to-{cases[-1].where}" for _, cases in GROUPS]
 
 
-def check(case: GoldenCase, backend: str) -> None:
-    main = FunctionListing("main", locals=case.setting.locals, items=[*(case.code or ()), HALT])
-    functions = [main, *case.setting.functions]
-    execution = engine(backend, LIMITS, level=1).start(program_of(case.setting, functions))
+@functools.lru_cache(maxsize=2)  # the backends of a group are consecutive
+def program(number: int) -> tuple[list[FunctionListing], Verified]:
+    """The functions of a group's program, and the program."""
+    setting, cases = GROUPS[number]
+    return shared(setting, [(case.setting.locals, (*(case.code or ()), HALT)) for case in cases])
+
+
+def check(case: GoldenCase, execution: Execution, marked: int) -> None:
+    """Run it and compare its end with the stated one, where `marked` is the pc of a trap."""
     machine = execution.machine
     trap = None
     try:
@@ -36,7 +59,7 @@ def check(case: GoldenCase, backend: str) -> None:
     depth = machine.verified.depth(control.pc)
     first = control.fp + HEADER_WORDS + len(case.setting.locals)
     if trap is not None:
-        assert control.pc == pc_of(case.marked, functions), case
+        assert control.pc == marked, case
         assert control.sp == first + depth, case
         return
     if case.outcome.heap is not None:
@@ -47,24 +70,50 @@ def check(case: GoldenCase, backend: str) -> None:
     assert list(zip(types, words, strict=True)) == list(case.outcome.stack), case
 
 
-@pytest.mark.rotate("mnemonic", "backend")
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("mnemonic", MNEMONICS)
-def test_instruction_does_what_is_stated_by_hand(mnemonic: str, backend: str) -> None:
-    cases = [case for case in object_cases() if case.row.mnemonic == mnemonic]
-    assert cases
-    for case in cases:
-        check(case, backend)
+each_group = pytest.mark.parametrize("number", range(len(GROUPS)), ids=IDS)
 
 
-@pytest.mark.rotate("mnemonic", "backend", most=6)
+@pytest.mark.rotate("number", "backend")
+@pytest.mark.parametrize("backend", INTERPRETERS)
+@each_group
+def test_interpreters_do_what_is_stated_by_hand(number: int, backend: str) -> None:
+    run(number, backend)
+
+
+@pytest.mark.rotate("number", "backend")
+@pytest.mark.parametrize("backend", COMPILERS)
+@each_group
+def test_compiled_code_does_what_is_stated_by_hand(number: int, backend: str) -> None:
+    run(number, backend)
+
+
+@pytest.mark.rotate("number", most=5)  # a program takes a second to compile
+@each_group
+def test_code_of_vliw_does_what_is_stated_by_hand(number: int) -> None:
+    run(number, "vliw")
+
+
+@pytest.mark.rotate("number", "backend", most=4)
 @pytest.mark.parametrize("backend", KERNELS)
-@pytest.mark.parametrize("mnemonic", MNEMONICS)
-def test_a_kernel_does_what_is_stated_by_hand(mnemonic: str, backend: str) -> None:
+@each_group
+def test_a_kernel_does_what_is_stated_by_hand(number: int, backend: str) -> None:
     """Building a kernel takes long; tests/backends/opencl has programs with all instructions."""
-    for case in object_cases():
-        if case.row.mnemonic == mnemonic:
-            check(case, backend)
+    run(number, backend)
+
+
+def run(number: int, backend: str) -> None:
+    """Run each case of a group in code that is prepared once."""
+    functions, verified = program(number)
+    execution = engine(backend, LIMITS, level=1).start(verified)
+    for which, case in enumerate(GROUPS[number][1]):
+        execution = execution.again()
+        execution.machine.memory.statics[-1] = which
+        check(case, execution, pc_of(case.marked, functions))
+
+
+def test_every_instruction_on_references_has_cases() -> None:
+    stated = {case.row.mnemonic for _, cases in GROUPS for case in cases}
+    assert stated == {row.mnemonic for row in INSTRUCTIONS if row.chapter in CHAPTERS}
 
 
 def test_cases_name_every_trap_but_that_of_arrays_which_a_host_lends() -> None:

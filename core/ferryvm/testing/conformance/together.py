@@ -16,13 +16,14 @@ Pieces that have statics are programs by themselves.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import operator
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from ferryvm.backend import Interpreter
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Type
 from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.isa.type import ValueType
 from ferryvm.listing import FunctionListing, Item, Label, Line
 from ferryvm.program import Static
 from ferryvm.testing.conformance.golden import Setting, cases_of
@@ -38,7 +39,7 @@ from ferryvm.testing.conformance.instruction import (
 )
 from ferryvm.testing.conformance.record import PLENTY, Recorder, Task
 from ferryvm.testing.conformance.script import Script, observe
-from ferryvm.verify import verify
+from ferryvm.verify import Verified, verify
 
 MOST_LINES = 1500
 """Number of instructions of a program from which on no further piece is added."""
@@ -68,27 +69,35 @@ def scripts(
     """The scripts of all golden cases of some instructions, in programs that they share or
     alone."""
     fuel = PLENTY if is_counting else None
-    shared: list[Piece] = []
+    joined: list[tuple[Setting, Piece]] = []
     for mnemonic in mnemonics:
         for piece in pieces(mnemonic, True) if is_counting else rotated_pieces(mnemonic):
             # With `which` there is one static more, which out-of-range numbers would reach.
             if not are_shared or piece.setting.statics or mnemonic.startswith("static."):
                 yield alone(piece, fuel, reference)
             else:
-                shared.append(piece)
-    # Locals and marks are a piece's own, not its program's.
-    around = [dataclasses.replace(piece.setting, locals=(), marked=()) for piece in shared]
-    groups: list[tuple[Setting, list[Piece]]] = []
-    for setting, piece in zip(around, shared, strict=True):
-        for known, members in groups:
-            if _is_same(known, setting):
-                members.append(piece)
-                break
-        else:
-            groups.append((setting, [piece]))
-    for setting, members in groups:
+                joined.append((piece.setting, piece))
+    for setting, members in grouped(joined):
         for some in _portions(members):
             yield from _program(setting, some, fuel, reference)
+
+
+_Member = TypeVar("_Member")
+
+
+def grouped(members: Iterable[tuple[Setting, _Member]]) -> list[tuple[Setting, list[_Member]]]:
+    """Members by their settings: those of one group can share a program."""
+    groups: list[tuple[Setting, list[_Member]]] = []
+    for own, member in members:
+        # Locals and marks are a member's own, not its program's.
+        setting = dataclasses.replace(own, locals=(), marked=())
+        for known, group in groups:
+            if _is_same(known, setting):
+                group.append(member)
+                break
+        else:
+            groups.append((setting, [member]))
+    return groups
 
 
 def _is_same(one: Setting, other: Setting) -> bool:
@@ -112,9 +121,7 @@ def _program(
     setting: Setting, members: Sequence[Piece], fuel: int | None, reference: Interpreter
 ) -> Iterator[Script]:
     """The scripts of pieces that share a program; it is one object for all of them."""
-    functions = [_main(len(members)), *map(_function, itertools.count(), members)]
-    functions += setting.functions
-    program = verify(program_of(setting, functions, [Static("which", Type.I64, 0)]))
+    functions, program = shared(setting, [(piece.locals, piece.items) for piece in members])
     for number, piece in enumerate(members):
         recorder = Recorder(Task(f"{piece.about}, together", program, LIMITS, reference))
         recorder.start()
@@ -129,16 +136,28 @@ def _program(
         yield dataclasses.replace(script, names=names, complaint=complaint)
 
 
-def _main(count: int) -> FunctionListing:
+def shared(
+    setting: Setting, bodies: Sequence[tuple[Sequence[ValueType], Sequence[Item]]]
+) -> tuple[list[FunctionListing], Verified]:
+    """The functions of a program that runs one of some functions, given as locals and code, and the
+    program. The last static has the function's number."""
+    names = [f"piece{number}" for number in range(len(bodies))]
+    functions = [_main(len(setting.statics), names)]
+    functions += [
+        FunctionListing(name, locals=tuple(locals_), items=list(items))
+        for name, (locals_, items) in zip(names, bodies, strict=True)
+    ]
+    functions += setting.functions
+    return functions, verify(program_of(setting, functions, [Static("which", Type.I64, 0)]))
+
+
+def _main(which: int, names: Sequence[str]) -> FunctionListing:
     def line(mnemonic: str, operand: int | str | tuple[str, ...] | None = None) -> Line:
         return Line(BY_MNEMONIC[mnemonic], operand)
 
-    labels = tuple(f"case{number}" for number in range(count))
-    items: list[Item] = [line("static.get", 0), line("i32.wrap_i64"), line("jump_table", labels)]
-    for number, label in enumerate(labels):
-        items += [Label(label), line("call", f"piece{number}"), HALT]
+    labels = tuple(f"case {name}" for name in names)
+    items: list[Item] = [line("static.get", which), line("i32.wrap_i64")]
+    items.append(line("jump_table", labels))
+    for name, label in zip(names, labels, strict=True):
+        items += [Label(label), line("call", name), HALT]
     return FunctionListing("main", items=items)
-
-
-def _function(number: int, piece: Piece) -> FunctionListing:
-    return FunctionListing(f"piece{number}", locals=piece.locals, items=list(piece.items))
