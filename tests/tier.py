@@ -19,13 +19,20 @@ docs/testing.md says what belongs in which tier.
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+if TYPE_CHECKING:
+    from hypothesis import settings
+
 NIGHTLY = "nightly"
+
+TIMES = "FERRYVM_TESTS_EXAMPLES"
+"""The environment variable that multiplies the examples of properties; the nightly job sets it."""
 
 
 def sample(values: Iterable[Any], default: int) -> list[Any]:
@@ -44,6 +51,13 @@ def crossed(rows: Iterable[Any], columns: Iterable[Any], always: int) -> list[An
         for number, row in enumerate(rows)
         for place, column in enumerate(columns)
     ]
+
+
+def examples(number: int) -> settings:
+    """Settings of a property: the default tier tries so many examples."""
+    from hypothesis import settings  # few tests need it
+
+    return settings(max_examples=number * int(os.environ.get(TIMES, "1")), deadline=None)
 
 
 def nightly(value: Any) -> Any:

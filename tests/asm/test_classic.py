@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ferryvm
@@ -15,6 +15,8 @@ from ferryvm.asm.classic import MNEMONICS
 from ferryvm.errors import SourceError
 from ferryvm.listing import Line
 from ferryvm.verify import verify
+
+from ..tier import examples
 
 
 def faults(text: str) -> list[str]:
@@ -383,7 +385,7 @@ def programs(draw: st.DrawFn) -> str:
     return f".statics 4 {block(2)} {value(2)} STOP :f {body} :g LOAD_WORD 0 INCR RETURN"
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20)
 @given(programs())
 def test_peephole_changes_neither_output_nor_result_nor_trap(text: str) -> None:
     outcomes = []

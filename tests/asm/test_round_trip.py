@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ferryvm import asm
@@ -26,6 +26,8 @@ from ferryvm.listing import (
 from ferryvm.listing.decode import decode
 from ferryvm.listing.encode import encode
 from ferryvm.program import Data, HostImport, Signature, Static, Tag
+
+from ..tier import examples
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 DECLARED = [
@@ -161,7 +163,7 @@ def _operand(
     }.get(kind, st.integers(0, 2**32 - 1))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20)
 @given(listings())
 def test_disassembly_assembles_to_the_same_image(listing: Listing) -> None:
     program = encode(listing)
@@ -171,20 +173,20 @@ def test_disassembly_assembles_to_the_same_image(listing: Listing) -> None:
     assert asm.disassemble(again) == text
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20)
 @given(listings())
 def test_decoding_is_undone_by_encoding(listing: Listing) -> None:
     program = encode(listing)
     assert to_bytes(encode(decode(program))) == to_bytes(program)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20)
 @given(listings())
 def test_written_listing_reads_as_the_same_listing(listing: Listing) -> None:
     assert asm.parse(asm.write(listing)) == listing
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20)
 @given(listings())
 def test_optimized_listing_still_encodes_and_is_at_its_fixed_point(listing: Listing) -> None:
     once = peephole.optimize(listing)

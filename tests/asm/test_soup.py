@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ferryvm import asm
@@ -14,6 +14,8 @@ from ferryvm.asm.classic import MNEMONICS
 from ferryvm.errors import SourceError
 from ferryvm.image import to_bytes
 from ferryvm.isa import INSTRUCTIONS
+
+from ..tier import examples
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.fasm"))
 WORDS = st.sampled_from(
@@ -77,20 +79,20 @@ def check(text: str) -> None:
     assert all(1 <= line <= text.count("\n") + 1 for line in places)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(65)
 @given(st.lists(WORDS, max_size=40))
 def test_words_in_any_order(words: list[str]) -> None:
     check(" ".join(words))
     check(".function main\n" + " ".join(words))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(50)
 @given(st.lists(CLASSIC_WORDS, max_size=30))
 def test_classic_words_in_any_order(words: list[str]) -> None:
     check(".classic " + " ".join(words))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(35)
 @given(st.text(max_size=60))
 def test_any_characters(text: str) -> None:
     check(text)
@@ -98,7 +100,7 @@ def test_any_characters(text: str) -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-@settings(max_examples=40, deadline=None)
+@examples(15)
 @given(data=st.data())
 def test_examples_with_a_piece_cut_out_or_put_in(path: Path, data: st.DataObject) -> None:
     text = path.read_text(encoding="utf-8")

@@ -117,7 +117,7 @@ def test_garbage_that_this_user_stored_is_told_and_built_again(
     empty_cache: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = "ferryvm_backends.switch"
-    monkeypatch.setattr(native, "_build_in_process", lambda *_: built)
+    monkeypatch.setattr(native, "build_in_process", lambda *_: built)
     built = cache_entry.packed(b"notes", compile_module(ir.Module("empty"), merge_tails=True))
     cache.Entry("switch", native.key(package)).store(GARBAGE)
     for _ in range(2):
@@ -131,7 +131,7 @@ def test_an_interpreter_is_built_by_each_process_where_the_cache_cannot_be_used(
 ) -> None:
     monkeypatch.setenv("FERRYVM_CACHE_DIR", "/dev/null/x")
     built = cache_entry.packed(b"notes", compile_module(ir.Module("empty"), merge_tails=True))
-    monkeypatch.setattr(native, "_build_in_process", lambda *_: built)
+    monkeypatch.setattr(native, "build_in_process", lambda *_: built)
     for _ in range(2):
         assert native.load_or_build("ferryvm_backends.switch")[1] == b"notes"
     (told,) = [record.message for record in caplog.records if record.levelno == logging.WARNING]

@@ -38,6 +38,7 @@ def fib(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.rotate("backend", most=2)
 def test_run_prints_the_program_s_output_and_nothing_else(fib: Path, backend: str) -> None:
     assert ferry("run", fib, "--backend", backend) == (0, "6765\n", "")
 
@@ -87,6 +88,7 @@ def test_fuel_save_and_resume_on_other_backends(fib: Path, tmp_path: Path) -> No
     assert ferry("resume", again, "--backend", "threaded") == (0, "6765\n", "")
 
 
+@pytest.mark.rotate("backend", most=2)
 def test_trap_shows_source_line_and_calls(tmp_path: Path, backend: str) -> None:
     path = tmp_path / "t.skiff"
     path.write_text("(print! 7)\n(define (f x)\n  (/ 1 x))\n(define (g y) (+ 1 (f y)))\n(g 0)\n")
@@ -238,6 +240,7 @@ def test_a_flood_of_faults_is_cut(tmp_path: Path) -> None:
     assert "more" in err.splitlines()[-1]
 
 
+@pytest.mark.rotate("backend", most=2)
 def test_ctrl_c_stops_a_loop_says_where_and_saves(tmp_path: Path, backend: str) -> None:
     path, saved = tmp_path / "spin.skiff", tmp_path / "s.ferry"
     path.write_text(SPIN)

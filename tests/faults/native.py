@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planted faults in native code: the switch interpreter, woven with one fault.
 
-    python -m tests.faults.native FAULT FILE       builds it, in a process of its own
+    python -m tests.faults.native FAULT FILE [--quickly]      builds it, in a process of its own
 
-A build takes seconds; whoever wants one names the folder in which it is kept.
+A build takes seconds; whoever wants one names the folder in which it is kept. Quick code takes a
+tenth of that to build, and several times as long to run.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.verify import Verified
 from ferryvm_backends._llvm import ir
-from ferryvm_backends._llvm.build import compile_module
+from ferryvm_backends._llvm.build import compile_module, compile_quickly
 from ferryvm_backends._llvm.handler import Registers
 from ferryvm_backends._llvm.loader import NativeCode
 from ferryvm_backends._llvm.native import load
@@ -50,6 +51,8 @@ NATIVE = (
 
 ROOT = Path(__file__).resolve().parents[2]
 
+_QUICKLY = "--quickly"
+
 
 class _Weaver(SwitchHandlerBuilder):
     """Weaves faulty meanings."""
@@ -60,21 +63,22 @@ class _Weaver(SwitchHandlerBuilder):
         super().build_handler([self.fault.row(row) for row in group], registers)
 
 
-def build(fault: Fault) -> bytes:
+def build(fault: Fault, quickly: bool) -> bytes:
     """Object code of the switch interpreter with a fault."""
     weaver = fault.emitter(_Weaver)
     weaver.fault = fault
     module = ir.Module("ferry_switch_faulty")
     weaver(module, PLAIN, counting=False).build_all()
     weaver(module, COUNTING, counting=True).build_all()
-    return compile_module(module, merge_tails=False)
+    return compile_quickly(module) if quickly else compile_module(module, merge_tails=False)
 
 
 @functools.cache
-def _code(name: str, folder: Path) -> NativeCode:
+def _code(name: str, folder: Path, quickly: bool) -> NativeCode:
     file = folder / name
     if not file.exists():
         command = [sys.executable, "-m", "tests.faults.native", name, str(file)]
+        command += [_QUICKLY] * quickly
         subprocess.run(command, cwd=ROOT, check=True)
     return load(file.read_bytes())
 
@@ -98,21 +102,23 @@ class NativeFaultyBackend(Interpreter):
 
     version = "1"
 
-    def __init__(self, fault: Fault, folder: Path) -> None:
+    def __init__(self, fault: Fault, folder: Path, quickly: bool = False) -> None:
         """`folder`: where its native code is, or is put when it is first needed."""
         if not fault.native:
             raise FerryError(f"fault {fault.name!r} cannot be planted in native code")
         self.name, self._fault, self._folder = fault.name, fault, folder
+        self._quickly = quickly
 
     def prepare(self, program: Verified) -> Artifact:
         return self._fault.artifact(_NativeArtifact(self.build(), program))
 
     def build(self) -> NativeCode:
         """The interpreter with the fault, built if it is not there."""
-        return _code(self.name, self._folder)
+        return _code(self.name, self._folder, self._quickly)
 
 
 if __name__ == "__main__":
     from .table import by_name
 
-    replace_file(Path(sys.argv[2]), build(by_name([sys.argv[1]])[0]))
+    (named,) = by_name([sys.argv[1]])
+    replace_file(Path(sys.argv[2]), build(named, _QUICKLY in sys.argv[3:]))

@@ -54,7 +54,7 @@ def test_backend_without_a_fault_agrees(schedule: Schedule) -> None:
     differ = Differ(
         ["sound"], registry=registry_of([FaultyBackend("sound", None)]), limits=LIMITS, most=MOST
     )
-    for number in range(10 if schedule is Schedule.EVERY_BOUNDARY else 50):
+    for number in range(4 if schedule is Schedule.EVERY_BOUNDARY else 20):
         (comparison,) = differ.compare(program_of(5, number), schedule, number)
         assert comparison.verdict is Verdict.AGREE, (number, comparison)
 
@@ -75,7 +75,7 @@ def test_faults_are_registered_under_their_names() -> None:
 def test_fault_woven_into_native_code_shows_and_others_are_refused(tmp_path: Path) -> None:
     (fault,) = by_name(["index-at-the-length"])
     assert fault.name in NATIVE
-    registry = registry_of([NativeFaultyBackend(fault, tmp_path)])
+    registry = registry_of([NativeFaultyBackend(fault, tmp_path, quickly=True)])
     differ = Differ([fault.name], "switch", registry, LIMITS, MOST)
     (comparison,) = differ.compare(verify(ferryvm.assemble(fault.text)))
     assert str(comparison.difference) == "status: TRAP here, HALT there"

@@ -31,7 +31,7 @@ WITH_GUARDS = (30, 56, 63)
 """Numbers of programs made with the weights in which a guard fails."""
 
 
-@pytest.mark.parametrize("programs", sample([14, 20], 1))
+@pytest.mark.parametrize("programs", sample([8, 20], 1))
 @pytest.mark.parametrize(
     ("policy", "forcing"), [(SPECULATION, frozenset()), (SHADOW, frozenset([Forcing.HOT]))]
 )
@@ -43,7 +43,7 @@ def test_random_programs_run_alike_under_the_policy(
     report = Campaign(plan, 1, programs).run()
     assert not report.findings, [str(group[0]) for group in report.groups]
     assert not report.uncompared
-    assert report.compiled > 10
+    assert report.compiled > 5
 
 
 def test_guards_fail_and_code_is_made_again_without_them() -> None:

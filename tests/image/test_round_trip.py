@@ -7,7 +7,7 @@ import dataclasses
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ferryvm.image import from_bytes, to_bytes
@@ -25,6 +25,8 @@ from ferryvm.program import (
     Static,
     Tag,
 )
+
+from ..tier import examples
 
 WORDS = st.integers(0, (1 << 64) - 1)
 HALF_WORDS = st.integers(0, (1 << 32) - 1)
@@ -83,7 +85,7 @@ def parts(program: Program) -> dict[str, object]:
     return {**found, "code": program.code.tobytes()}
 
 
-@settings(deadline=None)
+@examples(35)
 @given(PROGRAMS)
 def test_any_program_comes_back_and_gives_the_same_image(program: Program) -> None:
     image = to_bytes(program)

@@ -28,6 +28,7 @@ from ferryvm.region.graph import graph
 from ferryvm.region.region import region, regions
 from ferryvm.verify import Verified, verify
 
+from ..tier import sample
 from .comparison import compare, visits
 from .control_flow import any_graph
 
@@ -90,18 +91,20 @@ def _checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FERRYVM_CHECK_IR", "1")
 
 
+@pytest.mark.parametrize("count", sample([10, 15], 1))
 @pytest.mark.parametrize("name", PIPELINES)
-def test_regions_of_any_graph_leave_in_the_state_of_the_reference(name: str) -> None:
+def test_regions_of_any_graph_leave_in_the_state_of_the_reference(name: str, count: int) -> None:
     change, seeds = PIPELINES[name], [*PIPELINES].index(name)
-    for seed in range(seeds, 15, len(PIPELINES)):
+    for seed in range(seeds, count, len(PIPELINES)):
         verified = any_graph(seed)
         for turn, (each, machine) in enumerate(visits(verified, most=400, times=1)):
             compare(each, machine, lambda m, v=verified: change(m, v), polls=40 if turn % 2 else 3)
 
 
+@pytest.mark.parametrize("count", sample([2, 6], 1))
 @pytest.mark.parametrize("name", PIPELINES)
-def test_ir_of_any_graph_is_well_formed_after_each_pass(name: str) -> None:
-    for seed in range(100, 106):
+def test_ir_of_any_graph_is_well_formed_after_each_pass(name: str, count: int) -> None:
+    for seed in range(100, 100 + count):
         verified = any_graph(seed)
         for each in regions(verified):
             module = lift(each, counting=bool(seed % 2))

@@ -135,6 +135,7 @@ def _checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FERRYVM_CHECK_IR", "1")
 
 
+@pytest.mark.rotate("name", "level")
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_regions_leave_in_the_state_of_the_reference(name: str, level: int) -> None:
@@ -152,14 +153,16 @@ def test_a_region_may_leave_in_every_way() -> None:
     found: collections.Counter[Status] = collections.Counter()
     for text in PROGRAMS.values():
         found += all_of(verify(ferryvm.compile(text)), 2, polls=100)
-    for number in range(8):
-        found += all_of(verify(generate(7, number, ProgramKind.BYTECODE)), 2, polls=4)
     wanted = {"HALT", "LEAVE", "HOST", "TRAP", "GROW", "INTERRUPTED"}
-    assert wanted <= {status.name for status in found}
+    for number in range(8):
+        if wanted <= {status.name for status in found}:
+            return
+        found += all_of(verify(generate(7, number, ProgramKind.BYTECODE)), 2, polls=4)
+    raise AssertionError(f"only {found}")
 
 
 @pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
-@pytest.mark.parametrize("number", sample(range(12), 4))
+@pytest.mark.parametrize("number", sample(range(12), 2))
 def test_regions_of_random_programs_leave_in_the_state_of_the_reference(
     kind: ProgramKind, number: int
 ) -> None:

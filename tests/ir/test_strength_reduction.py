@@ -97,7 +97,7 @@ def test_addresses_that_share_what_they_are_computed_of_are_added_to_one_by_one(
 SIZES = [(40, 7), (6, 7), (1, 2), (40, 0)]
 
 
-@pytest.mark.parametrize(("name", "size"), crossed(PROGRAMS, SIZES, 2))
+@pytest.mark.parametrize(("name", "size"), crossed(PROGRAMS, SIZES, 1))
 def test_states_are_the_same(name: str, size: tuple[int, int]) -> None:
     length, n = size
     text = PROGRAMS[name].format(length=length, n=n)
@@ -105,7 +105,7 @@ def test_states_are_the_same(name: str, size: tuple[int, int]) -> None:
         compare(found, machine, _added)
 
 
-@pytest.mark.parametrize("number_", sample(range(40), 5))
+@pytest.mark.parametrize("number_", sample(range(40), 3))
 def test_states_of_random_programs_are_the_same(number_: int) -> None:
     for found, machine in visits(verify(generate(85, number_, ProgramKind.BYTECODE))):
         compare(found, machine, _added)

@@ -65,7 +65,7 @@ def test_states_are_the_same(length: int, n: int) -> None:
         compare(found, machine, _split)
 
 
-@pytest.mark.parametrize("number", sample(range(40), 10))
+@pytest.mark.parametrize("number", sample(range(40), 5))
 def test_states_of_random_programs_are_the_same(number: int) -> None:
     for found, machine in visits(verify(generate(81, number, ProgramKind.BYTECODE))):
         compare(found, machine, _split)

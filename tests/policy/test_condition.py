@@ -6,11 +6,13 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ferryvm.policy.condition import Condition, Is, Like, Within, read, samples
 from ferryvm.policy.fact import Fact, FactType, Value
+
+from ..tier import examples
 
 BOOLEAN, COUNT, SHARE, TEXT, OPEN = (Fact(kind.name, kind) for kind in FactType)
 
@@ -108,7 +110,7 @@ WITHIN = st.lists(
 ).map(lambda comparisons: Within(tuple(comparisons)))
 
 
-@settings(deadline=None)
+@examples(35)
 @given(st.lists(WITHIN, min_size=1, max_size=2), st.booleans())
 def test_samples_show_every_way_in_which_comparisons_can_turn_out(
     conditions: list[Within], is_share: bool

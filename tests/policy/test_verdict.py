@@ -10,12 +10,13 @@ import re
 import jsonschema
 import pytest
 import tomli
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ferryvm.policy.fact import vocabulary
 from ferryvm.policy.schema import json_schema
 
+from ..tier import examples
 from .sample import check
 
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
@@ -192,7 +193,7 @@ CONDITIONS = st.dictionaries(st.sampled_from(NAMES), VALUES | TABLES, max_size=2
 UNSAID_WORDS = re.compile("never holds|unknown kind|asked for twice")
 
 
-@settings(deadline=None)
+@examples(35)
 @given(CONDITIONS | st.fixed_dictionaries({"plugin": st.fixed_dictionaries({"a": TABLES})}))
 def test_the_verdicts_on_any_condition_are_equal_but_for_what_a_schema_cannot_say(
     when: dict[str, object],

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ferryvm import policy
@@ -12,6 +12,7 @@ from ferryvm.policy.condition import Is, Like, Within
 from ferryvm.policy.predicate import Test, When
 from ferryvm.policy.writer import write
 
+from ..tier import examples
 from .sample import BACKENDS, check
 
 COUNTS = st.integers(1, 10**12)
@@ -68,7 +69,7 @@ POLICIES = st.builds(
 )
 
 
-@settings(deadline=None)
+@examples(35)
 @given(POLICIES)
 def test_what_is_written_reads_as_the_same_policy(written: Policy) -> None:
     reading = check(write(written))

@@ -12,6 +12,8 @@ from ferryvm.region.scope import scope_entries
 from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import Verified, verify
 
+from ..tier import sample
+
 
 def assembled(text: str) -> Verified:
     return verify(ferryvm.assemble(text))
@@ -48,10 +50,11 @@ def test_a_table_can_go_back() -> None:
     assert likely_loop_heads(assembled(text)) == [0]
 
 
+@pytest.mark.parametrize("count", sample([50, 150], 1))
 @pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
-def test_every_loop_has_one_of_them_in_it(kind: ProgramKind) -> None:
+def test_every_loop_has_one_of_them_in_it(kind: ProgramKind, count: int) -> None:
     loops, heads = 0, 0
-    for number in range(150):
+    for number in range(count):
         verified = verify(generate(20261122, number, kind))
         found = likely_loop_heads(verified)
         for function in range(len(verified.program.functions)):

@@ -10,12 +10,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ferryvm
 from ferryvm import TrapError
 from ferryvm.isa import Trap
+
+from ..tier import examples
 
 Tree = int | float | str | tuple["Tree", ...]
 
@@ -121,7 +123,7 @@ def integers(draw: st.DrawFn, bits: int) -> Tree:
 def test_integer_expressions_have_the_value_that_arithmetic_says(
     type_: str, bits: int, optimize: bool
 ) -> None:
-    @settings(max_examples=60, deadline=None)
+    @examples(20)
     @given(integers(bits))
     def check(tree: Tree) -> None:
         names = " ".join(f"({name} {type_})" for name in VARIABLES)
@@ -176,7 +178,7 @@ FLOATS: st.SearchStrategy[Tree] = st.recursive(
 
 @pytest.mark.parametrize("type_", [np.float32, np.float64])
 def test_float_expressions_have_the_value_that_ieee_754_says(type_: type[np.floating]) -> None:
-    @settings(max_examples=100, deadline=None)
+    @examples(35)
     @given(FLOATS)
     def check(tree: Tree) -> None:
         name = "f32" if type_ is np.float32 else "f64"

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ferryvm
 from ferryvm import SourceError
 from ferryvm.skiff.scope import FORMS
 from ferryvm.verify import verify
+
+from ..tier import examples
 
 TEXT = (
     "a b c f g x 0 1 2 -3 1.5 2i32 2.5f32 0xff inf nan #t #f else -> vector f64 i8 i32 + - / % & "
@@ -86,25 +88,25 @@ def check(text: str) -> bool:
     return True
 
 
-@settings(max_examples=200, deadline=None)
+@examples(65)
 @given(st.lists(LIKELY, max_size=3), LIKELY)
 def test_likely_forms_are_programs_or_faults(forms: list[str], body: str) -> None:
     check("\n".join([PRELUDE, f"(define (g x y) {body})", *forms]))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(35)
 @given(st.lists(WILD, max_size=6))
 def test_forms_at_random_are_programs_or_faults(forms: list[str]) -> None:
     check("\n".join([PRELUDE, "(define (g x y) x)", *forms]))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(35)
 @given(st.lists(WORDS | st.sampled_from(["(", ")", "((", "))", "\n", "\n(", "#|", "|#", ";", '"'])))
 def test_tokens_at_random_are_programs_or_faults(tokens: list[str]) -> None:
     check(" ".join(tokens))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(35)
 @given(st.text(max_size=60))
 def test_characters_at_random_are_programs_or_faults(text: str) -> None:
     check(text)

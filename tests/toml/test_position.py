@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 import tomli
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ferryvm.toml.fault import Path
 from ferryvm.toml.position import Place, last_key, places
+
+from ..tier import examples
 
 DOCUMENT = """\
 # a comment = "not a key"
@@ -179,7 +181,7 @@ def _paths(value: object, path: Path = ()) -> Iterator[Path]:
         yield from _paths(inner, (*path, part))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100)
 @given(documents())
 def test_every_key_that_a_reader_finds_has_a_place_and_no_other(text: str) -> None:
     try:

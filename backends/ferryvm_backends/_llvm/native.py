@@ -125,7 +125,7 @@ def load_or_build(package: str, merge_tails: bool = True) -> tuple[NativeCode, b
 
     def build() -> bytes:
         _log.info("building native code of %s, which takes some seconds", name)
-        return _build_in_process(package, merge_tails)
+        return build_in_process(package, merge_tails)
 
     payload = cache.Entry(name, key(package)).get(build, cache_entry.fault)
     notes, code = cache_entry.unpacked(payload)
@@ -136,7 +136,7 @@ def _name(package: str) -> str:
     return package.rpartition(".")[2]
 
 
-def _build_in_process(package: str, merge_tails: bool) -> bytes:
+def build_in_process(package: str, merge_tails: bool) -> bytes:
     """The result of `build`, run in a child process; Ctrl-C ends both."""
     from ferryvm import child  # only where the cache has none
 

@@ -4,8 +4,6 @@ whether or not their range checks were asked in front."""
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 import ferryvm
@@ -59,7 +57,7 @@ def test_of_two_loops_one_after_the_other_each_is_asked_for_itself() -> None:
   (while (< i m) (set! s (- s (* 3 (vector-ref v i)))) (set! i (+ i 1)))
   s)
 (f (make-vector i64 4) {} {})"""
-    for n, m in itertools.product((3, 4, 5), repeat=2):
+    for n, m in ((3, 4), (4, 5), (5, 3)):
         program = ferryvm.compile(source.format(n, m))
         assert ended(Engine("llvm"), program) == ended(Engine("reference"), program)
 

@@ -294,7 +294,7 @@ def test_a_process_that_is_killed_while_it_keeps_code_leaves_none_that_is_bad(
 ) -> None:
     context = multiprocessing.get_context("spawn")
     seen = 0
-    for attempt in range(3):
+    for attempt in range(2):
         process = context.Process(target=_compile_many, args=(str(empty_cache), 5000 * attempt))
         process.start()
         while not empty_cache.exists() or len(list(empty_cache.glob("*/*.bin"))) < seen + 3:
@@ -322,14 +322,14 @@ def test_processes_that_compile_the_same_at_once_all_have_their_code(empty_cache
     context = multiprocessing.get_context("spawn")
     results: multiprocessing.Queue[int] = context.Queue()
     processes = [
-        context.Process(target=_compile_some, args=(str(empty_cache), results)) for _ in range(3)
+        context.Process(target=_compile_some, args=(str(empty_cache), results)) for _ in range(2)
     ]
     for process in processes:
         process.start()
     made = [results.get(timeout=120) for _ in processes]
     for process in processes:
         process.join()
-    assert [process.exitcode for process in processes] == [0, 0, 0]
-    assert 8 <= sum(made) <= 24
+    assert [process.exitcode for process in processes] == [0, 0]
+    assert 8 <= sum(made) <= 16
     assert len(list(empty_cache.glob("*/region-*.bin"))) == 8
     assert list(empty_cache.glob("*/.ferry-*")) == []

@@ -22,6 +22,8 @@ from ferryvm.program import Program
 from ferryvm.region.region import region
 from ferryvm.verify import verify
 
+from ...tier import sample
+
 OFFSETS = (0, 4, 8, 12, 16, 24, 32)
 TYPES = ("f64", "f32", "i64", "i32")
 PROGRAMS = 40
@@ -133,10 +135,11 @@ def random_program(number: int) -> Program:
     return ferryvm.assemble(HEAD + CHECKS + "\n".join(lines) + "\n    halt\n")
 
 
+@pytest.mark.parametrize("count", sample([16, PROGRAMS], 1))
 @pytest.mark.parametrize("make", [random_program, random_array_program])
-def test_memory_is_as_the_reference_leaves_it(make: Callable[[int], Program]) -> None:
+def test_memory_is_as_the_reference_leaves_it(make: Callable[[int], Program], count: int) -> None:
     together = 0
-    for number in range(PROGRAMS):
+    for number in range(count):
         program = make(number)
         states = []
         for backend in ("reference", "llvm"):
@@ -147,4 +150,4 @@ def test_memory_is_as_the_reference_leaves_it(make: Callable[[int], Program]) ->
         module = lift(region(verify(program), "main"))
         optimise(module)
         together += "canonicalise" in module_text(module)
-    assert together > PROGRAMS // 4
+    assert together > count // 4

@@ -80,6 +80,7 @@ HEADS = {
 }
 
 
+@pytest.mark.rotate("n", "condition")
 @pytest.mark.parametrize("n", ENDS)
 @pytest.mark.parametrize("condition", HEADS)
 def test_what_is_done_in_front_of_the_condition_is_done_once_a_round(
@@ -94,6 +95,7 @@ def test_what_is_done_in_front_of_the_condition_is_done_once_a_round(
     assert ferryvm.run(program, "llvm").value == ferryvm.run(program, "threaded").value
 
 
+@pytest.mark.rotate("length", "end")
 @pytest.mark.parametrize("length", ENDS[2:])
 @pytest.mark.parametrize("end", [-(1 << 63) + 20000, -5, 20000, (1 << 63) - 1])
 def test_counts_may_begin_and_end_anywhere(length: int, end: int) -> None:

@@ -48,7 +48,7 @@ PROGRAMS = {
 }
 
 PROGRAM_ITEMS = [item for item in checks() if item.group != "instruction"]
-SOME = PROGRAM_ITEMS[::37]
+SOME = PROGRAM_ITEMS[::74]
 """A part of the conformance suite; `ferry conformance --backend opencl` runs all of it."""
 
 
@@ -153,7 +153,7 @@ def test_a_cycle_with_two_ways_in_runs(backend: OpenClBackend) -> None:
 def test_fuel_is_paid_to_the_instruction(backend: OpenClBackend) -> None:
     engine = Engine("kernels", registry=named(backend))
     reference = Engine("reference")
-    for fuel in (0, 1, 50, 777, 20_000, 10**6):
+    for fuel in (0, 777, 10**6):
         states = []
         for each in (engine, reference):
             execution = each.start(ferryvm.compile(SUM))

@@ -119,7 +119,7 @@ def test_the_element_loop_of_a_filter_has_little_besides_its_arithmetic(
     assert all(is_apart(each, store) for each in loads)
 
 
-@pytest.mark.rotate("vectors", "machine", most=2)
+@pytest.mark.rotate("vectors", "machine", most=1)
 @pytest.mark.parametrize(
     "vectors", [{}, {"filtered": "samples"}, {"filtered": "taps"}, {"taps": "samples"}]
 )

@@ -8,7 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ferryvm.backend import Options
@@ -39,6 +39,7 @@ from ferryvm_backends.vliw.simulate.memory import Memory
 from ferryvm_backends.vliw.simulate.metric import RunMetrics
 from ferryvm_backends.vliw.simulate.native import NativeProgram
 
+from ...tier import examples, sample
 from .looping import HEAP, MACHINE, STACK, Loop, loops_of, nodes
 from .program import compiled, run, whole
 from .test_prove_by_hand import BOOLEAN, EIGHT, NIL, TOP, do, go, load, r, store
@@ -195,7 +196,7 @@ ITERATIONS = {
 
 
 @given(st.data(), st.sampled_from(sorted(ITERATIONS)))
-@settings(max_examples=60, deadline=None)
+@examples(20)
 def test_an_operation_that_loses_its_place_leaves_nothing(
     data: st.DataObject, which: tuple[str, str]
 ) -> None:
@@ -417,7 +418,7 @@ def test_simulators_agree_wherever_a_pipelined_loop_is_left(machine: str) -> Non
         assert slow == fast
 
 
-@pytest.mark.rotate("machine", "cycles", "is_native", most=2)
+@pytest.mark.rotate("machine", "cycles", "is_native", most=1)
 @MACHINES
 @pytest.mark.parametrize("cycles", [97, 410, 1 << 30])
 @pytest.mark.parametrize("is_native", [False, True])
@@ -543,7 +544,7 @@ def test_a_large_loop_whose_rounds_wait_for_each_other_is_not_tried() -> None:
     assert loop.reason == "its iterations would hardly overlap"
 
 
-@pytest.mark.parametrize("machine", ["single", "multi16"])
+@pytest.mark.parametrize("machine", sample(["multi16", "single"], 1))
 def test_quick_code_pipelines_nothing_and_does_the_same(machine: str) -> None:
     part, full = whole(COUNTS), compiled(whole(COUNTS), find(machine))
     (target,) = VliwBackend(find(machine)).targets(Options(optimize=1))

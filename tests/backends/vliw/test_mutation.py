@@ -113,7 +113,7 @@ def judge(given: Proved, changes: Iterable[tuple[str, Program]]) -> tuple[int, i
     return matter, found, missed
 
 
-@pytest.mark.rotate("name", "machine", most=3)
+@pytest.mark.rotate("name", "machine", most=2)
 @pytest.mark.parametrize("machine", sorted(shipped()))
 @pytest.mark.parametrize("name", sample(sorted(PROGRAMS), 4))
 def test_every_change_that_matters_is_found(machine: str, name: str) -> None:
@@ -133,8 +133,8 @@ SUM = """
 """
 
 
-@pytest.mark.parametrize("places", sample([8, 20], 1))
-@pytest.mark.rotate("kind", "machine", most=3)
+@pytest.mark.parametrize("places", sample([5, 20], 1))
+@pytest.mark.rotate("kind", "machine", most=2)
 @pytest.mark.parametrize("machine", sorted(shipped()))
 @pytest.mark.parametrize("kind", KERNEL_MUTATIONS)
 def test_a_damaged_kernel_is_found(machine: str, kind: str, places: int) -> None:
@@ -145,7 +145,7 @@ def test_a_damaged_kernel_is_found(machine: str, kind: str, places: int) -> None
     chosen = random.Random(3).sample(changes, min(places, len(changes)))
     matter, found, missed = judge(given, ((kind, program) for program in chosen))
     assert not missed
-    assert 1 < matter <= found
+    assert 0 < matter <= found
 
 
 @pytest.mark.parametrize("machine", sample(sorted(shipped()), 1))

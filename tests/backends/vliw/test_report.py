@@ -25,6 +25,7 @@ from ferryvm_backends.vliw.report import report
 from ferryvm_backends.vliw.statistics import ProgramMetrics, Totals
 
 from ...double.registry import registry
+from ...tier import sample
 from .program import compiled, run, whole
 from .test_backend import MANY, with_registers
 
@@ -47,7 +48,7 @@ def ran(engine: Engine, text: str = TEXT) -> Execution:
     return execution
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", sample(shipped(), 2))
 def test_the_figures_of_a_run_fit_together(name: str) -> None:
     (found,) = machines(ran(Engine("vliw", device=name)))
     machine, total = find(name), found["total"]

@@ -54,6 +54,7 @@ def test_they_agree_on_random_programs(number: int, monkeypatch: pytest.MonkeyPa
         assert slow == fast
 
 
+@pytest.mark.rotate("name", "machine")
 @pytest.mark.parametrize("machine", ["single", "multi16"])
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_they_agree_on_code_that_was_made_quickly(

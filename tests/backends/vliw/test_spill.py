@@ -271,7 +271,7 @@ def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passes, "registers_for_forwarding", lambda machine, operations: 20)
 
 
-@pytest.mark.rotate("machine", "n", most=2)
+@pytest.mark.rotate("machine", "n", most=1)
 @pytest.mark.usefixtures("keeping")
 @pytest.mark.parametrize("taps", [6, nightly(9)])
 @pytest.mark.parametrize("n", sample([0, 1, 8, 40], 3))

@@ -50,7 +50,7 @@ def tiered(machine: str, cycles: int | None, is_whole: bool) -> Policy:
     return Policy(profile=Profile(True, 20, 3, 1), rules=(rule,), whole_program=is_whole)
 
 
-@pytest.mark.rotate("machine", "is_whole", "cycles", most=2)
+@pytest.mark.rotate("machine", "is_whole", "cycles", most=1)
 @pytest.mark.parametrize("machine", ["single", "dsp4", "multi16", "wide16"])
 @pytest.mark.parametrize("is_whole", [False, True])
 @pytest.mark.parametrize("cycles", [97, 1_500])

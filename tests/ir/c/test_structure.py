@@ -31,7 +31,7 @@ from ferryvm.machine.declaration import declarations
 
 from .native import COMPILERS, load, needs_compiler
 
-BODIES = 80
+BODIES = 40
 MASK = (1 << 64) - 1
 
 

@@ -19,6 +19,7 @@ from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, generate
 from ferryvm.testing.generate.catalogue import COMPUTING, OPERATORS, Guard
 from ferryvm.verify import verify
 
+from ...tier import sample
 from .census import Life, live
 
 COUNT = 400
@@ -59,9 +60,10 @@ def test_programs_can_be_disassembled() -> None:
 # --- valid and ending ---------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("count", sample([60, 300], 1))
 @pytest.mark.parametrize("seed", [3, 1 << 70, -1])
-def test_programs_pass_the_verifier(seed: int) -> None:
-    for number in range(300):
+def test_programs_pass_the_verifier(seed: int, count: int) -> None:
+    for number in range(count):
         verify(generate(seed, number))
 
 
@@ -70,9 +72,10 @@ def test_programs_end_by_themselves() -> None:
     assert max(life.instructions for life in lives()) < MOST_INSTRUCTIONS
 
 
-def test_backends_agree_on_programs_that_stay_and_that_move() -> None:
+@pytest.mark.parametrize("count", sample([50, 120], 1))
+def test_backends_agree_on_programs_that_stay_and_that_move(count: int) -> None:
     differ = Differ(["switch", "threaded"], "reference", limits=LIMITS, most=MOST_INSTRUCTIONS)
-    for number in range(120):
+    for number in range(count):
         program = verify(generate(4, number))
         schedule = Schedule.NONE if number % 2 else Schedule.RANDOM
         for comparison in differ.compare(program, schedule, number):

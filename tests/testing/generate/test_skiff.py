@@ -7,6 +7,8 @@ import functools
 import hashlib
 import statistics
 
+import pytest
+
 from ferryvm.isa import INSTRUCTIONS, Trap
 from ferryvm.machine.control import Status
 from ferryvm.region.reference import CHAPTERS
@@ -14,6 +16,7 @@ from ferryvm.testing import Differ, Verdict
 from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, ProgramKind, generate, skiff_source
 from ferryvm.verify import verify
 
+from ...tier import sample
 from .census import Life, live
 
 COUNT = 200
@@ -30,8 +33,9 @@ def test_texts_of_a_seed_are_the_same_on_every_python() -> None:
     assert digest == "958ba4a3fff413a98a4b0f977481bef4"
 
 
-def test_texts_compile_to_programs_that_pass_the_verifier() -> None:
-    for number in range(150):
+@pytest.mark.parametrize("count", sample([50, 150], 1))
+def test_texts_compile_to_programs_that_pass_the_verifier(count: int) -> None:
+    for number in range(count):
         verify(generate(3, number, ProgramKind.SKIFF))
 
 
@@ -61,8 +65,9 @@ def test_most_instructions_are_executed() -> None:
     assert len(executed) > 0.8 * len(possible)
 
 
-def test_backends_agree_on_programs() -> None:
+@pytest.mark.parametrize("count", sample([25, 60], 1))
+def test_backends_agree_on_programs(count: int) -> None:
     differ = Differ(["switch", "threaded"], "reference", limits=LIMITS, most=MOST_INSTRUCTIONS)
-    for number in range(60):
+    for number in range(count):
         for comparison in differ.compare(verify(generate(5, number, ProgramKind.SKIFF))):
             assert comparison.verdict is Verdict.AGREE, (number, comparison)
