@@ -111,6 +111,25 @@ def test_what_was_loaded_in_the_same_round_is_loaded_once() -> None:
     assert loads_of(changed(kept, LOOP.format_map(USUAL | {"second": "8"}))) == 1
 
 
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        ("", 1),
+        ("element_store f64 %1, i64:0, %3", 1),
+        ("heap_store 8 %1, %3", 1),
+        ("element_store i64 %1, i64:0, %3", 2),
+        ("fill_elements i64 %1, i64:0, %3, %3", 2),
+    ],
+)
+def test_elements_are_passed_on_unless_those_of_their_type_are_stored(
+    change: str, left: int
+) -> None:
+    text = LOOP.format_map(USUAL | {"change": change})
+    text = text.replace("heap_load 8 %2", "element_load i64 %2, i64:0")
+    text = text.replace("heap_load 8 %4", "element_load i64 %4, i64:0")
+    assert changed(kept, text).split("b1 @1")[1].count("element_load") == left
+
+
 def test_no_more_is_passed_on_than_was_said() -> None:
     more = "".join(
         f"\n  %{20 + n}: i64 = add i64 %1, i64:{24 + 8 * n}"

@@ -8,7 +8,8 @@ import random
 import pytest
 
 import ferryvm
-from ferryvm.ir.graph import Module
+from ferryvm.ir.footprint import Footprint
+from ferryvm.ir.graph import Module, Operation
 from ferryvm.ir.lift import lift
 from ferryvm.ir.parse import parse_module
 from ferryvm.ir.passes import optimise
@@ -414,6 +415,28 @@ def test_an_element_of_an_array_that_is_stored_into_is_loaded_each_time() -> Non
     assert "trap_if" not in inner
     assert "element_load" in inner
     assert "compare i64 eq %6" not in checks
+
+
+def test_a_load_at_a_constant_index_is_hoisted() -> None:
+    """The check of the index is invariant, and its offset is a constant, too."""
+    text = ARRAYS.replace("ge_u %8, %5", "ge_u i64:3, %5").replace("%6, %10", "%6, i64:24")
+    inner = changed(version_loops, text.format(elements="f64", place="%4"))
+    assert "element_load" not in inner.partition("unchecked.b3 @")[2].partition("jump")[0]
+
+
+def test_arrays_that_a_loop_stores_into_are_compared_with_others_on_request() -> None:
+    head = "module m\n\nregion r function=0 entry=0"
+    index = "element_load f64 %6, %16"  # not hoisted
+    text = ARRAYS.replace("  %14: i64 = element_load f64 %6, %10\n", "")
+    text = text.replace("i64:3\n  element_store", f"i64:3\n  %14: i64 = {index}\n  element_store")
+    module = parse_module(head + text.format(elements="f64", place="%4"))
+    found: dict[Operation, Footprint] = {}
+    version_loops(module.root, found, apart=True)
+    checks = module_text(module).partition("check.b0 @")[2].partition("original.b0 @")[0]
+    assert "compare i64 eq %4, %6" in checks or "compare i64 eq %6, %4" in checks
+    (load,) = (footprint for access, footprint in found.items() if access.name == "element_load")
+    (store,) = (footprint for access, footprint in found.items() if access.name == "element_store")
+    assert load.is_apart(store)
 
 
 def test_a_load_is_hoisted_from_a_loop_that_the_header_around_it_branches_to() -> None:

@@ -31,12 +31,14 @@ from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
 _ARITHMETIC = frozenset({"compare", "add", "sub", "mul", "fadd", "fsub", "fmul", "fdiv", "fsqrt"})
 """Operations of the IR that there are many of, and that are one of the machine's."""
 
+_ACCESSES = frozenset({"heap_load", "heap_store", "element_load", "element_store"})
+
 
 def optimised(region: Region, options: Options, machine: Machine) -> Module:
     """The IR from which code for a machine is generated."""
     module = lift(region, options.counting, options.unseen)
     level, check = max(options.optimize, 1), options.check
-    optimise(module, level, region.verified, unrolled=True, check=check)
+    optimise(module, level, region.verified, unrolled=True, apart=True, check=check)
     verify = checker(module, region.verified, check)
     for body in module.bodies:
         join_element_addresses(body)
@@ -83,7 +85,7 @@ def registers_for_forwarding(machine: Machine, operations: Sequence[Operation]) 
     )
     inside = {*operations}
     before = {a for o in operations for a in o.arguments if isinstance(a, Operation)} - inside
-    accesses = sum(o.name in ("heap_load", "heap_store") for o in operations)
+    accesses = sum(o.name in _ACCESSES for o in operations)
     work = Counter(work_of(o.name, o.static) for o in operations if o.name in _ARITHMETIC)
     able = {each: len(machine.units_for(each)) for each in (*work, Work.LOAD)}
     if not all(able.values()):

@@ -11,6 +11,7 @@ from ferryvm.machine.memory import Limits
 from ferryvm.testing import Schedule, Verdict
 from ferryvm.verify import verify
 from ferryvm_backends.vliw.local_object import ObjectTransfer
+from ferryvm_backends.vliw.machine.read import find
 
 from ...engine.mixing import policy, start
 from ...engine.object_program import GARBAGE, MIXED
@@ -18,6 +19,7 @@ from ...faults.compilers.search import differ_of
 from ...object.compiled import engine
 from ..ending import ended
 from ..llvm.test_objects import ALL, LISTS, MORE, SMALL, TREES
+from .program import compiled, whole
 
 PROGRAMS = {
     "mixed": MIXED,
@@ -137,3 +139,33 @@ def test_an_array_is_copied_when_it_is_stale_and_only_then(
     total = sum(each.to_device.get("i64[]", 0) for each in made)
     assert total == sent
     assert not any(each.to_host or "f64[]" in each.to_device for each in made)
+
+
+FILTER = """
+(define (filter taps samples filtered n)
+  (define i 0)
+  (while (< i n)
+    (let ((sum 0f32) (k 0))
+      (while (< k 16)
+        (set! sum (+ sum (* (array-ref taps k) (array-ref samples (+ i k)))))
+        (set! k (+ k 1)))
+      (array-set! filtered i sum))
+    (set! i (+ i 1))))
+(define taps (make-array f32 16 2f32))
+(define samples (make-array f32 40 3f32))
+(define filtered (make-array f32 24))
+(filter taps samples {filtered} 24)
+(array-ref {filtered} 23)
+"""
+
+
+@pytest.mark.parametrize("filtered", ["filtered", "samples"])
+def test_a_filter_ends_as_the_reference_does_also_in_place(filtered: str) -> None:
+    program = ferryvm.compile(FILTER.format(filtered=filtered))
+    assert ended(engine("vliw", Limits()), program) == ended(engine("reference", Limits()), program)
+
+
+def test_arrays_that_are_two_limit_no_interval() -> None:
+    """16 multiplications on four units: a store delays no load of the next iteration."""
+    program = compiled(whole(FILTER.format(filtered="filtered")), find("multi16"))
+    assert (4, 4) in {(loop.interval, loop.resource_bound) for loop in program.loops}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random loops with short loops in them, over windows of vectors, end as those of the reference
+"""Random loops with short loops in them, over windows of arrays, end as those of the reference
 do."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TYPES = ("i64", "i64", "f64", "f32")
 
 
 class Windows:
-    """The text of a program whose loop goes over windows of two vectors, which may be one."""
+    """The text of a program whose loop goes over windows of two arrays, which may be one."""
 
     def __init__(self, number: int) -> None:
         self.chance = random.Random(f"{SEED} {number}")
@@ -50,13 +50,13 @@ class Windows:
   (define i 0) (define j 0) (define s {self.zero})
   (while (< j m) {loops} (set! j (+ j 1)))
   s)
-(define a (make-vector {self.type} {room}))
-(define b (make-vector {self.type} 90))
-(define c (make-vector {self.type} {self.pick((90, 90, 12))}))
+(define a (make-array {self.type} {room}))
+(define b (make-array {self.type} 90))
+(define c (make-array {self.type} {self.pick((90, 90, 12))}))
 (define k 0)
-(while (< k {room}) (vector-set! a k ({self.type} (- (* k 7) 30))) (set! k (+ k 1)))
+(while (< k {room}) (array-set! a k ({self.type} (- (* k 7) 30))) (set! k (+ k 1)))
 (set! k 0)
-(while (< k 90) (vector-set! b k ({self.type} (+ (* k k) 1))) (set! k (+ k 1)))
+(while (< k 90) (array-set! b k ({self.type} (+ (* k k) 1))) (set! k (+ k 1)))
 (work a b {self.pick(("c", "c", "c", "a", "b"))} {n} {outer})
 (work a {self.pick("ab")} c {n} {outer})""")
 
@@ -75,7 +75,7 @@ class Windows:
         taps, by = self.pick((2, 3, 4, 7, 8, 12)), self.pick((1, 1, 1, 2, 3))
         start = self.pick((0, 0, 0, 1))
         terms = f"(* {self.element()} {self.element()})" if self.pick((0, 1)) else self.element()
-        store = f"(vector-set! c {self.pick(('i', 'i', '(+ i 1)', '(* i 2)'))} t)"
+        store = f"(array-set! c {self.pick(('i', 'i', '(+ i 1)', '(* i 2)'))} t)"
         rest = self.pick((store, store, "(set! s (+ s t))", f"{store} (set! s (- s t))"))
         return (
             f"(let ((t {self.zero}) (k {start})) (while (< k {taps})"
@@ -83,7 +83,7 @@ class Windows:
         )
 
     def element(self) -> str:
-        """An element of a vector."""
+        """An element of an array."""
         index = self.pick(
             (
                 "k",
@@ -95,7 +95,7 @@ class Windows:
                 "(- (+ i 8) k)",
             )
         )
-        return f"(vector-ref {self.pick('aabc')} {index})"
+        return f"(array-ref {self.pick('aabc')} {index})"
 
 
 def policy(machine: str) -> Policy:

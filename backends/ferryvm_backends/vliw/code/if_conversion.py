@@ -39,8 +39,10 @@ from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.operation import work_of
 from ferryvm_backends.vliw.machine.model import FileKind, Machine, Work
 
-_STORES = frozenset({"heap_store", "set_static", "set_static_at"})
-_LOADS = frozenset({"heap_load", "static", "static_at", "word", "heap_pointer"})
+_STORES = frozenset({"heap_store", "element_store", "field_store", "set_static", "set_static_at"})
+_LOADS = frozenset(
+    {"heap_load", "element_load", "field_load", "static", "static_at", "word", "heap_pointer"}
+)
 _FREE = frozenset({"extend_u", "reinterpret", "to_slot", "from_slot", "canonical"})
 """Operations that take mostly nothing."""
 

@@ -23,8 +23,9 @@ from ferryvm.ir.loop.access import LARGEST_OFFSET, AccessRange, HeapObject
 from ferryvm.ir.loop.affine import AffineExpression, Interval
 from ferryvm.ir.loop.iteration_space import FailureConditions, IterationSpace
 from ferryvm.ir.loop.natural import Loop
-from ferryvm.ir.operation import CALLS, PLACE
+from ferryvm.ir.operation import CALLS, PLACE, element_bytes
 from ferryvm.ir.versioned_nest import VersioningReason
+from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, WORD_BYTES, signed
@@ -79,9 +80,16 @@ class RuntimeChecks:
     """The runtime checks before one nest, and the checks that they eliminate."""
 
     def __init__(
-        self, body: Body, nest: Loop, loops: list[Loop], largest: int = LARGEST_NEST
+        self,
+        body: Body,
+        nest: Loop,
+        loops: list[Loop],
+        largest: int = LARGEST_NEST,
+        *,
+        apart: bool = False,
     ) -> None:
-        """Raises UnfitError for a nest that cannot be versioned. `loops`: those of the body;
+        """Raises UnfitError for a nest that cannot be versioned. `apart`: arrays that are stored
+        into are to be other ones than those that are loaded from; `loops`: those of the body;
         `largest`: the largest number of operations of the nest."""
         self.nest = nest
         self.eliminated: set[Operation] = set()
@@ -115,7 +123,11 @@ class RuntimeChecks:
                 self._operation(operation, place)
         if self.limit is None and not self._checked_indices:
             raise NoNestError("no check of the heap's bounds could be eliminated")
-        if len(self.loops) == 1 and len(self.objects) < FEWEST_OBJECTS:
+        self.array_pairs = self._array_pairs() if apart else {}
+        """The places of arrays of one type, one of which is stored into, that are different values
+        and invariant in the nest, each pair with the pc of an access; none if there are many."""
+        is_alone = len(self.objects) < FEWEST_OBJECTS and not self.array_pairs
+        if len(self.loops) == 1 and is_alone:
             raise NoNestError("it accesses one object only, so that runtime checks would not pay")
         if len(self.objects) > MOST_OBJECTS:
             raise UnfitError(f"it accesses more than {MOST_OBJECTS} objects")
@@ -151,6 +163,31 @@ class RuntimeChecks:
                     return None
                 others[target] = None
         return [*others]
+
+    def _array_pairs(self) -> dict[tuple[Value, Value], int]:
+        known: dict[object, dict[Value, int]] = {}
+        stored: dict[Value, None] = {}
+        for operation, access in self.array_accesses.items():
+            if self.nest.is_invariant(access.place):
+                known.setdefault(operation.static, {}).setdefault(access.place, operation.pc)
+                if operation.name == "element_store":
+                    stored[access.place] = None
+        found = {
+            (one, other): pc
+            for places in known.values()
+            for number, (one, pc) in enumerate(places.items())
+            for other in [*places][number + 1 :]
+            if one in stored or other in stored
+        }
+        return found if len(found) <= MOST_OBJECTS else {}
+
+    def array_footprint(self, access: Operation) -> Footprint | None:
+        """The footprint of a load or store of an element where all arrays of `array_pairs` are
+        apart; None if its array may be another one in each iteration."""
+        place = self.array_accesses[access].place
+        if not self.nest.is_invariant(place):
+            return None
+        return Footprint(self.nest.header, place, 0, None, _bytes(access))
 
     def footprint(self, access: Operation) -> Footprint | None:
         """The footprint of a load or store; None if it is in no object."""
@@ -192,6 +229,17 @@ class RuntimeChecks:
                             found.add(reference)
         return found
 
+    def _array_access(self, operation: Operation) -> ArrayAccess:
+        place, offset = operation.arguments[:2]
+        index = offset
+        if isinstance(offset, Operation) and offset.name == "shl":
+            index = offset.arguments[0]
+        elif isinstance(offset, Constant):
+            index = self.conditions.constant(I64, offset.bits // _bytes(operation))
+        is_known = isinstance(place, Operation) and place.static == (PLACE,)
+        array = place.arguments[0] if isinstance(place, Operation) and is_known else place
+        return ArrayAccess(place, array, index)
+
     # --- checks and accesses ----------------------------------------------------------------
 
     def _operation(self, operation: Operation, place: int) -> None:
@@ -206,7 +254,7 @@ class RuntimeChecks:
                     raise UnfitError("a store may go anywhere", operation.pc)
                 self._add_access(*found, operation.pc).stored[found[1]] = None
         elif operation.name in ("element_load", "element_store"):
-            self.array_accesses[operation] = _array_access(operation)
+            self.array_accesses[operation] = self._array_access(operation)
 
     def _check(self, check: Operation, place: int) -> None:
         """Eliminate a check if runtime checks can prove that it always passes."""
@@ -225,10 +273,17 @@ class RuntimeChecks:
             self.limit = limit
             self._add_access(*found, check.pc)
         elif self.nest.is_invariant(p):
+            if is_range and isinstance(p, Operation):
+                self._note_index(*p.arguments)
             self.conditions.doubt(p, VersioningReason("a check fails", (check.pc,)))
         elif not (is_range and isinstance(p, Operation) and self._index(check, p, place)):
             return
         self.eliminated.add(check)
+
+    def _note_index(self, value: Value, limit: Value) -> None:
+        """Note an index that runtime checks prove to be below a limit, which may be a length."""
+        if isinstance(limit, Operation) and limit.name == "header_word":
+            self._checked_indices.add((limit.arguments[0], value))
 
     def _index(self, check: Operation, p: Operation, place: int) -> bool:
         """True if runtime checks can prove that an index is below a limit; adds them."""
@@ -250,8 +305,7 @@ class RuntimeChecks:
             low, self.conditions.zero, VersioningReason("an index may be negative", (check.pc,))
         )
         if self.nest.is_invariant(limit):
-            if isinstance(limit, Operation) and limit.name == "header_word":
-                self._checked_indices.add((limit.arguments[0], value))
+            self._note_index(value, limit)
             over = self.conditions.compare(I64, Condition.GE_U, high, limit)
             self.conditions.doubt(over, VersioningReason(TOO_LARGE, (check.pc,)))
         else:
@@ -360,14 +414,11 @@ def _stores(loop: Loop) -> bool:
     return any(operation.name in _STORES for operation in loop.operations)
 
 
-def _array_access(operation: Operation) -> ArrayAccess:
-    place, offset = operation.arguments[:2]
-    index = offset
-    if isinstance(offset, Operation) and offset.name == "shl":
-        index = offset.arguments[0]
-    is_known = isinstance(place, Operation) and place.static == (PLACE,)
-    array = place.arguments[0] if isinstance(place, Operation) and is_known else place
-    return ArrayAccess(place, array, index)
+def _bytes(access: Operation) -> int:
+    """Bytes of the element that is accessed."""
+    elements = access.static[0]
+    assert isinstance(elements, Element | int)
+    return element_bytes(elements)
 
 
 def _split(address: Value) -> tuple[Value, int]:

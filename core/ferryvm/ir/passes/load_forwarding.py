@@ -45,8 +45,17 @@ _Form = tuple[str, tuple[Static, ...], ValueType | None]
 _Shape = tuple[_Form, ...]
 """A load and the conversions of its value: names, attributes and type."""
 
-_Address = tuple[Value | None, int, int]
-"""A value, the constant that is added to it, and the number of loaded bytes."""
+_Address = tuple[Value | None, int, tuple[Static, ...]]
+"""A value, the constant that is added to it, and the number of loaded bytes or the elements."""
+
+_LOADS = frozenset({"heap_load", "element_load"})
+_HEAP_CHANGES = frozenset({"heap_store", "canonicalise", "elements_to_heap"})
+_CHANGES = _HEAP_CHANGES | {
+    "element_store",
+    "elements_from_heap",
+    "fill_elements",
+    "move_elements",
+}
 
 
 def forward_loads(
@@ -93,7 +102,7 @@ def _form(operation: Operation) -> _Form:
 
 
 def _address(load: Operation) -> _Address:
-    return *split(load.arguments[0]), load.fact(0, int)
+    return *split(load.arguments[0]), load.static
 
 
 class _Forwarding(Builder):
@@ -119,7 +128,7 @@ class _Forwarding(Builder):
         if any(operation.name in CALLS for operation in self.operations):
             return {}
         new: dict[Value, Value] = dict(self._in_iteration())
-        others = [o for o in self.operations if o.name == "heap_load" and o not in new]
+        others = [o for o in self.operations if o.name in _LOADS and o not in new]
         groups: dict[tuple[Parameter, int, _Shape], dict[int, Operation]] = {}
         steps = dict(self._steps())
         for load in others:
@@ -173,7 +182,8 @@ class _Forwarding(Builder):
         start = self.entry.edge.arguments[header.parameters.index(base)]
         first = self.add(I64, start, self.constant(I64, offset & I64.mask))
         for name, static, t in shape:
-            first = self.emit(Operation(name, t, static, (first,)))
+            more = (self.constant(I64, 0),) if name == "element_load" else ()
+            first = self.emit(Operation(name, t, static, (first, *more)))
         assert first.type is not None
         found = Parameter(first.type)
         header.parameters.append(found)
@@ -187,24 +197,31 @@ class _Forwarding(Builder):
         """Loads, with earlier loads of the same value."""
         there: dict[_Address, Operation] = {}
         for operation in self.operations:
-            if operation.name == "heap_load":
+            if operation.name in _LOADS:
                 first = there.setdefault(_address(operation), operation)
                 if first is not operation:
                     yield operation, first
-            elif operation.name in ("heap_store", "canonicalise"):
+            elif operation.name in _CHANGES:
                 there = {a: load for a, load in there.items() if self._is_apart(load, operation)}
 
     def _is_apart_from_all(self, load: Operation) -> bool:
-        changes = (o for o in self.operations if o.name in ("heap_store", "canonicalise"))
+        changes = (o for o in self.operations if o.name in _CHANGES)
         return all(self._is_apart(load, each) for each in changes)
 
     def _is_apart(self, load: Operation, change: Operation) -> bool:
         """True if an operation certainly changes no loaded byte, in any iteration."""
+        is_element = load.name == "element_load"
+        if is_element is (change.name in _HEAP_CHANGES):
+            return True
+        if is_element and load.static != change.static:
+            return True
         here = self.footprints.get(load)
         if here is None:
             return False
-        if change.name == "heap_store":
+        if change.name in ("heap_store", "element_store"):
             there = self.footprints.get(change)
             return there is not None and here.is_apart(there)
+        if change.name != "canonicalise":
+            return False
         stores = [self.stores.get(split(address)) for address in change.arguments[::2]]
         return all(store is not None and self._is_apart(load, store) for store in stores)

@@ -64,10 +64,13 @@ def version_loops(
     footprints: dict[Operation, Footprint] | None = None,
     largest: int = LARGEST_NEST,
     remarks: list[VersionedNest] | None = None,
+    *,
+    apart: bool = False,
 ) -> int:
     """Version all nests that profit from it; the number of these nests.
 
-    `footprints`: receives those of the accesses in the versions without checks; `largest`: the
+    `apart`: check that arrays that a nest stores into are not others of the same type, too, so that
+    accesses to them have footprints; `footprints`: receives those of the accesses in the versions without checks; `largest`: the
     largest number of operations of a nest; `remarks`: receives the outcome for each nest, and code
     then reports which version is executed.
     """
@@ -80,7 +83,7 @@ def version_loops(
         remove_dead_code(body)
     done: set[Block] = set()
     """Headers of loops that are finished, or are in a nest that has two versions now."""
-    while (checks := _next_checks(body, done, largest, remarks)) is not None:
+    while (checks := _next_checks(body, done, largest, remarks, apart)) is not None:
         split = _Split(body, checks, remarks)
         footprints |= split.footprints()
         done |= split.run()
@@ -91,7 +94,11 @@ def version_loops(
 
 
 def _next_checks(
-    body: Body, done: set[Block], largest: int, remarks: list[VersionedNest] | None
+    body: Body,
+    done: set[Block],
+    largest: int,
+    remarks: list[VersionedNest] | None,
+    apart: bool,
 ) -> RuntimeChecks | None:
     """The checks for the first nest that gets two versions, outer ones before inner ones."""
     names = {operation.name for operation in body.operations}
@@ -102,7 +109,7 @@ def _next_checks(
         if loop.header not in done:
             done.add(loop.header)
             try:
-                return RuntimeChecks(body, loop, loops, largest)
+                return RuntimeChecks(body, loop, loops, largest, apart=apart)
             except NoNestError:
                 continue
             except UnfitError as error:
@@ -129,9 +136,12 @@ class _Split:
         self.order = {value: number for number, value in enumerate(definitions)}
         self.objects = sorted(checks.objects.values(), key=self._order)
         self.apart: dict[tuple[Value, Value], int] = {}
-        """Places of arrays that must be two arrays, each pair with the pc of a load of the
+        """Places of arrays that must be two arrays, each pair with the pc of an access to the
         first."""
         self.moves = [*self._plan_element_loads()]
+        for (one, other), pc in checks.array_pairs.items():
+            if (other, one) not in self.apart:
+                self.apart.setdefault((one, other), pc)
         self.reporters: list[Block] = []
         self.reasons: list[VersioningReason] = []
         self.limit = checks.limit
@@ -161,7 +171,10 @@ class _Split:
 
     def footprints(self) -> dict[Operation, Footprint]:
         """The footprints of the copy's loads and stores, as far as they are known."""
-        found = {access: self.checks.footprint(access) for access in self.checks.accesses}
+        checks = self.checks
+        found = {access: checks.footprint(access) for access in checks.accesses}
+        if checks.array_pairs:
+            found |= {each: checks.array_footprint(each) for each in checks.array_accesses}
         return {self.clone.of(a): place for a, place in found.items() if place is not None}
 
     def _branch(self, doubt: Value, yes: Block, no: Block) -> None:

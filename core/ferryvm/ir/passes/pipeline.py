@@ -53,19 +53,21 @@ def optimise(
     verified: Verified | None = None,
     *,
     unrolled: bool = False,
+    apart: bool = False,
     check: bool = False,
     remarks: bool = False,
 ) -> None:
     """Improve a module in place; higher levels (0 to 3) run more passes.
 
-    `verified`: the program, for the checks. `unrolled`: fully unroll short loops. `check`: verify
+    `verified`: the program, for the checks. `unrolled`: fully unroll short loops. `apart`: as for
+    `version_loops`, for compilers that order accesses themselves. `check`: verify
     the module before and after each pass, as `FERRYVM_CHECK_IR` does. `remarks`: code reports the
     executed versions of nests.
     """
     verify = checker(module, verified, check)
     verify()
     for body in module.bodies:
-        _optimise(module, body, level, verify, unrolled, remarks)
+        _optimise(module, body, level, verify, unrolled, apart, remarks)
     verify()
 
 
@@ -94,6 +96,7 @@ def _optimise(
     level: int,
     check: Callable[..., None],
     unrolled: bool,
+    apart: bool,
     remarks: bool,
 ) -> None:
     def run(*passes: Pass) -> None:
@@ -128,7 +131,10 @@ def _optimise(
         footprints = module.footprints
         largest = UNROLLED_NEST if unrolled else LARGEST_NEST
         nests = module.nests if remarks else None
-        run(lambda body: version_loops(body, footprints, largest, nests), defer_canonicalisation)
+        run(
+            lambda body: version_loops(body, footprints, largest, nests, apart=apart),
+            defer_canonicalisation,
+        )
         run(lambda body: combine_nan_checks(body, footprints))
     else:
         run(defer_canonicalisation)

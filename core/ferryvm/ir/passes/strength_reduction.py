@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ferryvm.ir.address import accessed
+from ferryvm.ir.address import accessed, address_operands
 from ferryvm.ir.build import Builder
 from ferryvm.ir.graph import Body, Constant, Operation, Parameter, Value
 from ferryvm.ir.loop.affine import AffineAnalysis
@@ -90,7 +90,10 @@ class _Reduction(Builder):
                 if (
                     isinstance(base, Operation)
                     and not self.loop.is_invariant(base)
-                    and all(base in self.only or user in self.only for user in self.users[base])
+                    and all(
+                        base in self.only or user in self.only or _is_address_in(base, user)
+                        for user in self.users[base]
+                    )
                 ):
                     yield base
 
@@ -105,6 +108,17 @@ class _Reduction(Builder):
         self.loop.latch.operations.append(sum_)
         back_edge.edge.arguments.append(sum_)
         return found
+
+
+def _is_address_in(base: Value, user: Operation | None) -> bool:
+    """True if an operation accesses memory at an address, and does not use it otherwise."""
+    if user is None:
+        return False
+    addresses = address_operands(user)
+    is_stored = any(
+        value is base for place, value in enumerate(user.arguments) if place not in addresses
+    )
+    return len(addresses) > 0 and not is_stored
 
 
 def _less_constant(address: Value, only: set[Value]) -> Value:
