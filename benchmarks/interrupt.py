@@ -41,10 +41,10 @@ _PROGRAMS = {
 (while #t (set! h (+ h (fib 15))))
 """,
     "vector": """
-(define v (make-vector f64 4096))
+(define v (make-array f64 4096))
 (define i 0)
 (while #t
-  (vector-set! v (& i 4095) (+ (vector-ref v (& i 4095)) 0.5))
+  (array-set! v (& i 4095) (+ (array-ref v (& i 4095)) 0.5))
   (set! i (+ i 1)))
 """,
 }

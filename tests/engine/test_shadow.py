@@ -89,7 +89,7 @@ def test_objects_are_collected_beside_a_shadow_as_without(is_forced: bool) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["factorial.fasm", "hello.fasm", "vectors.skiff", "conversions.skiff", "traps.skiff"]
+    "name", ["factorial.fasm", "hello.fasm", "arrays.skiff", "conversions.skiff", "traps.skiff"]
 )
 def test_examples_pass_the_paranoid_policy(name: str) -> None:
     found = Registry()
@@ -137,7 +137,9 @@ def test_deep_recursion_that_leaves_the_host_s_stack_passes() -> None:
 
 
 def test_a_trap_in_compiled_code_is_the_same_trap() -> None:
-    text = "(define i 0) (define v (make-vector i64 50)) (while #t (vector-set! v i i) (set! i (+ i 1)))"
+    text = (
+        "(define i 0) (define v (make-array i64 50)) (while #t (array-set! v i i) (set! i (+ i 1)))"
+    )
     execution, observer = started(text)
     plain = Engine("threaded").start(ferryvm.compile(text, "text.skiff"))
     found = []
@@ -153,9 +155,9 @@ def test_growth_and_host_calls_pass() -> None:
     text = """
     (define i 0) (define total 0)
     (while (< i 60)
-      (define v (make-vector i64 4000))
-      (vector-set! v i i)
-      (set! total (+ total (vector-ref v i)))
+      (define v (make-array i64 4000))
+      (array-set! v i i)
+      (set! total (+ total (array-ref v i)))
       (print! total)
       (set! i (+ i 1)))"""
     execution, observer = started(text, policy(against="switch"))

@@ -235,7 +235,7 @@ OUTPUTS = {
     "parity": "1\n0\n13\n12\n",
     "sieve": "1229\n",
     "words": "3 der\n3 und\n1 am\n1 aufgegangen\n24 words\n",
-    "vectors": "3.0\n35\n57\n61\n83\n89\n255\n-1\n",
+    "arrays": "3.0\n35\n57\n61\n83\n89\n255\n-1\n",
 }
 
 
@@ -259,7 +259,7 @@ def test_the_trap_example_traps_where_it_says(run: Run) -> None:
         run(text)
     assert caught.value.kind is Trap.INDEX_OUT_OF_BOUNDS
     line = caught.value.position.line
-    assert "vector-ref v i" in text.splitlines()[line - 1]
+    assert "array-ref v i" in text.splitlines()[line - 1]
 
 
 def test_every_example_is_tested() -> None:

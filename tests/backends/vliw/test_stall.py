@@ -152,7 +152,7 @@ def test_a_pipelined_loop_waits_for_the_pass_before() -> None:
 
 @pytest.mark.rotate("name", "machine", most=2)
 @pytest.mark.parametrize("machine", shipped())
-@pytest.mark.parametrize("name", ["nbody", "sieve", "mandelbrot", "vectors"])
+@pytest.mark.parametrize("name", ["nbody", "sieve", "mandelbrot", "arrays"])
 def test_each_empty_bundle_of_a_program_has_a_cause_and_no_other(machine: str, name: str) -> None:
     part = region(verify(ferryvm.read(ROOT / "examples" / f"{name}.skiff")), "program")
     found = compiled(part, find(machine))
