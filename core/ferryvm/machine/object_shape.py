@@ -17,6 +17,8 @@ from ferryvm.program import Program
 from ferryvm.verify import Verified
 
 _MASK = (1 << 64) - 1
+_CALLS = frozenset(row.opcode for row in INSTRUCTIONS if row.flow is Flow.CALL)
+_ALL_CALLS = _CALLS | {row.opcode for row in INSTRUCTIONS if row.flow is Flow.CALL_INDIRECT}
 _FIRST_ARRAY = FIRST_DECLARED - len(Element)
 
 
@@ -66,58 +68,80 @@ class ReferenceMap:
             "Q", [n for n, each in enumerate(program.statics) if isinstance(each.type, Reference)]
         )
         """Numbers of the statics with references."""
-        called = {
-            immediate
-            for opcode, immediate in zip(program.code.opcodes, program.code.immediates, strict=True)
-            if INSTRUCTIONS[opcode].flow is Flow.CALL
-        }
+        opcodes, immediates = program.code.opcodes, program.code.immediates
+        called = {n for opcode, n in zip(opcodes, immediates, strict=True) if opcode in _CALLS}
         self._entered = set(range(1, len(program.functions))) - called - {*program.table}
         """Functions that no code calls: their frames were entered from outside."""
         self.rows = array("Q", [0, 0])
         """For `Request.rows`: the row at 0 has no references."""
         self._known: dict[tuple[int, ...], int] = {(0,): 0}
-        self._current: dict[int, int] = {}
+        self._in_frames: dict[int, tuple[tuple[int, ...], int]] = {}
+        """By function, see `_in_frame`."""
+        self._in_stacks: dict[int, list[int]] = {}
+        """By the number of an operand stack, the operands in it that are references."""
+        self._keys = verified.frame_keys()
+        self._current: dict[tuple[int, int], int] = {}
+        """Rows of running functions by the keys of their frames."""
         size = WORD_BYTES * len(program.code)
         self.calls, self.stops = array("Q", bytes(size)), array("Q", bytes(size))
         """For `Request.calls` and `Request.stops`."""
-        for pc, opcode in enumerate(program.code.opcodes):
-            if not verified.is_reachable(pc):
-                continue
-            if INSTRUCTIONS[opcode].flow in (Flow.CALL, Flow.CALL_INDIRECT):
-                self.calls[pc] = self._row(pc, is_suspended=True)
-            if self._entered:  # a program may have been stopped anywhere
-                self.stops[pc] = self.row(pc)
+        for pc, opcode in enumerate(opcodes):
+            if opcode in _ALL_CALLS and verified.is_reachable(pc):
+                self.calls[pc] = self._row(pc, self._arguments(pc))
+        if self._entered:  # a program may have been stopped anywhere
+            for pc, key in enumerate(self._keys):
+                if key not in self._current:
+                    self._current[key] = self._row(pc) if key[0] >= 0 else 0
+            self.stops = array("Q", [self._current[key] for key in self._keys])
 
     def row(self, pc: int) -> int:
         """The row of the running function's frame at `pc`."""
-        found = self._current.get(pc)
+        key = self._keys[pc]
+        found = self._current.get(key)
         if found is None:
-            found = self._current[pc] = self._row(pc, is_suspended=False)
+            found = self._current[key] = self._row(pc)
         return found
 
-    def _row(self, pc: int, is_suspended: bool) -> int:
-        """`is_suspended`: it called a function, whose frame has the arguments."""
-        verified, program = self._verified, self._verified.program
-        owner = verified.owner(pc)
-        operands = verified.operand_types(pc)
-        if is_suspended:
-            row = INSTRUCTIONS[program.code.opcodes[pc]]
-            immediate = program.code.immediates[pc]
-            is_direct = row.flow is Flow.CALL
-            number = program.functions[immediate].signature if is_direct else immediate
-            popped = len(program.signatures[number].parameters) + len(row.pops)
-            operands = operands[: len(operands) - popped]
-        types: list[ValueType | None] = [*program.frame_types(owner), *operands]
-        parameters = verified.parameters(pc)
-        types[parameters:parameters] = [None] * HEADER_WORDS
+    def _arguments(self, pc: int) -> int:
+        """Operands that the call at `pc` takes."""
+        program = self._verified.program
+        row, immediate = INSTRUCTIONS[program.code.opcodes[pc]], program.code.immediates[pc]
+        is_direct = row.flow is Flow.CALL
+        number = program.functions[immediate].signature if is_direct else immediate
+        return len(program.signatures[number].parameters) + len(row.pops)
+
+    def _in_frame(self, function: int) -> tuple[tuple[int, ...], int]:
+        """The positions of references among parameters and locals of a function, and the position
+        of the first operand."""
+        program = self._verified.program
+        parameters = len(program.signature(function).parameters)
+        types = program.frame_types(function)
         places = [
-            (index - parameters) & _MASK
-            for index, t in enumerate(types)
+            (n - parameters + (HEADER_WORDS if n >= parameters else 0)) & _MASK
+            for n, t in enumerate(types)
             if isinstance(t, Reference)
         ]
+        return tuple(places), HEADER_WORDS + len(types) - parameters
+
+    def _row(self, pc: int, gone: int = 0) -> int:
+        """The row of a frame, of which so many operands are no part any more: a function that it
+        called has the arguments."""
+        owner, stack = self._keys[pc]
+        in_frame = self._in_frames.get(owner)
+        if in_frame is None:
+            in_frame = self._in_frames[owner] = self._in_frame(owner)
+        places, first = in_frame
+        operands = self._in_stacks.get(stack)
+        if operands is None:
+            types = self._verified.operand_types(pc)
+            found = [n for n, t in enumerate(types) if isinstance(t, Reference)]
+            operands = self._in_stacks[stack] = found
+        if operands:
+            end = self._verified.depth(pc) - gone
+            places = (*places, *(first + n for n in operands if n < end))
         key = (int(owner in self._entered), *places)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = len(self.rows)
+        row = self._known.get(key)
+        if row is None:
+            row = self._known[key] = len(self.rows)
             self.rows.extend((len(places), *key))
-        return found
+        return row

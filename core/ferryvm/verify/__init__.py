@@ -76,6 +76,11 @@ class Verified:
         """Types of the operand stack before `pc`, deepest first."""
         return tuple(self._kinds[kind] for kind in self._stacks.kinds_of(self._states[pc]))
 
+    def frame_keys(self) -> list[tuple[int, int]]:
+        """For each pc the number of its function, -1 if it is unreachable, and the number of its
+        operand stack: instructions with equal keys have equal types in their frames."""
+        return list(zip(self._owners, self._states, strict=True))
+
     def depth(self, pc: int) -> int:
         """Words of the operand stack before `pc`."""
         return self._stacks.depths[self._states[pc]]
