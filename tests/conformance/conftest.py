@@ -25,6 +25,15 @@ them have as many frames in `call/overflow`; tests/engine/test_recursion.py goes
 comes back; what the reference does is what is expected of the others."""
 
 
+COSTLY = ("exception/ten-frames/cuts", "call/results-in-a-loop/cuts")
+"""What takes seconds on some backends: the other manners of these cases take turns without it."""
+
+
+ORACLE, SHARE = "reference", 4
+"""The backend that makes what is expected of all, and of how many of its cases the default tier runs
+one: it is compared with itself. What is stated by hand is compared with it on every backend."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is not in the default tier."""
@@ -32,10 +41,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         check = item.callspec.params.get("ferry_case") if hasattr(item, "callspec") else None
         if check and check.backend.name in BACKENDS:
+            if check.item.label in COSTLY:
+                item.add_marker(NIGHTLY)
+                continue
             cases[check.backend.name, check.item.group, check.item.name].append(item)
             if check.backend.name not in DEEP.get(check.item.label, BACKENDS):
                 item.add_marker(NIGHTLY)
-    for number, manners in enumerate(cases.values()):
+    for number, ((backend, _, _), manners) in enumerate(cases.items()):
+        if backend == ORACLE and number // len(BACKENDS) % SHARE:
+            for item in manners:
+                item.add_marker(NIGHTLY)
         # A case with few manners has one of them all the same.
         parts = min(PARTS, len(manners))
         for turn, item in enumerate(manners):

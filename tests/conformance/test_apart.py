@@ -17,6 +17,7 @@ from ferryvm.cli.command import ferry
 from ferryvm.errors import FerryError
 
 from ..double.distribution import plant_backend, state_of_its_own
+from ..tier import nightly
 
 HARM = """
 def harm(real, machine, counting):
@@ -47,15 +48,15 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("harm", "told"),
     [
         ("os._exit(0)", "the process ended with exit code 0\n"),
-        ("os._exit(3)", "the process ended with exit code 3\n"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", "the process ended with SIGKILL\n"),
+        nightly(("os._exit(3)", "the process ended with exit code 3\n")),
+        nightly(("os.kill(os.getpid(), signal.SIGKILL)", "the process ended with SIGKILL\n")),
         (
             "os.kill(os.getpid(), signal.SIGSEGV)",
             "the process ended with SIGSEGV\n  at {site}/harmful_plugin.py:7, harm\n",
         ),
         ("raise SystemExit(0)", "raises SystemExit: 0\n"),
-        ("raise KeyboardInterrupt", "raises KeyboardInterrupt\n"),
-        ("raise GeneratorExit", "raises GeneratorExit\n"),
+        nightly(("raise KeyboardInterrupt", "raises KeyboardInterrupt\n")),
+        nightly(("raise GeneratorExit", "raises GeneratorExit\n")),
     ],
 )
 def test_backend_that_ends_its_process_fails_the_case(site: Path, harm: str, told: str) -> None:

@@ -22,7 +22,7 @@ PROCESSES = 3
 @pytest.mark.parametrize(
     ("backend", "way", "programs"),
     [
-        ("threaded", "distinct", 100),
+        pytest.param("threaded", "distinct", 100, marks=pytest.mark.nightly),
         pytest.param("switch", "session", 100, marks=pytest.mark.nightly),
         pytest.param("threaded", "saved", 60, marks=pytest.mark.nightly),
         ("threaded", "forked", 60),

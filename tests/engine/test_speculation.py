@@ -12,6 +12,7 @@ from ferryvm.engine.journal import Event, Placement
 from ferryvm.policy import Policy
 from ferryvm.program import Program
 
+from ..tier import sample
 from .mixing import end, entries, listen, placements, policy, start, state
 
 LATE = ferryvm.compile("""
@@ -179,7 +180,7 @@ RECURSIVE = ferryvm.compile("""
 (print! total)""")
 
 
-@pytest.mark.parametrize("count", [False, True], ids=["plain", "counting"])
+@pytest.mark.parametrize("count", sample([False, True], 1))
 def test_a_guard_that_fails_deep_in_a_recursion_writes_all_frames(count: bool) -> None:
     execution = ran(RECURSIVE, policy(threshold=40, speculate=True, guard_limit=20), count)
     assert any(sum(failures(placement)) for placement in placements(execution))

@@ -134,7 +134,7 @@ SUM = """
 
 
 @pytest.mark.parametrize("places", sample([5, 20], 1))
-@pytest.mark.rotate("kind", "machine", most=2)
+@pytest.mark.rotate("kind", "machine", most=1)
 @pytest.mark.parametrize("machine", sorted(shipped()))
 @pytest.mark.parametrize("kind", KERNEL_MUTATIONS)
 def test_a_damaged_kernel_is_found(machine: str, kind: str, places: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -212,6 +213,7 @@ def _return_elsewhere(program: Program) -> Iterator[Program]:
             yield altered(program, (number, slot), sources=(Immediate(0),))
 
 
+_MOST_PLACES = 12
 NEEDS = r"which block \S+ needs, should be .* and is "
 
 
@@ -278,10 +280,14 @@ def test_a_fault_is_found(
     is_every_place_tried: bool,
 ) -> None:
     """`is_each`: no change of the kind where control comes to leaves a program that is right, so
-    that every place is tried."""
+    that every place is tried: in the default tier the first ones."""
     right = given(name, machine)
     reached = right.reached()
-    programs = (each for each in faults(right.program) if right.differing(each) <= reached)
+    programs: Iterator[Program] = (
+        each for each in faults(right.program) if right.differing(each) <= reached
+    )
+    if not is_every_place_tried:
+        programs = itertools.islice(programs, _MOST_PLACES)
     found = messages(right, programs, None if is_each or is_every_place_tried else said)
     assert any(re.search(said, each) for each in found), found
     assert all(found) or not is_each
