@@ -20,6 +20,10 @@ _ELEMENT_STORES = frozenset(
     }
 )
 _ELEMENT_LOADS = frozenset({"element_load", "elements_to_heap"})
+_LOADS = frozenset(
+    {"header_word", "type_word", "field_load", "object_top", "object_end", "prepared_place"}
+)
+_ACCESSES = _LOADS | _STORES | _ELEMENT_LOADS | _ELEMENT_STORES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,10 +43,13 @@ class ObjectUse:
         return bool(self.arrays) and (type_ is None or type_ in self.arrays)
 
 
-def object_use(modules: Iterable[Module]) -> ObjectUse:
-    """The use of objects by the code of these modules."""
+def object_use(modules: Iterable[Module]) -> ObjectUse | None:
+    """The use of objects by the code of these modules; None if it accesses none."""
     writes, arrays = False, set[int]()
-    for operation in (o for module in modules for body in module.bodies for o in body.operations):
+    operations = [o for module in modules for body in module.bodies for o in body.operations]
+    if _ACCESSES.isdisjoint({operation.name for operation in operations}):
+        return None
+    for operation in operations:
         stores = operation.name in _ELEMENT_STORES
         writes |= stores or operation.name in _STORES
         if stores or operation.name in _ELEMENT_LOADS:

@@ -64,7 +64,7 @@ class Needs:
     callers: bool
     """Frames of the callers of the function that it is entered in."""
     objects: ObjectUse | None = None
-    """None if it uses no references."""
+    """None if it accesses no object."""
 
 
 def needs(region: Region, callers: bool, objects: ObjectUse | None) -> Needs:

@@ -21,7 +21,6 @@ from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.isa.type import F32, F64
 from ferryvm.machine.declaration import declarations
 from ferryvm.machine.state import descriptors
-from ferryvm.region.reference import uses_references
 from ferryvm.region.region import Region
 from ferryvm.verify import Verified
 from ferryvm_backends.opencl.device import Device
@@ -42,7 +41,7 @@ class KernelText:
     resumes: bool
     """True if it may continue in the frames of callers."""
     objects: ObjectUse | None
-    """Its use of objects; None if it uses no references."""
+    """Its use of objects; None if it accesses none."""
 
 
 def dialect(device: Device, memory_mode: str, objects: bool = False) -> Dialect:
@@ -71,7 +70,7 @@ def kernel_text(
     more = resumed(region, module, lambda part: improved(part, options))
     modules = [module, *more.values()]
     _refuse_floats(modules, device)
-    use = object_use(modules) if uses_references(region) else None
+    use = object_use(modules)
     d = dialect(device, memory_mode, use is not None)
     choices = Choices(
         guard_limit=options.guard_limit,
