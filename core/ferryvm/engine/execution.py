@@ -187,6 +187,8 @@ class Execution:
     def _forked(self) -> Execution:
         tape = self.tape.fork() if self.tape and self.tape.plays else None
         clone = self._like(self.machine.copy(), tape)
+        if clone.machine.objects is not None:
+            clone.machine.objects.handles.forget()
         clone._all_counted = self._all_counted
         clone._collected += self._collected
         return clone

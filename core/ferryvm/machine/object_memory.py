@@ -350,7 +350,9 @@ class ObjectMemory:
             is_enough = space.enlarge(control.object_top, wanted)
             self.bind()
             if not is_enough:
-                raise AddressSpaceError(f"the objects take {space.limit} bytes, which is the limit")
+                raise AddressSpaceError(
+                    f"the objects take {space.limit} bytes, which is the limit; raise Limits.objects"
+                )
             for number, one in enumerate(arrays):
                 if hosts.excluding(one):
                     raise OverlapError(number, None)

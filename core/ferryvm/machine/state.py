@@ -161,6 +161,7 @@ class Machine:
             raise AddressSpaceError(f"the heap has {hp} bytes, the limit is {limit}; raise it")
         if self.objects is not None and earlier.objects is not None:
             self.objects.take(earlier.objects)
+            self.objects.handles.forget()
         self.memory.statics[:count] = earlier.memory.statics
         self.memory.take_heap(earlier.memory, hp)
         self.control.hp = hp
