@@ -329,7 +329,7 @@ class NestActivity:
     """The instructions that the reason refers to."""
 
 
-@dataclasses.dataclass
+@record.dataclass
 class ArrayActivity:
     """Copying of one array between host and device, or of other parts of the program's objects."""
 

@@ -332,7 +332,7 @@ def test_repl_keeps_definitions_across_inputs_and_faults() -> None:
 """
     code, out, err = ferry("repl", given=given)
     assert code == 2
-    assert out == "=> 20\n=> 42\n"
+    assert out == "=> 20\n=> 42\ntext\n"
     assert "integer division by zero" in err
     assert "no backend 'none'" in err
     assert "never" not in err

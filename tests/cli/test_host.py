@@ -126,8 +126,8 @@ FAULTS = {
     "in <module>)",
     "mine:twic": "mine has no 'twic'; did you mean 'twice'?",
     "mine:number": "hosts: 3; a list or a mapping of host functions is expected",
-    "mine:text": "host function text: x is str; one of i32, i64, f32, f64, or int, float, bool is "
-    "expected",
+    "mine:text": "host function text: x is str; one of i32, i64, f32, f64, or int, float, bool, "
+    'numpy.typing.NDArray[...], object, Annotated[StructView, "node"] is expected',
 }
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import copy
 import gc
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from typing_extensions import TypeAliasType
 
 import ferryvm
 from ferryvm import Engine, HostFunction, Instance, StructView, assemble, f64, host
@@ -340,10 +341,15 @@ def test_a_wrong_result_leaves_the_program_at_the_call() -> None:
     assert one.call("f", a) == (1.0, a)
 
 
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+_ALIAS: Any = TypeAliasType("_ALIAS", np.ndarray[Any, np.dtype[_Scalar]], type_params=(_Scalar,))
+"""What NumPy's NDArray is from NumPy 2.5 on."""
+
 DECLARED: dict[Any, str] = {
     npt.NDArray[np.uint8]: "u8[]",
     np.ndarray[Any, np.dtype[np.float32]]: "f32[]",
     npt.NDArray[np.int64] | None: "i64[]",
+    _ALIAS[np.float32]: "f32[]",
     Annotated[StructView, "node"]: "node",
     Annotated[StructView | None, "cell[]"]: "cell[]",
     Annotated[int, "i31ref"]: "i31ref",

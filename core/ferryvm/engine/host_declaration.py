@@ -278,8 +278,11 @@ def _reference(annotation: object) -> ValueType | None:
     """The reference type of an annotation without a name of a type; None if it has none."""
     if annotation is object or annotation is Any:
         return ANYREF
-    parts = typing.get_args(annotation)
-    if typing.get_origin(annotation) in (Union, UnionType):  # `... | None`: every type has null
+    parts, origin = typing.get_args(annotation), typing.get_origin(annotation)
+    alias = getattr(origin, "__value__", None)
+    if alias is not None:  # a `type` statement, as that of NDArray since NumPy 2.5
+        return _reference(alias[parts])
+    if origin in (Union, UnionType):  # `... | None`: every type has null
         others = [part for part in parts if part is not type(None)]
         is_one = len(others) == 1 and len(others) < len(parts)
         found = _type(others[0], "it") if is_one else None

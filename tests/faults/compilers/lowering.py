@@ -333,8 +333,8 @@ _put(
     "vliw",
     "wrap-of-a-word-left-out",
     "The low half of a loaded word is used without truncation.",
-    'value.name == "heap_load" and value.fact(0, int) <= 4:',
-    'value.name == "heap_load" and value.fact(0, int) <= 8:',
+    "_loaded_bytes(value) <= 4:",
+    "_loaded_bytes(value) <= 8:",
 )
 _put(
     "vliw.code.lower.body",

@@ -85,8 +85,8 @@ _put(
     "llvm",
     "record-of-the-first-tag",
     "The record of an exception that is caught has the number of the first tag.",
-    "words += [self.constant(I64, tag), *slots, *padding]",
-    "words += [self.constant(I64, 0), *slots, *padding]",
+    "return [*references, self.constant(I64, tag), *numbers]",
+    "return [*references, self.constant(I64, 0), *numbers]",
 )
 _put(
     "exception",
@@ -415,8 +415,8 @@ _put(
     "llvm",
     "canonicalisation-dropped",
     "Floats are stored raw, and are not made canonical later.",
-    'self.operations.append(Operation("canonicalise", None, (t,), tuple(pairs)))',
-    "assert t is not None and pairs",
+    "self.operations.append(made)",
+    "assert made",
 )
 
 # --- loops for compilers that schedule ------------------------------------------------------------

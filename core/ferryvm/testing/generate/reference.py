@@ -43,7 +43,7 @@ _TO_I31 = OPCODE["ref.i31"]
 FROM_I31 = (OPCODE["i31.get_s"], OPCODE["i31.get_u"])
 NEW_STRUCT, NEW_ZEROS = OPCODE["struct.new"], OPCODE["struct.new_default"]
 FIELD_GET, FIELD_SET = OPCODE["struct.get"], OPCODE["struct.set"]
-LENGTH = OPCODE["array.length"]
+LENGTH, CHECKED = OPCODE["array.length"], OPCODE["array.index"]
 _REMAINDER = OPCODE["i64.rem_u"]
 
 LENGTHS = (0, 1, 1, 2, 3, 3, 4, 5, 7, 8, 8, 9, 16, 17, 33)
@@ -186,6 +186,10 @@ class References(HeapTraffic):
                 self.put(GET, array)
                 self.put(LENGTH)
                 self.put(_REMAINDER)
+                if chance.flip(0.4):
+                    self.put(GET, array)
+                    self.put(LENGTH)
+                    self.put(CHECKED)
         inside()
         self.jump(JUMP, end)
         self.place(none)
