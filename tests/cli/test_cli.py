@@ -360,7 +360,7 @@ def test_repl_reports_an_input_that_never_ends() -> None:
 
 @pytest.mark.parametrize("command", ["explain", "diff --backends switch", "repl --backend switch"])
 def test_limits_are_options_of_commands_that_run_programs(command: str, tmp_path: Path) -> None:
-    path, text = tmp_path / "p.skiff", "(define v (make-vector i64 100000))\n(vector-length v)\n"
+    path, text = tmp_path / "p.skiff", "(define v (make-array i64 100000))\n(array-length v)\n"
     path.write_text(text)
     words = [*command.split(), "--object-limit", "64K", "--heap-limit", "64K"]
     is_repl = words[0] == "repl"

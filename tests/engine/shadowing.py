@@ -20,10 +20,10 @@ from ..double.code import NativeFunction, enter
 from ..double.compiler import compile_by_llvm, with_compiler
 
 LOOP = """
-(define total 0) (define i 0) (define v (make-vector i64 8))
+(define total 0) (define i 0) (define v (heap.alloc 64))
 (while (< i 200)
-  (vector-set! v (% i 8) i)
-  (set! total (+ total (vector-ref v (% i 8))))
+  (i64.store 0 (+ v (* 8 (% i 8))) i)
+  (set! total (+ total (i64.load 0 (+ v (* 8 (% i 8))))))
   (set! i (+ i 1)))
 (print! total)
 total"""

@@ -28,11 +28,11 @@ from ..double.registry import registry
 FIB = "(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))\n(print! (fib 12))\n(fib 10)"
 DEEP = "(define (down n) (if (= n 0) 0 (+ 1 (down (- n 1)))))\n"
 HEAP = """
-(define v (make-vector i64 1000))
+(define v (heap.alloc 8000))
 (define i 0)
-(while (< i 1000) (vector-set! v i (* i i)) (set! i (+ i 1)))
-(print! (vector-ref v 999))
-(vector-ref v 31)
+(while (< i 1000) (i64.store 0 (+ v (* 8 i)) (* i i)) (set! i (+ i 1)))
+(print! (i64.load 7992 v))
+(i64.load 248 v)
 """
 PAIRS = [
     (first, second)
@@ -161,7 +161,7 @@ def test_main_that_needs_more_stack_than_there_is_traps(backend: str) -> None:
 
 
 def test_heap_grows_to_its_limit_and_then_traps(backend: str) -> None:
-    text = "(define n 0)\n(while #t (make-vector i64 1024) (set! n (+ n 1)))"
+    text = "(define n 0)\n(while #t (heap.alloc 8200) (set! n (+ n 1)))"
     engine = ferryvm.Engine(backend, limits=Limits(heap=1 << 20, first_heap=1 << 14))
     execution = engine.start(ferryvm.compile(text))
     with pytest.raises(ferryvm.TrapError) as caught:
@@ -172,10 +172,10 @@ def test_heap_grows_to_its_limit_and_then_traps(backend: str) -> None:
 
 def test_grown_heap_keeps_its_content_and_new_memory_is_zero(backend: str) -> None:
     text = """
-(define a (make-vector i64 100))
-(vector-set! a 99 7)
-(define b (make-vector u8 100000))
-(+ (vector-ref a 99) (vector-ref b 99999))
+(define a (heap.alloc 800))
+(i64.store 792 a 7)
+(define b (heap.alloc 100000))
+(+ (i64.load 792 a) (i64.load8_u 99999 b))
 """
     engine = ferryvm.Engine(backend, limits=Limits(first_heap=4096))
     assert engine.start(ferryvm.compile(text)).run().value == 7
@@ -394,10 +394,10 @@ def test_continuing_another_program_s_variables_is_refused() -> None:
     with pytest.raises(FerryError, match="does not continue the earlier one"):
         engine.start(ferryvm.compile("(define y 1.5)"), after=first)
     small = ferryvm.Engine("reference", limits=Limits(heap=4096))
-    big = engine.start(ferryvm.compile("(define v (make-vector i64 1000))"))
+    big = engine.start(ferryvm.compile("(define v (heap.alloc 8008))"))
     big.run()
     with pytest.raises(FerryError, match="the heap has 8008 bytes, the limit is 4096"):
-        small.start(ferryvm.compile("(define v (make-vector i64 1))"), after=big)
+        small.start(ferryvm.compile("(define v (heap.alloc 16))"), after=big)
 
 
 def test_other_signals_reach_whoever_waited_for_them() -> None:

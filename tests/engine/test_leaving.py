@@ -32,16 +32,16 @@ EXITS = {
         (define i 0) (define s 0)
         (while (< i 1000) (set! s (+ s (outer i))) (set! i (+ i 1)))""",
     "index out of bounds": """
-        (define v (make-vector i32 50)) (define i 0)
-        (while #t (vector-set! v i (i32 i)) (set! i (+ i 1)))""",
+        (define v (make-array i32 50)) (define i 0)
+        (while #t (array-set! v i (i32 i)) (set! i (+ i 1)))""",
     "growth": """
-        (define (fill n) (define v (make-vector i64 n)) (vector-set! v (- n 1) n)
-          (vector-ref v (- n 1)))
+        (define (fill n) (define v (heap.alloc (* 8 n))) (i64.store 0 (+ v (* 8 (- n 1))) n)
+          (i64.load 0 (+ v (* 8 (- n 1)))))
         (define i 1) (define s 0)
         (while (< i 100) (set! s (+ s (fill i))) (set! i (+ i 1))) s""",
     "heap exhausted": """
         (define i 1) (define s 0)
-        (while #t (vector-set! (make-vector i64 i) (- i 1) i) (set! i (+ i 1)))""",
+        (while #t (i64.store 0 (heap.alloc (* 8 i)) i) (set! i (+ i 1)))""",
     "host calls": """
         (define (say n) (print! n) (+ n 1))
         (define i 0) (while (< i 60) (set! i (say i)))""",

@@ -146,7 +146,7 @@ def test_state_that_trapped_for_want_of_stack_at_its_start_can_be_saved(
 def test_state_says_how_much_memory_it_needs(rich: Program, tmp_path: Path) -> None:
     path = tmp_path / "s.ferry"
     execution = Engine("switch").start(ferryvm.compile(
-        "(define (f n) (if (= n 0) 0 (+ 1 (f (- n 1)))))\n(make-vector i64 20000)\n(f 5000)"
+        "(define (f n) (if (= n 0) 0 (+ 1 (f (- n 1)))))\n(heap.alloc 160008)\n(f 5000)"
     ))  # fmt: skip
     execution.run(fuel=30_000)
     execution.save(path)

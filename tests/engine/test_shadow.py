@@ -155,9 +155,9 @@ def test_growth_and_host_calls_pass() -> None:
     text = """
     (define i 0) (define total 0)
     (while (< i 60)
-      (define v (make-array i64 4000))
-      (array-set! v i i)
-      (set! total (+ total (array-ref v i)))
+      (define v (heap.alloc 32000))
+      (i64.store 0 (+ v (* 8 i)) i)
+      (set! total (+ total (i64.load 0 (+ v (* 8 i)))))
       (print! total)
       (set! i (+ i 1)))"""
     execution, observer = started(text, policy(against="switch"))

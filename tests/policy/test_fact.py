@@ -21,9 +21,9 @@ from ferryvm.verify import verify
 from .sample import LOOP, MACHINE, values, when
 
 PROGRAM = """
-(define v (make-vector f64 10))
+(define v (make-array f64 10))
 (define (sum n) (let ((s 0.0) (i 0))
-  (while (< i n) (set! s (+ s (vector-ref v i))) (set! i (+ i 1))) s))
+  (while (< i n) (set! s (+ s (array-ref v i))) (set! i (+ i 1))) s))
 (print! (sum 10))
 """
 

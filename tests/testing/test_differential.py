@@ -24,13 +24,14 @@ from ..double.interpreter import Wrong
 from ..double.registry import registry
 
 PROGRAM = """
-(define v (make-vector f64 4))
+(heap.alloc 40)
+(define v (make-array f64 4))
 (define (half x) (/ x 2.0))
-(define (fill n) (if (> n 0) (begin (vector-set! v (- n 1) (half (f64 n))) (fill (- n 1)))))
+(define (fill n) (if (> n 0) (begin (array-set! v (- n 1) (half (f64 n))) (fill (- n 1)))))
 (fill 4)
 (define total 0.0)
 (define i 0)
-(while (< i 4) (set! total (+ total (vector-ref v i))) (print! i) (set! i (+ i 1)))
+(while (< i 4) (set! total (+ total (array-ref v i))) (print! i) (set! i (+ i 1)))
 total
 """
 
@@ -316,7 +317,7 @@ class SmallHeap(Wrong):
         self.harm = harm
 
 
-HUNGRY = "(define n 0) (while (< n 9) (make-vector i64 5000) (set! n (+ n 1))) n"
+HUNGRY = "(define n 0) (while (< n 9) (heap.alloc 40008) (set! n (+ n 1))) n"
 
 
 def compare_small(backend: Backend, text: str) -> Comparison:
@@ -361,7 +362,7 @@ def test_machine_with_more_heap_than_a_backend_addresses_is_refused_there() -> N
     execution.run(200)
     execution.run()
     later = ferryvm.compile(
-        "(define v (make-vector i64 50000)) (define i 0) (while (< i 9) (set! i (+ i 1)))"
+        "(define v (heap.alloc 400008)) (define i 0) (while (< i 9) (set! i (+ i 1)))"
     )
     execution = engine.start(later)
     execution.run(60)

@@ -164,7 +164,7 @@ halt
         # What a shift is computed from comes out of a call, a loop, a table, the heap, a static.
         "(define (f n) (if (< n 1) 40 (f (- n 1)))) (<< 5 (f 9))",
         "(define i 0) (while (< i 37) (set! i (+ i 1))) (<< 3 i)",
-        "(define v (make-vector i64 3)) (vector-set! v 1 35) (<< 1 (vector-ref v 1))",
+        "(i64.store 8 (heap.alloc 24) 35) (<< 1 (i64.load 8 0))",
         STATIC,
         INDIRECT,
         TABLE,

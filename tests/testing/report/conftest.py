@@ -15,18 +15,18 @@ from ferryvm.verify import verify
 from ...double.suspect import with_suspects
 
 FLOATS = """
-(define v (make-vector f64 2))
+(define v (make-array f64 2))
 (define (half x) (/ x 2.0))
 (define total 0.0)
 (define i 0)
 (while (< i 2)
-  (vector-set! v i (half (f64 i)))
-  (set! total (+ total (vector-ref v i)))
+  (array-set! v i (half (f64 i)))
+  (set! total (+ total (array-ref v i)))
   (set! i (+ i 1)))
 total
 """
 LONG = "(define i 0) (while (< i 400) (set! i (+ i 1)))"
-HEAP = "(define v (make-vector i64 20)) (vector-length v)"
+HEAP = "(define v (heap.alloc 168)) (i64.store 0 v 20) (i64.load 0 v)"
 
 NAMES = {
     "floats.skiff": FLOATS,
