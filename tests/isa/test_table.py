@@ -45,7 +45,7 @@ class Recorder:
     def grow_if(self, p: object, wanted: object) -> None:
         self.traps.add(Trap.HEAP_EXHAUSTED)  # what becomes of it when the heap cannot grow
 
-    def allocate_if(self, p: object, wanted: object, type_: object) -> None:
+    def set_object_top(self, value: object) -> None:
         self.traps.add(Trap.HEAP_EXHAUSTED)  # what becomes of it when the object space is full
 
     def throw(self) -> None:

@@ -195,6 +195,9 @@ class Driver:
                 if not self._allocate(backend):
                     control.status, control.trap = Status.TRAP, Trap.HEAP_EXHAUSTED
                     return Status.TRAP
+                if control.interrupt:  # there may be much more to do
+                    control.status = Status.INTERRUPTED
+                    return Status.INTERRUPTED
             elif status is Status.THROW:
                 found = unwind(self.machine, counting)
                 if found is not Status.RUNNING:
@@ -248,11 +251,13 @@ class Driver:
         return self.make_usable(backend, self.machine.control.wanted)
 
     def _allocate(self, backend: Interpreter) -> bool:
-        """Provide space for the allocation that left with ALLOCATE; False if the limit forbids it."""
+        """Provide what the instruction that left with ALLOCATE needs; False if the limit forbids
+        it."""
         objects = self.machine.objects
         assert objects is not None
+        control = self.machine.control
         try:
-            return objects.allocate()
+            return objects.allocate(lambda: bool(control.interrupt))
         except ValueError as error:
             raise self._break(backend, f"left {error}") from None
 

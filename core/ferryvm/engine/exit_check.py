@@ -12,10 +12,11 @@ from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import EXIT_ID, FP, PC, SP, Status
+from ferryvm.machine.element_transfer import LONG
 from ferryvm.machine.state import Machine
 
 _THROWING = frozenset(row.opcode for row in INSTRUCTIONS if row.flow is Flow.THROW)
-_ALLOCATING = frozenset(
+_ALLOCATING = LONG | frozenset(
     row.opcode for row in INSTRUCTIONS if row.mnemonic.startswith(("struct.new", "array.new"))
 )
 _HALT, _HOST = BY_MNEMONIC["halt"].opcode, BY_MNEMONIC["host"].opcode
@@ -105,7 +106,7 @@ class ExitChecker:
     def _allocation_fault(self) -> str | None:
         control, objects = self._control, self._objects
         if objects is None or self._machine.program.code.opcodes[control.pc] not in _ALLOCATING:
-            return f"with ALLOCATE at pc {control.pc}, where no object is made"
+            return f"with ALLOCATE at pc {control.pc}, where no object is made or filled"
         if not objects.is_wanted():
             return f"for {control.wanted} bytes of type {control.wanted_type}"
         if objects.fits():

@@ -13,6 +13,7 @@ from ferryvm.isa.object import (
     ARRAY_HEADER_BYTES,
     LARGEST_INLINE,
     LARGEST_LENGTH,
+    LARGEST_TRANSFER,
     LENGTH_OFFSET,
     PLACE_OFFSET,
     READ_ONLY,
@@ -69,8 +70,15 @@ def _trap_read_only(m: Emitter[V], array: V) -> None:
     m.trap_if(m.compare(I64, Condition.NE, flag, m.constant(I64, 0)), Trap.READ_ONLY_ARRAY)
 
 
-def _new(m: Emitter[V], type_: V, shift: int, length: V) -> tuple[V, V]:
-    """A new array of zeros: its offset and its place."""
+def _leave_if_long(m: Emitter[V], type_: V, bytes_: V) -> None:
+    """Leave for the engine if so many bytes take long: it can be interrupted."""
+    is_long = m.compare(I64, Condition.GT_U, bytes_, m.constant(I64, LARGEST_TRANSFER))
+    m.allocate_if(is_long, bytes_, type_)
+
+
+def _new(m: Emitter[V], type_: V, shift: int, length: V) -> tuple[V, V, V]:
+    """A new array: its offset, its place, and 1 if it is so large that the engine has prepared its
+    elements with their first values; otherwise they are zero."""
     huge = m.compare(I64, Condition.GT_U, length, m.constant(I64, LARGEST_LENGTH))
     m.trap_if(huge, Trap.HEAP_EXHAUSTED)
     own = m.constant(I64, ARRAY_HEADER_BYTES)
@@ -93,7 +101,7 @@ def _new(m: Emitter[V], type_: V, shift: int, length: V) -> tuple[V, V]:
     m.object_store(WORD_BYTES, m.add(I64, top, m.constant(I64, PLACE_OFFSET)), place)
     m.clear_prepared()
     m.set_object_top(end)
-    return top, place
+    return top, place, m.compare(I64, Condition.GT_U, elements, m.constant(I64, LARGEST_TRANSFER))
 
 
 def _family(element: Element | None) -> None:
@@ -136,8 +144,10 @@ def _family(element: Element | None) -> None:
         return to_memory(m, element.type, operand)
 
     def new(m: Emitter[V], type_: V, first: V, length: V) -> V:
-        top, place = _new(m, type_, shift, length)
-        m.fill_elements(size, place, m.constant(I64, 0), length, to_raw(m, first))
+        top, place, is_filled = _new(m, type_, shift, length)
+        none = m.constant(I64, 0)
+        count = m.select(is_filled, none, length)
+        m.fill_elements(size, place, none, count, to_raw(m, first))
         return m.to_slot(I64, top)
 
     def new_default(m: Emitter[V], type_: V, length: V) -> V:
@@ -159,6 +169,7 @@ def _family(element: Element | None) -> None:
         word = trap_null(m, reference)
         _trap_range(m, word, index, count)
         _trap_read_only(m, word)
+        _leave_if_long(m, type_, _bytes(m, shift, count))
         raw = to_raw(m, operand)
         m.fill_elements(size, _place(m, word), _bytes(m, shift, index), count, raw)
 
@@ -167,6 +178,7 @@ def _family(element: Element | None) -> None:
         _trap_range(m, target, index, count)
         _trap_range(m, source, start, count)
         _trap_read_only(m, target)
+        _leave_if_long(m, type_, _bytes(m, shift, count))
         m.move_elements(
             _place(m, target),
             _bytes(m, shift, index),
@@ -205,12 +217,14 @@ def _family(element: Element | None) -> None:
         _trap_range(m, word, index, count)
         _trap_read_only(m, word)
         bytes_ = trap_heap(m, address, count)
+        _leave_if_long(m, type_, bytes_)
         m.elements_from_heap(_place(m, word), _bytes(m, shift, index), address, bytes_)
 
     def store(m: Emitter[V], type_: V, reference: V, index: V, address: V, count: V) -> None:
         word = trap_null(m, reference)
         _trap_range(m, word, index, count)
         bytes_ = trap_heap(m, address, count)
+        _leave_if_long(m, type_, bytes_)
         m.elements_to_heap(address, _place(m, word), _bytes(m, shift, index), bytes_)
 
     operands = (array, I64, I64, I64)

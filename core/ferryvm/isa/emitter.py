@@ -336,7 +336,8 @@ class Emitter(PureEmitter[V]):
 
         `wanted` (i64) is the size in bytes of an object of type number `type_` (i64) that the
         instruction makes: header and elements, inside or outside of the object space (see
-        `ferryvm.isa.object.outside_bytes`)."""
+        `ferryvm.isa.object.outside_bytes`). An instruction that makes none fills or copies so many
+        bytes of elements; the engine does most of it, and the instruction the rest."""
 
     @abc.abstractmethod
     def object_top(self) -> V:
@@ -366,8 +367,9 @@ class Emitter(PureEmitter[V]):
 
     @abc.abstractmethod
     def prepared_place(self) -> V:
-        """Place of zero elements that the engine has prepared for the object that the last
-        `allocate_if` left for, i64; 0 if there are none."""
+        """Place of elements that the engine has prepared for the object that the last
+        `allocate_if` left for, i64; 0 if there are none. More than `LARGEST_TRANSFER` bytes
+        have their first values already, others are zero."""
 
     @abc.abstractmethod
     def prepared_bytes(self) -> V:

@@ -41,6 +41,10 @@ LARGEST_INLINE = 4096
 """The largest size of inline elements in bytes, with padding; larger ones are outside of the object
 space."""
 
+LARGEST_TRANSFER = 4 << 20
+"""The largest number of bytes that an instruction fills or copies by itself: some 5 ms where no page
+has been touched. For more it leaves with ALLOCATE, see `ferryvm.machine.element_transfer`."""
+
 LARGEST_LENGTH = 1 << 40
 """Elements past which a request is refused before any arithmetic on it could wrap."""
 

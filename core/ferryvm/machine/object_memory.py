@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ferryvm import record
-from ferryvm.isa import INSTRUCTIONS
 from ferryvm.isa.declared_type import RowKind
 from ferryvm.isa.object import (
     ARRAY_HEADER_BYTES,
     FIRST_OFFSET,
+    LARGEST_TRANSFER,
     LENGTH_OFFSET,
     PLACE_OFFSET,
     READ_ONLY,
@@ -35,9 +35,9 @@ from ferryvm.isa.object import (
     padded,
     type_number,
 )
-from ferryvm.isa.table import REF
 from ferryvm.isa.type import I31REF, WORD_BYTES, Reference, ValueType
 from ferryvm.machine.collection import SHAPE_WORDS, Request, collect
+from ferryvm.machine.element_transfer import LONG, TRANSFERS, ElementTransfer, Stops
 from ferryvm.machine.handle import Handles
 from ferryvm.machine.host_array import HostArray, SharedBlock
 from ferryvm.machine.memory import AddressSpaceError, Memory
@@ -96,34 +96,6 @@ class _Facts:
 _facts: weakref.WeakKeyDictionary[Verified, _Facts] = weakref.WeakKeyDictionary()
 
 
-def _uses_objects(number: int) -> bool:
-    row = INSTRUCTIONS[number]
-    return any(isinstance(t, Reference) or t is REF for t in (*row.pops, *row.pushes))
-
-
-_USING = frozenset(row.opcode for row in INSTRUCTIONS if _uses_objects(row.opcode))
-
-
-_with_objects: weakref.WeakKeyDictionary[Verified, bool] = weakref.WeakKeyDictionary()
-
-
-def has_objects(verified: Verified) -> bool:
-    """True if a program may have references: only then its machines have an object space.
-
-    Each program is examined once, for its code may be long and its machines many.
-    """
-    found = _with_objects.get(verified)
-    if found is None:
-        found = _with_objects[verified] = _may_have_references(verified.program)
-    return found
-
-
-def _may_have_references(program: Program) -> bool:
-    if not _USING.isdisjoint(program.code.opcodes):
-        return True
-    return any(isinstance(t, Reference) for _, types in program.used_types() for t in types)
-
-
 _by_control: weakref.WeakValueDictionary[int, ObjectMemory] = weakref.WeakValueDictionary()
 
 
@@ -163,6 +135,7 @@ class ObjectMemory:
         self.is_forced = False
         """For tests: each allocation causes a collection, from the next one that does not fit."""
         self._slots: mmap.mmap | None = None
+        self._transfer = ElementTransfer(memory, self.space, self._facts.shapes)
         self._own_top = FIRST_OFFSET
         """The end of the objects that the program itself can reach, after a collection; behind them
         are those that only Python holds."""
@@ -256,8 +229,10 @@ class ObjectMemory:
     # --- allocation ---------------------------------------------------------------------------
 
     def fits(self) -> bool:
-        """True if the allocation that left with ALLOCATE needs nothing of the engine."""
+        """True if the instruction that left with ALLOCATE needs nothing of the engine."""
         control = self._control
+        if self._is_long():
+            return control.wanted <= LARGEST_TRANSFER
         elements = self._outside()
         if elements and (not control.prepared or control.prepared_bytes != elements):
             return False
@@ -271,15 +246,27 @@ class ObjectMemory:
         return outside_bytes(control.wanted, is_array)
 
     def is_wanted(self) -> bool:
-        """True if the type and the size of the allocation that left with ALLOCATE can be."""
+        """True if the type and the size of what left with ALLOCATE can be."""
         control = self._control
         count = len(self._facts.type_rows) // ROW_WORDS
-        return control.wanted_type < count and not control.wanted % WORD_BYTES
+        is_whole = not control.wanted % WORD_BYTES or self._is_long()
+        return control.wanted_type < count and is_whole
 
-    def allocate(self) -> bool:
-        """Provide space for the allocation that left with ALLOCATE; False if the limit forbids it,
-        or the system has no memory. Raises ValueError as `collect`."""
+    def _is_long(self) -> bool:
+        """True if a fill or copy is at pc, which left because it would take long."""
+        return self._verified.program.code.opcodes[self._control.pc] in LONG
+
+    def allocate(self, stops: Stops = lambda: False) -> bool:
+        """Provide space for the allocation that left with ALLOCATE, with its first values, or do
+        most of a long fill or copy; False if the limit forbids it, or the system has no memory.
+
+        `stops`: True if the program is to be interrupted; then there may be more to do. Raises
+        ValueError as `collect`, and for operands that the instruction does not leave with."""
         control, space = self._control, self.space
+        transfer = TRANSFERS.get(self._verified.program.code.opcodes[control.pc])
+        if transfer is not None and self._is_long():
+            self._transfer.advance(transfer, stops)
+            return True
         self.discard_prepared()
         elements, wanted = self._outside(), control.wanted
         if self.is_forced or control.object_top + wanted > space.end:
@@ -294,6 +281,11 @@ class ObjectMemory:
                 return False
             control.prepared, control.prepared_bytes = place, elements
             control.object_end = space.end
+            if transfer is not None and elements > LARGEST_TRANSFER:
+                address = (place + space.base) & _MASK
+                if not self._transfer.fill_all(address, transfer, elements, stops):
+                    self.discard_prepared()
+                    return True
         if self.is_forced:
             control.object_end = control.object_top + wanted - elements
         return True

@@ -202,6 +202,11 @@ class ObjectSpace:
         self.outside_bytes -= self.outside.pop(address)
         _libc.free(address)
 
+    def bytes_at(self, address: int) -> int:
+        """Bytes of the elements outside that begin at an address, with padding; 0 if none do."""
+        host = self.hosts.get(address)
+        return self.outside.get(address, 0) if host is None else padded(host.size)
+
     def block(self, place: int) -> memoryview:
         """The bytes of the block at a place, those of a host array as a copy with padding. Raises
         ValueError if there is none."""

@@ -26,8 +26,9 @@ from ferryvm.machine.control import (
 )
 from ferryvm.machine.memory import AddressSpaceError, Limits, Memory
 from ferryvm.machine.native import NATIVE_WORDS, NativeField, NativeFunction
-from ferryvm.machine.object_memory import ObjectImage, ObjectMemory, has_objects
+from ferryvm.machine.object_memory import ObjectImage, ObjectMemory
 from ferryvm.machine.raised import Raised
+from ferryvm.machine.reference_use import has_objects
 from ferryvm.program import Program
 from ferryvm.verify import Verified
 
