@@ -2,12 +2,12 @@
 """Random programs as kernels on Oclgrind, which sees what no device tells: accesses outside of
 buffers, races, values that nobody set.
 
-    python -m tests.backends.opencl.grind SEED FIRST COUNT [--without-bounds]
+    python -m tests.backends.opencl.grind SEED FIRST COUNT [--without-bounds] [--objects]
 
 Run with an .icd file of Oclgrind in OCL_ICD_VENDORS. Prints how many programs there were and how
 many kernels were entered, and fails on a state that is not the reference's. What Oclgrind finds it
 writes to OCLGRIND_LOG. `--without-bounds`: leave the checks of the heap's bounds out of the
-kernels.
+kernels. `--objects`: run the programs of `test_objects` besides.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 import pyopencl as cl
 from tests.ir.comparison import visits
 
+import ferryvm
 from ferryvm.backend import Options, RefusalError
 from ferryvm.ir.c import side_exit
 from ferryvm.isa import Trap
@@ -36,6 +37,9 @@ from ferryvm_backends.opencl.kernel import Kernel
 from ferryvm_backends.reference import BACKEND as REFERENCE
 
 from .entering import enter
+from .test_objects import PROGRAMS
+
+OBJECTS = ("inside", "outside", "mixed", "lists", "arrays of u16", "arrays of f32")
 
 FUEL = 20_000
 """Instructions of a program, at most: Oclgrind interprets."""
@@ -102,9 +106,11 @@ def main() -> None:
     Kernel.run_dry = lambda self, queue: False  # type: ignore[method-assign]  # the same
     backend = opencl.OpenClBackend()
     kernels = 0
-    for number in range(first, first + count):
-        program = verify(generate(seed, number, ProgramKind.BYTECODE))
-        for region, machine in visits(program, times=1):
+    programs = [generate(seed, n, ProgramKind.BYTECODE) for n in range(first, first + count)]
+    if "--objects" in sys.argv:
+        programs += [ferryvm.assemble(PROGRAMS[name]) for name in OBJECTS]
+    for program in programs:
+        for region, machine in visits(verify(program), times=1):
             kernels += _enter(backend, region, machine.copy(), is_broken)
     print(count, kernels)
 

@@ -57,6 +57,12 @@ def test_kernels_of_random_programs_access_nothing_that_is_not_theirs(
     assert found == ""
 
 
+def test_kernels_on_objects_access_nothing_that_is_not_theirs(tmp_path: Path) -> None:
+    kernels, found = grind(tmp_path, SEED, 0, 0, "--objects")
+    assert kernels > 20
+    assert found == ""
+
+
 @pytest.mark.nightly
 def test_without_the_checks_of_bounds_they_do(tmp_path: Path) -> None:
     _, found = grind(tmp_path, SEED, PROGRAMS, PROGRAMS, "--without-bounds")
