@@ -22,12 +22,12 @@ from ferryvm.verify import verify
 from ...tier import sample
 from .census import Life, live
 
-COUNT = 400
+COUNT = 480
 
 
 @functools.cache
 def lives() -> tuple[Life, ...]:
-    return tuple(live(2, number) for number in range(COUNT))
+    return tuple(live(9, number) for number in range(COUNT))
 
 
 def share(lives_: int) -> float:
