@@ -119,6 +119,7 @@ def test_what_was_loaded_in_the_same_round_is_loaded_once() -> None:
         ("heap_store 8 %1, %3", 1),
         ("element_store i64 %1, i64:0, %3", 2),
         ("fill_elements i64 %1, i64:0, %3, %3", 2),
+        ("canonicalise_elements f64 %1, i64:0, f64:0.0", 1),
     ],
 )
 def test_elements_are_passed_on_unless_those_of_their_type_are_stored(

@@ -16,6 +16,10 @@ PROGRAM = """
     halt
 .function numbers (n i64) -> i64
     local.get n
+    i64.const 9
+    local.get n
+    i64.const 4
+    array.index
     return
 .function copy (a f64[] b f64[] l i32[])
     local.get a

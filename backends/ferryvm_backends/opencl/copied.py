@@ -22,6 +22,7 @@ from ferryvm.ir.c.context import FORCED_WORD, LOWEST_WORD, SLICE_WORD
 from ferryvm.ir.c.opencl import LOOK
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
 from ferryvm.region.region import Region
+from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.kernel import BufferOffset, Kernel
@@ -29,7 +30,6 @@ from ferryvm_backends.opencl.launch import ENTER, FAILED
 from ferryvm_backends.opencl.packet import Packet
 from ferryvm_backends.opencl.report import KernelMetrics
 from ferryvm_backends.opencl.resident import Copied, Needs
-from ferryvm_backends.opencl.traffic import Traffic
 
 SLICE = 0.02
 """Seconds that a slice is to take."""

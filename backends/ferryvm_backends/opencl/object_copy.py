@@ -26,20 +26,17 @@ import pyopencl as cl
 
 from ferryvm.backend import ArrayActivity, BackendError
 from ferryvm.ir.c.opencl_object import BYTES_WORD, COUNT_WORD, ROWS_WORD, TABLE_WORDS
-from ferryvm.isa.element import FIRST_ARRAY, Element
 from ferryvm.isa.object import ROW_WORDS
 from ferryvm.isa.type import FIRST_DECLARED, WORD_BYTES
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.object_memory import ObjectMemory, OutsideArray
+from ferryvm.region.object_access import ObjectAccess
+from ferryvm.traffic import SPACE, Traffic, array_name
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.kernel import BufferOffset
-from ferryvm_backends.opencl.object_use import ObjectUse
 from ferryvm_backends.opencl.segment import CHUNK, ZERO, Bytes, Segment, buffer_of_zeros, runs, view
-from ferryvm_backends.opencl.traffic import Traffic
 
 _MASK = (1 << 64) - 1
-_SPACE = "objects"
-"""The name of the object space in metrics."""
 
 
 def _in_chunks(size: int) -> int:
@@ -205,7 +202,7 @@ class ObjectCopy:
     # --- to the device ------------------------------------------------------------------------
 
     def push(
-        self, control: ControlBlock, objects: ObjectMemory, use: ObjectUse, traffic: Traffic
+        self, control: ControlBlock, objects: ObjectMemory, use: ObjectAccess, traffic: Traffic
     ) -> None:
         """Copy what a kernel may read to the device. Raises BackendError, cl.Error."""
         outside = objects.outside()
@@ -221,13 +218,13 @@ class ObjectCopy:
         self._provide(control, wanted)
         assert self._space is not None
         self._space.host = view(self._base, self._space_bytes)
-        row = traffic.of_array(0, _SPACE)
+        row = traffic.of_array(0, SPACE)
         # Free memory must be zero on the device, too.
         self._send(self._space, max(control.object_top, self._used), row, traffic)
         self._used = control.object_top
         for one in wanted:
             copy = self._copies[one.address]
-            name = _array_name(one, objects)
+            name = array_name(objects.program, one.type, one.size)
             self._send(copy, copy.size, traffic.of_array(copy.number, name), traffic)
         self._write_tables(control, wanted, objects)
 
@@ -272,12 +269,12 @@ class ObjectCopy:
     # --- to the host --------------------------------------------------------------------------
 
     def fetch(
-        self, top: int, use: ObjectUse, traffic: Traffic
+        self, top: int, use: ObjectAccess, traffic: Traffic
     ) -> Iterator[tuple[Segment, int, Bytes]]:
         """The chunks that the kernel has stored into, of the space below `top` and of arrays; they
         are marked no more. Raises cl.Error."""
         self._used = max(self._used, top)
-        if not use.writes:
+        if not use.stores:
             return
         assert self._space is not None
         copies = sorted(self._copies.values(), key=lambda copy: copy.start)
@@ -290,7 +287,7 @@ class ObjectCopy:
         if not marks.any():
             return
         is_marked = marks[::-1] != 0
-        parts: list[tuple[Segment, int, int, int, str]] = [(self._space, 0, top, 0, _SPACE)]
+        parts: list[tuple[Segment, int, int, int, str]] = [(self._space, 0, top, 0, SPACE)]
         for copy in copies:
             start = self._space_bytes + copy.start
             parts.append((copy, start, copy.size, copy.number, ""))
@@ -304,14 +301,3 @@ class ObjectCopy:
                 row.seconds_to_host += time.perf_counter() - began
                 yield segment, one * CHUNK, found
         cl.enqueue_fill_buffer(queue, self._buffer, ZERO, first, count)
-
-
-def _array_name(one: OutsideArray, objects: ObjectMemory) -> str:
-    """The type of an array with its length; with its bytes if the type is not known."""
-    if one.type is None:
-        return f"array[{one.size} bytes]"
-    if one.type < FIRST_DECLARED:
-        element = [*Element][one.type - FIRST_ARRAY]
-        return f"{element}[{one.size // element.bytes}]"
-    declared = objects.program.types[one.type - FIRST_DECLARED]
-    return f"{declared.name.removesuffix('[]')}[{one.size // WORD_BYTES}]"

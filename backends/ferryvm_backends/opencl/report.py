@@ -10,7 +10,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from ferryvm.backend import Activity, ArrayActivity
+from ferryvm.backend import Activity
+from ferryvm.traffic import array_metrics
 
 Metrics = dict[str, Any]
 
@@ -52,20 +53,8 @@ def _device(device: str, kernels: Sequence[KernelMetrics]) -> Metrics:
                 "bytes_to_host": one.activity.to_host,
                 "seconds_to_device": one.seconds_to_device,
                 "seconds_to_host": one.seconds_to_host,
-                "arrays": [_array(array) for array in one.activity.arrays],
+                "arrays": [array_metrics(array) for array in one.activity.arrays],
             }
             for one in kernels
         ],
-    }
-
-
-def _array(one: ArrayActivity) -> Metrics:
-    return {
-        "name": one.name,
-        "bytes_to_device": one.to_device,
-        "bytes_to_host": one.to_host,
-        "seconds_to_device": one.seconds_to_device,
-        "seconds_to_host": one.seconds_to_host,
-        "entries": one.entries,
-        "unchanged": one.unchanged,
     }

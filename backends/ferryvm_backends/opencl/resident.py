@@ -30,15 +30,15 @@ from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.object_memory import ObjectMemory, objects_at
 from ferryvm.region.fact import region_effects
+from ferryvm.region.object_access import ObjectAccess
 from ferryvm.region.region import Region
+from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.launch import STAGING_WORDS, Residence
 from ferryvm_backends.opencl.object_copy import ObjectCopy
-from ferryvm_backends.opencl.object_use import ObjectUse
 from ferryvm_backends.opencl.segment import CHUNK, ZERO, Bytes, Segment, buffer_of_zeros, runs, view
-from ferryvm_backends.opencl.traffic import Traffic
 
 
 def _bytes(control: ControlBlock) -> Bytes:
@@ -63,11 +63,11 @@ class Needs:
     """Words of its function's frame below the header."""
     callers: bool
     """Frames of the callers of the function that it is entered in."""
-    objects: ObjectUse | None = None
+    objects: ObjectAccess | None = None
     """None if it accesses no object."""
 
 
-def needs(region: Region, callers: bool, objects: ObjectUse | None) -> Needs:
+def needs(region: Region, callers: bool, objects: ObjectAccess | None) -> Needs:
     """Memory of a machine that a region needs; `callers`: frames of callers, too; `objects`: its
     use of objects."""
     found = region_effects(region)

@@ -21,10 +21,10 @@ from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.isa.type import F32, F64
 from ferryvm.machine.declaration import declarations
 from ferryvm.machine.state import descriptors
+from ferryvm.region.object_access import ObjectAccess, object_access
 from ferryvm.region.region import Region
 from ferryvm.verify import Verified
 from ferryvm_backends.opencl.device import Device
-from ferryvm_backends.opencl.object_use import ObjectUse, object_use
 from ferryvm_backends.opencl.recursion import levels, resumed
 
 WRAPPED, COPIED = "wrapped", "copied"
@@ -40,7 +40,7 @@ class KernelText:
     """pc of each guard, by its number in a kernel."""
     resumes: bool
     """True if it may continue in the frames of callers."""
-    objects: ObjectUse | None
+    objects: ObjectAccess | None
     """Its use of objects; None if it accesses none."""
 
 
@@ -70,7 +70,8 @@ def kernel_text(
     more = resumed(region, module, lambda part: improved(part, options))
     modules = [module, *more.values()]
     _refuse_floats(modules, device)
-    use = object_use(modules)
+    access = object_access(region)
+    use = access if access.any else None
     d = dialect(device, memory_mode, use is not None)
     choices = Choices(
         guard_limit=options.guard_limit,

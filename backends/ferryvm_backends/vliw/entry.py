@@ -129,7 +129,8 @@ class VliwCode(Code):
         }
         positions = {pc: position for pc, position in found.items() if position is not None}
         totals = dataclasses.replace(self.totals, bundles=self.totals.bundles.copy())
-        return ProgramMetrics(self.program, self._device, self._entry, positions, totals)
+        arrays = self._local.arrays
+        return ProgramMetrics(self.program, self._device, self._entry, positions, totals, arrays)
 
     def activity(self) -> Activity:
         totals = self.totals
@@ -140,4 +141,5 @@ class VliwCode(Code):
             dict(self._failures),
             totals.to_device,
             totals.to_host,
+            arrays=self._local.arrays,
         )

@@ -9,11 +9,12 @@ Changes are found by comparison, whatever made them.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
 
-from ferryvm.backend import BackendError
+from ferryvm.backend import ArrayActivity, BackendError
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.state import descriptors
@@ -49,6 +50,11 @@ class LocalMemory:
                 Segment.SPILL: np.zeros(WORD_BYTES * program.spill_words, np.uint8),
             }
         )
+
+    @property
+    def arrays(self) -> tuple[ArrayActivity, ...]:
+        """The copies of arrays as they are now."""
+        return tuple(map(dataclasses.replace, self.objects.traffic.arrays.values()))
 
     @property
     def control(self) -> ControlBlock:

@@ -10,23 +10,22 @@ copied only if the region may access arrays of their type, and back only if it m
 from __future__ import annotations
 
 import ctypes
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator
 
 import numpy as np
 
-from ferryvm.backend import BackendError
+from ferryvm.backend import ArrayActivity, BackendError
 from ferryvm.machine.control import ControlBlock
-from ferryvm.machine.object_layout import ObjectLayout, OutsideArray
+from ferryvm.machine.object_layout import ObjectLayout, PlacedArray
 from ferryvm.region.object_access import ObjectAccess
+from ferryvm.traffic import SPACE, Traffic, array_name
 from ferryvm.verify import Verified
 from ferryvm_backends.vliw.machine.model import Machine
 from ferryvm_backends.vliw.piece import copy, view
 from ferryvm_backends.vliw.simulate.memory import Bytes
-
-SPACE = "objects"
-"""The name of the object space where bytes are counted by type of array."""
 
 _FIRST = 16 << 20
 _MOST_RETAINED = 4
@@ -88,9 +87,8 @@ class ObjectTransfer:
     def __init__(self, verified: Verified, access: ObjectAccess, machine: Machine) -> None:
         self._verified, self._access, self._machine = verified, access, machine
         self._resident: Resident | None = None
-        self.to_device: dict[str, int] = {}
-        """Bytes by type of array; `SPACE`: the object space."""
-        self.to_host: dict[str, int] = {}
+        self.traffic = Traffic()
+        """The amounts of each array."""
 
     @property
     def content(self) -> Bytes:
@@ -120,12 +118,12 @@ class ObjectTransfer:
         # What is free of the space is zero, for a machine that had the same memory before, too.
         words = view(control.objects, max(top, found.used)).view(np.uint64)
         image = found.layout.to_device(words).view(np.uint8)
-        sent = copy(image, found.content[: len(image)])
         found.used = top
-        yield self._count(self.to_device, SPACE, sent)
+        yield self._send(self.traffic.of_array(0, SPACE), image, found.content[: len(image)])
         for each in self._arrays(self._access.accessed):
-            sent = copy(view(each.address, each.bytes), self._elements(each))
-            yield self._count(self.to_device, self._name(each), sent)
+            yield self._send(
+                self._metrics(each), view(each.address, each.bytes), self._elements(each)
+            )
 
     def fetch(self, control: ControlBlock, own: ControlBlock) -> Iterator[int]:
         """Copy changes to the host; bytes of each transfer. `own`: the processor's control block."""
@@ -136,24 +134,39 @@ class ObjectTransfer:
         if access.written or access.makes:
             words = found.content[: own.object_top].view(np.uint64)
             image = found.layout.to_host(words).view(np.uint8)
-            sent = copy(image, view(control.objects, len(image)))
-            yield self._count(self.to_host, SPACE, sent)
+            yield self._fetch(
+                self.traffic.of_array(0, SPACE), image, view(control.objects, len(image))
+            )
         for each in self._arrays(access.written):
-            sent = copy(self._elements(each), view(each.address, each.bytes))
-            yield self._count(self.to_host, self._name(each), sent)
+            yield self._fetch(
+                self._metrics(each), self._elements(each), view(each.address, each.bytes)
+            )
 
-    def _arrays(self, types: frozenset[int]) -> list[OutsideArray]:
+    def _arrays(self, types: frozenset[int]) -> list[PlacedArray]:
         assert self._resident is not None
         return [each for each in self._resident.layout.arrays.values() if each.type in types]
 
-    def _elements(self, each: OutsideArray) -> Bytes:
+    def _elements(self, each: PlacedArray) -> Bytes:
         return self.content[each.place : each.place + each.bytes]
 
-    def _name(self, each: OutsideArray) -> str:
-        return self._verified.types.references[each.type].name
+    def _metrics(self, each: PlacedArray) -> ArrayActivity:
+        name = array_name(self._verified.program, each.type, each.bytes)
+        return self.traffic.of_array(each.number, name)
 
     @staticmethod
-    def _count(counts: dict[str, int], name: str, sent: int) -> int:
-        if sent:
-            counts[name] = counts.get(name, 0) + sent
+    def _send(metrics: ArrayActivity, source: Bytes, to: Bytes) -> int:
+        began = time.perf_counter()
+        sent = copy(source, to)
+        metrics.to_device += sent
+        metrics.seconds_to_device += time.perf_counter() - began
+        metrics.entries += 1
+        metrics.unchanged += not sent
+        return sent
+
+    @staticmethod
+    def _fetch(metrics: ArrayActivity, source: Bytes, to: Bytes) -> int:
+        began = time.perf_counter()
+        sent = copy(source, to)
+        metrics.to_host += sent
+        metrics.seconds_to_host += time.perf_counter() - began
         return sent

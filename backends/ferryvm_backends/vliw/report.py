@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ferryvm.traffic import array_metrics
 from ferryvm_backends.vliw.code.operation import Segment
 from ferryvm_backends.vliw.code.program import LoopSummary, Program
 from ferryvm_backends.vliw.code.stall import Cause, stalls
@@ -128,6 +129,7 @@ def _region(metrics: ProgramMetrics) -> Metrics:
         "position": _position(metrics, metrics.pc),
         "bundles": len(metrics.program.bundles),
         **total.metrics(),
+        "arrays": [array_metrics(each) for each in metrics.arrays],
         "loops": [_loop(metrics, loop) for loop in metrics.program.loops],
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from ferryvm.backend import ArrayActivity
 from ferryvm.errors import Position
 from ferryvm_backends.vliw.code.program import Program
 from ferryvm_backends.vliw.simulate.metric import Words
@@ -40,3 +41,5 @@ class ProgramMetrics:
     positions: dict[int, Position]
     """Places in the source by pc: of the entry, and of loops."""
     totals: Totals
+    arrays: tuple[ArrayActivity, ...] = ()
+    """The copies of its objects, array by array."""

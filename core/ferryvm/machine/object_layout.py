@@ -10,7 +10,8 @@ that come back the host's (`to_host`).
 
 The outside arrays are found by a walk over the headers. Nobody tells a device what was made,
 collected or shared since its last entry, so each update compares all headers with those that the
-walk has seen: equal headers mean equal objects, and only new ones at the end are walked. A change
+walk has seen: equal headers mean equal objects, and only new ones at the end are walked. There is no walk if
+nothing is outside. A change
 of an *element* is found by comparing contents; see the backends.
 """
 
@@ -34,6 +35,7 @@ from ferryvm.isa.object import (
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.collection import SHAPE_WORDS, ShapeKind
 from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.object_memory import objects_at
 from ferryvm.machine.object_shape import Shapes
 from ferryvm.verify import Verified
 
@@ -43,7 +45,7 @@ _MASK = (1 << 64) - 1
 
 
 @dataclasses.dataclass(frozen=True)
-class OutsideArray:
+class PlacedArray:
     """An array whose elements are outside of the object space."""
 
     reference: int
@@ -54,6 +56,8 @@ class OutsideArray:
     """Bytes of its elements, without padding."""
     place: int
     """Offset of its elements on the device."""
+    number: int
+    """Of the copy: an array made later has a larger one."""
 
 
 class ObjectLayout:
@@ -66,9 +70,9 @@ class ObjectLayout:
         self._kinds: list[int] = shapes.rows[::SHAPE_WORDS].tolist()
         self._bytes: list[int] = shapes.rows[1::SHAPE_WORDS].tolist()
         self.first = first
-        self.arrays: dict[int, OutsideArray] = {}
+        self.arrays: dict[int, PlacedArray] = {}
         """The outside arrays by the address of their elements."""
-        self._base = 0
+        self._base = self._count = 0
         self._forget()
 
     @property
@@ -81,17 +85,22 @@ class ObjectLayout:
         """Bytes that the elements take on the device."""
         return sum(padded(each.bytes) for each in self.arrays.values())
 
-    def update(self, control: ControlBlock) -> Words:
-        """Find the outside arrays of a machine, and give the new ones places; returns the words of
-        its object space in use, where they are. Raises ValueError if these are no objects."""
+    def update(self, control: ControlBlock) -> None:
+        """Find the outside arrays of a machine, and give the new ones places. Raises ValueError if
+        there are some and the words of the object space are no objects."""
         words = _words(control.objects, control.object_top)
+        objects = objects_at(ctypes.addressof(control))
+        if objects is not None and not objects.has_outside:
+            if self.arrays:
+                self._forget()
+                self._assign()
+            return
         is_known = control.objects == self._base and self._is_known(words)
         if not is_known:
             self._base = control.objects
             self._forget()
         if self._walk(words) or not is_known:
             self._assign()
-        return words
 
     def to_device(self, words: Words) -> Words:
         """A copy of words of the host's object space, from its start on, with the device's places."""
@@ -176,7 +185,8 @@ class ObjectLayout:
             if known is not None and (known.type, known.bytes) == (type_, size):
                 self.arrays[address] = dataclasses.replace(known, reference=reference)
             else:
-                fresh.append(OutsideArray(reference, type_, address, size, 0))
+                self._count += 1
+                fresh.append(PlacedArray(reference, type_, address, size, 0, self._count))
         gaps = self._gaps()
         for each in fresh:
             size = padded(each.bytes)

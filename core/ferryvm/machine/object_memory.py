@@ -209,6 +209,11 @@ class ObjectMemory:
             self._slots = mmap.mmap(-1, size, flags=flags)
         return ctypes.addressof(ctypes.c_char.from_buffer(self._slots)) + len(self._slots)
 
+    @property
+    def has_outside(self) -> bool:
+        """True if there are elements outside of the space."""
+        return bool(self.space.outside) or any(True for _ in self.space.hosts)
+
     def outside(self) -> list[OutsideArray]:
         """The elements outside of the space: of arrays, and prepared ones."""
         space = self.space

@@ -19,7 +19,7 @@ from ferryvm.isa.struct import field_of
 from ferryvm.region.region import Region
 
 _ARRAYS = {element.kind: element.array.number for element in Element}
-_FIELDS = (Immediate.FIELD, Immediate.FIELDS, Immediate.STRUCT)
+_ON_OBJECTS = (Effect.READS_OBJECTS, Effect.WRITES_OBJECTS, Effect.ALLOCATES_OBJECTS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +39,18 @@ class ObjectAccess:
     def any(self) -> bool:
         """True if the object space is accessed at all."""
         return self.headers or self.makes
+
+    def concerns(self, type_: int | None, is_prepared: bool = False) -> bool:
+        """True if elements of an array of this type may be accessed (None: of an unknown one), or
+        become those of a new one, if they are prepared for one."""
+        if is_prepared:
+            return self.makes
+        return bool(self.accessed) if type_ is None else type_ in self.accessed
+
+    @property
+    def stores(self) -> bool:
+        """True if it may store to an object, or make one."""
+        return self.makes or bool(self.written)
 
     @property
     def accessed(self) -> frozenset[int]:
@@ -67,6 +79,8 @@ def _accessed(used: Iterable[tuple[int, int]], types: TypeHierarchy) -> ObjectAc
         found = effects(row)
         makes |= Effect.ALLOCATES_OBJECTS in found
         headers |= Effect.READS_OBJECTS in found
+        if found.isdisjoint(_ON_OBJECTS):
+            continue
         if row.chapter == "struct":
             number = field_of(immediate)[0] if row.immediate is Immediate.FIELD else immediate
             accessed = {n for n in range(len(types.references)) if types.is_subtype(n, number)}

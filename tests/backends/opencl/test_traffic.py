@@ -15,13 +15,13 @@ from ferryvm.engine.observer import Observer
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
+from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl import OpenClBackend, copied
 from ferryvm_backends.opencl.build import session
 from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.kernel import Kernel
 from ferryvm_backends.opencl.resident import Copied, Needs
 from ferryvm_backends.opencl.segment import CHUNK
-from ferryvm_backends.opencl.traffic import Traffic
 
 from .entering import NAME, enter, named, whole
 from .test_lost import RESULT, TEXT, policy

@@ -11,7 +11,7 @@ from ferryvm.machine.memory import Limits
 from ferryvm.testing import Schedule, Verdict
 from ferryvm.verify import verify
 from ferryvm_backends.vliw.local_object import ObjectTransfer
-from ferryvm_backends.vliw.machine.read import find
+from ferryvm_backends.vliw.machine.read import find, shipped
 
 from ...engine.mixing import policy, start
 from ...engine.object_program import GARBAGE, MIXED
@@ -19,7 +19,7 @@ from ...faults.compilers.search import differ_of
 from ...object.compiled import engine
 from ..ending import ended
 from ..llvm.test_objects import ALL, LISTS, MORE, SMALL, TREES
-from .program import compiled, whole
+from .program import compiled, run, whole
 
 PROGRAMS = {
     "mixed": MIXED,
@@ -136,9 +136,10 @@ def test_an_array_is_copied_when_it_is_stale_and_only_then(
     program = ferryvm.assemble(SUMS.format(between=between))
     execution = start(program, policy("vliw", threshold=1))
     execution.run()
-    total = sum(each.to_device.get("i64[]", 0) for each in made)
-    assert total == sent
-    assert not any(each.to_host or "f64[]" in each.to_device for each in made)
+    found = [one for each in made for one in each.traffic.arrays.values()]
+    assert sum(one.to_device for one in found if one.name == "i64[1000]") == sent
+    assert not any(one.to_host for one in found)
+    assert {one.name for one in found} == {"objects", "i64[1000]"}
 
 
 FILTER = """
@@ -158,6 +159,22 @@ FILTER = """
 (array-ref {filtered} 23)
 """
 
+STRUCTS = """
+(define-struct node (value i64) (next node))
+(define list null)
+(define i 0)
+(define sum 0)
+(while (< i 20) (set! list (make-node i list)) (set! i (+ i 1)))
+(define numbers (make-array i64 20 5))
+(array-copy! numbers 3 numbers 0 12)
+(while (!= i 0)
+  (set! sum (+ (* sum 3) (node-value list)))
+  (set-node-value! list (array-ref numbers (- i 1)))
+  (set! list (node-next list))
+  (set! i (- i 1)))
+sum
+"""
+
 
 @pytest.mark.parametrize("filtered", ["filtered", "samples"])
 def test_a_filter_ends_as_the_reference_does_also_in_place(filtered: str) -> None:
@@ -169,3 +186,15 @@ def test_arrays_that_are_two_limit_no_interval() -> None:
     """16 multiplications on four units: a store delays no load of the next iteration."""
     program = compiled(whole(FILTER.format(filtered="filtered")), find("multi16"))
     assert (4, 4) in {(loop.interval, loop.resource_bound) for loop in program.loops}
+
+
+@pytest.mark.rotate("machine", "text")
+@pytest.mark.parametrize("text", [FILTER.format(filtered="filtered"), STRUCTS])
+@pytest.mark.parametrize("machine", sorted(shipped()))
+def test_both_simulators_agree_on_objects(machine: str, text: str) -> None:
+    part = whole(text)
+    program = compiled(part, find(machine))
+    one, other = (run(program, part, is_native) for is_native in (False, True))
+    assert one.memory == other.memory
+    assert (one.registers, one.counts.cycles) == (other.registers, other.counts.cycles)
+    assert (one.counts.bundles == other.counts.bundles).all()

@@ -51,6 +51,7 @@ _Address = tuple[Value | None, int, tuple[Static, ...]]
 _LOADS = frozenset({"heap_load", "element_load"})
 _HEAP_CHANGES = frozenset({"heap_store", "canonicalise", "elements_to_heap"})
 _CHANGES = _HEAP_CHANGES | {
+    "canonicalise_elements",
     "element_store",
     "elements_from_heap",
     "fill_elements",

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Amounts of copied memory, in all and by array."""
+"""Memory that is copied between the host and devices with memory of their own, in all and by array."""
 
 from __future__ import annotations
 
 import dataclasses
 
 from ferryvm.backend import ArrayActivity
+from ferryvm.isa.element import FIRST_ARRAY, Element
+from ferryvm.isa.type import FIRST_DECLARED, WORD_BYTES
+from ferryvm.program import Program
+
+SPACE = "objects"
+"""The name of the object space in metrics."""
 
 _MOST_ARRAYS = 64
 """Arrays with amounts of their own, for each kernel."""
@@ -44,3 +50,28 @@ class Traffic:
             found = ArrayActivity(f"{name} #{same + 1}" if same else name)
             self.arrays[number] = found
         return found
+
+
+def array_name(program: Program, type_: int | None, size: int) -> str:
+    """The type of an array of so many bytes, with its length; with the bytes if the type is not
+    known."""
+    if type_ is None:
+        return f"array[{size} bytes]"
+    if type_ < FIRST_DECLARED:
+        element = [*Element][type_ - FIRST_ARRAY]
+        return f"{element}[{size // element.bytes}]"
+    declared = program.types[type_ - FIRST_DECLARED]
+    return f"{declared.name.removesuffix('[]')}[{size // WORD_BYTES}]"
+
+
+def array_metrics(one: ArrayActivity) -> dict[str, object]:
+    """The copies of one array as data that JSON can represent."""
+    return {
+        "name": one.name,
+        "bytes_to_device": one.to_device,
+        "bytes_to_host": one.to_host,
+        "seconds_to_device": one.seconds_to_device,
+        "seconds_to_host": one.seconds_to_host,
+        "entries": one.entries,
+        "unchanged": one.unchanged,
+    }
