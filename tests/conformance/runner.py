@@ -7,6 +7,7 @@ It is what an author would write in another language: it imports nothing of ferr
 from __future__ import annotations
 
 import base64
+import ctypes
 import threading
 from typing import Any
 
@@ -16,7 +17,11 @@ from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
 from ferryvm.verify import verify
 
-NUMBERS = ("status", "trap", "exit_id", "wanted", "fuel", "pc", "sp", "fp", "hp", "heap_capacity")
+NUMBERS = (
+    *("status", "trap", "exit_id", "wanted", "wanted_type", "fuel"),
+    *("pc", "sp", "fp", "hp", "heap_capacity"),
+)
+MASK = (1 << 64) - 1
 
 
 def memory(pieces: list[str | int]) -> bytes:
@@ -36,7 +41,23 @@ def differs(machine: Machine, state: dict[str, Any]) -> str | None:
     for name, found in segments(machine).items():
         if found != memory(state[name]):
             return name
-    return None
+    return other_objects(machine, state) if "objects" in state else None
+
+
+def other_objects(machine: Machine, state: dict[str, Any]) -> str | None:
+    """The field that differs: places of elements outside are addresses, and 0 in the state."""
+    base, top = machine.control.objects, machine.control.object_top
+    found = bytearray(ctypes.string_at(base, top))
+    words = memoryview(found).cast("Q")
+    for offset, pieces in state["elements"]:
+        at = offset // 8 + 2
+        if at >= len(words):
+            return "elements"
+        wanted = memory(pieces)
+        if ctypes.string_at((base + words[at]) & MASK, len(wanted)) != wanted:
+            return "elements"
+        words[at] = 0
+    return None if found == memory(state["objects"]) else "objects"
 
 
 class Runner:
@@ -47,6 +68,7 @@ class Runner:
         self.limits, self.steps, self.trail = Limits(**case["limits"]), case["steps"], case["trail"]
         self.artifact: Artifact = backend.prepare(self.program)
         self.machines: dict[int, Machine] = {}
+        self.blocks: list[object] = []
         self.at = 0
 
     def run(self) -> str | None:
@@ -59,6 +81,7 @@ class Runner:
 
     def do_start(self, n: int, step: dict[str, Any]) -> str | None:
         self.machines[n] = Machine(self.program, self.limits)
+        self.machines[n].control.object_end = self.machines[n].control.object_top
         return differs(self.machines[n], step["expected"])
 
     def do_put(self, n: int, step: dict[str, Any]) -> str | None:
@@ -72,7 +95,32 @@ class Runner:
             setattr(machine.control, name, state[name])
         for name, view in segments(machine).items():
             view[:] = memory(state[name])
+        if "objects" in state:
+            self.put_objects(machine, state)
         return None
+
+    def put_objects(self, machine: Machine, state: dict[str, Any]) -> None:
+        control, content = machine.control, bytearray(memory(state["objects"]))
+        words = memoryview(content).cast("Q")
+        for offset, pieces in state["elements"]:
+            words[offset // 8 + 2] = self.place(machine, memory(pieces))
+        words.release()
+        ctypes.memset(control.objects, 0, self.limits.objects)
+        ctypes.memmove(control.objects, bytes(content), len(content))
+        control.object_top = control.object_end = len(content)
+
+    def place(self, machine: Machine, content: bytes) -> int:
+        """The place of new elements outside."""
+        block = ctypes.create_string_buffer(content, len(content))
+        self.blocks.append(block)
+        return (ctypes.addressof(block) - machine.control.objects) & MASK
+
+    def do_allocate(self, n: int, step: dict[str, Any]) -> None:
+        machine, control = self.machines[n], self.machines[n].control
+        control.object_end = step["object_end"]
+        if step["elements"]:
+            control.prepared = self.place(machine, bytes(step["elements"]))
+            control.prepared_bytes = step["elements"]
 
     do_load = do_move = do_put
 

@@ -23,7 +23,7 @@ from ..double.interpreter import Wrong
 from ..tier import nightly, sample
 from .runner import Runner
 
-GROUPS = ("heap", "host", "interrupt", "saved", "value")
+GROUPS = ("heap", "host", "interrupt", "object", "saved", "value")
 LABELS = [item.label for item in items() if item.group in GROUPS]
 LABELS += [item.label for item in items() if item.name in ("everything", "in-a-callee-index")]
 LABELS += [
@@ -124,7 +124,7 @@ def test_line_has_what_a_runner_without_a_verifier_needs() -> None:
     assert case["table"] == [1, 2, 3, 1]
     assert len(case["operands"]) == len(program.program.code)
     assert case["operands"][:2] == [[], ["f64"]]
-    assert case["needs"] == {"fuel": False, "heap": 65536}
+    assert case["needs"] == {"fuel": False, "heap": 65536, "objects": False}
     assert base64.b64decode(case["image"])[:4] == b"\x89FVM"
 
 

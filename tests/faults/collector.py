@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import ctypes
 
-from ferryvm.isa.object import ARRAY_HEADER_BYTES, READ_ONLY
+from ferryvm.isa.object import ARRAY_HEADER_BYTES, FIRST_OFFSET, READ_ONLY
 from ferryvm.machine.collection import MASK, Collection, Request
+
+_NEGATIVE = 1 << 63
+"""Offsets from here on are those of parameters, below the header."""
 
 
 class StaticForgotten(Collection):
@@ -225,6 +228,121 @@ class LaterSharingLost(Collection):
             if words[number] == words[number - 1]:
                 words[number] = 0
         return super().elements(address, length, is_inline)
+
+
+class FirstStaticForgotten(Collection):
+    """The first static is no root."""
+
+    def roots(self) -> list[int]:
+        return super().roots()[1 if self.request.static_count else 0 :]
+
+
+class FirstLocalForgotten(Collection):
+    """The first reference behind the header of the running function's frame is no root."""
+
+    def frame_slots(self, fp: int, offsets: list[int]) -> list[int]:
+        behind = [offset for offset in offsets if offset < _NEGATIVE]
+        if fp == self.request.fp and behind:
+            offsets = [offset for offset in offsets if offset != behind[-1]]
+        return super().frame_slots(fp, offsets)
+
+
+class OperandsOfCallersForgotten(Collection):
+    """The uppermost reference of a frame below a call is no root."""
+
+    def frame_slots(self, fp: int, offsets: list[int]) -> list[int]:
+        if fp != self.request.fp and offsets and offsets[0] < _NEGATIVE:
+            offsets = offsets[1:]
+        return super().frame_slots(fp, offsets)
+
+
+class ParametersOfCallersForgotten(Collection):
+    """The parameters of a frame below a call are no roots."""
+
+    def frame_slots(self, fp: int, offsets: list[int]) -> list[int]:
+        if fp != self.request.fp:
+            offsets = [offset for offset in offsets if offset < _NEGATIVE]
+        return super().frame_slots(fp, offsets)
+
+
+class OutermostFrameForgotten(Collection):
+    """The frame of main has no roots while another function runs."""
+
+    def frame_slots(self, fp: int, offsets: list[int]) -> list[int]:
+        return super().frame_slots(fp, offsets if fp == self.request.fp or fp else [])
+
+
+class FramesBetweenForgotten(Collection):
+    """Only the innermost and the outermost frame have roots."""
+
+    def frame_slots(self, fp: int, offsets: list[int]) -> list[int]:
+        return super().frame_slots(fp, offsets if fp in (0, self.request.fp) else [])
+
+
+class HandlesFirst(Collection):
+    """The objects of handles are copied before those of the program."""
+
+    def run(self) -> None:
+        for address in self.handles():
+            self.forward_at(address)
+        super().run()
+
+
+class ScanEndsAtTheRoots(Collection):
+    """Objects that only objects of roots lead to are not scanned."""
+
+    def run(self) -> None:
+        for roots in (self.roots(), self.handles()):
+            first, self.request.own_top = self.top, self.top
+            for address in roots:
+                self.forward_at(address)
+            end = self.top
+            while first < end:
+                first += self.scan(first)
+        self.request.to_top = self.top
+
+
+class FirstFieldSkipped(Collection):
+    """The first reference of a struct is not forwarded."""
+
+    def fields(self, first: int, count: int) -> list[int]:
+        return super().fields(first, count)[1:]
+
+
+class FirstElementSkipped(Collection):
+    """The first element of an array of references is not forwarded."""
+
+    def elements(self, address: int, length: int, is_inline: bool) -> range:
+        return super().elements(address, length, is_inline)[1:]
+
+
+class LastElementsNotCopied(Collection):
+    """Of inline elements the last eight bytes are not copied."""
+
+    def forward(self, reference: int) -> int:
+        before = self.top
+        new = super().forward(reference)
+        if self.top > before + ARRAY_HEADER_BYTES:
+            self.to_words[self.top // 8 - 1] = 0
+        return new
+
+
+class OutsideNumbersMarkedAtTheNext(Collection):
+    """The elements outside are noted for the array behind the one that has them."""
+
+    def mark(self, address: int, elements: int, offset: int) -> None:
+        super().mark(address, elements, offset + ARRAY_HEADER_BYTES)
+
+
+class ForwardedToTheEnd(Collection):
+    """A reference to an object that was copied before becomes one to the latest copy."""
+
+    def forward(self, reference: int) -> int:
+        known, before = self.top, super().forward(reference)
+        if before and not before & 1 and self.top == known and known > FIRST_OFFSET:
+            return self._latest
+        self._latest = before if self.top != known else getattr(self, "_latest", before)
+        return before
 
 
 FAULTS: list[type[Collection]] = Collection.__subclasses__()

@@ -10,7 +10,7 @@ import mmap
 import os
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ferryvm.machine import resident
@@ -18,6 +18,9 @@ from ferryvm.machine.memory import Limits, Memory
 from ferryvm.machine.sparse import GRANULE, Sparse, runs
 
 SIZE = 5 * GRANULE + 100
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""On a loaded machine nothing is wrong if data or a test takes long."""
+
 PLACES = st.lists(st.tuples(st.integers(0, SIZE - 1), st.integers(1, 255)), max_size=6)
 
 
@@ -35,6 +38,7 @@ def dense(sparse: Sparse) -> bytes:
     return bytes(content)
 
 
+@UNTIMED
 @given(PLACES, st.integers(0, SIZE), st.integers(0, SIZE))
 def test_runs_hold_every_byte_that_is_not_zero(
     places: list[tuple[int, int]], start: int, end: int
@@ -45,6 +49,7 @@ def test_runs_hold_every_byte_that_is_not_zero(
     assert sparse.cut(start, end) == content[start : max(start, end)]
 
 
+@UNTIMED
 @given(PLACES, PLACES)
 def test_words_that_differ_are_those_of_the_bytes(
     left: list[tuple[int, int]], right: list[tuple[int, int]]
@@ -55,6 +60,7 @@ def test_words_that_differ_are_those_of_the_bytes(
     assert (Sparse.of(a) == Sparse.of(b)) is (a == b)
 
 
+@UNTIMED
 @given(PLACES, st.sets(st.integers(0, SIZE), max_size=6))
 def test_runs_do_not_depend_on_how_memory_was_touched(
     places: list[tuple[int, int]], cuts: set[int]

@@ -209,14 +209,17 @@ class Collection:
         while True:
             at = request.rows + WORD_BYTES * row
             count, is_entered = _words(at, ROW_WORDS)
-            offsets = _words(at + WORD_BYTES * ROW_WORDS, count)
-            found += [(fp + offset) & MASK for offset in reversed(offsets)]
+            found += self.frame_slots(fp, _words(at + WORD_BYTES * ROW_WORDS, count)[::-1])
             return_pc, distance = _words(stack + WORD_BYTES * fp, HEADER_WORDS)
             if not distance:
                 return found
             if distance > fp or not 0 < return_pc <= request.pc_count:
                 raise _FaultError(CollectionFault.FRAME)
             fp, row = fp - distance, tables[is_entered][return_pc - 1]
+
+    def frame_slots(self, fp: int, offsets: list[int]) -> list[int]:
+        """The words of a frame with references, from the end on; `offsets`: from its header."""
+        return [(fp + offset) & MASK for offset in offsets]
 
     def forward_at(self, address: int) -> None:
         """Replace a reference in memory by the one of the copy."""

@@ -238,13 +238,13 @@ class ObjectMemory:
         control = self._control
         if self._is_long():
             return control.wanted <= LARGEST_TRANSFER
-        elements = self._outside()
+        elements = self.outside_of_wanted()
         if elements and (not control.prepared or control.prepared_bytes != elements):
             return False
         return control.object_top + control.wanted - elements <= control.object_end
 
-    def _outside(self) -> int:
-        """Bytes outside of the space that the allocation needs."""
+    def outside_of_wanted(self) -> int:
+        """Bytes outside of the space that the allocation that left with ALLOCATE needs."""
         control = self._control
         row = self._facts.type_rows[ROW_WORDS * control.wanted_type + ROW_KIND]
         is_array = row & ((1 << ROW_SIZE_SHIFT) - 1) in _ARRAYS
@@ -273,7 +273,7 @@ class ObjectMemory:
             self._transfer.advance(transfer, stops)
             return True
         self.discard_prepared()
-        elements, wanted = self._outside(), control.wanted
+        elements, wanted = self.outside_of_wanted(), control.wanted
         if self.is_forced or control.object_top + wanted > space.end:
             self.collect()
             is_enough = space.enlarge(control.object_top, wanted)

@@ -361,7 +361,10 @@ class Differ:
 
     def _legal(self, names: tuple[str, ...], trial: Trial, expected: Trial) -> str | None:
         """The reason for which a difference is legal, None if it is not."""
-        state = trial.state()
+        try:
+            state = trial.state()
+        except ValueError:  # an earlier collection has left damaged objects
+            return None
         capabilities = {name: self.registry.get(name).capabilities for name in names}
         for divergence in LEGAL:
             who = [name for name in names if divergence.declared(capabilities[name])]

@@ -26,6 +26,7 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.difference import Difference
 from ferryvm.machine.host import HostError
 from ferryvm.testing.environment import STICKY, control_word, environment
+from ferryvm.testing.held import HeldObject
 from ferryvm.testing.state import StoppedState
 from ferryvm.testing.watchdog import PATIENCE, watched
 
@@ -77,6 +78,7 @@ class Trial:
         """The first host call that is not the one in the log."""
         self.environment = CONTROL
         """Control word of the floating-point environment that the thread has around a run."""
+        self._held: HeldObject | None = None
         self.seconds = 0.0
         """Time that backends ran, host calls included."""
 
@@ -96,6 +98,8 @@ class Trial:
 
     def fork(self) -> Trial:
         """An independent copy in the same state."""
+        if self._held is not None:
+            self._held.release()
         trial = Trial(self.execution.fork(), self.most)
         trial.output += self.output
         trial.remaining, trial.is_counted = self.remaining, self.is_counted
@@ -135,12 +139,18 @@ class Trial:
         return self.execution.tape.position if self.execution.tape else 0
 
     def collect(self) -> None:
-        """Collect the program's objects, now and at each allocation from now on. Raises ValueError
-        where a faulty backend has damaged them."""
+        """Collect the program's objects, now and at each allocation from now on, and hold one of
+        them as Python does. Raises ValueError where a faulty backend has damaged them, or where the
+        collection changes what is held."""
         objects = self.execution.machine.objects
-        if objects is not None:
-            objects.force()
-            objects.collect()
+        if objects is None:
+            return
+        self._held = self._held or HeldObject(self.execution.machine)
+        objects.force()
+        try:
+            self._held.collect(objects)
+        except IndexError as error:
+            raise ValueError(f"the objects of the program are damaged: {error}") from None
 
     def end_here(self) -> None:
         """Make the present state its end: trials that continue from its start end there, too."""

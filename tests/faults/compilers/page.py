@@ -13,7 +13,7 @@ from .by_hand import BY_HAND
 from .planting import CompilerFault
 from .programs import Origin
 from .search import PATIENCE
-from .table import FAULTS
+from .table import FAULTS, origins
 
 RESULTS = Path(__file__).with_name("results.json")
 """What `campaign --json` wrote last."""
@@ -35,7 +35,7 @@ a module's source, a few words, while the module is in use:
     python -m tests.faults.compilers.campaign --json tests/faults/compilers/results.json
 
 Each is looked for twice: in {programs} programs at most that generators made, random loops, loops over windows of vectors,
-control-flow graphs, bytecode and Skiff in turn, and in the {by_hand} by hand (`tests/faults/compilers/by_hand.py`), which the
+control-flow graphs, bytecode and Skiff in turn, faults of references in random programs with structs and arrays, and in the {by_hand} by hand (`tests/faults/compilers/by_hand.py`), which the
 tests run on the compilers without a fault as well. A program is compiled as a whole, counting and not, with
 the IR verifier between passes (`FERRYVM_CHECK_IR=1`) and the prover of schedules on (`FERRYVM_CHECK_VLIW=1`), and compared with the
 reference. Where the fault does not change the code that is made nothing is run: *runs* is how many programs were.
@@ -62,7 +62,7 @@ def first(entry: dict[str, Any]) -> dict[str, Any] | None:
 
 def _row(fault: CompilerFault, entry: dict[str, Any]) -> str:
     cells = [f"`{fault.name}`", fault.what, fault.backend, f"`{fault.place}`"]
-    for origin in Origin:
+    for origin in origins(fault):
         look = entry.get(origin.value)
         if look is None:
             cells.append("not looked for")
@@ -84,14 +84,20 @@ def _shown(entry: dict[str, Any]) -> str:
     return said.replace("|", "\\|")
 
 
+def _random(entry: dict[str, Any]) -> dict[str, Any]:
+    """What came of looking in random programs."""
+    found: dict[str, Any] = entry.get(Origin.GENERATED.value) or entry.get(Origin.OBJECTS.value, {})
+    return found
+
+
 def section() -> list[str]:
     """Its lines."""
     results = load()
     entries = {entry["fault"]: entry for entry in results["results"]}
     found = [each for entry in entries.values() if (each := first(entry)) is not None]
-    generated = sum("tool" in entry.get(Origin.GENERATED.value, {}) for entry in entries.values())
+    generated = sum("tool" in _random(entry) for entry in entries.values())
     tools = Counter(each["tool"] for each in found)
-    looks = [entry.get(Origin.GENERATED.value, {}) for entry in entries.values()]
+    looks = [_random(entry) for entry in entries.values()]
     counts = [look["of"] for look in looks if "of" in look]
     text = _HEAD.format(
         programs=f"{min(counts)} to {max(counts)}",

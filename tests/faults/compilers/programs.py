@@ -19,6 +19,7 @@ from ferryvm.verify import Verified, verify
 from .by_hand import BY_HAND
 
 SEED = 20261123
+_OBJECTS = Path(__file__).with_name("objects.toml")
 _WEIGHTS = Path(__file__).resolve().parents[2] / "fuzz" / "loops.toml"
 
 MOST = 80
@@ -35,6 +36,8 @@ class Origin(enum.Enum):
     GENERATED = "generated"
     """Random loops, loops over windows of vectors, control-flow graphs, bytecode and Skiff in turn,
     as tests and `ferry fuzz` make them."""
+    OBJECTS = "with objects"
+    """Random programs in bytecode with structs and arrays."""
     BY_HAND = "by hand"
 
 
@@ -56,6 +59,9 @@ def program(origin: Origin, number: int) -> tuple[str, Verified]:
         text = BY_HAND[name]
         made = ferryvm.assemble(text) if ".function" in text else ferryvm.compile(text)
         return name, verify(made)
+    if origin is Origin.OBJECTS:
+        made = generate(SEED, number, weights=Weights.load(str(_OBJECTS)))
+        return f"objects {number}", verify(made)
     turn, place = _TURNS[number % len(_TURNS)], number // len(_TURNS)
     place = 2 * place + (number % len(_TURNS) > 2) if turn == "loops" else place
     match turn:

@@ -23,6 +23,7 @@ from ferryvm.image import to_bytes
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.testing.conformance.script import (
+    Allocate,
     Enter,
     Flag,
     Grow,
@@ -40,7 +41,7 @@ from ferryvm.testing.conformance.script import (
 )
 from ferryvm.testing.conformance.suite import Item
 
-FORMAT = 2
+FORMAT = 3
 """Version of the format of the lines."""
 
 
@@ -92,15 +93,21 @@ def _script(item: Item, script: Script) -> dict[str, Any]:
         "format": FORMAT,
         "case": item.label,
         "about": script.about,
-        "needs": {"fuel": script.counts, "heap": script.heap},
+        "needs": {
+            "fuel": script.counts,
+            "heap": script.heap,
+            "objects": machine.objects is not None,
+        },
         "image": _base64(to_bytes(program)),
         "limits": {
             "stack": script.limits.stack,
             "heap": script.limits.heap,
             "first_heap": script.limits.first_heap,
+            "objects": script.limits.objects,
         },
         "functions": machine.descriptors,
         "table": list(program.table),
+        "types": None if machine.objects is None else verified.types.rows(),
         "operands": [
             [str(t) for t in verified.operand_types(pc)] if verified.is_reachable(pc) else None
             for pc in range(len(program.code))
@@ -122,7 +129,7 @@ def _base64(content: bytes) -> str:
 def _state(state: ScriptState) -> dict[str, Any]:
     """A state; what its status leaves open is left out."""
     fields: dict[str, Any] = {"status": int(state.status)}
-    for name in ("trap", "exit_id", "wanted", "fuel"):
+    for name in ("trap", "exit_id", "wanted", "wanted_type", "fuel"):
         value = getattr(state, name)
         if value is not None:
             fields[name] = int(value)
@@ -130,6 +137,9 @@ def _state(state: ScriptState) -> dict[str, Any]:
         fields[name] = getattr(state, name)
     for name in ("statics", "stack", "heap"):
         fields[name] = _pieces(getattr(state, name))
+    if state.objects is not None:
+        fields["objects"] = _pieces(state.objects.space)
+        fields["elements"] = [[at, _pieces(content)] for at, content in state.objects.elements]
     return fields
 
 
@@ -159,6 +169,8 @@ def _step(step: Step) -> dict[str, Any]:
             fields |= {"arguments": arguments, "result": bits, "counting": counting}
         case Grow(_, capacity):
             fields |= {"heap_capacity": capacity}
+        case Allocate(_, object_end, elements):
+            fields |= {"object_end": object_end, "elements": elements}
         case Save(_, file):
             fields |= {"file": _base64(file)}
         case Load(_, file, expected):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ferryvm.isa.frame import number_of
 from ferryvm.testing.conformance.script import Script, ScriptState
+from ferryvm.testing.conformance.script_object import ScriptObjects
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +23,10 @@ class Mismatch:
     """Number of the step in the script."""
 
 
-_NUMBERS = ("status", "trap", "exit_id", "wanted", "pc", "sp", "fp", "hp", "heap_capacity", "fuel")
+_NUMBERS = (
+    *("status", "trap", "exit_id", "wanted", "wanted_type"),
+    *("pc", "sp", "fp", "hp", "heap_capacity", "fuel"),
+)
 
 
 def compare(script: Script, expected: ScriptState, found: ScriptState) -> Mismatch | None:
@@ -39,9 +43,33 @@ def compare(script: Script, expected: ScriptState, found: ScriptState) -> Mismat
         for word in np.flatnonzero(left != right).tolist():
             name = _static(script, word) if segment == "statics" else _word(script, expected, word)
             return Mismatch(name, f"{int(left[word]):016x}", f"{int(right[word]):016x}")
-    byte = int(np.flatnonzero(_bytes(expected.heap) != _bytes(found.heap))[0]) & ~7
-    wanted, got = expected.heap[byte : byte + 8], found.heap[byte : byte + 8]
-    return Mismatch(f"heap at byte {byte}", wanted.hex(" "), got.hex(" "))
+    if expected.heap != found.heap:
+        return _part("heap", expected.heap, found.heap)
+    return _objects(expected.objects, found.objects)
+
+
+def _part(what: str, wanted: bytes, got: bytes) -> Mismatch:
+    """The first word of a part of memory that differs."""
+    if len(wanted) != len(got):
+        return Mismatch(f"bytes of {what}", str(len(wanted)), str(len(got)))
+    byte = int(np.flatnonzero(_bytes(wanted) != _bytes(got))[0]) & ~7
+    words = wanted[byte : byte + 8].hex(" "), got[byte : byte + 8].hex(" ")
+    return Mismatch(f"{what} at byte {byte}", *words)
+
+
+def _objects(wanted: ScriptObjects | None, got: ScriptObjects | None) -> Mismatch:
+    """The first difference of two sets of objects, which differ."""
+    if wanted is None or got is None:
+        return Mismatch("objects", "none" if wanted is None else "some", "others")
+    if wanted.space != got.space:
+        return _part("objects", wanted.space, got.space)
+    for (offset, stated), (other, found) in zip(wanted.elements, got.elements, strict=False):
+        if offset != other:
+            break
+        if stated != found:
+            return _part(f"the elements of the array at {offset}", stated, found)
+    left, right = (str([offset for offset, _ in one.elements]) for one in (wanted, got))
+    return Mismatch("arrays with elements outside", left, right)
 
 
 def _bytes(content: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:

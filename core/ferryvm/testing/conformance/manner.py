@@ -93,7 +93,7 @@ def exits(task: Task) -> Scripts:
 
 
 def again(task: Task) -> Scripts:
-    """At each host call and growth, entered again before it was handled: failing host functions and
+    """At each host call, growth and allocation that leaves, entered again before it was handled: failing host functions and
     a lack of memory leave the program there."""
     yield _again(task, None)
 
@@ -107,7 +107,7 @@ def _again(task: Task, fuel: int | None) -> Script:
     recorder = Recorder(task)
     recorder.start()
     recorder.enter(fuel is not None, fuel)
-    while recorder.machines[0].status in (Status.HOST, Status.GROW):
+    while recorder.machines[0].status in (Status.HOST, Status.GROW, Status.ALLOCATE):
         recorder.enter(fuel is not None)
         if not recorder.serve(fuel is not None):
             break

@@ -20,6 +20,7 @@ from ferryvm.testing.conformance.exception import describe, raise_if_pressed
 from ferryvm.testing.conformance.fault import Mismatch, compare
 from ferryvm.testing.conformance.record import litter, perform_host, stand, write_state
 from ferryvm.testing.conformance.script import (
+    Allocate,
     Enter,
     Flag,
     Grow,
@@ -37,6 +38,7 @@ from ferryvm.testing.conformance.script import (
     TrailPosition,
     observe,
 )
+from ferryvm.testing.conformance.script_object import begin, provide
 from ferryvm.testing.watchdog import PATIENCE, watched
 
 _THROWING = frozenset(row.opcode for row in INSTRUCTIONS if row.flow is Flow.THROW)
@@ -80,6 +82,7 @@ class _Performer:
         match step:
             case Start(number, expected):
                 machine = self.machines[number] = Machine(script.program, script.limits)
+                begin(machine)
                 self.at[number] = 0
                 return compare(script, expected, observe(machine, False))
             case Put(number, state):
@@ -92,6 +95,10 @@ class _Performer:
                 perform_host(self.machines[number], arguments, result, counting)
             case Grow(number):
                 self.machines[number].grow()
+            case Allocate(number, object_end, elements):
+                machine = self.machines[number]
+                assert machine.objects is not None, "its program has references"
+                provide(machine.objects, machine, object_end, elements)
             case Save(number, file):
                 if pack_state(self.machines[number], None) != file:
                     return Mismatch("saved state", "the reference's file", "another one")
@@ -140,7 +147,10 @@ class _Performer:
         for name, value in _bound(control).items():
             if value != bound[name]:
                 return Mismatch(f"control.{name}", f"{bound[name]:#x}", f"{value:#x}")
-        found = observe(machine, step.counting)
+        try:
+            found = observe(machine, step.counting)
+        except ValueError as error:
+            return Mismatch("objects", "those of the program", str(error))
         fault = self._judge(step, found, before - control.fuel if step.counting else None)
         past = machine.memory.heap[found.hp : found.heap_capacity]
         if fault is None and np.frombuffer(past, np.uint8).any():

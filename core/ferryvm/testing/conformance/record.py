@@ -24,6 +24,7 @@ from ferryvm.machine.state import Machine
 from ferryvm.program import HostImport
 from ferryvm.testing.conformance.prepared import Prepared
 from ferryvm.testing.conformance.script import (
+    Allocate,
     Enter,
     Expected,
     Flag,
@@ -41,6 +42,7 @@ from ferryvm.testing.conformance.script import (
     Trail,
     observe,
 )
+from ferryvm.testing.conformance.script_object import begin, provide, provision, write_objects
 from ferryvm.verify import Verified
 
 PLENTY = 1 << 40
@@ -84,6 +86,7 @@ def write_state(machine: Machine, state: ScriptState) -> None:
     memory.statics.cast("B")[:] = state.statics
     memory.stack.cast("B")[: len(state.stack)] = state.stack
     memory.heap[: state.hp] = state.heap
+    write_objects(machine, state.objects)
 
 
 def answer(host: HostImport, arguments: list[int]) -> int | None:
@@ -120,6 +123,7 @@ class Recorder:
     def start(self, number: int = 0) -> None:
         """A machine at the program's start."""
         self.machines[number] = Machine(self.program, self.limits)
+        begin(self.machines[number])
         self.steps.append(Start(number, observe(self.machines[number], False)))
 
     def put(self, state: ScriptState, number: int = 0) -> None:
@@ -185,6 +189,12 @@ class Recorder:
         if machine.status is Status.GROW and machine.grow():
             self.steps.append(Grow(number, machine.control.heap_capacity))
             return True
+        if machine.status is Status.ALLOCATE and machine.objects is not None:
+            provided = provision(machine)
+            if provided is not None:
+                self.steps.append(Allocate(number, *provided))
+                provide(machine.objects, machine, *provided)
+                return True
         return False
 
     def _call(self, host: HostImport, arguments: list[int]) -> int | None:
@@ -235,7 +245,7 @@ class Walk:
     total: int
     """Instructions completed; the one at which it ends is not."""
     is_served: bool
-    """True if there is a host call or a growth on the way."""
+    """True if there is a host call, a growth or an allocation that leaves on the way."""
     period: int
     """As in a trail."""
 
@@ -262,7 +272,11 @@ def walk(task: Task) -> Walk:
     is_served = False
     while True:
         state = dataclasses.replace(
-            observe(machine, False), status=Status.RUNNING, exit_id=None, wanted=None
+            observe(machine, False),
+            status=Status.RUNNING,
+            exit_id=None,
+            wanted=None,
+            wanted_type=None,
         )
         if state in states:
             return Walk(tuple(states), len(states), is_served, len(states) - states[state])
@@ -272,7 +286,7 @@ def walk(task: Task) -> Walk:
         status = recorder.enter(counting=True, fuel=1)
         while machine.control.fuel == 1 and recorder.serve(True):
             is_served = True
-            if machine.control.fuel == 1:  # the heap grew: the allocation is still to be made
+            if machine.control.fuel == 1:  # there is memory now: the allocation is still to be made
                 status = recorder.enter(counting=True)
         if status not in (Status.FUEL, Status.HOST):
             *before, _ = states

@@ -16,6 +16,7 @@ from ferryvm.isa import Trap
 from ferryvm.machine.control import Status
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
+from ferryvm.testing.conformance.script_object import ScriptObjects, observe_objects
 from ferryvm.verify import Verified
 
 
@@ -29,7 +30,9 @@ class ScriptState:
     exit_id: int | None
     """With HOST."""
     wanted: int | None
-    """With GROW."""
+    """With GROW and ALLOCATE."""
+    wanted_type: int | None
+    """With ALLOCATE."""
     fuel: int | None
     """None if it is not counted."""
     pc: int
@@ -42,6 +45,8 @@ class ScriptState:
     """Words below sp."""
     heap: bytes
     """Bytes below hp; the bytes from there to the capacity are zero."""
+    objects: ScriptObjects | None = None
+    """None for a program without references."""
 
 
 def observe(machine: Machine, counting: bool) -> ScriptState:
@@ -52,7 +57,8 @@ def observe(machine: Machine, counting: bool) -> ScriptState:
         status,
         Trap(control.trap) if status is Status.TRAP else None,
         control.exit_id if status is Status.HOST else None,
-        control.wanted if status is Status.GROW else None,
+        control.wanted if status in (Status.GROW, Status.ALLOCATE) else None,
+        control.wanted_type if status is Status.ALLOCATE else None,
         control.fuel if counting else None,
         control.pc,
         control.sp,
@@ -62,6 +68,7 @@ def observe(machine: Machine, counting: bool) -> ScriptState:
         memory.statics.tobytes(),
         memory.stack[: control.sp].tobytes(),
         memory.heap[: control.hp].tobytes(),
+        observe_objects(machine),
     )
 
 
@@ -154,6 +161,16 @@ class Grow:
 
 
 @dataclasses.dataclass(frozen=True)
+class Allocate:
+    """Make the bytes of the object space below `object_end` usable, and prepare elements."""
+
+    machine: int
+    object_end: int
+    elements: int
+    """Bytes of elements outside of the space; 0 for none."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Save:
     """The saved machine must equal that file, byte for byte."""
 
@@ -171,7 +188,7 @@ class Load:
     expected: ScriptState
 
 
-Step = Start | Put | Move | Litter | Enter | Host | Grow | Save | Load
+Step = Start | Put | Move | Litter | Enter | Host | Grow | Allocate | Save | Load
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An object that a trial holds as Python does, while the program may drop it.
+
+A program has no handles, so a collector that forgets them, or that gives back the elements of an
+array that only Python holds, would not show in its states. A trial that collects at each boundary
+therefore holds an object over some of them, and compares its content before and after each
+collection.
+
+It holds none while an instruction makes an object: a held one that the program has dropped would
+count against the limit.
+"""
+
+from __future__ import annotations
+
+from ferryvm.isa import INSTRUCTIONS
+from ferryvm.isa.effect import Effect, summary
+from ferryvm.isa.object import (
+    ARRAY_HEADER_BYTES,
+    FLAG_BIT,
+    LENGTH_OFFSET,
+    PLACE_OFFSET,
+    STRUCT_HEADER_BYTES,
+    type_number,
+)
+from ferryvm.isa.type import WORD_BYTES, Reference
+from ferryvm.machine.collection import SHAPE_WORDS, ShapeKind
+from ferryvm.machine.object_memory import ObjectMemory
+from ferryvm.machine.object_shape import Shapes
+from ferryvm.machine.state import Machine
+
+_COLLECTIONS = 8
+"""Collections over which an object is held at most."""
+
+_DEEPEST, _MOST = 2, 32
+"""References that are followed from a held object, and words of an object that are compared."""
+
+_MAKING = frozenset(
+    row.opcode for row in INSTRUCTIONS if Effect.ALLOCATES_OBJECTS in summary(row).effects
+)
+
+
+class HeldObject:
+    """The object that one trial holds, if any."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._shapes = Shapes(machine.program)
+        self._handle: int | None = None
+        self._left = self._turn = 0
+
+    def collect(self, objects: ObjectMemory) -> None:
+        """Perform a collection. Raises ValueError if it changes the object that is held, or as
+        `ObjectMemory.collect`."""
+        before = self._content(objects)
+        objects.collect()
+        after = self._content(objects)
+        if before != after:
+            raise ValueError(f"a collection made {after} of {before}, which only Python held")
+        self._left -= 1
+        if self._left <= 0 or self._makes_object():
+            self.release()
+        if self._handle is None and not self._makes_object():
+            self._hold(objects)
+
+    def release(self) -> None:
+        """Hold nothing."""
+        objects = self._machine.objects
+        if self._handle is not None and objects is not None:
+            objects.handles.release(self._handle)
+        self._handle = None
+
+    def _makes_object(self) -> bool:
+        """True if the next instruction may make an object."""
+        code = self._machine.program.code
+        return code.opcodes[self._machine.control.pc] in _MAKING
+
+    def _hold(self, objects: ObjectMemory) -> None:
+        """Hold the object of a static, or one that this refers to; in turn."""
+        machine = self._machine
+        found: list[int] = []
+        for static, word in zip(machine.program.statics, machine.memory.statics, strict=False):
+            if isinstance(static.type, Reference) and word and not int(word) & 1:
+                found.append(int(word))
+        if not found:
+            return
+        self._turn += 1
+        reference = found[self._turn % len(found)]
+        inner = self._references(objects, reference)
+        if inner and self._turn % 2:
+            reference = inner[self._turn // 2 % len(inner)]
+        self._handle, self._left = objects.handles.hold(reference), _COLLECTIONS
+
+    def _references(self, objects: ObjectMemory, reference: int) -> list[int]:
+        """The objects that an object refers to, of the first ones."""
+        words = objects.space.words
+        at = reference // WORD_BYTES
+        kind, _, first, count = self._shape(type_number(words[at]))
+        if kind == ShapeKind.STRUCT:
+            offsets = self._shapes.offsets[first : first + count]
+            found = [words[at + offset // WORD_BYTES] for offset in offsets]
+        elif kind == ShapeKind.REFERENCES:
+            found = self._elements(objects, at)[:_MOST].cast("Q").tolist()
+        else:
+            found = []
+        return [word for word in found if word and not word & 1]
+
+    def _elements(self, objects: ObjectMemory, at: int) -> memoryview:
+        """The bytes of the elements of an array at a word, the first ones."""
+        space = objects.space
+        number = type_number(space.words[at])
+        length = space.words[at + LENGTH_OFFSET // WORD_BYTES]
+        place = space.words[at + PLACE_OFFSET // WORD_BYTES]
+        size = min(length * self._shape(number)[1], _MOST * WORD_BYTES)
+        content = at * WORD_BYTES + ARRAY_HEADER_BYTES
+        if place == content:
+            return space.bytes[content : content + size]
+        return space.block(place)[:size] if length else memoryview(b"")
+
+    def _shape(self, number: int) -> tuple[int, ...]:
+        rows = self._shapes.rows[SHAPE_WORDS * number : SHAPE_WORDS * (number + 1)]
+        if not rows:
+            raise ValueError(f"an object that only Python held has type {number}")
+        return tuple(rows)
+
+    def _content(self, objects: ObjectMemory) -> object:
+        """The content of the object that is held; None if there is none."""
+        if self._handle is None:
+            return None
+        return self._shown(objects, objects.handles.words[self._handle], _DEEPEST)
+
+    def _shown(self, objects: ObjectMemory, reference: int, depth: int) -> object:
+        """The content of an object, without its place in memory."""
+        if not reference or reference & 1 or not depth:
+            return reference if not reference or reference & 1 else "object"
+        words = objects.space.words
+        at = reference // WORD_BYTES
+        if reference >= self._machine.control.object_top:
+            raise ValueError(f"an object that only Python held is at {reference:#x}")
+        number, flags = type_number(words[at]), words[at] >> FLAG_BIT
+        kind, size, first, count = self._shape(number)
+        if kind == ShapeKind.STRUCT:
+            content: list[int] = words[at + 1 : at + size // WORD_BYTES].tolist()
+            parts: list[object] = [*content]
+            for offset in self._shapes.offsets[first : first + count]:
+                place = (offset - STRUCT_HEADER_BYTES) // WORD_BYTES
+                parts[place] = self._shown(objects, content[place], depth - 1)
+            return number, flags, tuple(parts[:_MOST])
+        length = words[at + LENGTH_OFFSET // WORD_BYTES]
+        elements = self._elements(objects, at)
+        if kind == ShapeKind.REFERENCES:
+            held = elements[: len(elements) // WORD_BYTES * WORD_BYTES].cast("Q").tolist()
+            return number, flags, length, [self._shown(objects, w, depth - 1) for w in held]
+        return number, flags, length, bytes(elements)

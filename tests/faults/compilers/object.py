@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults in what compilers make of references: the lifter, the passes, and each lowering."""
+
+from __future__ import annotations
+
+from .planting import CompilerFault
+
+OBJECTS: list[CompilerFault] = []
+"""By module."""
+
+
+def _put(module: str, backend: str, name: str, what: str, old: str, new: str) -> None:
+    OBJECTS.append(CompilerFault(name, what, backend, module, old, new))
+
+
+# --- the region IR ------------------------------------------------------------------------------
+
+_put(
+    "ferryvm.ir.object_lifter",
+    "llvm",
+    "allocation-of-the-wrong-size",
+    "An object that does not fit asks for as many bytes as the number of its type.",
+    'self._check("allocate_if", (), (p, wanted, type_))',
+    'self._check("allocate_if", (), (p, type_, type_))',
+)
+_put(
+    "ferryvm.ir.object_lifter",
+    "cc",
+    "field-one-word-lower",
+    "The field of a struct is the word in front of it.",
+    "self.constant(I64, WORD_BYTES * (1 + field))",
+    "self.constant(I64, WORD_BYTES * (2 + field))",
+)
+_put(
+    "ferryvm.ir.object_lifter",
+    "llvm",
+    "length-read-for-the-header",
+    "Where the type in a header is wanted the length behind it is read.",
+    "        return base, more // WORD_BYTES\n",
+    "        return base, max(more // WORD_BYTES, 1)\n",
+)
+_put(
+    "ferryvm.ir.object_lifter",
+    "vliw",
+    "row-of-the-type-before",
+    "A test reads the row of the type with the number below.",
+    "return self.constant(I64, self.types.row(type_.bits)[word.bits])",
+    "return self.constant(I64, self.types.row(max(type_.bits - 1, 0))[word.bits])",
+)
+_put(
+    "ferryvm.ir.object_lifter",
+    "llvm",
+    "fields-of-references-only",
+    "`struct.new` stores its first field alone.",
+    "            self._store_field(reference, self.immediate, field, slot)\n",
+    "            self._store_field(reference, self.immediate, 0, slot)\n",
+)
+_put(
+    "ferryvm.ir.passes.value_numbering",
+    "llvm",
+    "register-of-the-space-merged",
+    "The end of the last object is read once, and not again after an object was made.",
+    '            elif name == "heap_load":',
+    '            elif name in ("heap_load", "object_top"):',
+)
+
+# --- llvm -----------------------------------------------------------------------------------------
+
+_put(
+    "ferryvm_backends.llvm.object",
+    "llvm",
+    "load-and-store-of-a-field-apart",
+    "A load of a field and a store to it are taken for accesses that never overlap.",
+    'f"field {number} {field}"',
+    'f"field {number} {field} {operation.name}"',
+)
+_put(
+    "ferryvm_backends.llvm.object",
+    "llvm",
+    "load-and-store-of-an-element-apart",
+    "A load of an element and a store to it are taken for accesses that never overlap.",
+    'f"elements {elements}"',
+    'f"elements {elements} {operation.name}"',
+)
+_put(
+    "ferryvm_backends.llvm.object",
+    "llvm",
+    "elements-extended-by-sign",
+    "Loads of narrow elements are extended by sign in their words.",
+    "return self.builder.zext(loaded, WORD) if",
+    "return self.builder.sext(loaded, WORD) if",
+)
+_put(
+    "ferryvm_backends.llvm.object",
+    "llvm",
+    "one-element-more-is-filled",
+    "A fill stores into the element behind the last one.",
+    'self.builder.icmp_unsigned("==", following, count)',
+    'self.builder.icmp_unsigned("==", number, count)',
+)
+_put(
+    "ferryvm_backends.llvm.object",
+    "llvm",
+    "elements-copied-back",
+    "A copy of elements goes from the second array to the first one.",
+    'self._copy("memmove", self._elements(to_place, to_offset), source, size)',
+    'self._copy("memmove", source, self._elements(to_place, to_offset), size)',
+)
+_put(
+    "ferryvm_backends.llvm.object",
+    "llvm",
+    "prepared-elements-taken-twice",
+    "Two large arrays made one after another have the same elements.",
+    'self.storage.set_field(self.function.control, "prepared", word(0))',
+    'self.storage.field(self.function.control, "prepared")',
+)
+_put(
+    "ferryvm_backends.llvm.object",
+    "llvm",
+    "next-object-in-the-same-place",
+    "The end of the last object does not rise: the next one overwrites it.",
+    'self.storage.set_field(self.function.control, "object_top", value)',
+    'self.storage.field(self.function.control, "object_top")',
+)
+
+# --- C --------------------------------------------------------------------------------------------
+
+_put(
+    "ferryvm.ir.c.object",
+    "cc",
+    "next-object-overlaps",
+    "An object begins at the last word of the one before.",
+    'f"control->object_top = {value};"',
+    'f"control->object_top = {value} - 8;"',
+)
+_put(
+    "ferryvm.ir.c.object",
+    "cc",
+    "first-field-on-the-header",
+    "The fields of a struct begin at its header.",
+    "        first = STRUCT_HEADER_BYTES + WORD_BYTES * operation.fact(1, int)\n",
+    "        first = WORD_BYTES * operation.fact(1, int)\n",
+)
+_put(
+    "ferryvm.ir.c.object",
+    "opencl",
+    "prepared-not-cleared",
+    "The elements that were prepared for one array are taken for the next one, too.",
+    'self.scope.lines.add("control->prepared = 0;")',
+    'self.scope.lines.add(";")',
+)
+_put(
+    "ferryvm.ir.c.object",
+    "opencl",
+    "elements-without-their-offset",
+    "Each element is the first one of its array.",
+    "return f\"{self.scope.base('objects')} + {place} + {offset}\"",
+    "return f\"{self.scope.base('objects')} + {place} + 0 * {offset}\"",
+)
+_put(
+    "ferryvm.ir.c.c11",
+    "cc",
+    "fill-without-the-last",
+    "A fill leaves the last element as it was.",
+    '"for (uint64_t i = 0; i < count; ++i)"',
+    '"for (uint64_t i = 0; i + 1 < count; ++i)"',
+)
+
+# --- vliw -----------------------------------------------------------------------------------------
+
+_put(
+    "ferryvm_backends.vliw.code.lower.object",
+    "vliw",
+    "overlapping-copy-from-the-front",
+    "Elements that lie behind where they come from are copied from the first one on, too.",
+    "(I64, Condition.GT_U), (to, from_))",
+    "(I64, Condition.GT_U), (to, to))",
+)
+_put(
+    "ferryvm_backends.vliw.code.lower.object",
+    "vliw",
+    "fill-of-nothing-fills",
+    "A fill of no elements stores into one, and goes on.",
+    'emission.compute("compare", (I64, Condition.EQ), (size, 0))',
+    'emission.compute("compare", (I64, Condition.EQ), (size, 1))',
+)
+_put(
+    "ferryvm_backends.vliw.code.lower.object",
+    "vliw",
+    "allocation-for-the-wrong-type",
+    "An object that does not fit asks for bytes of the type with the number of its bytes.",
+    "wanted=wanted, wanted_type=type_)",
+    "wanted=wanted, wanted_type=wanted)",
+)
+_put(
+    "ferryvm_backends.vliw.code.lower.object",
+    "vliw",
+    "header-and-field-apart",
+    "A header word and the first field are where the other one is.",
+    "    return STRUCT_HEADER_BYTES + WORD_BYTES * part.field\n",
+    "    return WORD_BYTES * part.field\n",
+)
