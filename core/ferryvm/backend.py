@@ -16,13 +16,14 @@ import abc
 import dataclasses
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ferryvm import record
 from ferryvm.cost import Cost
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
+from ferryvm.named_tuple import NamedTuple
 from ferryvm.program import Signature
 from ferryvm.verify import Verified
 

@@ -14,7 +14,8 @@ import platform
 import struct
 import sys
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from ferryvm.named_tuple import NamedTuple
 
 __all__ = ["ObjectType", "fault"]
 

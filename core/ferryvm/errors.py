@@ -8,7 +8,8 @@ with 2 (a trap, which is the program's own fault, exits with 1); it never shows 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+
+from ferryvm.named_tuple import NamedTuple
 
 __all__ = ["Diagnostic", "FerryError", "Position", "SourceError", "UnknownNameError"]
 

@@ -9,9 +9,10 @@ wrong value, is reported in one line and not called again; the program continues
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ferryvm.backend import Backend
+from ferryvm.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import click

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ferryvm.errors import FerryError
 from ferryvm.failure import kind_of, shown
 from ferryvm.foreign import ForeignError
 from ferryvm.hooks import HostEntry
 from ferryvm.machine.host import STANDARD, HostError, HostFunction
+from ferryvm.named_tuple import NamedTuple
 from ferryvm.plugin import Plugin, Plugins
 
 _HOOK = "ferryvm_hosts"

@@ -12,7 +12,8 @@ import os
 import re
 import sys
 from importlib.machinery import PathFinder
-from typing import NamedTuple
+
+from ferryvm.named_tuple import NamedTuple
 
 _METADATA = (".dist-info", ".egg-info")
 _POINTS = "entry_points.txt"

@@ -18,13 +18,14 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ferryvm import hooks, notice, process
 from ferryvm.errors import FerryError, suggestion
 from ferryvm.failure import described, is_out_of_memory, kind_of
 from ferryvm.float_environment import callers, ours
 from ferryvm.foreign import ForeignError, contained, unchanged
+from ferryvm.named_tuple import NamedTuple
 from ferryvm.notice import Log
 from ferryvm.own_plugin import alone
 from ferryvm.time_limit import limited

@@ -11,7 +11,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+
+from ferryvm.named_tuple import NamedTuple
 
 
 class Owner(NamedTuple):

@@ -18,12 +18,13 @@ import functools
 import itertools
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ferryvm import record
 from ferryvm.errors import Position
 from ferryvm.isa.declared_type import DeclaredType, StructType
 from ferryvm.isa.type import ANYREF, I64, Reference, ValueType
+from ferryvm.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dataclasses that are created in a sixth of the time, for modules that every command imports.
+"""Dataclasses that are created in a twelfth of the time, for modules that every command imports.
 
     @dataclasses.dataclass(frozen=True)      six methods generated and compiled for each class
-    @record.dataclass(frozen=True)           `__init__` alone, for the first instance; the others
-                                             are shared by all
+    @record.dataclass(frozen=True)           the fields found, and `__init__` generated, for the
+                                             first instance; the other methods are shared by all
 
 Half of the classes that a command imports get no instance. Such classes and their instances behave
 like those of `dataclasses`, and type checkers treat them alike: `fields`, `replace` and `asdict`
@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 import reprlib
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -32,31 +33,57 @@ else:
 
 def _dataclass(class_: type[Any], is_frozen: bool, is_compared: bool) -> type[Any]:
     class_.__doc__ = class_.__doc__ or class_.__name__  # else a signature
-    made = dataclasses.dataclass(init=False, repr=False, eq=False)(class_)
-    made.__dataclass_params__.frozen = is_frozen  # `dataclasses` checks derived classes by it
-    shared: dict[str, Any] = {"__init__": _FirstInit(made), "__repr__": _Methods.__repr__}
+    own = vars(class_)
+    for name in _COMPLETED:
+        if name != "__init__" or name not in own:
+            setattr(class_, name, _Placeholder(class_, name, is_frozen))
+    shared: dict[str, Any] = {"__repr__": _Methods.__repr__}
     if is_compared:
-        compared = [field.name for field in dataclasses.fields(made) if field.compare]
-        made.__compared__ = operator.attrgetter("__class__", *compared)
         shared |= {"__eq__": _Methods.__eq__, "__hash__": _Methods.__hash__ if is_frozen else None}
     if is_frozen:
         shared |= {"__setattr__": _Methods.__setattr__, "__delattr__": _Methods.__delattr__}
     for name, method in shared.items():
-        if class_.__dict__.get(name) is None:  # a class may have its own
-            setattr(made, name, method)
-    return made
+        if own.get(name) is None:  # a class may have its own
+            setattr(class_, name, method)
+    return class_
 
 
-class _FirstInit:
-    """A placeholder for the `__init__` of a class, which is generated at the first access."""
+_COMPLETED = (
+    "__dataclass_fields__",
+    "__dataclass_params__",
+    "__match_args__",
+    "__compared__",
+    "__init__",
+)
+"""The attributes of a class that `_complete` makes."""
 
-    def __init__(self, class_: type[Any]) -> None:
-        self._class = class_
+_completing = threading.RLock()
+
+
+class _Placeholder:
+    """An attribute of a class that is completed when the attribute is looked up."""
+
+    def __init__(self, class_: type[Any], name: str, is_frozen: bool) -> None:
+        self._class, self._name, self._is_frozen = class_, name, is_frozen
 
     def __get__(self, instance: object, class_: type[Any]) -> Any:
-        made = _init(self._class)  # two threads may do this at once: both make the same
-        self._class.__init__ = made
-        return made if instance is None else made.__get__(instance)
+        with _completing:
+            if vars(self._class)[self._name] is self:  # otherwise another thread was first
+                _complete(self._class, self._is_frozen)
+        return getattr(class_ if instance is None else instance, self._name)
+
+
+def _complete(class_: type[Any], is_frozen: bool) -> None:
+    """Replace the placeholders of a class, `__init__` last."""
+    if isinstance(vars(class_)["__dataclass_fields__"], _Placeholder):
+        dataclasses.dataclass(init=False, repr=False, eq=False, match_args=False)(class_)
+    class_.__dataclass_params__.frozen = is_frozen  # `dataclasses` checks derived classes by it
+    fields = dataclasses.fields(class_)
+    class_.__match_args__ = tuple(field.name for field in fields if field.init)  # type: ignore[misc]
+    compared = [field.name for field in fields if field.compare]
+    class_.__compared__ = operator.attrgetter("__class__", *compared)
+    if isinstance(vars(class_)["__init__"], _Placeholder):
+        class_.__init__ = _init(class_)
 
 
 def _init(class_: type[Any]) -> Any:

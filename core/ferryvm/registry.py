@@ -10,7 +10,6 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ferryvm.backend import (
     PROTOCOL_VERSION,
@@ -27,6 +26,7 @@ from ferryvm.failure import kind_of, one_line, shown
 from ferryvm.foreign import ForeignError
 from ferryvm.hooks import BackendEntry
 from ferryvm.host_registry import HostRegistry
+from ferryvm.named_tuple import NamedTuple
 from ferryvm.plugin import VARIABLE, Plugin, PluginFault, Plugins
 
 __all__ = ["Availability", "Listing", "Registry", "UnknownBackendError"]

@@ -16,6 +16,7 @@ import abc
 import contextlib
 import ctypes
 import mmap
+import operator
 import platform
 import struct
 import sys
@@ -34,8 +35,7 @@ _PROGRAM_BITS, _SYMBOLS, _RELOCATIONS, _UNWIND = 1, 2, 4, 0x70000001
 """Types of sections. Nothing unwinds through an interpreter."""
 _WORD_RELOCATION = 1
 _SYMBOL = struct.Struct("<IBBHQQ")
-_WORD = struct.Struct("<Q")
-_MASK = (1 << 64) - 1
+_WORD_BYTES = 8
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
@@ -108,22 +108,30 @@ class _SelfContained(NativeCode):
         _protect(base, text_size, mmap.PROT_READ | mmap.PROT_EXEC)
         _protect(base + text_size, size - text_size, mmap.PROT_READ)
 
-    def _relocate(self, table: bytes, offset: int, size: int, addresses: list[int]) -> None:
-        words = memoryview(table).cast("Q").tolist()
-        if max(words[0::3], default=0) + _WORD.size > size:
+    def _relocate(self, table: memoryview, offset: int, size: int, addresses: list[int]) -> None:
+        words = table.cast("q").tolist()
+        places, infos, addends = words[0::3], words[1::3], words[2::3]
+        if not 0 <= min(places, default=0) <= max(places, default=0) <= size - _WORD_BYTES:
             raise _NeedsLinkerError
-        for place, info, addend in zip(words[0::3], words[1::3], words[2::3], strict=True):
-            address = addresses[info >> 32]
-            if info & 0xFFFF_FFFF != _WORD_RELOCATION or not address:
-                raise _NeedsLinkerError
-            _WORD.pack_into(self._map, offset + place, (address + addend) & _MASK)
+        bases = {info: addresses[info >> 32] for info in set(infos)}  # some per symbol, not word
+        if not all(bases.values()) or any(info & 0xFFFF_FFFF != _WORD_RELOCATION for info in bases):
+            raise _NeedsLinkerError
+        values = map(operator.add, map(bases.__getitem__, infos), addends)
+        whole = memoryview(self._map)[offset : offset + size]
+        # The words that begin at 0, 8, ...; at 1, 9, ...: a view for each remainder.
+        shifted = [
+            whole[shift : size - (size - shift) % _WORD_BYTES].cast("Q")
+            for shift in range(_WORD_BYTES)
+        ]
+        for place, value in zip(places, values, strict=True):
+            shifted[place % _WORD_BYTES][place // _WORD_BYTES] = value
 
     def address(self, symbol: str) -> int:
         return self._addresses[symbol]
 
 
-def _content(content: bytes, section: Section) -> bytes:
-    return content[section.offset : section.offset + section.size]
+def _content(content: bytes, section: Section) -> memoryview:
+    return memoryview(content)[section.offset : section.offset + section.size]
 
 
 def _layout(sections: list[Section]) -> tuple[dict[int, int], int, int]:

@@ -12,12 +12,12 @@ import enum
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from ferryvm import record
 from ferryvm.backend import Activity, BackendError, Code
 from ferryvm.engine.transition import SiteEvent, SiteState
 from ferryvm.float_environment import callers
+from ferryvm.named_tuple import NamedTuple
 
 
 class Outcome(enum.Enum):

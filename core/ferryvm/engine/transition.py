@@ -19,9 +19,9 @@ without a row for the current state is a fault of the engine, and is refused.
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
 
 from ferryvm.backend import BackendError
+from ferryvm.named_tuple import NamedTuple
 
 
 class SiteState(enum.StrEnum):

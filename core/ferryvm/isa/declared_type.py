@@ -15,7 +15,6 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ferryvm.isa.element import Element
 from ferryvm.isa.object import (
@@ -37,6 +36,7 @@ from ferryvm.isa.type import (
     Type,
     ValueType,
 )
+from ferryvm.named_tuple import NamedTuple
 
 MAX_TYPES = 1 << 16
 """Largest number of types that a program declares."""

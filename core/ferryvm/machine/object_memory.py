@@ -16,7 +16,7 @@ import mmap
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ferryvm import record
 from ferryvm.isa.declared_type import RowKind
@@ -43,6 +43,7 @@ from ferryvm.machine.host_array import HostArray, SharedBlock
 from ferryvm.machine.memory import AddressSpaceError, Memory
 from ferryvm.machine.object_shape import ReferenceMap, Shapes
 from ferryvm.machine.object_space import Collector, ObjectSpace
+from ferryvm.named_tuple import NamedTuple
 from ferryvm.program import Program
 from ferryvm.verify import Verified
 

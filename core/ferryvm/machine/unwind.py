@@ -13,13 +13,13 @@ uncaught exception.)
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
 
 from ferryvm.isa import BY_MNEMONIC, Trap
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import I64, Reference, signed
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
+from ferryvm.named_tuple import NamedTuple
 from ferryvm.program import HOST_TAG, MAX_TAG_VALUES, Clause, Program
 
 HOST_RECORD = -1

@@ -14,9 +14,9 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import methodcaller
-from typing import NamedTuple
 
 from ferryvm import record
+from ferryvm.named_tuple import NamedTuple
 from ferryvm.policy import condition
 from ferryvm.policy.condition import ALLOWED, Condition, Like
 from ferryvm.policy.fact import PLUGIN, Fact, Values, find, vocabulary

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+
+from ferryvm.named_tuple import NamedTuple
 
 
 class Role(enum.Enum):

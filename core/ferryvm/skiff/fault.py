@@ -7,9 +7,8 @@ substitute, so that one run reports all faults. Nothing is compiled if the list 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ferryvm.errors import Diagnostic, Position, SourceError
+from ferryvm.named_tuple import NamedTuple
 
 
 class SourceSpan(NamedTuple):

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 import re
-from typing import NamedTuple
 
 from ferryvm.isa.type import F32, F64, Type, from_float
+from ferryvm.named_tuple import NamedTuple
 
 _INTEGER = re.compile(
     r"(?P<sign>[+-]?)(?:0x(?P<hex>[0-9a-fA-F]+)|0b(?P<bin>[01]+)|0o(?P<oct>[0-7]+)|(?P<dec>[0-9]+))"

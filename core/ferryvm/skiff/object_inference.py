@@ -7,8 +7,9 @@ by a *view*, which is resolved when one of them is known.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from ferryvm.named_tuple import NamedTuple
 from ferryvm.skiff import tree
 from ferryvm.skiff.array_form import Role
 from ferryvm.skiff.fault import Faults, SourceSpan

@@ -7,9 +7,9 @@ Built-in names cannot be redefined, so a program reads the same everywhere.
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
 
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction, Type
+from ferryvm.named_tuple import NamedTuple
 
 
 class Family(enum.Enum):

@@ -16,10 +16,10 @@ import bisect
 import dataclasses
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ferryvm import record
 from ferryvm.errors import Position
+from ferryvm.named_tuple import NamedTuple
 from ferryvm.skiff.fault import Faults, SourceSpan
 
 MAX_NESTING = 100
