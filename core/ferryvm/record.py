@@ -34,9 +34,9 @@ else:
 def _dataclass(class_: type[Any], is_frozen: bool, is_compared: bool) -> type[Any]:
     class_.__doc__ = class_.__doc__ or class_.__name__  # else a signature
     own = vars(class_)
-    for name in _COMPLETED:
+    for name, make in _MADE_LATER.items():
         if name != "__init__" or name not in own:
-            setattr(class_, name, _Placeholder(class_, name, is_frozen))
+            setattr(class_, name, _Placeholder(class_, name, make, is_frozen))
     shared: dict[str, Any] = {"__repr__": _Methods.__repr__}
     if is_compared:
         shared |= {"__eq__": _Methods.__eq__, "__hash__": _Methods.__hash__ if is_frozen else None}
@@ -48,42 +48,77 @@ def _dataclass(class_: type[Any], is_frozen: bool, is_compared: bool) -> type[An
     return class_
 
 
-_COMPLETED = (
-    "__dataclass_fields__",
-    "__dataclass_params__",
-    "__match_args__",
-    "__compared__",
-    "__init__",
-)
-"""The attributes of a class that `_complete` makes."""
+_FIELDS = "__record_fields__"
+"""The attribute with the fields of a class by their names. That of `dataclasses` takes four times as
+long to make, so it is made only for the functions of that module."""
 
-_completing = threading.RLock()
+_making = threading.RLock()
 
 
 class _Placeholder:
-    """An attribute of a class that is completed when the attribute is looked up."""
+    """An attribute of a class that is made when it is looked up."""
 
-    def __init__(self, class_: type[Any], name: str, is_frozen: bool) -> None:
-        self._class, self._name, self._is_frozen = class_, name, is_frozen
+    def __init__(
+        self, class_: type[Any], name: str, make: Callable[[type[Any]], object], is_frozen: bool
+    ) -> None:
+        self._class, self._name, self._make, self.is_frozen = class_, name, make, is_frozen
 
     def __get__(self, instance: object, class_: type[Any]) -> Any:
-        with _completing:
+        with _making:
             if vars(self._class)[self._name] is self:  # otherwise another thread was first
-                _complete(self._class, self._is_frozen)
+                setattr(self._class, self._name, self._make(self._class))
         return getattr(class_ if instance is None else instance, self._name)
 
 
-def _complete(class_: type[Any], is_frozen: bool) -> None:
-    """Replace the placeholders of a class, `__init__` last."""
-    if isinstance(vars(class_)["__dataclass_fields__"], _Placeholder):
-        dataclasses.dataclass(init=False, repr=False, eq=False, match_args=False)(class_)
-    class_.__dataclass_params__.frozen = is_frozen  # `dataclasses` checks derived classes by it
-    fields = dataclasses.fields(class_)
-    class_.__match_args__ = tuple(field.name for field in fields if field.init)  # type: ignore[misc]
-    compared = [field.name for field in fields if field.compare]
-    class_.__compared__ = operator.attrgetter("__class__", *compared)
-    if isinstance(vars(class_)["__init__"], _Placeholder):
-        class_.__init__ = _init(class_)
+def _fields(class_: type[Any]) -> dict[str, dataclasses.Field[Any]]:
+    """The fields of a class, found in its annotations; its attributes are their defaults from then
+    on."""
+    found: dict[str, dataclasses.Field[Any]] = {}
+    for base in class_.__mro__[-1:0:-1]:
+        found |= getattr(base, _FIELDS, None) or getattr(base, "__dataclass_fields__", {})
+    for name, annotation in vars(class_).get("__annotations__", {}).items():
+        if str(annotation).startswith(("ClassVar", "typing.ClassVar")):
+            continue
+        field = vars(class_).get(name, dataclasses.MISSING)
+        if not isinstance(field, dataclasses.Field):
+            field = dataclasses.field(default=field)
+        elif field.default is dataclasses.MISSING:
+            delattr(class_, name)
+        else:
+            setattr(class_, name, field.default)
+        field.name, field.type = name, annotation
+        found[name] = field
+    return found
+
+
+def _standard(class_: type[Any]) -> type[Any]:
+    """A dataclass of the standard library that has the fields of a class."""
+    fields: dict[str, dataclasses.Field[Any]] = getattr(class_, _FIELDS)
+    annotations = {name: field.type for name, field in fields.items()}
+    body = {**fields, "__annotations__": annotations, "__module__": class_.__module__}
+    made: type[Any] = type(class_.__name__, (), body)
+    return dataclasses.dataclass(init=False, repr=False, eq=False, match_args=False)(made)
+
+
+def _standard_fields(class_: type[Any]) -> object:
+    return _standard(class_).__dataclass_fields__
+
+
+def _standard_parameters(class_: type[Any]) -> object:
+    """The arguments of `dataclass`, which it looks at for derived classes."""
+    found = _standard(class_).__dataclass_params__
+    found.frozen = vars(class_)["__dataclass_params__"].is_frozen
+    return found
+
+
+def _positional(class_: type[Any]) -> tuple[str, ...]:
+    return tuple(name for name, field in getattr(class_, _FIELDS).items() if field.init)
+
+
+def _compared(class_: type[Any]) -> Callable[[object], tuple[object, ...]]:
+    """A function from an instance to its class and the values of its compared fields."""
+    names = [name for name, field in getattr(class_, _FIELDS).items() if field.compare]
+    return operator.attrgetter("__class__", *names)
 
 
 def _init(class_: type[Any]) -> Any:
@@ -91,8 +126,8 @@ def _init(class_: type[Any]) -> Any:
     parameters, lines = ["self"], ["_values = self.__dict__"]
     names: dict[str, Any] = {"_MISSING": dataclasses.MISSING}
     annotations: dict[str, Any] = {}
-    for field in dataclasses.fields(class_):
-        name, value, default = field.name, field.name, f"_default_{field.name}"
+    for name, field in getattr(class_, _FIELDS).items():
+        value, default = name, f"_default_{name}"
         if field.default_factory is not dataclasses.MISSING:
             names[default] = field.default_factory
             value = (
@@ -117,6 +152,17 @@ def _init(class_: type[Any]) -> Any:
     made.__qualname__, made.__module__ = f"{class_.__qualname__}.__init__", class_.__module__
     made.__annotations__ = {**annotations, "return": None}
     return made
+
+
+_MADE_LATER: dict[str, Callable[[type[Any]], object]] = {
+    _FIELDS: _fields,
+    "__dataclass_fields__": _standard_fields,
+    "__dataclass_params__": _standard_parameters,
+    "__match_args__": _positional,
+    "__compared__": _compared,
+    "__init__": _init,
+}
+"""The attributes of a class that are made when they are looked up."""
 
 
 class _Methods:

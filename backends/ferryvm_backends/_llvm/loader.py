@@ -13,13 +13,16 @@ LLVM's loader, which takes longer to import than most programs run, loads all ot
 from __future__ import annotations
 
 import abc
+import collections
 import contextlib
 import ctypes
+import itertools
 import mmap
 import operator
 import platform
 import struct
 import sys
+from array import array
 from collections.abc import Callable
 
 from ferryvm import binary
@@ -35,7 +38,7 @@ _PROGRAM_BITS, _SYMBOLS, _RELOCATIONS, _UNWIND = 1, 2, 4, 0x70000001
 """Types of sections. Nothing unwinds through an interpreter."""
 _WORD_RELOCATION = 1
 _SYMBOL = struct.Struct("<IBBHQQ")
-_WORD_BYTES = 8
+_WORD = struct.Struct("<Q")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
@@ -111,20 +114,21 @@ class _SelfContained(NativeCode):
     def _relocate(self, table: memoryview, offset: int, size: int, addresses: list[int]) -> None:
         words = table.cast("q").tolist()
         places, infos, addends = words[0::3], words[1::3], words[2::3]
-        if not 0 <= min(places, default=0) <= max(places, default=0) <= size - _WORD_BYTES:
-            raise _NeedsLinkerError
-        bases = {info: addresses[info >> 32] for info in set(infos)}  # some per symbol, not word
+        if not places:
+            return
+        bases = {info: addresses[info >> 32] for info in set(infos)}  # one for each symbol
         if not all(bases.values()) or any(info & 0xFFFF_FFFF != _WORD_RELOCATION for info in bases):
             raise _NeedsLinkerError
+        first, past = places[0], max(places) + _WORD.size
+        if past > size:
+            raise _NeedsLinkerError
         values = map(operator.add, map(bases.__getitem__, infos), addends)
-        whole = memoryview(self._map)[offset : offset + size]
-        # The words that begin at 0, 8, ...; at 1, 9, ...: a view for each remainder.
-        shifted = [
-            whole[shift : size - (size - shift) % _WORD_BYTES].cast("Q")
-            for shift in range(_WORD_BYTES)
-        ]
-        for place, value in zip(places, values, strict=True):
-            shifted[place % _WORD_BYTES][place // _WORD_BYTES] = value
+        with memoryview(self._map) as memory, memory[offset : offset + size] as section:
+            if past - first == len(table) // 3 and places == list(range(first, past, _WORD.size)):
+                section[first:past] = array("Q", values).tobytes()  # a table of addresses
+            else:  # a third less time than a loop
+                stores = map(_WORD.pack_into, itertools.repeat(section), places, values)
+                collections.deque(stores, maxlen=0)
 
     def address(self, symbol: str) -> int:
         return self._addresses[symbol]

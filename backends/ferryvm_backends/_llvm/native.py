@@ -84,8 +84,12 @@ def _sources(names: Iterable[str]) -> list[Path]:
         if spec.submodule_search_locations is None and spec.origin is not None:
             files.append(Path(spec.origin))
         for location in spec.submodule_search_locations or ():
-            found = Path(location).rglob("*")
-            files += sorted(p for p in found if p.suffix in (".py", ".toml"))
+            files += sorted(
+                Path(folder, name)
+                for folder, _, names in os.walk(location)
+                for name in names
+                if name.endswith((".py", ".toml"))
+            )
     return files
 
 

@@ -9,8 +9,6 @@ command. So a superfluous word is an error, and never an argument of the program
 
 from __future__ import annotations
 
-import shlex
-
 import click
 
 SEPARATOR = "--"
@@ -38,6 +36,8 @@ class ProgramCommand(click.Command):
                 f"{name} stands before `{SEPARATOR}`; what follows is the program's"
             ) from None
         if extra and not ctx.resilient_parsing:
+            import shlex  # only for this message
+
             given = [str(ctx.params[it.name]) for it in self._positional if it.name is not None]
             command = f"{ctx.command_path} {shlex.join([*given, SEPARATOR, *extra, *own])}"
             raise click.UsageError(

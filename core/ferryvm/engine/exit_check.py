@@ -8,19 +8,26 @@ existence of that host call or trap; these are checked. The contents of stack an
 
 from __future__ import annotations
 
+import functools
+
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import EXIT_ID, FP, PC, SP, Status
-from ferryvm.machine.element_transfer import LONG
 from ferryvm.machine.state import Machine
 
 _THROWING = frozenset(row.opcode for row in INSTRUCTIONS if row.flow is Flow.THROW)
-_ALLOCATING = LONG | frozenset(
-    row.opcode for row in INSTRUCTIONS if row.mnemonic.startswith(("struct.new", "array.new"))
-)
 _HALT, _HOST = BY_MNEMONIC["halt"].opcode, BY_MNEMONIC["host"].opcode
 _TRAPS = frozenset(int(trap) for trap in Trap if trap is not Trap.NONE)
+
+
+@functools.cache
+def _allocating() -> frozenset[int]:
+    """Opcodes of the instructions that leave with ALLOCATE."""
+    from ferryvm.machine.element_transfer import LONG  # few programs have objects
+
+    making = (row for row in INSTRUCTIONS if row.mnemonic.startswith(("struct.new", "array.new")))
+    return LONG | frozenset(row.opcode for row in making)
 
 
 class ExitChecker:
@@ -105,7 +112,7 @@ class ExitChecker:
 
     def _allocation_fault(self) -> str | None:
         control, objects = self._control, self._objects
-        if objects is None or self._machine.program.code.opcodes[control.pc] not in _ALLOCATING:
+        if objects is None or self._machine.program.code.opcodes[control.pc] not in _allocating():
             return f"with ALLOCATE at pc {control.pc}, where no object is made or filled"
         if not objects.is_wanted():
             return f"for {control.wanted} bytes of type {control.wanted_type}"

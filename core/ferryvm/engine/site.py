@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ferryvm.engine.compilation import Job
 from ferryvm.engine.journal import Event, Journal, Placement, Step
 from ferryvm.engine.transition import CellChange, SiteEvent, SiteState, Transition, transition
 
 if TYPE_CHECKING:
     from ferryvm.backend import BackendError, Code
+    from ferryvm.engine.compilation import Job
     from ferryvm.policy import Choice, Rule
     from ferryvm.region.region import Region
 

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from ferryvm.backend import Artifact, BackendError, CompilationError
 from ferryvm.engine.attempt import Compilers
 from ferryvm.engine.cell import SiteCells
-from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.decision import Decider
 from ferryvm.engine.journal import Event, Journal, Placement
 from ferryvm.engine.requirement import Requirements
@@ -257,6 +256,11 @@ class Tiering:
         is_awaited: bool = True,
     ) -> None:
         """Submit a job that does some work for a site; programs that wait for code wait for it."""
+        from ferryvm.engine.compilation import (  # where nothing is hot, there is no thread
+            Job,
+            submit,
+        )
+
         me = weakref.ref(self)  # a program that has ended need not be compiled any more
 
         def action() -> None:

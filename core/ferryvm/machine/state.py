@@ -26,13 +26,13 @@ from ferryvm.machine.control import (
 )
 from ferryvm.machine.memory import AddressSpaceError, Limits, Memory
 from ferryvm.machine.native import NATIVE_WORDS, NativeField, NativeFunction
-from ferryvm.machine.object_memory import ObjectImage, ObjectMemory
 from ferryvm.machine.raised import Raised
 from ferryvm.machine.reference_use import has_objects
 from ferryvm.program import Program
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
+    from ferryvm.machine.object_memory import ObjectImage, ObjectMemory
     from ferryvm.machine.sparse import Sparse
 
 __all__ = ["Frame", "Machine", "Snapshot"]
@@ -97,7 +97,7 @@ class Machine:
         """The event that left the registers in the middle of an instruction; empty where they are
         right."""
         self.control = self.memory.control
-        self.objects = ObjectMemory(verified, self.memory) if has_objects(verified) else None
+        self.objects = _objects(verified, self.memory)
         """The objects; None for a program that has no references."""
         self.bind()
         for number, static in enumerate(program.statics):
@@ -269,6 +269,14 @@ class Machine:
     def _frame(self, pc: int) -> Frame:
         name = self.program.functions[self.verified.owner(pc)].name
         return Frame(name, pc, self.program.source_map.position(pc))
+
+
+def _objects(verified: Verified, memory: Memory) -> ObjectMemory | None:
+    if not has_objects(verified):
+        return None
+    from ferryvm.machine.object_memory import ObjectMemory  # few programs have objects
+
+    return ObjectMemory(verified, memory)
 
 
 def descriptors(verified: Verified) -> list[list[int]]:
