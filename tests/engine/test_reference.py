@@ -17,6 +17,9 @@ from ferryvm import Engine, HostFunction, Instance, StructView, assemble, f64, h
 from ferryvm.engine.marshal import CallError
 from ferryvm.machine.host import HostError
 from ferryvm.machine.object_memory import ObjectMemory
+from ferryvm.testing import Schedule
+from ferryvm.testing.differential import Differ, Verdict
+from ferryvm.verify import verify
 
 BACKENDS = ("reference", "switch", "threaded", "llvm")
 
@@ -468,3 +471,51 @@ def test_statics_of_a_reference_type_can_be_read_and_set(backend: str) -> None:
     ):
         with pytest.raises(CallError, match=text):
             one.set_static(name, value)
+
+
+COMPARED = """
+.struct node value i64
+.host scaled (f64[] node) -> (f64[])
+.static all f64[]
+.function main
+    .local i i64
+:top
+    f64.const 1.5
+    i64.const 3
+    array.new_f64
+    local.get i
+    struct.new node
+    host scaled
+    static.set all
+    local.get i
+    i64.const 1
+    i64.add
+    local.set i
+    local.get i
+    i64.const 3
+    i64.lt_s
+    jump_if top
+    static.get all
+    i64.const 1
+    array.get_f64
+    halt
+"""
+
+
+@pytest.mark.rotate("schedule", most=2)
+@pytest.mark.parametrize("schedule", Schedule)
+def test_runs_are_compared_whatever_a_host_function_holds(schedule: Schedule) -> None:
+    held: list[object] = []
+
+    @host(pure=True)
+    def scaled(
+        v: npt.NDArray[np.float64], one: Annotated[StructView, "node"]
+    ) -> npt.NDArray[np.float64]:
+        held.append(one)
+        doubled: npt.NDArray[np.float64] = v * 2
+        return doubled
+
+    differ = Differ(("switch", "llvm"), hosts=[scaled])
+    found = differ.compare(verify(assemble(COMPARED)), schedule, seed=1)
+    assert [(one.verdict, one.difference) for one in found] == [(Verdict.AGREE, None)] * len(found)
+    assert held

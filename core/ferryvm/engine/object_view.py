@@ -93,7 +93,7 @@ class StructView(_View):
 
     __slots__ = ()
 
-    def __getattr__(self, name: str) -> Item:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         try:
@@ -107,7 +107,7 @@ class StructView(_View):
         except KeyError:
             raise AttributeError(self._missing(name)) from None
 
-    def __getitem__(self, name: str) -> Item:
+    def __getitem__(self, name: str) -> Any:
         try:
             return self._references.field(self, name)
         except KeyError:
