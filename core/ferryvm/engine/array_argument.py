@@ -24,13 +24,29 @@ from ferryvm.machine.host_array import HostArray, SharedBlock
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_NAMES = {"i": "int", "u": "uint", "f": "float"}
-DTYPES = {element: np.dtype(f"{_NAMES[element.kind[0]]}{element.bits}") for element in Element}
-"""The dtype of each element kind."""
-ELEMENTS = {element.array.number: element for element in Element}
-"""The element kind of each type number of an array of numbers."""
-_OF_DTYPE = {dtype: element for element, dtype in DTYPES.items()}
-_ANY = f"{', '.join(dtype.name for dtype in DTYPES.values())}"
+
+class NumberArray(NamedTuple):
+    """A type of arrays of numbers, as NumPy describes its elements."""
+
+    number: int
+    """The type number."""
+    bytes: int
+    """Bytes of an element."""
+    dtype: np.dtype[Any]
+    typestr: str
+    """As NumPy's array interface writes the dtype."""
+
+
+def _number_array(element: Element) -> NumberArray:
+    names = {"i": "int", "u": "uint", "f": "float"}
+    dtype = np.dtype(f"{names[element.kind[0]]}{element.bits}")
+    return NumberArray(element.array.number, element.bytes, dtype, dtype.str)
+
+
+NUMBER_ARRAYS = {element.array.number: _number_array(element) for element in Element}
+"""The types of arrays of numbers by type number."""
+_OF_DTYPE = {one.dtype: one for one in NUMBER_ARRAYS.values()}
+_ANY = ", ".join(dtype.name for dtype in _OF_DTYPE)
 
 
 class Place(NamedTuple):
@@ -47,51 +63,46 @@ class Place(NamedTuple):
 def host_array(place: Place, t: Reference, argument: object) -> HostArray:
     """An object with memory as a host array of the type `t`: an array of numbers, or a supertype
     of these. Raises CallError, which names the call that makes it usable."""
-    element = ELEMENTS.get(t.number)
+    kind = NUMBER_ARRAYS.get(t.number)
     view = argument
     if type(view) is not np.ndarray:
         view = _viewed(argument)
     if view is None:
-        dtype = "float64" if element is None else DTYPES[element].name
+        dtype = "float64" if kind is None else kind.dtype.name
         made = f"numpy.array({place.given}, dtype=numpy.{dtype})"
-        raise _misfit(place, t, element, shown(argument), made)
+        raise _misfit(place, t, kind, shown(argument), made)
     assert isinstance(view, np.ndarray)
-    if element is None:
-        element = _OF_DTYPE.get(view.dtype)
+    if kind is None:
+        kind = _OF_DTYPE.get(view.dtype)
     flags = view.flags
     if (
-        element is None
-        or view.dtype != DTYPES[element]
-        or not view.ndim
+        kind is None
+        or view.dtype != kind.dtype
+        or view.shape == ()
         or not flags.c_contiguous
         or not flags.aligned
         or not view.dtype.isnative
     ):
         raise _unfit(place, t, view)
     owners = () if flags.owndata and view is argument else (argument,)
-    if view.ndim > 1:
+    if len(view.shape) > 1:
         owners, view = (view,), view.reshape(-1)
     address, is_read_only = view.__array_interface__["data"]
+    pins = _pins(view)
     return HostArray(
-        address,
-        element.array.number,
-        view.shape[0],
-        element.bytes,
-        is_read_only,
-        view,
-        (owners, _pins(view)),
+        address, kind.number, view.shape[0], kind.bytes, is_read_only, view, (owners, pins)
     )
 
 
 def _unfit(place: Place, t: Reference, view: npt.NDArray[Any]) -> CallError:
     """The error for an array of another type or layout."""
     given, dtype = place.given, view.dtype
-    element = ELEMENTS.get(t.number) or _OF_DTYPE.get(dtype.newbyteorder("="))
-    wanted = None if element is None else DTYPES[element]
+    kind = NUMBER_ARRAYS.get(t.number) or _OF_DTYPE.get(dtype.newbyteorder("="))
+    wanted = None if kind is None else kind.dtype
     if wanted is None or dtype != wanted or not dtype.isnative:
         order = "" if dtype.isnative else "byte-swapped "
         found = f"an array of {order}{dtype.name}"
-        return _misfit(place, t, element, found, _as_dtype(given, dtype, wanted))
+        return _misfit(place, t, kind, found, _as_dtype(given, dtype, wanted))
     if not view.ndim:
         found, mend = "an array of no dimensions", f"{given}.reshape(-1)"
     elif not view.flags.c_contiguous:
@@ -101,7 +112,7 @@ def _unfit(place: Place, t: Reference, view: npt.NDArray[Any]) -> CallError:
         mend = f"numpy.ascontiguousarray({given})"
     else:
         found, mend = "an array that is not aligned", f"{given}.copy()"
-    return _misfit(place, t, element, found, mend)
+    return _misfit(place, t, kind, found, mend)
 
 
 def _as_dtype(given: str, dtype: np.dtype[Any], wanted: np.dtype[Any] | None) -> str:
@@ -116,11 +127,11 @@ def _as_dtype(given: str, dtype: np.dtype[Any], wanted: np.dtype[Any] | None) ->
 
 
 def _misfit(
-    place: Place, t: Reference, element: Element | None, found: str, mend: str
+    place: Place, t: Reference, kind: NumberArray | None, found: str, mend: str
 ) -> CallError:
-    kind = _ANY if element is None else DTYPES[element].name
+    elements = _ANY if kind is None else kind.dtype.name
     return CallError(
-        f"{place.name} is {found}; a contiguous array of {kind} is expected for {t}: "
+        f"{place.name} is {found}; a contiguous array of {elements} is expected for {t}: "
         f"{place.verb} {mend}"
     )
 

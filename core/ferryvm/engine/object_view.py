@@ -57,7 +57,7 @@ class Objects(Protocol):
         another type."""
 
 
-class _View:
+class ObjectView:
     """A view of one object."""
 
     __slots__ = ("__weakref__", "_handle", "_references", "_type")
@@ -75,7 +75,7 @@ class _View:
     def __del__(self) -> None:
         self._references.release(self._handle)
 
-    def __copy__(self) -> _View:
+    def __copy__(self) -> ObjectView:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -83,7 +83,7 @@ class _View:
         raise TypeError(f"{with_article(name)} of a program cannot be copied or pickled")
 
 
-class StructView(_View):
+class StructView(ObjectView):
     """A struct of a program: its fields are attributes, and items by their names.
 
     A field that is a struct, an array, or null is a StructView, an ndarray or ArrayView, or None.
@@ -140,7 +140,7 @@ class StructView(_View):
         return ", ".join(self._references.field_names(self._type)) or "none"
 
 
-class ArrayView(_View, Sequence["Item"]):
+class ArrayView(ObjectView, Sequence["Item"]):
     """An array of references of a program, as a sequence whose elements can be set.
 
     Its elements are StructViews, ndarrays, ArrayViews, or None. A value of another type is a

@@ -23,8 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ferryvm.engine.array_argument import (
-    DTYPES,
-    ELEMENTS,
+    NUMBER_ARRAYS,
     Place,
     has_memory,
     host_array,
@@ -32,7 +31,7 @@ from ferryvm.engine.array_argument import (
 )
 from ferryvm.engine.interrupt import interruptible
 from ferryvm.engine.marshal import CallError, bits_of
-from ferryvm.engine.object_view import ArrayView, Item, StructView, type_name
+from ferryvm.engine.object_view import ArrayView, Item, ObjectView, StructView, type_name
 from ferryvm.failure import shown
 from ferryvm.isa.declared_type import StructType
 from ferryvm.isa.object import (
@@ -97,10 +96,10 @@ class References:
             return signed(I32, word & I32.mask) >> 1
         objects = self.objects
         number = type_number(objects.space.words[word // WORD_BYTES])
-        element = ELEMENTS.get(number)
-        if element is not None:
+        kind = NUMBER_ARRAYS.get(number)
+        if kind is not None:
             try:
-                view = objects.share(word, DTYPES[element].str, ndarray, _protected)
+                view = objects.share(word, kind.typestr, ndarray, _protected)
             except AddressSpaceError as error:
                 raise CallError(str(error)) from None
             assert isinstance(view, np.ndarray)
@@ -108,9 +107,9 @@ class References:
         handle = objects.handles.find(word)
         known = None if handle is None else self._views.get(handle)
         if known is None:
-            kind = StructView if self._is_struct(number) else ArrayView
+            made = StructView if self._is_struct(number) else ArrayView
             handle = objects.handles.hold(word)
-            known = self._views[handle] = kind(self, handle, number)
+            known = self._views[handle] = made(self, handle, number)
         return known
 
     def values(self, types: Sequence[ValueType], words: Sequence[int]) -> list[Item]:
@@ -130,15 +129,22 @@ class References:
 
         Raises CallError for values that do not fit, and for arrays that overlap.
         """
-        found, numbers, arrays = [0] * len(values), list[int](), list[HostArray]()
+        found = [0] * len(values)
+        numbers: list[int] = []
+        arrays: list[HostArray] = []
+        has_views = False
         for number, ((place, t), value) in enumerate(zip(wanted, values, strict=True)):
             if value is None:
                 continue
-            if isinstance(value, StructView | ArrayView):
+            if isinstance(value, ObjectView):
                 self._check_view(place, t, value)
-            elif not ELEMENTS.get(t.number) and self._is_small(place, t, value):
+                has_views = True
+            elif t.number in NUMBER_ARRAYS:
+                numbers.append(number)
+                arrays.append(host_array(place, t, value))
+            elif self._is_small(place, t, value):
                 found[number] = (operator.index(value) << 1 & I32.mask) | 1  # type: ignore[arg-type]  # it is
-            elif t.number in ELEMENTS or (t in (ANYREF, ARRAYREF) and has_memory(value)):
+            elif t in (ANYREF, ARRAYREF) and has_memory(value):
                 numbers.append(number)
                 arrays.append(host_array(place, t, value))
             else:
@@ -153,9 +159,10 @@ class References:
             raise CallError(f"{name}: {error}") from None
         for number, reference in zip(numbers, references, strict=True):
             found[number] = reference
-        for number, value in enumerate(values):  # a collection may have moved what views hold
-            if isinstance(value, StructView | ArrayView):
-                found[number] = self.objects.handles.words[value._handle]
+        if has_views:  # their objects may have moved
+            for number, value in enumerate(values):
+                if isinstance(value, ObjectView):
+                    found[number] = self.objects.handles.words[value._handle]
         return found
 
     def thrown(
@@ -178,8 +185,8 @@ class References:
         ]
         return Thrown(exception.tag, tuple(words))
 
-    def _check_view(self, place: Place, t: Reference, view: StructView | ArrayView) -> None:
-        name = type_name(view)
+    def _check_view(self, place: Place, t: Reference, view: ObjectView) -> None:
+        name = view._references.type_name(view._type)
         if view._references is not self:
             raise self._misfit(place, t, f"{with_article(name)} of another instance")
         if not self._types.is_subtype(view._type, t.number):
@@ -209,8 +216,8 @@ class References:
             return f"a struct or an array of this instance, an array of numbers, {small}, or None,"
         if t is ARRAYREF:
             return "an array of numbers, an array of this instance, or None,"
-        if t.number in ELEMENTS:
-            return f"a contiguous array of {DTYPES[ELEMENTS[t.number]].name}"
+        if t.number in NUMBER_ARRAYS:
+            return f"a contiguous array of {NUMBER_ARRAYS[t.number].dtype.name}"
         return f"{with_article(t)} of this instance, or None,"
 
     # --- statics --------------------------------------------------------------------------------
