@@ -2,7 +2,8 @@
 """Runs on a simulated machine, checked: its code did the work, and nothing of it was left over.
 
     kernel   an interpreter runs the program, and calls the kernel's code
-    whole    the program is one region, entered once
+    whole    an interpreter makes the arrays, and calls the code of `work` with them, once; a program
+             without that function is one region, entered once
 
 Every stay in compiled code is watched: it has to be code of the machine asked for, and to end where
 the program, or the kernel, does.
@@ -37,6 +38,10 @@ from ferryvm_backends.vliw.machine.read import find
 from ferryvm_backends.vliw.simulate.metric import Issue, Words
 
 VLIW = "vliw"
+
+WORK = "work"
+"""The function that is all of a program but for making its arrays: the elements of large ones are
+prepared by the engine, for which code leaves."""
 
 _NEVER = 10**12
 
@@ -93,11 +98,15 @@ class Runs:
     ) -> None:
         """`machine`: its name or file; `expected`: the result that each run has to have."""
         self._program, self._verified, self.expected = program, verified, expected
+        names = code_of(verified).names
+        function = program.kernel
+        if is_whole and WORK in names:
+            function, is_whole = WORK, False
         self._machine, self._is_whole = machine_of(machine), is_whole
         self._observer = Observer(transfers=True)
-        self._kernel = code_of(verified).names.index(program.kernel)
+        self._function = names.index(function)
         with fatal():
-            engine = Engine(policy=policy(machine, None if is_whole else program.kernel))
+            engine = Engine(policy=policy(machine, None if is_whole else function))
             self._observer.watch(engine)
             self._execution = engine.start(verified)
 
@@ -122,11 +131,11 @@ class Runs:
 
     @property
     def entry(self) -> int:
-        """The pc that the kernel begins at."""
-        return self._verified.program.functions[self._kernel].entry
+        """The pc that the kernel, or `work`, begins at."""
+        return self._verified.program.functions[self._function].entry
 
     def calls(self, stays: Sequence[TransferEvent]) -> int:
-        """How many of these stays began where the kernel does."""
+        """How many of these stays began there."""
         return sum(stay.entry == self.entry for stay in stays)
 
     def loops(self, program: Program, bundles: Words) -> list[LoopFigure]:
@@ -145,7 +154,7 @@ class Runs:
         return sorted(found, key=lambda each: -each.cycles)
 
     def _is_left(self, pc: int) -> bool:
-        return self._verified.owner(pc) != self._kernel
+        return self._verified.owner(pc) != self._function
 
 
 def check_stays(
@@ -153,7 +162,7 @@ def check_stays(
 ) -> None:
     """Raise BenchmarkError unless compiled code did all that it had to.
 
-    `is_left`: whether a pc is outside the kernel.
+    `is_left`: true for a pc outside the function that is compiled.
     """
     if not stays:
         raise BenchmarkError(f"the code of {VLIW} was never entered")
