@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from ferryvm.isa.object import ROW_WORDS
+from ferryvm.isa.object import ARRAY_HEADER_BYTES, ROW_WORDS
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.machine.control import Status
+from ferryvm.machine.control import Ahead, Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends._llvm.handler import BYTE, HandlerBuilder
@@ -26,7 +26,33 @@ class ObjectHandlerBuilder(HandlerBuilder):
     # --- allocation -------------------------------------------------------------------------
 
     def allocate_if(self, p: ir.Value, wanted: ir.Value, type_: ir.Value) -> None:
-        self._leave_if(p, Status.ALLOCATE, wanted=wanted, wanted_type=type_)
+        with self.builder.if_then(p, likely=False):
+            self._take_ahead(wanted)
+            self._leave(Status.ALLOCATE, wanted=wanted, wanted_type=type_)
+
+    def _take_ahead(self, wanted: ir.Value) -> None:
+        """Run the instruction again if elements for it were prepared ahead, and it has none."""
+        builder = self.builder
+        elements = builder.sub(wanted, word(ARRAY_HEADER_BYTES))
+        address = self._control_field("ahead")
+        is_none = builder.icmp_unsigned("==", self.prepared_place(), word(0))
+        is_other = builder.icmp_unsigned("!=", self.prepared_bytes(), elements)
+        is_there = builder.icmp_unsigned("!=", address, word(0))
+        with builder.if_then(builder.and_(is_there, builder.or_(is_none, is_other))):
+            ahead = self._pointer(address)
+            count = self._load(self._offset(ahead, WORD_BYTES * Ahead.COUNT))
+            size = self._load(self._offset(ahead, WORD_BYTES * Ahead.BYTES))
+            is_some = builder.icmp_unsigned("!=", count, word(0))
+            is_right = builder.icmp_unsigned("==", size, elements)
+            with builder.if_then(builder.and_(is_some, is_right)):
+                left = builder.sub(count, word(1))
+                last = self._offset(ahead, builder.shl(left, word(3)))
+                place = self._load(self._offset(last, WORD_BYTES * Ahead.PLACES))
+                self._store(left, self._offset(ahead, WORD_BYTES * Ahead.COUNT))
+                self._set_control_field("prepared", place)
+                self._set_control_field("prepared_bytes", elements)
+                sp = self._spill(*self._before)
+                self._dispatch(dataclasses.replace(self.registers, ip=self._ip, sp=sp))
 
     def object_top(self) -> ir.Value:
         return self._control_field("object_top")

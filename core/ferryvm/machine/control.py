@@ -16,13 +16,15 @@ import struct
 __all__ = [
     "ABI_VERSION",
     "DESCRIPTOR_WORDS",
+    "MOST_AHEAD",
     "REGISTER_BYTES",
     "SCRATCH_WORDS",
+    "Ahead",
     "ControlBlock",
     "Status",
 ]
 
-ABI_VERSION = 7
+ABI_VERSION = 8
 """Version of the layout of the control block."""
 
 
@@ -114,6 +116,7 @@ class ControlBlock(ctypes.Structure):
     prepared_bytes: int
     wanted_type: int
     types: int
+    ahead: int
 
     _fields_ = [
         ("abi_version", ctypes.c_uint32),  # ABI_VERSION
@@ -156,8 +159,25 @@ class ControlBlock(ctypes.Structure):
         ("prepared_bytes", ctypes.c_uint64),  # bytes of these elements, with padding
         ("wanted_type", ctypes.c_uint64),  # type number, when status is ALLOCATE
         ("types", ctypes.c_uint64),  # type rows, see `ferryvm.isa.object`
+        ("ahead", ctypes.c_uint64),  # address of an `Ahead`, or 0
     ]
 
+
+class Ahead(enum.IntEnum):
+    """Words where `ahead` is: places of zeroed elements, all of one size, that the engine has
+    prepared before they are asked for. Code that finds `prepared` unsuitable may take the last one
+    of them as `prepared`, with the size as `prepared_bytes`, and reduce the number, instead of
+    leaving with ALLOCATE."""
+
+    COUNT = 0
+    BYTES = 1
+    """Bytes of each, with padding."""
+    PLACES = 2
+    """The first place."""
+
+
+MOST_AHEAD = 14
+"""Places, at most."""
 
 DESCRIPTOR_WORDS = 8
 """Words of a function descriptor: the `FunctionField`s, then zeros (a power of two in all)."""

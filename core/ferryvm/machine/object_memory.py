@@ -36,6 +36,7 @@ from ferryvm.isa.object import (
     type_number,
 )
 from ferryvm.isa.type import I31REF, WORD_BYTES, Reference, ValueType
+from ferryvm.machine.ahead import ElementsAhead
 from ferryvm.machine.collection import SHAPE_WORDS, Request, collect
 from ferryvm.machine.element_transfer import LONG, TRANSFERS, ElementTransfer, Stops
 from ferryvm.machine.handle import Handles
@@ -137,6 +138,7 @@ class ObjectMemory:
         """For tests: each allocation causes a collection, from the next one that does not fit."""
         self._slots: mmap.mmap | None = None
         self._transfer = ElementTransfer(memory, self.space, self._facts.shapes)
+        self._ahead = ElementsAhead(self.space)
         self._own_top = FIRST_OFFSET
         """The end of the objects that the program itself can reach, after a collection; behind them
         are those that only Python holds."""
@@ -149,6 +151,7 @@ class ObjectMemory:
         control.objects = self.space.base
         control.object_end = control.object_top if self.is_forced else self.space.end
         control.types, _ = self._facts.type_rows.buffer_info()
+        control.ahead = self._ahead.address
 
     def offer(self, collector: Callable[[], tuple[int | None, str]]) -> None:
         """Perform collections by a native function, see `Artifact.collector`, from the next one on.
@@ -286,6 +289,8 @@ class ObjectMemory:
             if place is None:
                 return False
             control.prepared, control.prepared_bytes = place, elements
+            if not self.is_forced:
+                self._ahead.prepare(elements, space.end - control.object_top - wanted)
             control.object_end = space.end
             if transfer is not None and elements > LARGEST_TRANSFER:
                 address = (place + space.base) & _MASK
@@ -304,9 +309,11 @@ class ObjectMemory:
     def discard_prepared(self) -> None:
         """Give back elements that were prepared, and that no array has taken."""
         control = self._control
+        is_changed = self._ahead.discard()
         if control.prepared:
             self.space.free_block(control.prepared)
-            control.prepared = 0
+            control.prepared, is_changed = 0, True
+        if is_changed:
             self.bind()
 
     def element_types(self, number: int) -> tuple[ValueType, ...]:

@@ -26,6 +26,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ferryvm.isa.object import FIRST_OFFSET, padded
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.collection import OUTSIDE_WORDS, CollectionFault, Request
 from ferryvm.machine.host_array import HostArray, HostArrays, SharedBlock
 from ferryvm.machine.memory import AddressSpaceError, why_refused
@@ -48,6 +49,10 @@ _HUGE_PAGE: Final = 2 << 20
 
 _UNIT: Final = 1 << 16
 """Memory is given back in such units: a huge page is better split than held."""
+
+_SPARE: Final = 4 << 20
+"""Bytes of blocks of dead arrays that are held for the next ones, at most. An allocator gives them
+back to the system, and page faults take ten times as long as clearing."""
 
 _LARGEST: Final = 1 << 48
 """Bytes past which no request is looked at."""
@@ -130,6 +135,8 @@ class ObjectSpace:
         AddressSpaceError."""
         self.outside: dict[int, int] = {}  # before what may fail: `__del__` frees them
         """Blocks of elements by address: their bytes."""
+        self._spare_blocks: dict[int, list[int]] = {}
+        """Addresses of blocks of arrays that the last collection found dead, by their bytes."""
         self.limit = max(limit, FIRST_OFFSET)
         # To-space must be as large as the content of from-space.
         size = -(-self.limit // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -144,8 +151,15 @@ class ObjectSpace:
         self._is_large = False
 
     def __del__(self) -> None:
+        self._free_spare()
         for address in self.outside:
             _libc.free(address)
+
+    def _free_spare(self) -> None:
+        for addresses in self._spare_blocks.values():
+            for address in addresses:
+                _libc.free(address)
+        self._spare_blocks = {}
 
     @property
     def base(self) -> int:
@@ -177,9 +191,15 @@ class ObjectSpace:
 
     def make_block(self, size: int) -> int | None:
         """The place of `size` zero bytes outside; None if the system has no memory for them."""
-        address: int | None = _libc.calloc(max(size, 1), 1)
-        if not address:
-            return None
+        spare = self._spare_blocks.get(size)
+        address: int | None
+        if spare:
+            address = spare.pop()
+            ctypes.memset(address, 0, size)
+        else:
+            address = _libc.calloc(max(size, 1), 1)
+            if not address:
+                return None
         self.outside[address] = size
         self.outside_bytes += size
         return (address - self.base) & _MASK
@@ -227,11 +247,12 @@ class ObjectSpace:
         `request` has the roots and the shapes; the rest is filled in. Raises ValueError where the
         state is none of a program: then nothing can be done with it any more."""
         began = time.perf_counter()
-        rows = array("Q")
         blocks = {**self.outside, **self.hosts.rows()}
-        for address in sorted(blocks):
-            rows.extend((address, blocks[address], 0))
-        rows.extend((0,) * OUTSIDE_WORDS)  # an empty one would have no address
+        addresses = sorted(blocks)
+        rows = array("Q", bytes(WORD_BYTES * OUTSIDE_WORDS * (1 + len(addresses))))
+        # One row more: an empty array would have no address.
+        rows[:-OUTSIDE_WORDS:OUTSIDE_WORDS] = array("Q", addresses)
+        rows[1:-OUTSIDE_WORDS:OUTSIDE_WORDS] = array("Q", map(blocks.__getitem__, addresses))
         request.from_base, request.from_top = self._half.base, top
         request.to_base, request.to_end = self._other.base, len(self._other.bytes)
         request.outside, _ = rows.buffer_info()
@@ -240,17 +261,15 @@ class ObjectSpace:
         if fault is not CollectionFault.NONE:
             raise ValueError(f"the objects of the program are damaged: {fault.name.lower()}")
         before = top + self.outside_bytes
-        self.large, retained = [], {}
-        for start in range(0, len(rows) - OUTSIDE_WORDS, OUTSIDE_WORDS):
-            address, _, reference = rows[start : start + OUTSIDE_WORDS]
-            if reference:
-                self.large.append(reference)
-            if address in self.outside:
-                if not reference:
-                    self._free(address)
-            elif reference:
+        references = rows[2:-OUTSIDE_WORDS:OUTSIDE_WORDS]
+        self.large = sorted(filter(None, references))
+        outside, retained, dead = self.outside, {}, []
+        for address, reference in zip(addresses, references, strict=True):
+            if not reference:
+                dead.append(address)
+            elif address not in outside:
                 retained[address] = reference
-        self.large.sort()
+        self._sweep(dead)
         self.hosts.retain(retained)
         self._half.clear(top, self._spare(request.to_top))
         self._half, self._other = self._other, self._half
@@ -262,6 +281,21 @@ class ObjectSpace:
         metrics.live = request.to_top + self.outside_bytes
         metrics.freed += before - metrics.live
         return request.to_top
+
+    def _sweep(self, dead: list[int]) -> None:
+        """Give back the blocks at these addresses but for a few, which the next arrays will get."""
+        self._free_spare()
+        spare, left = self._spare_blocks, _SPARE
+        for address in dead:
+            size = self.outside.pop(address, None)
+            if size is None:  # a host's
+                continue
+            self.outside_bytes -= size
+            left -= size
+            if left >= 0:
+                spare.setdefault(size, []).append(address)
+            else:
+                _libc.free(address)
 
     def _budget(self, live: int) -> int:
         return min(max(FIRST_BUDGET, _GROWTH * live // 8), self.limit)
