@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from .source import nodes, parsed
+
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "core"
 
@@ -33,7 +35,7 @@ def _path(module: str) -> Path:
 
 def _statements(module: str) -> Iterator[tuple[ast.stmt, ast.stmt | None]]:
     """The module's top-level statements and those under an `if`, each with the next one."""
-    bodies = [ast.parse(_path(module).read_text(encoding="utf-8")).body]
+    bodies = [parsed(_path(module)).body]
     for body in bodies:
         yield from zip(body, [*body[1:], None], strict=True)
         bodies += [node.body for node in body if isinstance(node, ast.If)]
@@ -153,7 +155,7 @@ def test_a_public_function_that_raises_says_what() -> None:
 def test_plugins_import_public_names_only() -> None:
     found = set()
     for path in (ROOT / "plugins").glob("*/src/**/*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if not (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ferryvm")):
                 continue
             module = str(node.module)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from .source import nodes
+
 ROOT = Path(__file__).resolve().parents[2]
 Graph = dict[str, set[str]]
 """The modules that each module imports, of one source root."""
@@ -33,7 +35,7 @@ def imports(root: Path) -> Graph:
     found, graph = modules(root), Graph()
     for name, file in found.items():
         names = set()
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in nodes(file):
             match node:
                 case ast.Import(names=aliases):
                     names |= {alias.name for alias in aliases}

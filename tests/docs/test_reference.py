@@ -25,6 +25,8 @@ from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.manual import markdown
 from ferryvm.machine.control import SCRATCH_WORDS, ControlBlock, Status
 
+from .source import nodes
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(
@@ -198,7 +200,7 @@ def _names(path: Path) -> Iterator[str]:
     """The names that a module defines: its own, classes, functions, parameters, attributes,
     variables."""
     yield path.parent.name if path.stem == "__init__" else path.stem
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         match node:
             case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.arg(arg=name):
                 yield name
@@ -238,7 +240,7 @@ def test_names_avoid_the_words_that_the_glossary_replaces() -> None:
 
 def _docstrings(path: Path) -> Iterator[str]:
     """Docstrings of a module, its classes and functions, and of variables and attributes."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             for statement in node.body:
                 match statement:
