@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which cases of the suite are in the default tier.
 
-Every case is there, in a part of its manners, by rotation: the first case in its first manner, the
-next one in its second, and so on. All of them are run every night.
+Every case is there, on most backends, in a part of its manners, by rotation: the first case in its
+first manner, the next one in its second, and so on. All of them are run every night.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -29,9 +29,16 @@ COSTLY = ("exception/ten-frames/cuts", "call/results-in-a-loop/cuts")
 """What takes seconds on some backends: the other manners of these cases take turns without it."""
 
 
-ORACLE, SHARE = "reference", 4
-"""The backend that makes what is expected of all, and of how many of its cases the default tier runs
-one: it is compared with itself. What is stated by hand is compared with it on every backend."""
+GOLDEN = ("rotated", "together")
+"""Groups of golden cases, which all backends have but `reference`."""
+
+SHARES = {"reference": 4, "opencl": 2, "vliw": 2}
+"""Of how many cases a backend has one in the default tier, if not all. The first makes what is
+expected of the others, and is compared with itself: what is stated by hand is compared with it for
+every backend. The others take long to build a program, and take turns."""
+
+FIRST = {"vliw": 1}
+"""The first case that a backend has, if not the first one of all."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -47,10 +54,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             cases[check.backend.name, check.item.group, check.item.name].append(item)
             if check.backend.name not in DEEP.get(check.item.label, BACKENDS):
                 item.add_marker(NIGHTLY)
-    for number, ((backend, _, _), manners) in enumerate(cases.items()):
-        if backend == ORACLE and number // len(BACKENDS) % SHARE:
-            for item in manners:
-                item.add_marker(NIGHTLY)
+    passed: Counter[str] = Counter()
+    for number, ((backend, group, _), manners) in enumerate(cases.items()):
+        if backend == "reference" or group not in GOLDEN:
+            passed[backend] += 1
+            if (passed[backend] - 1 + FIRST.get(backend, 0)) % SHARES.get(backend, 1):
+                for item in manners:
+                    item.add_marker(NIGHTLY)
+                continue
         # A case with few manners has one of them all the same.
         parts = min(PARTS, len(manners))
         for turn, item in enumerate(manners):
