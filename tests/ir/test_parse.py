@@ -22,6 +22,8 @@ from ferryvm.region.region import regions
 from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import Verified, verify
 
+from ..tier import sample
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.skiff"))
 
@@ -44,9 +46,10 @@ def test_what_was_written_is_read_and_written_the_same(file: Path) -> None:
     check_round_trip(verify(ferryvm.read(file)))
 
 
+@pytest.mark.parametrize("count", sample([2, 8], 1))
 @pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
-def test_ir_of_random_programs_is_read_and_written_the_same(kind: ProgramKind) -> None:
-    for number in range(4):
+def test_ir_of_random_programs_is_read_and_written_the_same(kind: ProgramKind, count: int) -> None:
+    for number in range(count):
         check_round_trip(verify(generate(7, number, kind)))
 
 
