@@ -104,6 +104,8 @@ class CopiedCode(KernelCode):
         self._memory: Copied | None = None
         self._places: tuple[BufferOffset, ...] = ()
         """The buffers that the kernel's arguments are set to."""
+        self._version = 0
+        """`ObjectCopy.version` of those with objects."""
         record = self.record
         record.entry, record.slice = region.entry, _FIRST
         record.parameters, record.callers = needs.parameters, needs.callers
@@ -171,15 +173,16 @@ class CopiedCode(KernelCode):
         """Set the kernel's arguments, which takes several times as long as a kernel."""
         own = memory.control, memory.statics.place, memory.stack.place, memory.heap.place
         of_objects = memory.objects.places if self.kernel.has_objects else ()
-        places = (*own, *of_objects)
-        if self._memory is memory and self._places == places:
+        places, version = (*own, *of_objects), memory.objects.version
+        is_bound = self._memory is memory and self._places == places
+        if is_bound and (not of_objects or self._version == version):
             return
         self.forget()
         control, statics, stack, heap = own
         self.kernel.bind(control, statics, stack, memory.stack_bytes, heap)
         if of_objects:
             self.kernel.bind_objects(*of_objects)
-        self._memory, self._places = memory, places
+        self._memory, self._places, self._version = memory, places, version
         memory.users.add(self)
         self.record.residence = ctypes.addressof(memory.residence)
 

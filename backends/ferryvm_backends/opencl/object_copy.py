@@ -82,6 +82,8 @@ class ObjectCopy:
         """The host's address of the space."""
         self._used = 0
         """Bytes of the space from which on the device has zeros."""
+        self.version = 0
+        """Changes with each buffer: a later one may have the handle of an earlier one."""
         self._copies: dict[int, _Copy] = {}
         """By the host's address of the elements."""
 
@@ -160,6 +162,7 @@ class ObjectCopy:
         self._space_bytes, self._arena_bytes = space, arena
         try:
             self._buffer = buffer_of_zeros(self._session, self._marks + space + arena)
+            self.version += 1
         except (BackendError, cl.Error):
             self._space_bytes, self._arena_bytes = sizes
             raise
@@ -263,6 +266,7 @@ class ObjectCopy:
             if self._tables is not None:
                 self._tables.release()
             self._tables = buffer_of_zeros(self._session, 2 * len(found))
+            self.version += 1
         self._rows = found
         cl.enqueue_copy(self._session.queue, self._tables, np.frombuffer(found, np.uint8))
 
