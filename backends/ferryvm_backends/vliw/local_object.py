@@ -58,15 +58,12 @@ class Resident:
 
     def _move(self, layout: ObjectLayout, size: int) -> None:
         """Move everything within the processor's memory to other places."""
-        before, content = self.content, np.zeros(size, np.uint8)
-        if layout is self.layout:
-            content[: len(before)] = before
-        else:
-            content[: self.used] = before[: self.used]
-            for address, each in self.layout.arrays.items():
-                new = layout.arrays.get(address)
-                if new is not None and new.bytes == each.bytes:
-                    content[new.place : new.place + new.bytes] = before[each.place :][: each.bytes]
+        before, content = self.content, np.zeros(size, np.uint8)  # pages that are used cost time
+        content[: self.used] = before[: self.used]
+        for address, each in self.layout.arrays.items():
+            new, known = layout.arrays.get(address), before[each.place :][: each.bytes]
+            if new is not None and new.bytes == len(known):
+                content[new.place : new.place + new.bytes] = known
         self.layout, self.content = layout, content
 
 

@@ -9,8 +9,18 @@ import pytest
 
 from ferryvm.ir import footprint
 from ferryvm.ir.graph import Block, Parameter
+from ferryvm.isa.element import Element
 from ferryvm.isa.type import I32, I64
-from ferryvm_backends.vliw.code.operation import MemoryOperand, Register, Segment
+from ferryvm_backends.vliw.code.dependence import is_apart
+from ferryvm_backends.vliw.code.operation import (
+    ElementPart,
+    FieldPart,
+    HeaderPart,
+    MemoryOperand,
+    ObjectPart,
+    Register,
+    Segment,
+)
 from ferryvm_backends.vliw.machine.model import FileKind
 from ferryvm_backends.vliw.prove.memory import MemoryAliasing
 from ferryvm_backends.vliw.prove.term import POISON, Guard, Term, Terms, Trace
@@ -82,6 +92,30 @@ def test_what_is_apart_is_so_for_all_registers(seed: int) -> None:
             ]
             assert not bytes_[0] & bytes_[1]
     assert apart > 20
+
+
+@pytest.mark.parametrize(
+    ("part", "size", "segment", "expected"),
+    [
+        (ElementPart(Element.F64, 8), 8, Segment.OBJECTS, True),
+        (HeaderPart(2), 8, Segment.OBJECTS, True),
+        (FieldPart(12, 1), 8, Segment.OBJECTS, True),
+        (FieldPart(12, 0), 8, Segment.OBJECTS, False),  # the same
+        (ElementPart(Element.F64, 8), 4, Segment.OBJECTS, False),  # no element of that type
+        (HeaderPart(2), 4, Segment.OBJECTS, False),
+        (None, 8, Segment.OBJECTS, False),
+    ],
+)
+def test_parts_of_objects_are_apart_for_accesses_of_their_size(
+    part: ObjectPart | None, size: int, segment: Segment, expected: bool
+) -> None:
+    words = Words()
+    field = MemoryOperand(Segment.OBJECTS, 8, 8, None, FieldPart(12, 0))
+    other = MemoryOperand(segment, 8, size, None, part)
+    access = words.terms.access
+    pairs = access(field, words.pairs[0][0]), access(other, words.pairs[1][0])
+    assert MemoryAliasing(words.terms).are_apart(*pairs) is expected
+    assert is_apart(field, other) is (part is not None and part != field.part)
 
 
 def test_places_of_one_sum_are_apart_if_they_have_no_byte_in_common() -> None:
