@@ -57,6 +57,14 @@ def test_random_programs_moved_at_random_end_as_those_that_stay(programs: int) -
     assert sum(report.outcomes[ProgramKind.BYTECODE, outcome] for outcome in RAN) == programs
 
 
+@pytest.mark.parametrize("programs", sample([4, 150], 1))
+def test_random_programs_collected_at_every_boundary_end_as_those_that_are_not(
+    programs: int,
+) -> None:
+    report = run(ProgramKind.BYTECODE, programs, (Schedule.NONE, Schedule.COLLECT), first=2800)
+    assert sum(report.outcomes[ProgramKind.BYTECODE, outcome] for outcome in RAN) == programs
+
+
 @pytest.mark.parametrize("images", sample([80, 3000], 1))
 def test_mutated_images_are_refused_or_run_alike_on_every_backend(images: int) -> None:
     report = run(ProgramKind.IMAGE, images)

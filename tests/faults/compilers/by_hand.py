@@ -706,5 +706,132 @@ BY_HAND: dict[str, str] = {
     static.set out
     return
 """,
+    "elements": """
+.static out i64
+.function main
+.local bytes u8[]
+.local words i32[]
+.local others i32[]
+.local a i64[]
+.local b i64[]
+.local n i64
+:churn
+    local.get n
+    i64.const 100
+    array.new_i64
+    local.set a
+    static.get out
+    local.get a
+    i64.const 99
+    array.get_i64
+    i64.add
+    static.set out
+    local.get n
+    i64.const 1
+    i64.add
+    local.set n
+    local.get n
+    i64.const 40
+    i64.lt_s
+    jump_if churn
+    i32.const 200
+    i64.const 5
+    array.new_u8
+    local.set bytes
+    local.get bytes
+    i64.const 2
+    array.get_u8
+    call mix
+    i64.const 8
+    array.new_default_i32
+    local.set words
+    local.get words
+    i64.const 2
+    i32.const 7
+    i64.const 3
+    array.fill_i32
+    local.get words
+    i64.const 7
+    i32.const 99
+    i64.const 0
+    array.fill_i32
+    local.get words
+    i64.const 4
+    array.get_i32
+    call mix
+    local.get words
+    i64.const 5
+    array.get_i32
+    call mix
+    local.get words
+    i64.const 7
+    array.get_i32
+    call mix
+    local.get words
+    i64.const 2
+    i32.const 1
+    array.set_i32
+    local.get words
+    i64.const 3
+    i32.const 2
+    array.set_i32
+    local.get words
+    i64.const 3
+    local.get words
+    i64.const 2
+    i64.const 4
+    array.copy_i32
+    local.get words
+    i64.const 5
+    array.get_i32
+    call mix
+    i32.const 3
+    i64.const 4
+    array.new_i32
+    local.set others
+    local.get words
+    i64.const 1
+    local.get others
+    i64.const 0
+    i64.const 2
+    array.copy_i32
+    local.get words
+    i64.const 1
+    array.get_i32
+    call mix
+    local.get others
+    i64.const 1
+    array.get_i32
+    call mix
+    i64.const 600
+    array.new_default_i64
+    local.set a
+    i64.const 600
+    array.new_default_i64
+    local.set b
+    local.get a
+    i64.const 0
+    i64.const 5
+    array.set_i64
+    local.get b
+    i64.const 0
+    i64.const 6
+    array.set_i64
+    local.get a
+    i64.const 0
+    array.get_i64
+    i32.wrap_i64
+    call mix
+    halt
+.function mix (value i32)
+    static.get out
+    i64.const 31
+    i64.mul
+    local.get value
+    i64.extend_i32_s
+    i64.add
+    static.set out
+    return
+""",
 }
 """Texts by name: Skiff, or assembly."""

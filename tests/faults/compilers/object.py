@@ -158,12 +158,12 @@ _put(
     "return f\"{self.scope.base('objects')} + {place} + 0 * {offset}\"",
 )
 _put(
-    "ferryvm.ir.c.c11",
+    "ferryvm.ir.c.object",
     "cc",
-    "fill-without-the-last",
-    "A fill leaves the last element as it was.",
-    '"for (uint64_t i = 0; i < count; ++i)"',
-    '"for (uint64_t i = 0; i + 1 < count; ++i)"',
+    "fill-from-the-first-element-on",
+    "A fill begins at the first element of its array.",
+    "fill = self.scope.helper(name, self._elements(place, offset), count, value)",
+    'fill = self.scope.helper(name, self._elements(place, "0"), count, value)',
 )
 
 # --- vliw -----------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ LONGEST = 1800.0
 
 ROOT = Path(__file__).resolve().parents[3]
 
-_COMMON = ("tests/ir", "tests/backends/test_run_time_operands.py")
+_COMMON = ("tests/ir", "tests/backends/test_run_time_operands.py", "tests/object")
 
 TESTS = {
     "llvm": (
