@@ -51,7 +51,7 @@ def test_a_run_on_a_machine_of_a_file_has_all_its_figures_and_the_page_explains_
     pages = [
         (ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("vliw.md", "opencl.md")
     ]
-    explained = set(re.findall(r'[`"]([a-z_]+)[`"]', " ".join(pages)))
+    explained = set(re.findall(r'[`".]([a-z_]+)[`"]', " ".join(pages)))
     assert set(keys(machine)) <= explained
 
 
