@@ -105,6 +105,11 @@ def test_collections_are_native_where_the_backend_offers_it_else_for_a_reason() 
         is_native, reason = objects(execution).is_native, objects(execution).reason
         assert is_native == (backend != "reference")
         assert reason == ("" if is_native else f"backend '{backend}' has no native collector")
+        found = execution.collections()
+        assert found is not None
+        assert (found["native"], found["reason"]) == (is_native, reason or None)
+        assert found["count"] == objects(execution).space.metrics.count > 0
+        assert 0 < found["longest"] <= found["seconds"]  # type: ignore[operator]  # floats
 
 
 def test_a_copy_keeps_objects_of_its_own() -> None:

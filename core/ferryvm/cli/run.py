@@ -291,19 +291,6 @@ def _saved_elsewhere(execution: Execution) -> Path | None:
     return Path(name)
 
 
-def _collections(execution: Execution) -> dict[str, object] | None:
-    """Metrics of the object space; None for a program without references."""
-    objects = execution.machine.objects
-    if objects is None:
-        return None
-    metrics = objects.space.metrics
-    return {
-        "native": objects.is_native,
-        "reason": objects.reason or None,
-        **{name: getattr(metrics, name) for name in metrics.NAMES},
-    }
-
-
 def _report(
     stats: str | None,
     execution: Execution,
@@ -327,7 +314,7 @@ def _report(
         "trap": trap,
         "seconds": {**dataclasses.asdict(statistics.seconds), "load": load_seconds},
         "instructions": statistics.instructions,
-        "collections": _collections(execution),
+        "collections": execution.collections(),
         "backends": execution.metrics(),
     }
     import json  # hardly any run writes metrics

@@ -151,6 +151,18 @@ class Execution:
             raise BackendError(f"a backend gives no metrics: it returned {shown(found)}")
         return found
 
+    def collections(self) -> dict[str, object] | None:
+        """Metrics of the collections of objects so far; None for a program without references.
+
+        `count`; pauses in `seconds` and the `longest`; bytes `copied`, `freed`, and found `live` by
+        the last one; `native`, or the `reason` that they run in Python."""
+        objects = self.machine.objects
+        if objects is None:
+            return None
+        found = objects.space.metrics
+        named = {name: getattr(found, name) for name in found.NAMES}
+        return {"native": objects.is_native, "reason": objects.reason or None, **named}
+
     @in_ours
     def save(self, path: str | Path) -> None:
         """Write the state to a file; any backend can continue from it. Raises ImageError."""

@@ -291,8 +291,8 @@ class ObjectSpace:
             if size is None:  # a host's
                 continue
             self.outside_bytes -= size
-            left -= size
-            if left >= 0:
+            if size <= left:
+                left -= size
                 spare.setdefault(size, []).append(address)
             else:
                 _libc.free(address)
