@@ -21,6 +21,7 @@ from ferryvm.machine.state import Machine
 from ferryvm.region.region import Region, region
 from ferryvm.verify import verify
 
+from ..heap_vector import on_heap
 from .comparison import SMALL, compare, visits
 from .evaluator import Evaluator
 from .test_loop_versioning import set_word, with_parameters
@@ -44,7 +45,7 @@ def told(found: Region, machine: Machine) -> list[str]:
 
 def told_by(text: str) -> list[str]:
     """Which versions a program takes."""
-    verified = verify(ferryvm.compile(text))
+    verified = verify(ferryvm.compile(on_heap(text)))
     execution = Engine("reference", limits=LIMITS).start(verified)
     return told(region(verified, "program"), execution.machine)
 
@@ -213,7 +214,7 @@ def test_the_reason_for_no_fast_copy_is_kept(reason: str, inside: str) -> None:
 (define (f a b n) (define i 0) (while (< i n) {inside} (set! i (+ i 1))))
 (f (make-vector i64 3) (make-vector i64 3) 3)
 """
-    verified = verify(ferryvm.compile(text))
+    verified = verify(ferryvm.compile(on_heap(text)))
     module = lift(region(verified, "f"))
     optimise(module, remarks=True)
     (nest_,) = module.nests
@@ -223,7 +224,7 @@ def test_the_reason_for_no_fast_copy_is_kept(reason: str, inside: str) -> None:
 
 
 def test_nothing_is_told_unless_somebody_asks() -> None:
-    verified = verify(ferryvm.compile(FAST["copy"]))
+    verified = verify(ferryvm.compile(on_heap(FAST["copy"])))
     module = lift(region(verified, "program"))
     optimise(module)
     assert not module.nests
@@ -269,7 +270,7 @@ EXTREME = (
 
 
 def at_lines() -> tuple[Region, Machine]:
-    for found, machine in visits(verify(ferryvm.compile(LINES)), SMALL, most=300, times=1):
+    for found, machine in visits(verify(ferryvm.compile(on_heap(LINES))), SMALL, most=300, times=1):
         if found.name == "f/nest.1":
             return found, machine.copy()
     raise AssertionError("the program does not come to its nest")
@@ -353,7 +354,7 @@ def test_an_index_that_wraps_in_fewer_bits_keeps_its_check(kind: str) -> None:
   (while (< i n) (vector-set! a i (vector-ref b {index})) (set! i (+ i 1))))
 (f (make-vector i64 9) (make-vector i64 300) 9 {k})
 """
-    verified = verify(ferryvm.compile(text))
+    verified = verify(ferryvm.compile(on_heap(text)))
     found = region(verified, "f")
     for each, machine in itertools.islice(visits(verified, times=1), 40):
         if each.name == found.name:

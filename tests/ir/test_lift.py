@@ -17,6 +17,7 @@ from ferryvm.region.region import Region
 from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import Verified, verify
 
+from ..heap_vector import on_heap
 from ..tier import sample
 from .comparison import compare, visits
 
@@ -139,20 +140,20 @@ def _checked(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_regions_leave_in_the_state_of_the_reference(name: str, level: int) -> None:
-    verified = verify(ferryvm.compile(PROGRAMS[name]))
+    verified = verify(ferryvm.compile(on_heap(PROGRAMS[name])))
     assert sum(all_of(verified, level, polls=100).values()) >= 2
 
 
 @pytest.mark.parametrize("name", ["loops", "vectors", "conditions", "nan"])
 def test_interrupted_regions_leave_in_the_state_of_the_reference(name: str) -> None:
-    verified = verify(ferryvm.compile(PROGRAMS[name]))
+    verified = verify(ferryvm.compile(on_heap(PROGRAMS[name])))
     assert all_of(verified, 2, polls=3)[Status.INTERRUPTED] > 0
 
 
 def test_a_region_may_leave_in_every_way() -> None:
     found: collections.Counter[Status] = collections.Counter()
     for text in PROGRAMS.values():
-        found += all_of(verify(ferryvm.compile(text)), 2, polls=100)
+        found += all_of(verify(ferryvm.compile(on_heap(text))), 2, polls=100)
     wanted = {"HALT", "LEAVE", "HOST", "TRAP", "GROW", "INTERRUPTED"}
     for number in range(8):
         if wanted <= {status.name for status in found}:

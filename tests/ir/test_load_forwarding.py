@@ -21,6 +21,7 @@ from ferryvm.region.region import region
 from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 
+from ..heap_vector import on_heap
 from ..tier import crossed, sample
 from .change import changed
 from .comparison import compare, visits
@@ -118,6 +119,7 @@ def test_what_was_loaded_in_the_same_round_is_loaded_once() -> None:
         ("element_store f64 %1, i64:0, %3", 1),
         ("heap_store 8 %1, %3", 1),
         ("element_store i64 %1, i64:0, %3", 2),
+        ("canonicalise_elements f64 %1, i64:0, f64:1.0", 1),
         ("fill_elements i64 %1, i64:0, %3, %3", 2),
         ("canonicalise_elements f64 %1, i64:0, f64:0.0", 1),
     ],
@@ -171,7 +173,7 @@ def test_a_store_may_change_what_is_loaded_unless_it_is_known_not_to(
 @pytest.mark.parametrize(("step", "left"), [(1, 1), (2, 2), (3, 3), (4, 4)])
 def test_a_window_that_moves_on_is_loaded_as_far_as_it_is_new(step: int, left: int) -> None:
     text = WAVE.format(taps=4, step=step, v="(make-vector i64 40)")
-    module = lift(region(verify(ferryvm.compile(text)), "f/nest.1"))
+    module = lift(region(verify(ferryvm.compile(on_heap(text))), "f/nest.1"))
     _kept(module)
     (sure,) = (b for b in module.root.blocks if b.label.startswith("unchecked.iteration"))
     assert sum(operation.name == "heap_load" for operation in sure.operations) == left
@@ -183,7 +185,7 @@ def test_a_window_that_moves_on_is_loaded_as_far_as_it_is_new(step: int, left: i
 @pytest.mark.parametrize("step", [1, 2])
 def test_states_of_moving_windows_are_the_same(v: str, taps: int, step: int) -> None:
     text = WAVE.format(taps=taps, step=step, v=v)
-    for found, machine in visits(verify(ferryvm.compile(text)), most=6000):
+    for found, machine in visits(verify(ferryvm.compile(on_heap(text))), most=6000):
         compare(found, machine, _kept)
 
 
@@ -194,7 +196,7 @@ SIZES = [(40, 7), (6, 7), (1, 2), (40, 0)]
 def test_states_are_the_same(name: str, size: tuple[int, int]) -> None:
     length, n = size
     text = PROGRAMS[name].format(length=length, n=n)
-    for found, machine in visits(verify(ferryvm.compile(text))):
+    for found, machine in visits(verify(ferryvm.compile(on_heap(text)))):
         compare(found, machine, _kept)
 
 

@@ -24,6 +24,7 @@ from ferryvm.machine.state import Machine
 from ferryvm.region.region import Region, region
 from ferryvm.verify import verify
 
+from ..heap_vector import on_heap
 from ..tier import sample
 from .change import changed
 from .comparison import compare, visits
@@ -50,7 +51,7 @@ MASK = (1 << 64) - 1
 def at_nest() -> tuple[Region, Machine]:
     """The nest of the program, and a machine that stands at it, with a different number in each
     element."""
-    for found, machine in visits(verify(ferryvm.compile(NEST)), most=300, times=1):
+    for found, machine in visits(verify(ferryvm.compile(on_heap(NEST))), most=300, times=1):
         if found.name == "f/nest.1":
             twin = machine.copy()
             for vector in (V, W, U):
@@ -203,7 +204,7 @@ def test_the_largest_index_is_one_that_the_steps_come_to(
 ) -> None:
     """Here 12 elements are just enough, or one too few."""
     text = STEPS.format(start=start, step=step, more=more, n=n)
-    for found, machine in visits(verify(ferryvm.compile(text)), most=300, times=1):
+    for found, machine in visits(verify(ferryvm.compile(on_heap(text))), most=300, times=1):
         if found.name == "f/nest.1":
             status = leaves_as_before(found, machine)
             is_over = (n - 1 - start) // step * step + start + more >= 12
@@ -255,7 +256,7 @@ def test_any_vectors_leave_as_they_did(seed: int) -> None:
 
 def versions(text: str, name: str) -> int:
     """How many nests of a function's region get two versions."""
-    module = lift(region(verify(ferryvm.compile(text)), name))
+    module = lift(region(verify(ferryvm.compile(on_heap(text))), name))
     made = 0
     for body in module.bodies:
         for each in (thread_jumps, hoist_invariants, number_values):
@@ -320,7 +321,7 @@ def test_what_a_nest_defines_is_used_behind_it_from_either_version() -> None:
   (+ s (* 100 i)))
 (print! (f (make-vector i64 4) (make-vector i64 4) 4))
 """
-    verified = verify(ferryvm.compile(text))
+    verified = verify(ferryvm.compile(on_heap(text)))
     assert versions(text, "f") == 1
     seen = [compare(found, machine, optimise) for found, machine in visits(verified)]
     assert Status.LEAVE in seen
@@ -332,7 +333,7 @@ def test_a_nest_in_a_nest_that_is_left_alone_gets_its_versions() -> None:
 
 
 def test_the_text_of_two_versions_can_be_read_again() -> None:
-    module = lift(region(verify(ferryvm.compile(NEST)), "f"))
+    module = lift(region(verify(ferryvm.compile(on_heap(NEST))), "f"))
     optimise(module)
     text = module_text(module)
     assert "unchecked." in text
@@ -342,7 +343,7 @@ def test_the_text_of_two_versions_can_be_read_again() -> None:
 
 
 def test_a_body_without_loops_is_left_as_it_is() -> None:
-    module = lift(region(verify(ferryvm.compile(NEST)), "main"))
+    module = lift(region(verify(ferryvm.compile(on_heap(NEST))), "main"))
     before = module_text(module)
     assert version_loops(module.root) == 0
     assert module_text(module) == before

@@ -16,6 +16,7 @@ from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.region.region import region
 from ferryvm.verify import Verified, verify
 
+from ..heap_vector import on_heap
 from .change import changed
 from .comparison import compare, visits
 
@@ -148,7 +149,7 @@ CASES = [
 
 
 def program(case: tuple[int, ...]) -> Verified:
-    return verify(ferryvm.compile(PROGRAM.format(*case)))
+    return verify(ferryvm.compile(on_heap(PROGRAM.format(*case))))
 
 
 def improve(module: Module) -> None:

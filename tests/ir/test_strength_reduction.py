@@ -16,6 +16,7 @@ from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 
+from ..heap_vector import on_heap
 from ..tier import crossed, sample
 from .change import changed
 from .comparison import compare, visits
@@ -101,7 +102,7 @@ SIZES = [(40, 7), (6, 7), (1, 2), (40, 0)]
 def test_states_are_the_same(name: str, size: tuple[int, int]) -> None:
     length, n = size
     text = PROGRAMS[name].format(length=length, n=n)
-    for found, machine in visits(verify(ferryvm.compile(text))):
+    for found, machine in visits(verify(ferryvm.compile(on_heap(text)))):
         compare(found, machine, _added)
 
 

@@ -22,6 +22,7 @@ from ferryvm.region.region import region
 from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 
+from ..heap_vector import on_heap
 from ..tier import crossed, sample
 from .change import changed
 from .comparison import compare, visits
@@ -219,13 +220,15 @@ SIZES = [(40, 7), (6, 7), (3, 3), (1, 2), (40, 0), (40, -1)]
 def test_states_are_the_same(name: str, size: tuple[int, int]) -> None:
     length, n = size
     text = PROGRAMS[name].format(length=length, n=n)
-    found = [compare(*visit, _unrolled) for visit in visits(verify(ferryvm.compile(text)))]
+    found = [compare(*visit, _unrolled) for visit in visits(verify(ferryvm.compile(on_heap(text))))]
     assert found or n <= 0
 
 
 def test_a_program_traps_in_the_middle_of_a_round() -> None:
     text = PROGRAMS["sums"].format(length=6, n=7)
-    statuses = {compare(*visit, _unrolled) for visit in visits(verify(ferryvm.compile(text)))}
+    statuses = {
+        compare(*visit, _unrolled) for visit in visits(verify(ferryvm.compile(on_heap(text))))
+    }
     assert Status.TRAP in statuses
 
 
@@ -237,7 +240,7 @@ def test_states_of_random_programs_are_the_same(number_: int) -> None:
 
 @pytest.mark.parametrize(("name", "loops"), [("sums", 1), ("nest", 1), ("never", 1)])
 def test_what_is_around_becomes_the_innermost_loop(name: str, loops: int) -> None:
-    program = verify(ferryvm.compile(PROGRAMS[name].format(length=40, n=7)))
+    program = verify(ferryvm.compile(on_heap(PROGRAMS[name].format(length=40, n=7))))
     module = lift(region(program, "f"))
     body = module.functions[region(program, "f").function] if module.functions else module.root
     for each in (thread_jumps, hoist_invariants, number_values):
@@ -248,7 +251,7 @@ def test_what_is_around_becomes_the_innermost_loop(name: str, loops: int) -> Non
 
 @pytest.mark.parametrize(("name", "loads"), [("sums", 4), ("rows", 3)])
 def test_a_nest_with_unrolled_loops_gets_a_version_without_checks(name: str, loads: int) -> None:
-    program = verify(ferryvm.compile(PROGRAMS[name].format(length=40, n=5)))
+    program = verify(ferryvm.compile(on_heap(PROGRAMS[name].format(length=40, n=5))))
     module = lift(region(program, "f/nest.1"))
     optimise(module, unrolled=True)
     (sure,) = (b for b in module.root.blocks if b.label.startswith("unchecked.iteration"))
@@ -263,7 +266,7 @@ def test_a_nest_with_unrolled_loops_gets_a_version_without_checks(name: str, loa
 
 
 def test_nobody_else_gets_other_code() -> None:
-    program = verify(ferryvm.compile(PROGRAMS["sums"].format(length=40, n=7)))
+    program = verify(ferryvm.compile(on_heap(PROGRAMS["sums"].format(length=40, n=7))))
     module = lift(region(program, "f/nest.1"))
     optimise(module)
     assert "iteration0" not in module_text(module)

@@ -13,6 +13,7 @@ from ferryvm.ir.passes.unswitch import unswitch
 from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 
+from ..heap_vector import on_heap
 from ..tier import sample
 from .change import changed
 from .comparison import compare, visits
@@ -61,7 +62,7 @@ def test_a_doubt_that_varies_is_none() -> None:
 
 @pytest.mark.parametrize(("length", "n"), [(30, 30), (30, 31), (3, 9), (30, 0), (1, -5)])
 def test_states_are_the_same(length: int, n: int) -> None:
-    for found, machine in visits(verify(ferryvm.compile(SUM.format(length=length, n=n)))):
+    for found, machine in visits(verify(ferryvm.compile(on_heap(SUM.format(length=length, n=n))))):
         compare(found, machine, _split)
 
 

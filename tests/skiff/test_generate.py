@@ -103,29 +103,34 @@ def test_a_chain_of_comparisons_computes_every_operand_once(code: Code) -> None:
 
 
 @pytest.mark.parametrize(
-    ("element", "new", "load", "store"),
+    ("element", "after", "before"),
     [
-        ("i8", 8, "i64.load8_s", "i64.store8"),
-        ("u8", 8, "i64.load8_u", "i64.store8"),
-        ("i16", 16, "i64.load16_s", "i64.store16"),
-        ("u16", 16, "i64.load16_u", "i64.store16"),
-        ("i32", 32, "i32.load", "i32.store"),
-        ("u32", 32, "i64.load32_u", "i64.store32"),
-        ("i64", 64, "i64.load", "i64.store"),
-        ("f32", 32, "f32.load", "f32.store"),
-        ("f64", 64, "f64.load", "f64.store"),
+        ("i8", "i64.extend_i32_s", "i32.wrap_i64"),
+        ("u8", "i64.extend_i32_u", "i32.wrap_i64"),
+        ("i16", "i64.extend_i32_s", "i32.wrap_i64"),
+        ("u16", "i64.extend_i32_u", "i32.wrap_i64"),
+        ("u32", "i64.extend_i32_u", "i32.wrap_i64"),
+        ("i32", "", ""),
+        ("i64", "", ""),
+        ("f32", "", ""),
+        ("f64", "", ""),
     ],
 )
-def test_vector_forms_use_the_instructions_of_their_width(
-    code: Code, element: str, new: int, load: str, store: str
+def test_narrow_elements_are_i64_and_others_what_they_are(
+    code: Code, element: str, after: str, before: str
 ) -> None:
-    found = code(f"(define v (make-vector {element} 3)) (vector-set! v 1 (vector-ref v 0))")
-    assert found[1] == f"vector.new{new}"
+    found = code(f"(define v (make-array {element} 3)) (array-set! v 1 (array-ref v 0))")
+    assert found[1] == f"array.new_default_{element}"
+    widened = [each for each in (after, before) if each]
     assert found[3:] == [
-        "static.get 0", "i64.const 1", f"vector.element{new}",
-        "static.get 0", "i64.const 0", f"vector.element{new}", f"{load} 0",
-        f"{store} 0", "halt",
+        "static.get 0", "i64.const 1", "static.get 0", "i64.const 0", f"array.get_{element}",
+        *widened, f"array.set_{element}", "halt",
     ]  # fmt: skip
+
+
+def test_narrow_literal_is_narrow_at_once(code: Code) -> None:
+    found = code("(array-set! (array u8) 0 -1)")
+    assert found[3:] == ["i32.const 4294967295", "array.set_u8", "halt"]
 
 
 def test_every_instruction_has_the_place_it_comes_from() -> None:

@@ -59,13 +59,6 @@ def test_later_inputs_of_a_session_know_what_earlier_ones_declared() -> None:
     assert "half" in session.names
 
 
-def test_vector_is_passed_as_its_address() -> None:
-    text = "(host-function write_bytes ((vector u8) i64)) (write_bytes (make-vector u8 2) 2)"
-    assert ferryvm.compile(text).hosts[0].signature == ferryvm.compile(
-        "(host-function write_bytes (i64 i64)) (write_bytes 0 2)"
-    ).hosts[0].signature  # fmt: skip
-
-
 def test_references_are_passed_and_returned() -> None:
     @host
     def halves(v: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

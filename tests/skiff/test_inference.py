@@ -12,8 +12,8 @@ from ferryvm.skiff.type import (
     INTEGERS,
     NUMBERS,
     VALUES,
+    ArrayOf,
     Unknown,
-    VectorOf,
     default,
     find,
     unify,
@@ -45,15 +45,15 @@ def statics(text: str) -> list[str]:
         ("(define (f x) x) (f 1i32)", "(i32) -> (i32)"),
         ("(f 2.5) (define (f x) x)", "(f64) -> (f64)"),
         ("(define (f x y) (if x y 1.5))", "(i64 f64) -> (f64)"),
-        ("(define (f v) (+ 1i32 (vector-ref v 0)))", "(i64) -> (i32)"),
-        ("(define (f v) (vector-ref v 0)) (f (make-vector f32 1))", "(i64) -> (f32)"),
-        ("(define (f v) (vector-ref v 0)) (f (make-vector u8 1))", "(i64) -> (i64)"),
-        ("(define (f (v (vector f32)) i) (vector-ref v i))", "(i64 i64) -> (f32)"),
+        ("(define (f v) (+ 1i32 (array-ref v 0)))", "(i32[]) -> (i32)"),
+        ("(define (f v) (array-ref v 0)) (f (make-array f32 1))", "(f32[]) -> (f32)"),
+        ("(define (f v) (array-ref v 0)) (f (make-array u8 1))", "(u8[]) -> (i64)"),
+        ("(define (f (v (array f32)) i) (array-ref v i))", "(f32[] i64) -> (f32)"),
         ("(define (f x) (if (< x 1) x (g x))) (define (g y) (f (- y 2.0)))", "(f64) -> (f64)"),
         ("(define (f n) (if n (g (- n 1)))) (define (g n) (f n))", "(i64) -> ()"),
         ("(define (f) (f))", "() -> (i64)"),
-        ("(define (f v) (print! (vector-ref v 0)) (sqrt (vector-ref v 1)))", "(i64) -> (f64)"),
-        ("(define (f) -> (vector f32) (make-vector f32 1))", "() -> (i64)"),
+        ("(define (f v) (print! (array-ref v 0)) (sqrt (array-ref v 1)))", "(f64[]) -> (f64)"),
+        ("(define (f) -> (array f32) (make-array f32 1))", "() -> (f32[])"),
         ("(define (f x) (select x 1.5f32 1))", "(f32) -> (f32)"),
         ("(define (f x) (i32.wrap_i64 x))", "(i64) -> (i32)"),
         ("(define (f) (if 1 (set! x 2) 3)) (define x 1)", "() -> ()"),
@@ -72,7 +72,7 @@ def test_types_of_functions_are_inferred(text: str, expected: str) -> None:
         ("(define x 1) (set! x 2i32)", ["x i32"]),
         ("(define x 0) (define (f) (set! x (+ x 0.5f32)))", ["x f32"]),
         ("(define x #t)", ["x i32"]),
-        ("(define x (make-vector u8 1))", ["x i64"]),
+        ("(define x (make-array u8 1))", ["x u8[]"]),
         ("(begin (define x 1)) (if 1 (define y 2.5))", ["x i64", "y f64"]),
         ("(let ((x 1)) (define y 2) y)", []),
     ],
@@ -97,14 +97,14 @@ def test_a_domain_of_one_is_that_type() -> None:
 
 def test_unknowns_without_a_common_type_do_not_unify() -> None:
     assert not unify(Unknown(INTEGERS), Unknown(FLOATS))
-    assert not unify(Unknown(NUMBERS), VectorOf(I64))
+    assert not unify(Unknown(NUMBERS), ArrayOf(I64))
 
 
-def test_vectors_unify_by_their_elements() -> None:
+def test_arrays_unify_by_their_elements() -> None:
     element = Unknown(frozenset({"u8", "f64"}))
-    assert unify(VectorOf(element), VectorOf(F64))
+    assert unify(ArrayOf(element), ArrayOf(F64))
     assert find(element) == F64
-    assert not unify(VectorOf(F64), VectorOf(I64))
+    assert not unify(ArrayOf(F64), ArrayOf(I64))
 
 
 def test_unknowns_default_to_the_64_bit_types() -> None:

@@ -47,11 +47,11 @@ def test_variables_and_functions_stay(prompt: Prompt) -> None:
     assert prompt("(double (x))") == 8
 
 
-def test_vectors_stay_on_the_heap(prompt: Prompt) -> None:
-    prompt("(define v (make-vector f64 3))")
-    prompt("(vector-set! v 1 2.5)")
-    prompt("(define w (make-vector u8 3))")
-    assert prompt("(vector-ref v 1)") == 2.5
+def test_heap_stays(prompt: Prompt) -> None:
+    prompt("(define v (heap.alloc 24))")
+    prompt("(f64.store 8 v 2.5)")
+    prompt("(define w (heap.alloc 3))")
+    assert prompt("(f64.load 8 v)") == 2.5
 
 
 def test_statics_begin_with_the_earlier_ones_in_order() -> None:
@@ -128,8 +128,8 @@ def test_a_fault_in_an_earlier_function_shows_its_own_input() -> None:
         "<input 3>:1:11: 'x' is an integer, found a float\n    (define x 2.5)\n              ^^^"
     )
     with pytest.raises(SourceError) as caught:
-        session.compile("(define x (make-vector u8 1)) (define y 1.5)(sqrt (f))")
-    assert "<input 3>:1:11: 'x' is an integer, found (vector u8)" in str(caught.value)
+        session.compile("(define x (make-array u8 1)) (define y 1.5)(sqrt (f))")
+    assert "<input 3>:1:11: 'x' is an integer, found (array u8)" in str(caught.value)
     session.compile("(define (g) (f))")
     with pytest.raises(SourceError) as caught:
         session.compile("(define (f a) a)")

@@ -14,7 +14,7 @@ from ferryvm.verify import verify
 from ..tier import examples
 
 TEXT = (
-    "a b c f g x 0 1 2 -3 1.5 2i32 2.5f32 0xff inf nan #t #f else -> vector f64 i8 i32 + - / % & "
+    'a b c f g x 0 1 2 -3 1.5 2i32 2.5f32 0xff inf nan #t #f else -> array null anyref string "text" f64 i8 i32 + - / % & '
     "~ << < = sqrt min i64 f32 i64.rotl i64.load heap.alloc drop 9999999999999 1e999 12x #q"
 )
 ATOMS = st.sampled_from(TEXT.split())
@@ -44,16 +44,27 @@ SHAPES = [
     "(print! {})",
     "(enter-jit ((begin {}) (begin {})))",
     "(i64 {})",
-    "(vector-ref c {})",
-    "(vector-set! c {} {})",
-    "(vector-length c)",
+    "(array-ref c {})",
+    "(array-set! c {} {})",
+    "(array-length c)",
+    "(array-fill! c {})",
+    "(array=? c {})",
+    "(make-pair {} {})",
+    "(pair-first (make-pair {} null))",
+    "(set-pair-rest! p {})",
+    "(eq? p {})",
+    "(cast pair {})",
+    "(is? string {})",
+    "(null? {})",
     "(f64 {})",
     "(begin {} {})",
 ]
 PRELUDE = """
 (define a 1)
 (define b 2.5)
-(define c (make-vector i8 3))
+(define c (make-array i8 3))
+(define-struct pair first (rest pair))
+(define p (make-pair 1 null))
 (define (f x) (if x (g x a) (h)))
 (define (h) (f a))
 """

@@ -31,7 +31,6 @@ from ferryvm.skiff.tree import (
     Get,
     Literal,
     Logic,
-    MakeVector,
     Node,
     Not,
     Null,
@@ -42,9 +41,6 @@ from ferryvm.skiff.tree import (
     Throw,
     Try,
     Variable,
-    VectorLength,
-    VectorRef,
-    VectorSet,
     While,
     WriteByte,
     WriteString,
@@ -126,10 +122,6 @@ class FormParser:
             "is?": functools.partial(object_form.type_test, self),
             "cast": functools.partial(object_form.cast, self),
             **dict.fromkeys(ARRAY_FORMS, functools.partial(object_form.array_form, self)),
-            "make-vector": self._make_vector,
-            "vector-ref": self._vector_ref,
-            "vector-set!": self._vector_set,
-            "vector-length": self._vector_length,
         }
 
     # Forms
@@ -421,7 +413,7 @@ class FormParser:
             return self.usage(datum)
         return Block(datum.place, self.forms_in(forms.items), "enter-jit", is_jit=True)
 
-    # Output and vectors
+    # Output
 
     def _print(self, datum: Sequence) -> Node:
         return Print(datum.place, self.forms_in(datum.items[1:]))
@@ -435,24 +427,3 @@ class FormParser:
         if len(datum.items) != 2:
             return self.usage(datum)
         return WriteString(datum.place, self.form(datum.items[1]))
-
-    def _make_vector(self, datum: Sequence) -> Node:
-        if len(datum.items) != 3:
-            return self.usage(datum)
-        element = self.scope.number_element(datum.items[1])
-        return MakeVector(datum.place, element, self.form(datum.items[2]))
-
-    def _vector_ref(self, datum: Sequence) -> Node:
-        if len(datum.items) != 3:
-            return self.usage(datum)
-        return VectorRef(datum.place, *self.forms_in(datum.items[1:]))
-
-    def _vector_set(self, datum: Sequence) -> Node:
-        if len(datum.items) != 4:
-            return self.usage(datum)
-        return VectorSet(datum.place, *self.forms_in(datum.items[1:]))
-
-    def _vector_length(self, datum: Sequence) -> Node:
-        if len(datum.items) != 2:
-            return self.usage(datum)
-        return VectorLength(datum.place, self.form(datum.items[1]))

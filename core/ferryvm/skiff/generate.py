@@ -28,15 +28,12 @@ from ferryvm.skiff import tree
 from ferryvm.skiff.number import number_bits
 from ferryvm.skiff.object_code import ObjectCode, piece_function
 from ferryvm.skiff.object_type import ObjectTypes
-from ferryvm.skiff.operator import ELEMENTS, Element, converter
+from ferryvm.skiff.operator import converter
 from ferryvm.skiff.tree import Function, Node, Tree, Variable
 from ferryvm.skiff.type import (
     NOTHING,
     ArrayOf,
-    Named,
-    VectorOf,
     default,
-    find,
     is_reference,
     number_type,
 )
@@ -118,10 +115,6 @@ class _Generator:
             tree.Cast: objects.cast,
             tree.OnArray: objects.on_array,
             tree.OnStruct: objects.on_struct,
-            tree.MakeVector: self._make_vector,
-            tree.VectorRef: self._vector_ref,
-            tree.VectorSet: self._vector_set,
-            tree.VectorLength: self._vector_length,
         }
 
     def generate(self, texts: list[tree.Text], is_main: bool) -> FunctionListing:
@@ -133,6 +126,7 @@ class _Generator:
         if is_main and is_reference(function.result):
             returns = False  # a reference is no result of a run
         self.objects.make_texts(texts)
+        self.depth = 0
         for node in function.body[:-1]:
             self.statement(node)
         last = function.body[-1] if function.body else tree.Block(function.place, [], "begin")
@@ -440,7 +434,7 @@ class _Generator:
         if row is not None:
             self.emit(node, row.mnemonic)
 
-    # Output and vectors
+    # Output
 
     def _print(self, node: tree.Print) -> None:
         for value in node.values:
@@ -455,29 +449,6 @@ class _Generator:
         self.value(node.value)
         self.host(node, "write_byte", Type.I32)
 
-    def _make_vector(self, node: tree.MakeVector) -> None:
-        self.value(node.length)
-        self.emit(node, f"vector.new{_element(node).bits}")
-
-    def _vector_ref(self, node: tree.VectorRef) -> None:
-        element = _element(node.vector)
-        self.value(node.vector)
-        self.value(node.index)
-        self.emit(node, f"vector.element{element.bits}")
-        self.emit(node, element.load, 0)
-
-    def _vector_set(self, node: tree.VectorSet) -> None:
-        element = _element(node.vector)
-        self.value(node.vector)
-        self.value(node.index)
-        self.emit(node, f"vector.element{element.bits}")
-        self.value(node.value)
-        self.emit(node, element.store, 0)
-
-    def _vector_length(self, node: tree.VectorLength) -> None:
-        self.value(node.vector)
-        self.emit(node, "i64.load", 0)
-
 
 _ONES = {
     Type.I32: 1,
@@ -485,12 +456,3 @@ _ONES = {
     Type.F32: 0x3F80_0000,
     Type.F64: 0x3FF0_0000_0000_0000,
 }
-
-
-def _element(node: Node) -> Element:
-    """The element type in memory of a node's vector."""
-    vector = find(node.type)
-    assert isinstance(vector, VectorOf)
-    element = default(vector.element)
-    assert isinstance(element, Named)
-    return ELEMENTS[element.name]

@@ -4,9 +4,6 @@
 A form stands where its value is used (`value`, `operand`) or where it is not (`statement`). The
 branches of a choice need a common type only if its value is used; a choice with a branch that
 certainly yields nothing (`set!`, `while`, ...) yields nothing as a whole.
-
-The elements of a vector can be narrower than the values read from it, so the two types are linked
-by a *view*, which is resolved when one of them is known.
 """
 
 from __future__ import annotations
@@ -20,17 +17,15 @@ from ferryvm.isa import Type
 from ferryvm.isa.type import Reference
 from ferryvm.skiff import tree
 from ferryvm.skiff.array_form import Role
-from ferryvm.skiff.fault import Faults, SourceSpan
+from ferryvm.skiff.fault import Faults
 from ferryvm.skiff.number import integer_range, number_bits
-from ferryvm.skiff.object_inference import ObjectRules, value_type
+from ferryvm.skiff.object_inference import ObjectRules
 from ferryvm.skiff.operator import Family
 from ferryvm.skiff.tree import Block, Choice, Function, Node, Tree
 from ferryvm.skiff.type import (
-    ELEMENT_NAMES,
     ERROR,
     FLOATS,
     I32,
-    I64,
     INTEGERS,
     NOTHING,
     NUMBERS,
@@ -38,10 +33,8 @@ from ferryvm.skiff.type import (
     STRING,
     VALUES,
     ArrayOf,
-    Named,
     SkiffType,
     Unknown,
-    VectorOf,
     conversion,
     default,
     describe,
@@ -75,7 +68,6 @@ def infer(program: Tree, faults: Faults) -> None:
     steps.sort(key=lambda step: (step[0].file == here, step[0]))
     for _, infer_step in steps:
         infer_step()
-    inference.settle_views()
     inference.objects.settle_views()
     for variable in program.statics:
         variable.type = default(variable.type)
@@ -91,7 +83,7 @@ _COMPOUND = (Block, Choice, tree.Try, tree.Finally)
 
 
 _STATEMENTS = (
-    tree.Set, tree.While, tree.Print, tree.WriteByte, tree.WriteString, tree.VectorSet,
+    tree.Set, tree.While, tree.Print, tree.WriteByte, tree.WriteString,
 )  # fmt: skip
 
 
@@ -120,7 +112,6 @@ def yields_nothing(node: Node) -> bool:
 class _Inference:
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
-        self.views: list[tuple[SkiffType, SkiffType, SourceSpan]] = []
         self.literals: list[tree.Literal] = []
         self.objects = ObjectRules(self)
         self.exception: SkiffType = Unknown(NUMBERS)
@@ -150,10 +141,6 @@ class _Inference:
             tree.Cast: self.objects.cast,
             tree.OnArray: self.objects.on_array,
             tree.OnStruct: self.objects.on_struct,
-            tree.MakeVector: self._make_vector,
-            tree.VectorRef: self._vector_ref,
-            tree.VectorSet: self._vector_set,
-            tree.VectorLength: self._vector_length,
         }
 
     def function(self, function: Function) -> None:
@@ -362,8 +349,7 @@ class _Inference:
 
     def _convert(self, node: tree.Convert) -> SkiffType:
         found = self.operand(node.operand)
-        domain = NUMBERS | {"vector"} if node.to is Type.I64 else NUMBERS
-        if not unify(Unknown(domain), found):
+        if not unify(Unknown(NUMBERS), found):
             message = f"'{node.to}' takes numbers, found {describe(found)}"
             self.faults.add(node.operand.place, message)
         if isinstance(node.operand, tree.Literal):
@@ -392,64 +378,6 @@ class _Inference:
         self.expect(node.value, I32, "what 'write-byte!' writes")
         return NOTHING
 
-    # Vectors
-
-    def _make_vector(self, node: tree.MakeVector) -> SkiffType:
-        self.expect(node.length, I64, "the length of a vector")
-        return VectorOf(node.element)
-
-    def _view(self, vector: Node, index: Node, form: str) -> tuple[SkiffType, SkiffType]:
-        """The types of a vector's elements and of their values."""
-        element: SkiffType = Unknown(ELEMENT_NAMES)
-        self.expect(vector, VectorOf(element), f"the first operand of '{form}'")
-        self.expect(index, I64, "the index of a vector")
-        element = find(element)
-        if isinstance(element, Named):
-            return element, value_type(element)
-        value = Unknown(NUMBERS)
-        self.views.append((element, value, vector.place))
-        return element, value
-
-    def _vector_ref(self, node: tree.VectorRef) -> SkiffType:
-        return self._view(node.vector, node.index, "vector-ref")[1]
-
-    def _vector_set(self, node: tree.VectorSet) -> SkiffType:
-        element, value = self._view(node.vector, node.index, "vector-set!")
-        self.expect(node.value, value, f"an element of {describe(VectorOf(element))}")
-        return NOTHING
-
-    def _vector_length(self, node: tree.VectorLength) -> SkiffType:
-        vector = VectorOf(Unknown(ELEMENT_NAMES))
-        self.expect(node.vector, vector, "the operand of 'vector-length'")
-        return I64
-
-    def settle_views(self) -> None:
-        """Resolve every open element type and the type of its values."""
-        while self.views:
-            open_views = []
-            for view in self.views:
-                if isinstance(find(view[0]), Named):
-                    self._settle(*view)
-                else:
-                    open_views.append(view)
-            if len(open_views) == len(self.views):
-                # No form creates these vectors, so uses determine their elements, the use with the
-                # fewest choices first.
-                element, value, _ = min(open_views, key=lambda view: _choices(view[1]))
-                unify(element, default(value))
-            self.views = open_views
-
-    def _settle(self, element: SkiffType, value: SkiffType, place: SourceSpan) -> None:
-        known = find(element)
-        assert isinstance(known, Named)
-        stored = value_type(known)
-        if not unify(value, stored):
-            message = (
-                f"an element of (vector {known.name}) is read as {describe(stored)}, "
-                f"and used as {describe(value)} here"
-            )
-            self.faults.add(place, message)
-
     def check_literals(self) -> None:
         """Record the literals that do not fit their inferred types."""
         for literal in self.literals:
@@ -468,12 +396,6 @@ class _Inference:
             self.faults.add(literal.place, message)
 
 
-def _choices(type_: SkiffType) -> int:
-    """The number of types that are still possible."""
-    found = find(type_)
-    return len(found.domain) if isinstance(found, Unknown) else 1
-
-
 _NAMES: dict[type[Node], str] = {
     tree.While: "while",
     tree.Try: "try",
@@ -481,7 +403,6 @@ _NAMES: dict[type[Node], str] = {
     tree.Print: "print!",
     tree.WriteByte: "write-byte!",
     tree.WriteString: "write-string!",
-    tree.VectorSet: "vector-set!",
 }
 
 

@@ -99,7 +99,7 @@ class ObjectCode:
         """True if elements are read as i64 and the machine has them as i32."""
         element = default(node.element)
         name = element.name if isinstance(element, Named) else ""
-        return name in ELEMENTS and ELEMENTS[name].value is Type.I64 and name != "i64"
+        return name in ELEMENTS and ELEMENTS[name] is Type.I64 and name != "i64"
 
     def _element(self, node: tree.OnArray, value: Node) -> None:
         """Push a value to store."""

@@ -63,7 +63,7 @@ class View(NamedTuple):
 def value_type(element: SkiffType) -> SkiffType:
     """The type of the values that elements of a known type are read and stored as."""
     number = NUMBER_ELEMENTS.get(element.name) if isinstance(element, Named) else None
-    return of(number.value) if number is not None else element
+    return of(number) if number is not None else element
 
 
 class ObjectRules:

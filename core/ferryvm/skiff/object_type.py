@@ -18,7 +18,6 @@ from ferryvm.skiff.type import (
     Named,
     SkiffType,
     Struct,
-    VectorOf,
     default,
     find,
 )
@@ -46,8 +45,6 @@ class ObjectTypes:
     def value(self, type_: SkiffType) -> ValueType:
         """The machine's type of a slot that holds a value of this type."""
         final = default(type_)
-        if isinstance(final, VectorOf):
-            return Type.I64
         if isinstance(final, Named) and final.name not in _PREDEFINED:
             return Type(final.name)
         return self.reference(final)
@@ -62,7 +59,7 @@ class ObjectTypes:
             if isinstance(element, Named) and element.name in ELEMENT_NAMES:
                 return Element(element.name).array
             return self._array(self.reference(element))
-        assert isinstance(final, Named), "a vector is no reference"
+        assert isinstance(final, Named), "a number is no reference"
         return _PREDEFINED[final.name]
 
     def _add(self, what: Struct | Reference, name: str) -> Reference:

@@ -112,24 +112,16 @@ def converter(to: Type, from_: Type) -> Instruction | None:
     return BY_MNEMONIC[mnemonic]
 
 
-class Element(NamedTuple):
-    """The representation of a vector's elements in memory."""
-
-    bits: int
-    value: Type
-    load: str
-    store: str
-
-
 ELEMENTS = {
-    "i8": Element(8, Type.I64, "i64.load8_s", "i64.store8"),
-    "u8": Element(8, Type.I64, "i64.load8_u", "i64.store8"),
-    "i16": Element(16, Type.I64, "i64.load16_s", "i64.store16"),
-    "u16": Element(16, Type.I64, "i64.load16_u", "i64.store16"),
-    "i32": Element(32, Type.I32, "i32.load", "i32.store"),
-    "u32": Element(32, Type.I64, "i64.load32_u", "i64.store32"),
-    "i64": Element(64, Type.I64, "i64.load", "i64.store"),
-    "f32": Element(32, Type.F32, "f32.load", "f32.store"),
-    "f64": Element(64, Type.F64, "f64.load", "f64.store"),
+    "i8": Type.I64,
+    "u8": Type.I64,
+    "i16": Type.I64,
+    "u16": Type.I64,
+    "i32": Type.I32,
+    "u32": Type.I64,
+    "i64": Type.I64,
+    "f32": Type.F32,
+    "f64": Type.F64,
 }
-"""The element types of vectors; a narrow one is extended to `value` when it is read."""
+"""The types of numbers that arrays have as elements, each with that of the values that are read and
+stored: narrow ones are extended."""

@@ -21,7 +21,6 @@ from ferryvm.skiff.tree import Function, StructOperation, Variable
 from ferryvm.skiff.type import (
     ANYREF,
     ARRAYREF,
-    ELEMENT_NAMES,
     ERROR,
     I31REF,
     STRING,
@@ -29,8 +28,6 @@ from ferryvm.skiff.type import (
     Named,
     SkiffType,
     Struct,
-    Unknown,
-    VectorOf,
 )
 
 FORMS = {
@@ -58,10 +55,6 @@ FORMS = {
     "is?": "(is? type reference)",
     "cast": "(cast type reference)",
     **{form.name: f"({form.name} {form.usage})" for form in ARRAY_FORMS.values()},
-    "make-vector": "(make-vector element-type length)",
-    "vector-ref": "(vector-ref vector index)",
-    "vector-set!": "(vector-set! vector index value)",
-    "vector-length": "(vector-length vector)",
 }
 """The special forms and their syntax."""
 
@@ -88,6 +81,10 @@ def show(datum: Datum) -> str:
         kind = "the string "
     text = datum.text if len(datum.text) <= 40 else datum.text[:37] + "..."
     return f"{kind}'{text}'"
+
+
+def _is_named(datum: Datum, name: str) -> bool:
+    return isinstance(datum, Atom) and datum.text == name
 
 
 class Scope:
@@ -173,11 +170,8 @@ class Scope:
                 return found
             if datum.text in self.faults.lost_names:
                 return ERROR
-        elif len(datum.items) == 2 and isinstance(datum.items[0], Atom):
-            if datum.items[0].text == "vector":
-                return VectorOf(self.number_element(datum.items[1]))
-            if datum.items[0].text == "array":
-                return ArrayOf(self.element(datum.items[1]))
+        elif len(datum.items) == 2 and _is_named(datum.items[0], "array"):
+            return ArrayOf(self.element(datum.items[1]))
         near = ""
         if isinstance(datum, Atom):
             near = suggestion(datum.text, [*self.structs, *_TYPES])
@@ -207,12 +201,3 @@ class Scope:
                 self.faults.add(datum.place, message)
                 return ERROR
         return self.type(datum)
-
-    def number_element(self, datum: Datum) -> SkiffType:
-        """The element type of a vector that a datum denotes."""
-        if isinstance(datum, Atom) and datum.text in ELEMENTS:
-            return Named(datum.text)
-        allowed = " ".join(ELEMENTS)
-        message = f"expected an element type ({allowed}), found {show(datum)}"
-        self.faults.add(datum.place, message)
-        return Unknown(ELEMENT_NAMES)

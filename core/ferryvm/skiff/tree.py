@@ -262,30 +262,6 @@ class OnStruct(Node):
 
 
 @record.dataclass(eq=False)
-class MakeVector(Node):
-    element: SkiffType
-    length: Node
-
-
-@record.dataclass(eq=False)
-class VectorRef(Node):
-    vector: Node
-    index: Node
-
-
-@record.dataclass(eq=False)
-class VectorSet(Node):
-    vector: Node
-    index: Node
-    value: Node
-
-
-@record.dataclass(eq=False)
-class VectorLength(Node):
-    vector: Node
-
-
-@record.dataclass(eq=False)
 class Tree:
     """A whole text: `functions` has main first, `statics` is in the order of their numbers."""
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Static types and their unification.
 
-    type = i32 | i64 | f32 | f64 | (vector element) | (array element) | struct
+    type = i32 | i64 | f32 | f64 | (array element) | struct
          | anyref | arrayref | i31ref | nothing | error | unknown
 
 An Unknown is a type variable with a *domain*: the literal `1` may be any number, an operand of `&`
@@ -26,11 +26,11 @@ NUMBERS = frozenset({"i32", "i64", "f32", "f64"})
 INTEGERS = frozenset({"i32", "i64"})
 FLOATS = frozenset({"f32", "f64"})
 REFERENCES = frozenset({"array", "struct", "anyref", "arrayref", "i31ref"})
-VALUES = NUMBERS | REFERENCES | {"vector"}
+VALUES = NUMBERS | REFERENCES
 RESULTS = VALUES | {"nothing"}
 ELEMENT_NAMES = frozenset({"i8", "u8", "i16", "u16", "i32", "u32", "i64", "f32", "f64"})
 ELEMENTS = ELEMENT_NAMES | REFERENCES
-_CLASSES = frozenset({"array", "struct", "vector"})
+_CLASSES = frozenset({"array", "struct"})
 """Members of domains that stand for many types."""
 
 
@@ -40,13 +40,6 @@ class Named:
     that every program has, `nothing` or `error`."""
 
     name: str
-
-
-@record.dataclass(frozen=True)
-class VectorOf:
-    """A vector; at run time its address, an i64."""
-
-    element: SkiffType
 
 
 @record.dataclass(frozen=True)
@@ -86,7 +79,7 @@ class Unknown:
     link: SkiffType | None = None
 
 
-SkiffType = Named | VectorOf | ArrayOf | Struct | Unknown
+SkiffType = Named | ArrayOf | Struct | Unknown
 
 NOTHING = Named("nothing")
 ERROR = Named("error")
@@ -114,10 +107,10 @@ def find(type_: SkiffType) -> SkiffType:
     return type_
 
 
-def _kind(type_: Named | VectorOf | ArrayOf | Struct) -> str:
+def _kind(type_: Named | ArrayOf | Struct) -> str:
     if isinstance(type_, Named):
         return type_.name
-    return {VectorOf: "vector", ArrayOf: "array", Struct: "struct"}[type(type_)]
+    return "array" if isinstance(type_, ArrayOf) else "struct"
 
 
 def _narrow(unknown: Unknown, domain: frozenset[str]) -> None:
@@ -153,8 +146,6 @@ def unify(a: SkiffType, b: SkiffType) -> bool:
             return False
         a.link = b
         return True
-    if isinstance(a, VectorOf) and isinstance(b, VectorOf):
-        return unify(a.element, b.element)
     if isinstance(a, ArrayOf) and isinstance(b, ArrayOf):
         return unify(a.element, b.element)
     return a == b
@@ -208,8 +199,6 @@ def default(type_: SkiffType) -> SkiffType:
     if isinstance(type_, Unknown):
         type_.link = Named(preferred(type_.domain))
         return type_.link
-    if isinstance(type_, VectorOf):
-        return VectorOf(default(type_.element))
     if isinstance(type_, ArrayOf):
         return ArrayOf(default(type_.element))
     return type_
@@ -217,8 +206,7 @@ def default(type_: SkiffType) -> SkiffType:
 
 def number_type(type_: SkiffType) -> Type:
     """The machine's type for a type of numbers."""
-    final = default(type_)
-    return Type.I64 if isinstance(final, VectorOf) else Type(getattr(final, "name", ""))
+    return Type(getattr(default(type_), "name", ""))
 
 
 _PHRASES = {
@@ -246,9 +234,6 @@ def preferred(domain: frozenset[str]) -> str:
 def describe(type_: SkiffType) -> str:
     """The type as messages name it."""
     type_ = find(type_)
-    if isinstance(type_, VectorOf):
-        element = find(type_.element)
-        return f"(vector {element.name})" if isinstance(element, Named) else "a vector"
     if isinstance(type_, ArrayOf):
         return "an array" if _is_open(type_.element) else f"(array {describe(type_.element)})"
     if isinstance(type_, Struct):

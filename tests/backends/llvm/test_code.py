@@ -105,9 +105,9 @@ def test_exits_with_words_of_the_same_types_share_a_function() -> None:
     source = """
 (define (f v n)
   (define i 0)
-  (while (< i n) (vector-set! v i (+ (vector-ref v i) (vector-ref v (* i i)))) (set! i (+ i 1)))
+  (while (< i n) (array-set! v i (+ (array-ref v i) (array-ref v (* i i)))) (set! i (+ i 1)))
   i)
-(f (make-vector i64 3) 3)"""
+(f (make-array i64 3) 3)"""
     text = stage(source, "f/loop.1", "llvm")
     heads = [line for line in text.splitlines() if line.startswith("define") and "@leave." in line]
     calls = {_name(head): text.count(f"call void @{_name(head)}(") for head in heads}
@@ -130,8 +130,8 @@ def test_wrong_assembly_is_refused() -> None:
 def test_a_loop_over_a_vector_has_a_copy_without_checks() -> None:
     source = """
 (define (f v n) (define i 0) (define s 0.0)
-  (while (< i n) (set! s (+ s (vector-ref v i))) (set! i (+ i 1))) s)
-(f (make-vector f64 3) 3)"""
+  (while (< i n) (set! s (+ s (array-ref v i))) (set! i (+ i 1))) s)
+(f (make-array f64 3) 3)"""
     text = stage(source, "f/loop.1", "optimized")
     blocks = text.split("\n\n")
     assert sum("fadd double" in block for block in blocks) == 2

@@ -72,8 +72,8 @@ def test_the_triple_loop_folds_to_no_loop_at_all() -> None:
 
 def test_a_loop_that_stores_does_not_fold_and_stays_a_cycle() -> None:
     stores = ferryvm.compile("""
-(define v (make-vector i64 10)) (define i 0)
-(while (< i 1000000) (vector-set! v (% i 10) i) (set! i (+ i 1)))""")
+(define v (make-array i64 10)) (define i 0)
+(while (< i 1000000) (array-set! v (% i 10) i) (set! i (+ i 1)))""")
     assert cycle(assembly(stores, "main/loop.1"))
 
 

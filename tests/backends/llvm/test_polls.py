@@ -22,8 +22,8 @@ _TARGET = re.compile(r"label %([-\w.$]+)")
 
 SHORT = """
 (define (f v w n) (define i 0)
-  (while (< i n) (vector-set! v i (* 2 (vector-ref w i))) (set! i (+ i 1))))
-(f (make-vector i64 9) (make-vector i64 9) 9)
+  (while (< i n) (array-set! v i (* 2 (array-ref w i))) (set! i (+ i 1))))
+(f (make-array i64 9) (make-array i64 9) 9)
 """
 
 

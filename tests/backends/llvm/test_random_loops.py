@@ -44,16 +44,16 @@ class Loops:
         loops = " ".join(self.loop() for _ in range(self.pick((1, 2))))
         return ferryvm.compile(f"""
 (define g 0)
-(define (poke v i x) (vector-set! v i x) (+ x i))
+(define (poke v i x) (array-set! v i x) (+ x i))
 (define (work a b n m k)
   (define i 0) (define s 1) (define t 0)
   {loops}
   (+ s (* 31 t)))
-(define a (make-vector i64 {self.pick((n + 2, n + 2, n + 2, max(n, 1), 8))}))
-{self.pick(("", "(define between (make-vector i64 3))"))}
-(define b (make-vector i64 {self.pick((n + 2, n + 2, 9))}))
+(define a (make-array i64 {self.pick((n + 2, n + 2, n + 2, max(n, 1), 8))}))
+{self.pick(("", "(define between (make-array i64 3))"))}
+(define b (make-array i64 {self.pick((n + 2, n + 2, 9))}))
 (define j 0) (define z 0)
-(while (< j {n}) (vector-set! b j (- (* j 7) 9)) (set! j (+ j 1)))
+(while (< j {n}) (array-set! b j (- (* j 7) 9)) (set! j (+ j 1)))
 (set! j 0)
 (while (< j 3) (set! z (+ z (work a {self.pick("ab")} {n} (- {n} j) 1))) (set! j (+ j 1)))
 (+ z g)""")
@@ -83,7 +83,7 @@ class Loops:
         if that is above zero, and not between them."""
         scale = self.pick((4, 8, 64))
         start = f"(<< -1 {66 - int(scale).bit_length() - 1})"
-        load = f"(vector-ref {self.pick('ab')} (* i {scale}))"
+        load = f"(array-ref {self.pick('ab')} (* i {scale}))"
         return f"(set! i {start}) (while (< i 1) (set! s (+ s {load})) (set! i (+ i 1)))"
 
     def statement(self) -> str:
@@ -122,8 +122,8 @@ class Loops:
     def store(self) -> str:
         """A store, mostly of what has to do with what is there."""
         place = f"{self.pick('ab')} {self.pick(self.indices)}"
-        value = self.pick((f"(+ (vector-ref {place}) {self.value(1)})", self.value()))
-        return f"(vector-set! {place} {value})"
+        value = self.pick((f"(+ (array-ref {place}) {self.value(1)})", self.value()))
+        return f"(array-set! {place} {value})"
 
     def value(self, depth: int = 2) -> str:
         """An expression; `depth`: of operators, at most."""
@@ -131,7 +131,7 @@ class Loops:
             case "name":
                 return str(self.pick((*NAMES, self.chance.randrange(-3, 9))))
             case "load":
-                return f"(vector-ref {self.pick('ab')} {self.pick(self.indices)})"
+                return f"(array-ref {self.pick('ab')} {self.pick(self.indices)})"
             case "part" if self.pick((0, 1)):
                 return f"(/ {self.pick(('n', 'k', 's', '7'))} {self.pick('mmk')})"
             case _:

@@ -9,6 +9,7 @@ import pytest
 import ferryvm
 from ferryvm.engine import Engine
 
+from ...heap_vector import on_heap
 from ..ending import ended
 
 SUM = """
@@ -44,7 +45,7 @@ SUM = """
     ],
 )
 def test_native_loops_end_as_those_of_the_reference(case: tuple[int, ...]) -> None:
-    program = ferryvm.compile(SUM.format(*case))
+    program = ferryvm.compile(on_heap(SUM.format(*case)))
     assert ended(Engine("llvm"), program) == ended(Engine("reference"), program)
 
 
@@ -58,17 +59,19 @@ def test_of_two_loops_one_after_the_other_each_is_asked_for_itself() -> None:
   s)
 (f (make-vector i64 4) {} {})"""
     for n, m in ((3, 4), (4, 5), (5, 3)):
-        program = ferryvm.compile(source.format(n, m))
+        program = ferryvm.compile(on_heap(source.format(n, m)))
         assert ended(Engine("llvm"), program) == ended(Engine("reference"), program)
 
 
 def test_a_vector_past_the_end_of_the_heap_traps_and_is_not_read() -> None:
-    program = ferryvm.compile("""
+    program = ferryvm.compile(
+        on_heap("""
 (define (f v n)
   (define i 0) (define s 0)
   (while (< i n) (set! s (+ s (vector-ref v i))) (set! i (+ i 1)))
   s)
 (f (make-vector i64 4) 4)""")
+    )
     listing = ferryvm.disassemble(program)
     assert "vector.new64" in listing
     for address in (1 << 20, (1 << 63) - 8, -8, -1):

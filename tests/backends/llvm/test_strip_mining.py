@@ -25,13 +25,13 @@ from .compiled import COMPILED
 
 AXPY = """
 (define (axpy n a x y) (define i 0)
-  (while (< i n) (vector-set! y i (+ (vector-ref y i) (* a (vector-ref x i)))) (set! i (+ i 1))))
-(axpy {n} 1.5 (make-vector f64 {size}) (make-vector f64 {size}))"""
+  (while (< i n) (array-set! y i (+ (array-ref y i) (* a (array-ref x i)))) (set! i (+ i 1))))
+(axpy {n} 1.5 (make-array f64 {size}) (make-array f64 {size}))"""
 
 SUM = """
 (define (total v n) (define i 0) (define s 0)
-  (while (< i n) (set! s (+ s 7 (vector-ref v i))) (set! i (+ i 1))) s)
-(total (make-vector i64 {size}) {n})"""
+  (while (< i n) (set! s (+ s 7 (array-ref v i))) (set! i (+ i 1))) s)
+(total (make-array i64 {size}) {n})"""
 
 HASH = """
 (define (hash i n) (define s 1)
@@ -73,10 +73,10 @@ def test_a_loop_ends_where_the_reference_ends(source: str, n: int) -> None:
 
 
 HEADS = {
-    "stores": "(begin (vector-set! v 0 (+ (vector-ref v 0) i)) (< i n))",
-    "loads": "(begin (set! s (+ s (vector-ref v 0))) (< i n))",
+    "stores": "(begin (array-set! v 0 (+ (array-ref v 0) i)) (< i n))",
+    "loads": "(begin (set! s (+ s (array-ref v 0))) (< i n))",
     "sets": "(begin (set! s (+ (* s 3) 1)) (< i n))",
-    "checks": "(begin (set! s (+ s (vector-ref v (- i i)))) (< i n))",
+    "checks": "(begin (set! s (+ s (array-ref v (- i i)))) (< i n))",
 }
 
 
@@ -89,8 +89,8 @@ def test_what_is_done_in_front_of_the_condition_is_done_once_a_round(
     source = f"""
 (define (work v n) (define i 0) (define s 0)
   (while {HEADS[condition]} (set! s (+ s i)) (set! i (+ i 1)))
-  (+ s (vector-ref v 0)))
-(work (make-vector i64 3) {n})"""
+  (+ s (array-ref v 0)))
+(work (make-array i64 3) {n})"""
     program = ferryvm.compile(source)
     assert ferryvm.run(program, "llvm").value == ferryvm.run(program, "threaded").value
 

@@ -15,6 +15,7 @@ from ferryvm.verify import verify
 from ferryvm_backends.opencl import OpenClBackend
 
 from ...double.registry import registry
+from ...heap_vector import on_heap
 
 NAME = "kernels"
 """What the backend under test is called where an engine runs it."""
@@ -22,7 +23,7 @@ NAME = "kernels"
 
 def whole(text: str) -> Region:
     """The whole of a Skiff program."""
-    return region(verify(ferryvm.compile(text)), "program")
+    return region(verify(ferryvm.compile(on_heap(text))), "program")
 
 
 def assembled(text: str) -> Region:

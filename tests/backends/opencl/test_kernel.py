@@ -18,6 +18,7 @@ from ferryvm.machine.state import Machine
 from ferryvm.testing.conformance.suite import Item, ItemVerdict, checks
 from ferryvm_backends.opencl import OpenClBackend
 
+from ...heap_vector import on_heap
 from .entering import assembled, enter, named, ready, whole
 
 SUM = """
@@ -54,7 +55,7 @@ SOME = PROGRAM_ITEMS[::74]
 
 def outcome(engine: Engine, text: str) -> tuple[object, ...]:
     """All that a run leaves behind."""
-    execution = engine.start(ferryvm.compile(text))
+    execution = engine.start(ferryvm.compile(on_heap(text)))
     try:
         output = execution.run().output
     except ferryvm.TrapError as error:
@@ -156,7 +157,7 @@ def test_fuel_is_paid_to_the_instruction(backend: OpenClBackend) -> None:
     for fuel in (0, 777, 10**6):
         states = []
         for each in (engine, reference):
-            execution = each.start(ferryvm.compile(SUM))
+            execution = each.start(ferryvm.compile(on_heap(SUM)))
             execution.run(fuel)
             states.append((execution.machine.snapshot(), execution.instructions))
         assert states[0] == states[1]

@@ -23,6 +23,7 @@ from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.kernel import Kernel
 from ferryvm_backends.opencl.segment import Segment
 
+from ...heap_vector import on_heap
 from .entering import NAME, enter, named, whole
 
 TEXT = """
@@ -85,7 +86,7 @@ def test_the_next_backend_goes_on() -> None:
     engine = Engine(policy=policy(NAME, "llvm"), registry=named(backend))
     observer = Observer()
     observer.watch(engine)
-    execution = engine.start(ferryvm.compile(TEXT))
+    execution = engine.start(ferryvm.compile(on_heap(TEXT)))
     execution.run()
     assert execution.machine.result()[1] == RESULT  # type: ignore[index]  # it has one
     (placement, *_) = observer.placements
@@ -102,7 +103,7 @@ def test_without_another_backend_the_interpreter_goes_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     engine = Engine(policy=policy(NAME), registry=named(OpenClBackend(wraps=False)))
-    execution = engine.start(ferryvm.compile(TEXT))
+    execution = engine.start(ferryvm.compile(on_heap(TEXT)))
     execution.run()
     assert execution.machine.result()[1] == RESULT  # type: ignore[index]  # it has one
     assert "OUT_OF_RESOURCES; the program goes on without it" in caplog.text
@@ -112,7 +113,7 @@ def test_without_another_backend_the_interpreter_goes_on(
 def test_where_it_is_required_it_is_an_error() -> None:
     engine = Engine(policy=policy(NAME, required=True), registry=named(OpenClBackend(wraps=False)))
     with pytest.raises(BackendError, match="OUT_OF_RESOURCES"):
-        engine.start(ferryvm.compile(TEXT)).run()
+        engine.start(ferryvm.compile(on_heap(TEXT))).run()
 
 
 @pytest.mark.parametrize("wraps", [True, False], ids=["wrapped", "copied"])

@@ -23,6 +23,7 @@ from ferryvm_backends.opencl.kernel import Kernel
 from ferryvm_backends.opencl.resident import Copied, Needs
 from ferryvm_backends.opencl.segment import CHUNK
 
+from ...heap_vector import on_heap
 from .entering import NAME, enter, named, whole
 from .test_lost import RESULT, TEXT, policy
 
@@ -96,7 +97,7 @@ def test_explain_shows_what_was_copied() -> None:
     engine = Engine(policy=policy(NAME), registry=named(OpenClBackend(wraps=False)))
     observer = Observer()
     observer.watch(engine)
-    execution = engine.start(ferryvm.compile(TEXT))
+    execution = engine.start(ferryvm.compile(on_heap(TEXT)))
     execution.run()
     assert execution.machine.result()[1] == RESULT  # type: ignore[index]  # it has one
     (tried, *_) = [t for one in explain(execution, observer, "halt").regions for t in one.tried]
@@ -140,9 +141,9 @@ def test_a_kernel_is_resumed_in_the_middle_after_each_slice(
     engine = Engine(policy=policy(NAME), registry=named(OpenClBackend(wraps=False)))
     observer = Observer()
     observer.watch(engine)
-    execution = engine.start(ferryvm.compile(LONG))
+    execution = engine.start(ferryvm.compile(on_heap(LONG)))
     execution.run()
-    expected = Engine("threaded").start(ferryvm.compile(LONG))
+    expected = Engine("threaded").start(ferryvm.compile(on_heap(LONG)))
     expected.run()
     assert execution.machine.snapshot() == expected.machine.snapshot()
     assert len(runs) > 10
@@ -154,9 +155,9 @@ def test_a_whole_program_has_kernels_made_where_its_slices_end() -> None:
     engine = Engine(NAME, registry=named(OpenClBackend(wraps=False)))
     observer = Observer()
     observer.watch(engine)
-    execution = engine.start(ferryvm.compile(LONG))
+    execution = engine.start(ferryvm.compile(on_heap(LONG)))
     execution.run()
-    expected = Engine("threaded").start(ferryvm.compile(LONG))
+    expected = Engine("threaded").start(ferryvm.compile(on_heap(LONG)))
     expected.run()
     assert execution.machine.snapshot() == expected.machine.snapshot()
     assert any("its time slice" in one.why for one in observer.placements)

@@ -22,6 +22,7 @@ from ferryvm_backends.opencl import OpenClBackend, copied
 from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.launch import ENTER, FAILED, GO_ON
 
+from ...heap_vector import on_heap
 from .entering import NAME, enter, named, whole
 
 pytestmark = pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def _entries(backend: OpenClBackend, text: str) -> int:
     kernel was entered."""
     rule = Rule(backends=(Choice(NAME, PolicyOptions(background=False, required=True)),))
     profile = Profile(loop_threshold=1 << 40, function_threshold=1 << 40)
-    program = ferryvm.compile(text)
+    program = ferryvm.compile(on_heap(text))
     engine = Engine(policy=Policy(profile=profile, rules=(rule,)), registry=named(backend))
     observer = Observer()
     observer.watch(engine)
@@ -150,7 +151,7 @@ def test_after_a_slice_python_goes_on(
         assert enter(code, machine) is Status.HALT
         assert backs == {GO_ON if is_again else ENTER: 1}
         results.append(machine.result())
-    expected = Engine("reference").start(ferryvm.compile(LOOP))
+    expected = Engine("reference").start(ferryvm.compile(on_heap(LOOP)))
     expected.run()
     assert results == [expected.machine.result()] * 2
 

@@ -17,12 +17,12 @@ from ferryvm_backends.vliw.machine.read import find
 from .program import compiled
 
 TEXT = """\
-(define v (make-vector i64 9))
+(define v (make-array i64 9))
 (define s 0)
 (define i 0)
 (while (< i 9)
   (set! s (+ s (* i 3)))
-  (vector-set! v i s)
+  (array-set! v i s)
   (set! i (+ i 1)))
 (print! s) ; <b>&amp;"'</b>
 """

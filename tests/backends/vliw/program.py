@@ -23,6 +23,8 @@ from ferryvm_backends.vliw.simulate.interpret import interpret
 from ferryvm_backends.vliw.simulate.metric import RunMetrics
 from ferryvm_backends.vliw.simulate.native import NativeProgram
 
+from ...heap_vector import on_heap
+
 SMALL = Limits(stack=8 << 10, heap=64 << 10, first_heap=16 << 10)
 
 
@@ -39,7 +41,7 @@ class Ended:
 
 def whole(text: str) -> Region:
     """The whole of a Skiff program."""
-    return region(verify(ferryvm.compile(text)), "program")
+    return region(verify(ferryvm.compile(on_heap(text))), "program")
 
 
 def compiled(part: Region, machine: Machine, counting: bool = False) -> Program:

@@ -130,7 +130,7 @@ def test_a_machine_that_is_not_there_is_told_with_those_that_are(
 
 
 def test_a_machine_with_a_smaller_heap_can_follow() -> None:
-    part = whole("(define v (make-vector i64 500)) (vector-ref v 499)")
+    part = whole("(define v (make-array i64 500)) (array-ref v 499)")
     code = VliwBackend(find("multi16")).compile(part, Options())
     for heap in (16 << 10, 8 << 10):
         state = State(part.verified, dataclasses.replace(SMALL, first_heap=heap))
@@ -138,9 +138,7 @@ def test_a_machine_with_a_smaller_heap_can_follow() -> None:
 
 
 def test_what_is_free_of_the_heap_is_zero_for_the_next_machine() -> None:
-    part = whole(
-        "(define v (make-vector i64 50)) (define s (vector-ref v 49)) (vector-set! v 49 7) s"
-    )
+    part = whole("(define v (make-array i64 50)) (define s (array-ref v 49)) (array-set! v 49 7) s")
     code = VliwBackend(find("multi16")).compile(part, Options())
     for _ in range(2):
         state = State(part.verified, SMALL)

@@ -26,6 +26,7 @@ from ferryvm_backends.vliw.prove.claim import ScheduleError
 from ferryvm_backends.vliw.simulate.metric import HazardError
 
 from ...double.registry import registry
+from ...heap_vector import on_heap
 from ...tier import nightly, sample
 from .mutation import altered, changed, proved, slots
 from .program import Ended, compiled, run, whole
@@ -158,7 +159,7 @@ def _states(text: str, machine: Machine) -> Iterator[bytes]:
     backend = VliwBackend(machine)
     backend.name = NAME
     found = registry(backend)
-    program = ferryvm.compile(text)
+    program = ferryvm.compile(on_heap(text))
     for engine in (Engine(NAME, registry=found), Engine("reference")):
         observer = Observer()
         observer.watch(engine)

@@ -30,9 +30,9 @@ from .program import compiled, run, whole
 from .test_backend import MANY, with_registers
 
 TEXT = """
-(define v (make-vector f64 40)) (define i 0) (define s 0.0)
-(while (< i 40) (vector-set! v i (/ (f64 i) 3.0)) (set! i (+ i 1)))
-(define (total n) (define j 0) (while (< j n) (set! s (+ s (vector-ref v j))) (set! j (+ j 1))) j)
+(define v (make-array f64 40)) (define i 0) (define s 0.0)
+(while (< i 40) (array-set! v i (/ (f64 i) 3.0)) (set! i (+ i 1)))
+(define (total n) (define j 0) (while (< j n) (set! s (+ s (array-ref v j))) (set! j (+ j 1))) j)
 (print! (total 40))
 """
 
@@ -211,7 +211,7 @@ def test_what_code_took_that_is_lost_is_kept(caplog: pytest.LogCaptureFixture) -
     policy = Policy(profile=Profile(True, 10, 5), rules=(Rule(backends=chain),))
     execution = ran(
         Engine(policy=policy, registry=registry(backend)),
-        """(define (fill n) (define v (make-vector i64 n)) (vector-set! v 1 n) (vector-ref v 1))
+        """(define (fill n) (define v (make-array i64 n)) (array-set! v 1 n) (array-ref v 1))
         (define i 0) (while (< i 40) (print! (fill 400)) (set! i (+ i 1)))""",
     )
     found: Any = execution.metrics()["tight"]["machines"]

@@ -23,9 +23,9 @@ from .program import compiled, run, status, whole
 PROGRAMS = {
     "sum": "(define s 0.0) (define i 0) (while (< i 40) (set! s (+ s (f64 i))) (set! i (+ i 1))) s",
     "vectors": """
-        (define a (make-vector i64 20)) (define b (make-vector f32 20)) (define i 0)
-        (while (< i 20) (vector-set! a i (* i i)) (vector-set! b i 0.5f32) (set! i (+ i 1)))
-        (vector-ref a 21)
+        (define a (make-array i64 20)) (define b (make-array f32 20)) (define i 0)
+        (while (< i 20) (array-set! a i (* i i)) (array-set! b i 0.5f32) (set! i (+ i 1)))
+        (array-ref a 21)
     """,
     "calls": "(define (f n) (if (< n 2) n (+ (f (- n 1)) (f (- n 2))))) (f 8)",
     "division": "(define d 3) (define s 0) (while (> d -3) (set! s (+ s (/ 100 d))) (set! d (- d 1))) s",

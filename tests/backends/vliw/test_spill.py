@@ -42,18 +42,18 @@ MIX = """
       (while (< i n)
         (let ((s 0) (k 0))
           (while (< k {taps})
-            (set! s (+ s (* (vector-ref v (+ {step} k)) (vector-ref w k))))
+            (set! s (+ s (* (array-ref v (+ {step} k)) (array-ref w k))))
             (set! k (+ k 1)))
-          (vector-set! u i s))
+          (array-set! u i s))
         (set! i (+ i 1))))
-    (define v (make-vector i64 60)) (define w (make-vector i64 60)) (define u (make-vector i64 60))
+    (define v (make-array i64 60)) (define w (make-array i64 60)) (define u (make-array i64 60))
     (define j 0)
     (while (< j 60)
-      (vector-set! v j (+ (* j j) 1)) (vector-set! w j (- (* j 7) 30)) (set! j (+ j 1)))
+      (array-set! v j (+ (* j j) 1)) (array-set! w j (- (* j 7) 30)) (set! j (+ j 1)))
     (mix v w {n})
     (define t 0)
     (set! j 0)
-    (while (< j 60) (set! t (+ (* t 31) (vector-ref u j))) (set! j (+ j 1)))
+    (while (< j 60) (set! t (+ (* t 31) (array-ref u j))) (set! j (+ j 1)))
     t
 """
 
@@ -242,10 +242,10 @@ COLUMN = """
     (define (column a b n)
       (define i 0) (define s 0.0)
       (while (< i n)
-        (set! s (+ s (* (vector-ref a i) (vector-ref b (* i n)))))
+        (set! s (+ s (* (array-ref a i) (array-ref b (* i n)))))
         (set! i (+ i 1)))
       s)
-    (column (make-vector f64 8) (make-vector f64 64) 8)
+    (column (make-array f64 8) (make-array f64 64) 8)
 """
 
 

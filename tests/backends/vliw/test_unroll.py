@@ -16,6 +16,7 @@ from ferryvm_backends.vliw.code.modulo import pipeline
 from ferryvm_backends.vliw.machine.read import find
 
 from ...double.registry import registry
+from ...heap_vector import on_heap
 from .program import compiled, run, whole
 
 NAME = "processor"
@@ -26,16 +27,16 @@ LOOPS = {
         (- a (* b 3))
     """,
     "trap": """
-        (define v (make-vector i64 37)) (define i 0)
-        (while (< i 50) (vector-set! v i (* i i)) (set! i (+ i 1)))
+        (define v (make-array i64 37)) (define i 0)
+        (while (< i 50) (array-set! v i (* i i)) (set! i (+ i 1)))
     """,
     "nest": """
-        (define v (make-vector f64 17)) (define s 0.0) (define i 0)
+        (define v (make-array f64 17)) (define s 0.0) (define i 0)
         (while (< i 9)
           (define j 0)
           (while (< j 17)
-            (set! s (+ s (* (vector-ref v j) 0.5)))
-            (vector-set! v j (f64 (+ i j)))
+            (set! s (+ s (* (array-ref v j) 0.5)))
+            (array-set! v j (f64 (+ i j)))
             (set! j (+ j 1)))
           (set! i (+ i 1)))
         s
@@ -78,7 +79,7 @@ def last_states(machine: str, text: str) -> tuple[Snapshot, Snapshot]:
     backend = VliwBackend(find(machine))
     backend.name = NAME
     found = registry(backend)
-    program = ferryvm.compile(text)
+    program = ferryvm.compile(on_heap(text))
 
     def last(engine: Engine) -> Snapshot:
         observer = Observer()

@@ -16,6 +16,7 @@ from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.testing.generate.weights import Weights
 from ferryvm.verify import Verified, verify
 
+from ...heap_vector import on_heap
 from .by_hand import BY_HAND
 
 SEED = 20261123
@@ -57,7 +58,7 @@ def program(origin: Origin, number: int) -> tuple[str, Verified]:
     if origin is Origin.BY_HAND:
         name = [*BY_HAND][number]
         text = BY_HAND[name]
-        made = ferryvm.assemble(text) if ".function" in text else ferryvm.compile(text)
+        made = ferryvm.assemble(text) if ".function" in text else ferryvm.compile(on_heap(text))
         return name, verify(made)
     if origin is Origin.OBJECTS:
         made = generate(SEED, number, weights=Weights.load(str(_OBJECTS)))

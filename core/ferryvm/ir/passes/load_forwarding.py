@@ -51,8 +51,8 @@ _Address = tuple[Value | None, int, tuple[Static, ...]]
 _LOADS = frozenset({"heap_load", "element_load"})
 _HEAP_CHANGES = frozenset({"heap_store", "canonicalise", "elements_to_heap"})
 _CHANGES = _HEAP_CHANGES | {
-    "canonicalise_elements",
     "element_store",
+    "canonicalise_elements",
     "elements_from_heap",
     "fill_elements",
     "move_elements",
@@ -122,7 +122,11 @@ class _Forwarding(Builder):
         self.operations = [o for block in path for o in block.operations]
         self.inside, self.users = {*self.operations}, users
         (self.entry,), (self.back_edge,) = loop.entries, loop.back_edges
-        self.stores = {split(o.arguments[0]): o for o in self.operations if o.name == "heap_store"}
+        self.stores = {
+            (operation.name, split(operation.arguments[0])): operation
+            for operation in self.operations
+            if operation.name in ("heap_store", "element_store")
+        }
 
     def run(self, most: Callable[[Sequence[Operation]], int]) -> dict[Value, Value]:
         """Change the loop; returns the values that replace loads."""
@@ -222,7 +226,11 @@ class _Forwarding(Builder):
         if change.name in ("heap_store", "element_store"):
             there = self.footprints.get(change)
             return there is not None and here.is_apart(there)
-        if change.name != "canonicalise":
+        if change.name == "canonicalise":
+            keys = [("heap_store", split(address)) for address in change.arguments[::2]]
+        elif change.name == "canonicalise_elements":
+            keys = [("element_store", split(address)) for address in change.arguments[::3]]
+        else:
             return False
-        stores = [self.stores.get(split(address)) for address in change.arguments[::2]]
+        stores = [self.stores.get(key) for key in keys]
         return all(store is not None and self._is_apart(load, store) for store in stores)

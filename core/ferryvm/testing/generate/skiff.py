@@ -17,10 +17,11 @@ from ferryvm.testing.generate.skiff_expression import (
     MOST_WORK,
     NAMES,
     SCRATCH,
+    Array,
     Expressions,
     Function,
+    Record,
     SkiffTables,
-    Vector,
 )
 from ferryvm.testing.generate.weights import Weights, default
 
@@ -30,7 +31,7 @@ _ELEMENTS = {
     F32: ("f32",),
     F64: ("f64",),
 }
-"""Elements of vectors, by the type that they are read as."""
+"""Elements of arrays, by the type that they are read as."""
 _DEPTH = 7
 """Depth of a recursion; all ones."""
 
@@ -75,11 +76,13 @@ class Writer(Expressions):
             self.know(name, t)
         for _ in range(chance.between(1, 3)):
             t, length = chance.below(4), chance.pick((1, 2, 4, 8, 16))
-            vector = Vector(self.name("v"), t, length)
-            lines.append(
-                f"(define {vector.name} (make-vector {chance.pick(_ELEMENTS[t])} {length}))"
-            )
-            self.vectors.append(vector)
+            array = Array(self.name("v"), t, length)
+            element = chance.pick(_ELEMENTS[t])
+            first = f" {self.literal(t)}" if chance.flip(0.4) else ""
+            lines.append(f"(define {array.name} (make-array {element} {length}{first}))")
+            self.arrays.append(array)
+        if chance.flip(self.tables.chance["skiff_structs"]):
+            lines += self._records()
         lines.append(f"(define block (heap.alloc {SCRATCH}i64))")
         if chance.flip(self.tables.chance["skiff_throws"]):
             self.thrown = chance.below(4)
@@ -94,6 +97,19 @@ class Writer(Expressions):
         lines.append(f"(print! {' '.join(self.variable(t) for t in range(4))})")
         lines.append(self.value(chance.below(4), 2))
         return "\n".join(lines) + "\n"
+
+    def _records(self) -> list[str]:
+        """The definition of a struct, and of one or two variables that refer to such structs."""
+        chance = self.chance
+        types = tuple(chance.below(4) for _ in range(chance.between(1, 3)))
+        fields = " ".join(f"(f{number} {NAMES[t]})" for number, t in enumerate(types))
+        lines = [f"(define-struct record {fields} (next record))"]
+        for _ in range(chance.between(1, 2)):
+            record = Record(self.name("r"), types)
+            values = " ".join(self.literal(t) for t in types)
+            lines.append(f"(define {record.name} (make-record {values} null))")
+            self.records.append(record)
+        return lines
 
     def _function(self) -> str:
         """The definition of a function, which may call itself and those before it."""
@@ -212,11 +228,41 @@ class Writer(Expressions):
         loop = f"(while (< {name} {trips}{suffix}) {body} {step})"
         return f"(let (({name} 0{suffix})) {loop})"
 
-    def statement_vector_set(self) -> str:
-        """An element of a vector gets a value."""
-        vector = self.chance.pick(self.vectors)
-        index, value = self.index(vector), self.value(vector.type, 2)
-        return f"(vector-set! {vector.name} {index} {value})"
+    def statement_array_set(self) -> str:
+        """An element of an array gets a value."""
+        array = self.chance.pick(self.arrays)
+        index, value = self.index(array), self.value(array.type, 2)
+        return f"(array-set! {array.name} {index} {value})"
+
+    def statement_array_range(self) -> str:
+        """Several elements of an array get a value, or those of other ones."""
+        array = self.chance.pick(self.arrays)
+        start = self.chance.below(array.length)
+        if self.chance.flip(0.5):
+            end = self.chance.between(start, array.length)
+            return f"(array-fill! {array.name} {self.value(array.type, 2)} {start}i64 {end}i64)"
+        at = self.chance.below(array.length)
+        end = start + self.chance.between(0, array.length - max(start, at))
+        other = array.name if self.chance.flip(0.5) else f"(array-copy {array.name})"
+        return f"(array-copy! {array.name} {at}i64 {other} {start}i64 {end}i64)"
+
+    def statement_struct(self) -> str:
+        """A field of a struct gets a value, or a variable a new struct."""
+        if not self.records:
+            return self.statement_array_set()
+        record, other = self.chance.pick(self.records), self.chance.pick(self.records)
+        if self.chance.flip(0.6):
+            field = self.chance.below(len(record.types))
+            return f"(set-record-f{field}! {record.name} {self.value(record.types[field], 2)})"
+        values = " ".join(self.value(t, 1) for t in record.types)
+        following = self.chance.pick(("null", other.name, f"(record-next {record.name})"))
+        return f"(set! {record.name} (make-record {values} {following}))"
+
+    def statement_text(self) -> str:
+        """A string is printed."""
+        text = self.chance.pick(("", "a", "some text", "äöü"))
+        more = f' (array-append "{text}" "b")' if self.chance.flip(0.5) else f' "{text}"'
+        return f"(print!{more})"
 
     def statement_store(self) -> str:
         """Some bytes of the block get a value."""
@@ -254,12 +300,14 @@ class Writer(Expressions):
 
     def _trap(self) -> str:
         """A form that traps."""
-        vector = self.chance.pick(self.vectors)
+        array = self.chance.pick(self.arrays)
         return self.chance.pick(
             (
                 f"(print! (/ {self.variable(I64)} 0i64))",
                 f"(print! (% {self.variable(I32)} (& 0i32 {self.variable(I32)})))",
-                f"(print! (vector-ref {vector.name} {vector.length}i64))",
+                f"(print! (array-ref {array.name} {array.length}i64))",
+                f"(array-fill! {array.name} {self.literal(array.type)} 1i64 0i64)",
+                "(print! (cast string null))",
                 "(print! (i64.load 0 (heap.size)))",
                 f"(print! (i32 (/ {self.variable(F64)} 0.0f64)))",
                 "(print! (heap.alloc 1000000i64))",

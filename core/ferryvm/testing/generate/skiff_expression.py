@@ -30,12 +30,21 @@ MOST_WORK = 2500
 
 
 @dataclasses.dataclass(frozen=True)
-class Vector:
-    """A global vector; its length is a power of two."""
+class Array:
+    """A global array; its length is a power of two."""
 
     name: str
     type: int
     length: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """A global variable that refers to a struct of the type `record`."""
+
+    name: str
+    types: tuple[int, ...]
+    """Types of the fields `f0`, `f1` and so on; `next` follows them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +83,8 @@ class Expressions:
         self.is_risky = chance.flip(tables.chance["risky"])
         self.readable: list[list[str]] = [[], [], [], []]
         self.writable: list[list[str]] = [[], [], [], []]
-        self.vectors: list[Vector] = []
+        self.arrays: list[Array] = []
+        self.records: list[Record] = []
         self.functions: list[Function] = []
         self.weight, self.work, self.most = 1, 0, MOST_WORK
         self.names = 0
@@ -291,22 +301,37 @@ class Expressions:
             return self.value_operator(t, depth)
         return self.catching(lambda: f"{self.statement()} {self.value_throw(t, depth)}", t)
 
-    def value_vector(self, t: int, depth: int) -> str:
-        """An element of a vector, or its length."""
-        found = [vector for vector in self.vectors if vector.type == t]
+    def value_array(self, t: int, depth: int) -> str:
+        """An element of an array, or its length."""
+        found = [array for array in self.arrays if array.type == t]
         if t == I64 and self.chance.flip(0.1):
-            return f"(vector-length {self.chance.pick(self.vectors).name})"
+            return f"(array-length {self.chance.pick(self.arrays).name})"
         if not found:
             return self.leaf(t)
-        vector = self.chance.pick(found)
-        return f"(vector-ref {vector.name} {self.index(vector)})"
+        array = self.chance.pick(found)
+        return f"(array-ref {array.name} {self.index(array)})"
 
-    def index(self, vector: Vector) -> str:
+    def value_reference(self, t: int, depth: int) -> str:
+        """A field of a struct, or a comparison of references."""
+        fields = [
+            f"(record-f{number} {record.name})"
+            for record in self.records
+            for number, type_ in enumerate(record.types)
+            if type_ == t
+        ]
+        if t == I32:
+            pair = [self.chance.pick(self.arrays).name for _ in range(2)]
+            fields.append(f"(eq? {' '.join(pair)})")
+            fields.append(f"(array=? {pair[0]} (array-copy {pair[0]}))")
+            fields += [f"(null? (record-next {record.name}))" for record in self.records]
+        return self.chance.pick(fields) if fields else self.value_array(t, depth)
+
+    def index(self, array: Array) -> str:
         if self.is_risky and self.chance.flip(0.03):
             return self.value(I64, 1)
         if self.chance.flip(0.3):
-            return f"{self.chance.pick((0, vector.length - 1))}i64"
-        return f"(& {self.value(I64, 1)} {vector.length - 1}i64)"
+            return f"{self.chance.pick((0, array.length - 1))}i64"
+        return f"(& {self.value(I64, 1)} {array.length - 1}i64)"
 
     def value_load(self, t: int, depth: int) -> str:
         """The value in the block."""
