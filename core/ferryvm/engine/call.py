@@ -22,7 +22,7 @@ import struct
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ferryvm.backend import DirectEntry
 from ferryvm.engine.interrupt import BY_SIGNAL
@@ -34,8 +34,8 @@ from ferryvm.engine.marshal import (
     numbers,
     value,
 )
-from ferryvm.engine.possession import Possession
 from ferryvm.engine.result import ProgramInterrupted, shown_stack, trap_raised
+from ferryvm.engine.runner import Runner
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.float_environment import in_ours
@@ -43,7 +43,6 @@ from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import CALL_FORMAT, CALL_REGISTERS, Status
-from ferryvm.machine.state import Machine
 from ferryvm.program import Signature, has_references
 
 if TYPE_CHECKING:
@@ -104,48 +103,6 @@ class OutOfFuelError(FerryError):
     def __init__(self, call: Call) -> None:
         self.call = call
         super().__init__(shown_stack(call.machine, f"{call.name}: out of fuel"))
-
-
-class Runner(Protocol):
-    """The parts of `ferryvm.engine.execution.Execution` that calls use, as a protocol, because that
-    module imports this one."""
-
-    machine: Machine
-    busy: Possession
-    owner: int
-
-    @property
-    def collected(self) -> str:
-        """The output of the program so far."""
-
-    @property
-    def entries(self) -> int:
-        """Number of times that it has started to run."""
-
-    def check_usable(self) -> None:
-        """Raise BackendError if the machine is in no state of its program."""
-
-    def go(self, fuel: int | None = None, backend: str | None = None) -> Status:
-        """Continue until the program stops."""
-
-    def go_on(self, direct: DirectEntry | None, left: int | None) -> Status:
-        """Continue after `direct` left with a status."""
-
-    @property
-    def last_direct(self) -> DirectEntry | None:
-        """The direct entry by which the program ended last, which serves on."""
-
-    def go_nested(self) -> Status:
-        """Continue inside a host call."""
-
-    def direct(self) -> DirectEntry | None:
-        """The direct entry of the engine's backend."""
-
-    def save_to(self, path: Path) -> None:
-        """Write the state to a file."""
-
-    def make_usable(self, end: int) -> bool:
-        """Make bytes of the heap usable."""
 
 
 class Calls:

@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ferryvm.engine.call import Call, Calls, OutOfFuelError, Runner, Target
+from ferryvm.engine.call import Call, Calls, OutOfFuelError, Target
 from ferryvm.engine.entry_stub import stub_name
 from ferryvm.engine.fast_call import made, parameter_names
 from ferryvm.engine.marshal import CallError, Value, bits_of, described_parameters
+from ferryvm.engine.runner import Runner
 from ferryvm.errors import Position, UnknownNameError
 from ferryvm.isa.type import Reference, ValueType, to_python
 from ferryvm.program import Export

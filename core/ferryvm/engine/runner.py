@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The execution of an instance, as its calls see it: a protocol, because the module of
+executions imports the one of calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from ferryvm.backend import DirectEntry
+from ferryvm.engine.possession import Possession
+from ferryvm.machine.control import Status
+from ferryvm.machine.state import Machine
+
+
+class Runner(Protocol):
+    """The parts of `ferryvm.engine.execution.Execution` that calls use."""
+
+    machine: Machine
+    busy: Possession
+    owner: int
+
+    @property
+    def collected(self) -> str:
+        """The output of the program so far."""
+
+    @property
+    def entries(self) -> int:
+        """Number of times that it has started to run."""
+
+    def check_usable(self) -> None:
+        """Raise BackendError if the machine is in no state of its program."""
+
+    def go(self, fuel: int | None = None, backend: str | None = None) -> Status:
+        """Continue until the program stops."""
+
+    def go_on(self, direct: DirectEntry | None, left: int | None) -> Status:
+        """Continue after `direct` left with a status."""
+
+    @property
+    def last_direct(self) -> DirectEntry | None:
+        """The direct entry by which the program ended last, which serves on."""
+
+    def go_nested(self) -> Status:
+        """Continue inside a host call."""
+
+    def direct(self) -> DirectEntry | None:
+        """The direct entry of the engine's backend."""
+
+    def save_to(self, path: Path) -> None:
+        """Write the state to a file."""
+
+    def make_usable(self, end: int) -> bool:
+        """Make bytes of the heap usable."""
