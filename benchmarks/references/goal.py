@@ -13,7 +13,7 @@ OVER_LUA = OVER_CPYTHON = 3.0
 """Times that `threaded` is to be as fast."""
 
 NOT_MEASURED = (
-    ("scalar programs with arrays over vectors (Skiff has no arrays yet)", 1.01, "x"),
+    ("scalar programs with arrays over vectors (Skiff has no vectors any more)", 1.01, "x"),
     ("1 GiB NumPy array into a call and out (calls take no arrays yet)", 20, " us"),
     ("opencl: bytes copied for a second run over 2 arrays of 64 MiB (no arrays on devices yet)",
      0, " bytes"),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs with references, their sizes and their twins in benchmarks/programs/references.
 
-Each has a function `work` of one size. Skiff has no arrays and structs yet, so ferryvm's twins are
-assembly.
+Each has a function `work` of one size. ferryvm's twins are assembly, so that they measure the
+machine and no compiler.
 """
 
 from __future__ import annotations
