@@ -46,6 +46,11 @@ PROGRAM = """
     call key
     drop
     return
+.function only_set (p child)
+    local.get p
+    f64.const 1
+    struct.set child.value
+    return
 .function make -> u8[]
     i64.const 3
     array.new_default_u8
@@ -70,4 +75,5 @@ def test_a_region_accesses_what_its_instructions_and_callees_do() -> None:
     assert access("copy") == ({"f64[]"}, {"f64[]"}, False)
     assert access("key") == ({"base", "child"}, set(), False)
     assert access("set") == ({"base", "child"}, {"child", "child[]"}, False)
+    assert access("only_set") == (set(), {"child"}, False)
     assert access("make") == (set(), {"u8[]"}, True)

@@ -38,7 +38,7 @@ class ObjectAccess:
     @property
     def any(self) -> bool:
         """True if the object space is accessed at all."""
-        return self.headers or self.makes
+        return self.headers or self.makes or bool(self.accessed)
 
     def concerns(self, type_: int | None, is_prepared: bool = False) -> bool:
         """True if elements of an array of this type may be accessed (None: of an unknown one), or
