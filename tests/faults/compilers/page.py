@@ -23,6 +23,9 @@ MISSED: dict[str, str] = {
     "change them.",
     "wrap-of-a-word-left-out": "in the programs here that have such code the high half is dropped "
     "by what takes the word.",
+    "prepared-elements-taken-twice": "where elements are prepared an interpreter makes the array: "
+    "code is entered again at the next loop or function only.",
+    "prepared-not-cleared": "as the one before.",
 }
 """Faults that the campaign does not find, and why."""
 
