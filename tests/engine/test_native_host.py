@@ -5,36 +5,26 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-import gc
 import itertools
-import math
-import weakref
 from array import array
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import ferryvm
-from ferryvm import CallError, HostFunction, native_host
+from ferryvm import CallError, native_host
 from ferryvm.backend import Options
 from ferryvm.compiler import lifted
 from ferryvm.engine.host_declaration import parse_signature
 from ferryvm.ir.verify import verify_module
-from ferryvm.isa import Type
-from ferryvm.machine.host import Determinism, HostError
+from ferryvm.machine.host import Determinism
 from ferryvm.machine.native import NATIVE_WORDS, NativeField
 from ferryvm.region.region import regions
 from ferryvm.verify import verify
 
+from .native_call import calling, host_function
+
 BACKENDS = ["reference", "threaded", "switch", "llvm"]
-_C = {
-    Type.I32: ctypes.c_int32,
-    Type.I64: ctypes.c_int64,
-    Type.F32: ctypes.c_float,
-    Type.F64: ctypes.c_double,
-}
 SIGNATURES = [
     "()",
     "() -> (i32)",
@@ -50,31 +40,6 @@ SIGNATURES = [
     "(i32 f32 i32 f64 i64 f32 i32 f64 i64 f32 i32 f64 i64 f32 i32 f64 i64 f32 i32 f64) -> (f64)",
     "(f32 i32 i32 i32 i32 i32 i32 i32 f32 f32 f32 f32 f32 f32 f32 f32 i32) -> (i32)",
 ]
-
-
-def _function(signature: str, body: Callable[..., Any], name: str = "f") -> HostFunction:
-    found = parse_signature(signature)
-    results = [_C[t] for t in found.results]
-    kind = ctypes.CFUNCTYPE(results[0] if results else None, *(_C[t] for t in found.parameters))
-    return native_host(name, signature, kind(body))
-
-
-def _program(signature: str) -> ferryvm.Program:
-    """Exports `call`, which calls the import `f` with its own arguments between two others."""
-    found = parse_signature(signature)
-    loads = "".join(f"    local.get {n}\n" for n in range(len(found.parameters)))
-    under = "    i64.const 77\n"
-    keep = ""
-    if found.results:
-        keep = f".local kept {found.results[0]}\n"
-        after = "    local.set kept\n    drop\n    local.get kept\n"
-    else:
-        after = "    drop\n"
-    body = f"{keep}{under}{loads}    host f\n{after}    return\n"
-    return ferryvm.assemble(
-        f".host f {signature}\n.export call\n.function start\n    halt\n"
-        f".function call {signature}\n{body}"
-    )
 
 
 def _arguments(signature: str) -> list[float]:
@@ -99,8 +64,8 @@ def test_arguments_and_result(backend: str, fuel: int | None, signature: str) ->
         seen.append(arguments)
         return result
 
-    host = _function(signature, body)
-    instance = ferryvm.Engine(backend).instantiate(_program(signature), hosts=[host])
+    host = host_function(signature, body)
+    instance = ferryvm.Engine(backend).instantiate(calling(signature), hosts=[host])
     arguments = _arguments(signature)
     for _ in range(2):
         assert instance.call("call", *arguments, fuel=fuel) == result
@@ -109,8 +74,8 @@ def test_arguments_and_result(backend: str, fuel: int | None, signature: str) ->
 
 @pytest.mark.parametrize("backend", BACKENDS[1:])
 def test_it_is_called_without_leaving(backend: str) -> None:
-    function = _function("(i64) -> (i64)", lambda n: n + 1)
-    execution = ferryvm.Engine(backend, hosts=[function]).start(_program("(i64) -> (i64)"))
+    function = host_function("(i64) -> (i64)", lambda n: n + 1)
+    execution = ferryvm.Engine(backend, hosts=[function]).start(calling("(i64) -> (i64)"))
     assert not any(execution.machine.natives)
     execution.run()
     row = execution.machine.natives[:NATIVE_WORDS]
@@ -121,7 +86,7 @@ def test_it_is_called_without_leaving(backend: str) -> None:
 
 def test_one_under_way_goes_on_in_a_backend_that_leaves() -> None:
     program = ferryvm.assemble(LOOP)
-    function = _function("(i64 f64) -> (f64)", lambda n, total: total + n)
+    function = host_function("(i64 f64) -> (f64)", lambda n, total: total + n)
     instance = ferryvm.Engine("threaded", hosts=[function]).instantiate(program)
     assert instance.call("sum", 5) == 15.0
     assert instance.call("sum", 5, backend="reference") == 15.0
@@ -188,7 +153,7 @@ def test_a_saved_call_goes_on_elsewhere(first: str, second: str, tmp_path: Path)
         seen.append(n)
         return total + n
 
-    function = _function("(i64 f64) -> (f64)", body)
+    function = host_function("(i64 f64) -> (f64)", body)
     instance = ferryvm.Engine(first, hosts=[function]).instantiate(program)
     fuel = 30
     for fuel in range(1, 30):
@@ -206,7 +171,7 @@ def test_a_saved_call_goes_on_elsewhere(first: str, second: str, tmp_path: Path)
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_fuel_is_counted_as_by_the_reference(backend: str) -> None:
-    function = _function("(i64 f64) -> (f64)", lambda n, total: total + n)
+    function = host_function("(i64 f64) -> (f64)", lambda n, total: total + n)
     engine = ferryvm.Engine(backend, hosts=[function])
     execution = engine.start(
         ferryvm.assemble(
@@ -231,7 +196,7 @@ def test_a_native_function_cannot_call_the_program(backend: str) -> None:
         return n
 
     instance = ferryvm.Engine(backend).instantiate(
-        _program("(i64) -> (i64)"), hosts=[_function("(i64) -> (i64)", body)]
+        calling("(i64) -> (i64)"), hosts=[host_function("(i64) -> (i64)", body)]
     )
     assert instance.call("call", 7) == 7
     assert instance.call("call", 8) == 8
@@ -271,155 +236,9 @@ def test_it_is_called_inside_a_call_of_a_host_function(backend: str) -> None:
         result: int = instance.inner(x) * 1000
         return result
 
-    hosts = [back, _function("(i64) -> (i64)", lambda n: n + 1)]
+    hosts = [back, host_function("(i64) -> (i64)", lambda n: n + 1)]
     instance = ferryvm.Engine(backend).instantiate(program, hosts=hosts)
     assert instance.call("outer", 4) == 5005
-
-
-def answer(function: HostFunction, signature: str, *arguments: float) -> object:
-    """The result of a program that passes its arguments on."""
-    instance = ferryvm.Engine("threaded").instantiate(_program(signature), hosts=[function])
-    return instance.call("call", *arguments)
-
-
-def test_pointers_of_all_kinds() -> None:
-    sqrt = ctypes.CDLL(None).sqrt
-    address = ctypes.cast(sqrt, ctypes.c_void_p).value
-
-    class Compiled:
-        """As a Numba cfunc: an address, and perhaps a function of ctypes."""
-
-    compiled: Any = Compiled()
-    compiled.address = address
-    for pointer in (sqrt, address, ctypes.c_void_p(address), compiled):
-        function = native_host("f", "(f64) -> (f64)", pointer)
-        assert function(2.25) == 1.5
-        assert answer(function, "(f64) -> (f64)", 2.0) == math.sqrt(2.0)
-    compiled.ctypes = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(address)
-    assert native_host("f", "(f64) -> (f64)", compiled)(2.25) == 1.5
-    with pytest.raises(
-        HostError, match=r"is to be \(i64\) -> \(f64\), but its pointer is c_double"
-    ):
-        native_host("f", "(i64) -> (f64)", compiled)
-
-
-def test_cffi_pointer_is_held_against_the_signature() -> None:
-    cffi = pytest.importorskip("cffi", reason="cffi is not installed")
-    ffi = cffi.FFI()
-    ffi.cdef("double sqrt(double); int printf(const char *, ...); int64_t labs(int64_t);")
-    library = ffi.dlopen(None)
-    assert answer(native_host("f", "(f64) -> (f64)", library.sqrt), "(f64) -> (f64)", 2.25) == 1.5
-    assert answer(native_host("f", "(i64) -> (i64)", library.labs), "(i64) -> (i64)", -7) == 7
-    untyped = ffi.cast("void *", library.sqrt)
-    assert native_host("f", "(f64) -> (f64)", untyped)(2.25) == 1.5
-    for kind, signature in (
-        ("int32_t (*)(void *, float)", "(i64 f32) -> (i32)"),
-        ("void (*)(unsigned, size_t)", "(i32 i64)"),
-    ):
-        native_host("f", signature, ffi.cast(kind, 1))
-    for pointer, message in (
-        (library.sqrt, r"is to be \(i64\) -> \(i64\), but its pointer is double\(\*\)\(double\)"),
-        (library.printf, r"int\(\*\)\(char \*, ...\) is variadic, whose calls differ in C"),
-        (ffi.cast("float (*)(int8_t)", 1), r"is to be .* but its pointer is float\(\*\)\(int8_t\)"),
-        (ffi.cast("int64_t (*)(int64_t)", 0), "its pointer is 0; the address of a function"),
-        (ffi.NULL, "its pointer is 0; the address of a function"),
-        (ffi.new("int *"), "its pointer is <cdata 'int \\*'.*; the address of a function"),
-        (ffi.new("struct { int a; } *")[0], "is no pointer; a ctypes or cffi function"),
-    ):
-        with pytest.raises(HostError, match=f"^native host function f.*{message}"):
-            native_host("f", "(i64) -> (i64)", pointer)
-
-
-@pytest.mark.filterwarnings("ignore")  # what Numba says of versions is not ours
-def test_numba_cfunc_is_called_and_held_against_the_signature() -> None:
-    numba = pytest.importorskip("numba", reason="Numba is not installed, nor among what tests need")
-
-    @numba.cfunc("float64(float64, int64)")  # type: ignore[untyped-decorator] # Numba's
-    def scaled(x: float, n: int) -> float:
-        return x * n
-
-    function = native_host("f", "(f64 i64) -> (f64)", scaled)
-    assert answer(function, "(f64 i64) -> (f64)", 1.5, 4) == 6.0
-    with pytest.raises(HostError, match=r"but its pointer is c_double \(c_double, c_"):
-        native_host("f", "(f64) -> (f64)", scaled)
-
-
-def test_address_that_llvmlite_compiled_to_lives_as_long_as_the_host_function() -> None:
-    llvm = pytest.importorskip("llvmlite.binding")
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    text = """
-define i64 @thrice(i64 %x) {
-  %y = mul i64 %x, 3
-  ret i64 %y
-}
-"""
-    machine = llvm.Target.from_default_triple().create_target_machine()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
-    engine.finalize_object()
-    address = engine.get_function_address("thrice")
-    function = native_host("f", "(i64) -> (i64)", address, keep_alive=engine)
-    alive = weakref.ref(engine)
-    del engine
-    gc.collect()
-    assert alive() is not None
-    assert answer(function, "(i64) -> (i64)", -14) == -42
-    del function
-    gc.collect()
-    assert alive() is None
-
-
-@pytest.mark.parametrize(
-    ("pointer", "message"),
-    [
-        (0, "its pointer is 0; the address of a function is expected"),
-        (-1, "its pointer is -1"),
-        (1 << 64, "its pointer is 18446744073709551616"),
-        (ctypes.c_void_p(None), "its pointer is 0"),
-        (ctypes.CFUNCTYPE(None)(), "its pointer is 0"),
-        (True, r"its pointer is True \(bool\); a ctypes or cffi function"),
-        (math.sqrt, r"its pointer is <built-in function sqrt> \(builtin_function_or_method\)"),
-        (ctypes.pythonapi.PyErr_CheckSignals, "needs the GIL, programs call without it"),
-        (
-            ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int32)(lambda n: n),
-            r"is to be \(f64\) -> \(f64\), but its pointer is c_double \(c_int\)",
-        ),
-        (
-            ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_double)(lambda n: n),
-            r"but its pointer is c_float \(c_double\)",
-        ),
-    ],
-)
-def test_what_is_no_pointer_is_refused(pointer: object, message: str) -> None:
-    with pytest.raises(HostError, match=f"^native host function f.*{message}"):
-        native_host("f", "(f64) -> (f64)", pointer)
-
-
-@pytest.mark.parametrize(
-    ("signature", "message"),
-    [
-        ("f64 -> f64", "has no parentheses"),
-        ("(double) -> (f64)", "there is no type 'double'"),
-        ("(f64) -> (f64 f64)", "2 results, at most 1"),
-    ],
-)
-def test_wrong_signatures_are_refused(signature: str, message: str) -> None:
-    with pytest.raises(HostError, match=message):
-        native_host("f", signature, ctypes.CDLL(None).sqrt)
-
-
-def test_it_is_declared_pure_or_replayable() -> None:
-    sqrt = ctypes.CDLL(None).sqrt
-    pure = native_host("f", "(f64) -> (f64)", sqrt, pure=True)
-    assert pure.determinism is Determinism.PURE
-    with pytest.raises(HostError, match="pure and replayable"):
-        native_host("f", "(f64) -> (f64)", sqrt, pure=True, replayable=True)
-
-
-def test_a_program_with_another_signature_is_refused() -> None:
-    function = native_host("f", "(f64) -> (f64)", ctypes.CDLL(None).sqrt)
-    with pytest.raises(HostError, match="the program imports it as"):
-        ferryvm.Engine("threaded").instantiate(_program("(f32) -> (f32)"), hosts=[function])
 
 
 def test_recorded_calls_are_played() -> None:
@@ -433,7 +252,7 @@ def test_recorded_calls_are_played() -> None:
         ".host f (f64) -> f64\n.function main\n    f64.const 5\n    host f\n    halt\n"
     )
     function = dataclasses.replace(
-        _function("(f64) -> (f64)", body), determinism=Determinism.REPLAYABLE
+        host_function("(f64) -> (f64)", body), determinism=Determinism.REPLAYABLE
     )
     log = ferryvm.HostLog()
     engine = ferryvm.Engine("threaded", hosts=[function])
@@ -449,7 +268,7 @@ def test_compiled_code_leaves_where_nothing_is_bound() -> None:
         seen.append(n)
         return total + n
 
-    function = _function("(i64 f64) -> (f64)", body)
+    function = host_function("(i64 f64) -> (f64)", body)
     instance = ferryvm.Engine("llvm", hosts=[function]).instantiate(ferryvm.assemble(LOOP))
     assert instance.call("sum", 5) == 15.0
     natives = instance._execution.machine.natives
@@ -510,7 +329,7 @@ def test_interrupt_is_seen_after_the_call_under_way(backend: str, text: str) -> 
             control.interrupt = 1
         return total + n
 
-    function = _function("(i64 f64) -> (f64)", body)
+    function = host_function("(i64 f64) -> (f64)", body)
     instance = ferryvm.Engine(backend, hosts=[function]).instantiate(ferryvm.assemble(text))
     control = instance._execution.machine.control
     expected = instance.call("sum", 1000)
@@ -566,7 +385,7 @@ def test_it_may_change_the_heap(backend: str) -> None:
         cell.value = 100
         return old
 
-    function = _function("(i64) -> (i64)", body)
+    function = host_function("(i64) -> (i64)", body)
     instance = ferryvm.Engine(backend, hosts=[function]).instantiate(ferryvm.assemble(HEAP))
     assert instance.call("sum", instance.heap.ctypes.data, 1000) == 107 * 1000
 
@@ -596,7 +415,7 @@ CAUGHT = """
 def test_a_call_under_a_clause(backend: str, fuel: int | None) -> None:
     """A Python function can stand in its place."""
     program = ferryvm.assemble(CAUGHT)
-    native = _function("(i64) -> (i64)", lambda n: 100 // n)
+    native = host_function("(i64) -> (i64)", lambda n: 100 // n)
     instance = ferryvm.Engine(backend).instantiate(program, hosts=[native])
     assert instance.call("call", 4, fuel=fuel) == 25
 
