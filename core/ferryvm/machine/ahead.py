@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from array import array
 
+from ferryvm.isa.object import LARGEST_TRANSFER
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import MOST_AHEAD, Ahead
 from ferryvm.machine.object_space import ObjectSpace
@@ -13,6 +14,8 @@ from ferryvm.machine.object_space import ObjectSpace
 _MOST_BYTES = 1 << 20
 """Bytes that are prepared, at most: they should be in the processor's cache still when they are
 taken."""
+
+assert _MOST_BYTES <= LARGEST_TRANSFER  # larger ones need their first values, which these have not
 
 
 class ElementsAhead:
