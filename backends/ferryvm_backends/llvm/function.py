@@ -31,8 +31,6 @@ class FunctionContext:
         self.control = self.native.args[0]
         self.values: dict[Value, ir.Value] = {}
         """The values lowered so far."""
-        self.prepared: Value | None = None
-        """The place of prepared elements that the allocation which is lowered next may take."""
         self._start = builder.block
 
     def value(self, value: Value) -> ir.Value:

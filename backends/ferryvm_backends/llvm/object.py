@@ -41,7 +41,6 @@ class Objects:
         return self.storage.field(self.function.control, "object_end")
 
     def do_prepared_place(self, operation: Operation) -> ir.Value:
-        self.function.prepared = operation
         return self.storage.field(self.function.control, "prepared")
 
     def do_prepared_bytes(self, operation: Operation) -> ir.Value:

@@ -15,7 +15,6 @@ from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends._llvm.handler import POINTER
-from ferryvm_backends.llvm.ahead import take_ahead
 from ferryvm_backends.llvm.context import (
     FIRST_TAG,
     FORCED_IN,
@@ -189,21 +188,7 @@ class SideExits:
         self, operation: Operation, p: ir.Value, wanted: ir.Value, type_: ir.Value
     ) -> None:
         fields = {"wanted": wanted, "wanted_type": type_}
-        prepared, self.function.prepared = self.function.prepared, None
-        if prepared is None:
-            self.leave_if(p, self.exit_state(operation), Status.ALLOCATE, **fields)
-            return
-        values, before = self.function.values, self.builder.block
-        with self.function.rarely(p, "allocate") as onward:
-            otherwise = self.function.block("leave")
-            place, taken = take_ahead(self.function, wanted, otherwise), self.builder.block
-            self.builder.branch(onward)
-            self.builder.position_at_end(otherwise)
-            self.leave(self.exit_state(operation), status_constant(Status.ALLOCATE), **fields)
-        merged = self.builder.phi(WORD)
-        merged.add_incoming(values[prepared], before)
-        merged.add_incoming(place, taken)
-        values[prepared] = merged
+        self.leave_if(p, self.exit_state(operation), Status.ALLOCATE, **fields)
 
     def do_guard(self, operation: Operation, fails: ir.Value) -> None:
         shared = self.shared

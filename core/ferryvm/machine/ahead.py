@@ -17,6 +17,9 @@ taken."""
 
 assert _MOST_BYTES <= LARGEST_TRANSFER  # larger ones need their first values, which these have not
 
+_MOST_WASTED = 3
+"""Times in a row that blocks are prepared for nothing."""
+
 
 class ElementsAhead:
     """Zeroed blocks of one size. The state does not tell if there are any."""
@@ -26,6 +29,8 @@ class ElementsAhead:
         self._words = array("Q", bytes(WORD_BYTES * (Ahead.PLACES + MOST_AHEAD)))
         self._most = 0
         """Blocks that were prepared at the same time; 0: not all of them were taken."""
+        self._wasted = 0
+        """Times in a row that blocks were given back; a backend that takes none gets none."""
         self._last = 0
         """Bytes of the elements that were asked for last."""
 
@@ -40,7 +45,9 @@ class ElementsAhead:
 
         `free`: bytes of the budget that are left."""
         words = self._words
-        if size == self._last:
+        if self._most:  # all were taken, or `discard` had been called
+            self._wasted = 0
+        if size == self._last and self._wasted < _MOST_WASTED:
             words[Ahead.BYTES] = size
             self._most = min(max(1, 2 * self._most), MOST_AHEAD)
             for number in range(min(self._most, min(free // 8 * 7, _MOST_BYTES) // size)):
@@ -58,4 +65,5 @@ class ElementsAhead:
             self._space.free_block(place)
         if count:
             self._most = words[Ahead.COUNT] = 0
+            self._wasted += 1
         return count > 0
