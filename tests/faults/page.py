@@ -152,6 +152,10 @@ _COLLECTOR_HEAD = (
 COLLECTOR_MISSED = {
     "flag-lost": "only host arrays are read-only, and random programs have none; tests of instances "
     "find it.",
+    "wanted-does-not-count": "few of these programs reach the limit of objects by small steps.",
+    "limit-too-low": "as the one before.",
+    "dead-elements-count": "as the one before.",
+    "native-forward-at-6": "it takes an array of references that only Python holds.",
 }
 """Faults of collections that random programs do not find."""
 
