@@ -17,7 +17,7 @@ import pytest
 import ferryvm
 from ferryvm.backend import BackendError, Code, CompilationError, MalformedError, RefusalError
 from ferryvm.backend import Options as CompileOptions
-from ferryvm.engine import Execution, ProgramInterrupted, tiering
+from ferryvm.engine import Execution, ProgramInterrupted, compilation
 from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.journal import Event, Outcome
 from ferryvm.ir.operation import IrError
@@ -162,7 +162,7 @@ def test_what_is_required_is_an_error_for_a_program_that_ends_first_too(source: 
 def test_a_refusal_without_a_thread_to_compile_in_is_an_error_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tiering, "submit", Job.run)
+    monkeypatch.setattr(compilation, "submit", Job.run)
     found = with_compiler(compile_by_llvm, reason="not this one")
     chosen = dataclasses.replace(required(True), whole_program=True)
     with pytest.raises(RefusalError, match="region program: not this one"):
@@ -286,7 +286,7 @@ def test_ctrl_c_is_heard_while_code_is_compiled(background: bool) -> None:
 
 
 def test_a_job_that_is_done_at_once_is_a_job_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiering, "submit", Job.run)
+    monkeypatch.setattr(compilation, "submit", Job.run)
     for background in (False, True):
         chosen = policy(background=background, speculate=True, guard_limit=3)
         late = "(define i 0) (define n 0) (while (< i 500) (if (> i 300) (set! n (+ n i)))"

@@ -238,28 +238,29 @@ def test_loops_are_listed_with_links_to_their_blocks(made: Drawn) -> None:
 def test_a_loop_that_is_pipelined_is_a_kernel_however_many_passes_are_under_way(
     made: Drawn, shown: Page
 ) -> None:
-    (loop,) = made.program.loops
-    assert loop.is_pipelined
-    ((_, note),) = shown.of("tr", "note")
-    assert note.startswith("kernel of ")
-    assert note.endswith(
-        f"sum.skiff:4: II {loop.interval}, "
-        f"at least {loop.resource_bound} by resources ({loop.resource}), "
-        f"at least {loop.recurrence_bound} by recurrences, 1 stage"
-    )
+    loops = made.program.loops
+    notes = [note for _, note in shown.of("tr", "note")]
+    for loop, note in zip(loops, notes, strict=True):
+        assert loop.is_pipelined
+        assert note.startswith("kernel of ")
+        assert note.endswith(
+            f"sum.skiff:4: II {loop.interval}, "
+            f"at least {loop.resource_bound} by resources ({loop.resource}), "
+            f"at least {loop.recurrence_bound} by recurrences, {loop.stages} stages"
+        )
     rows = [a["class"].split() for a, _ in shown.of("tr", "kernel") if "note" not in a["class"]]
-    assert len(rows) == loop.copies * loop.interval
+    assert len(rows) == sum(loop.copies * loop.interval for loop in loops)
     assert not shown.of("tr", "loop")
-    several = dataclasses.replace(loop, stages=2)
-    program = dataclasses.replace(made.program, loops=(several,))
+    alone = dataclasses.replace(loops[0], stages=1)
+    program = dataclasses.replace(made.program, loops=(alone,))
     ((_, note),) = Page(page(program, made.source_map)).of("tr", "note")
-    assert note.endswith(", 2 stages")
+    assert note.endswith(", 1 stage")
 
 
 def test_what_a_pipelined_loop_begins_with_and_its_ways_out_are_outside_its_frame(
     made: Drawn,
 ) -> None:
-    (loop,) = made.program.loops
+    *_, loop = made.program.loops
     rows = {
         row.number: row for b in picture(made.program, made.source_map).blocks for row in b.rows
     }
