@@ -221,11 +221,27 @@ if child == 0:
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
+FREED = """
+import gc, os, signal, sys
+import ferryvm
+instance = ferryvm.Engine("threaded").instantiate(ferryvm.assemble(
+    ".export f\\n.function begin\\nhalt\\n.function f () -> (i64)\\ni64.const 7\\nreturn"))
+assert instance.f() == 7
+del instance
+gc.collect()
+child = os.fork()
+if child == 0:
+    opened = [os.open(os.devnull, os.O_WRONLY) for _ in range(4)]
+    os._exit(0 if signal.set_wakeup_fd(-1) not in opened else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
 
-def test_fork_after_the_earlier_wakeup_descriptor_was_closed() -> None:
+
+@pytest.mark.parametrize("text", [FORKING, FREED], ids=["earlier-closed", "all-freed"])
+def test_fork_keeps_no_closed_wakeup_descriptor(text: str) -> None:
     done = subprocess.run(
         # From Python 3.12 on a fork of a process with threads, such as the watcher, warns.
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING],
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", text],
         capture_output=True,
         text=True,
         timeout=60,

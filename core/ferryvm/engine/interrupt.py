@@ -138,11 +138,13 @@ def _forget() -> None:
     global _watcher
     if _watcher is not None:
         was_active = _watcher._watched is not None
-        if not was_active and _watcher._resident and is_main():
-            try:
-                signal.set_wakeup_fd(_watcher._other)
-            except (OSError, ValueError):  # its owner has closed it, as an event loop does
-                signal.set_wakeup_fd(-1)
+        if not was_active and is_main():
+            # Ours may be set though no block is left: its number is free for another file now.
+            descriptor = signal.set_wakeup_fd(-1)
+            if descriptor == _watcher.writer:
+                descriptor = _watcher._other
+            with contextlib.suppress(OSError, ValueError):  # closed, as by an event loop that ends
+                signal.set_wakeup_fd(descriptor)
         os.close(_watcher.reader)
         os.close(_watcher.writer)
         old, _watcher = _watcher, None
