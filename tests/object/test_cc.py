@@ -14,8 +14,8 @@ from ferryvm.testing import Schedule, Verdict
 from ferryvm.verify import verify
 
 from ..backends.ending import ended
-from ..backends.llvm.test_objects import ALL, LISTS, MORE, SMALL, TREES
-from ..engine.object_program import GARBAGE, MIXED
+from ..backends.llvm.test_objects import SMALL
+from ..engine.object_program import GARBAGE, LISTS, MIXED, TREES, on_elements
 from ..faults.compilers.search import differ_of
 from .compiled import CC, engine
 
@@ -45,17 +45,7 @@ def test_states_agree_however_the_program_moves(
 def test_every_instruction_on_arrays_of_numbers(
     element: Element, length: int, backend: str
 ) -> None:
-    t, kind = element.type, element.kind
-    first, second = ("1.7", "nan") if t.is_float else ("-77777", "123456")
-    text = ALL.format(
-        array=f"{kind}[]",
-        kind=kind,
-        length=length,
-        first=f"{t}.const {first}",
-        second=f"{t}.const {second}",
-        more=MORE.format(kind=kind),
-    )
-    program, limits = assemble(text), Limits(objects=1 << 20)
+    program, limits = assemble(on_elements(element, length)), Limits(objects=1 << 20)
     assert ended(engine(backend, limits), program) == ended(engine("reference", limits), program)
 
 

@@ -12,9 +12,8 @@ from ferryvm.machine.memory import Limits
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm_backends.opencl import OpenClBackend
 
-from ...engine.object_program import GARBAGE, MIXED
+from ...engine.object_program import GARBAGE, LISTS, MIXED, on_elements
 from ..ending import ended
-from ..llvm.test_objects import ALL, LISTS, MORE
 from .entering import NAME, named
 
 SUM = """
@@ -61,21 +60,6 @@ SUM = """
 """Fills an array and adds its elements up."""
 
 
-def of_element(element: Element) -> str:
-    """A program with every instruction on arrays of an element kind; a few of them have elements
-    outside of the object space."""
-    t, kind = element.type, element.kind
-    first, second = ("1.7", "nan") if t.is_float else ("-77777", "123456")
-    return ALL.format(
-        array=f"{kind}[]",
-        kind=kind,
-        length=40 if element.bits == 32 else 3000,
-        first=f"{t}.const {first}",
-        second=f"{t}.const {second}",
-        more=MORE.format(kind=kind),
-    )
-
-
 def engine(backend: OpenClBackend, limits: Limits | None = None) -> Engine:
     """An engine whose programs are kernels, again soon after they have left."""
     options = Options(optimize=3, background=False, required=True, cache=False)
@@ -91,7 +75,10 @@ PROGRAMS = {
     "mixed": MIXED,
     "lists": LISTS.format(length=40, times=6),
     "garbage": GARBAGE.format(rounds=3),
-    **{f"arrays of {element}": of_element(element) for element in Element},
+    **{  # those of 3000 are outside of the object space
+        f"arrays of {element}": on_elements(element, 40 if element.bits == 32 else 3000)
+        for element in Element
+    },
 }
 
 

@@ -14,11 +14,11 @@ from ferryvm_backends.vliw.local_object import ObjectTransfer
 from ferryvm_backends.vliw.machine.read import find, shipped
 
 from ...engine.mixing import policy, start
-from ...engine.object_program import GARBAGE, MIXED
+from ...engine.object_program import GARBAGE, LISTS, MIXED, TREES, on_elements
 from ...faults.compilers.search import differ_of
 from ...object.compiled import engine
 from ..ending import ended
-from ..llvm.test_objects import ALL, LISTS, MORE, SMALL, TREES
+from ..llvm.test_objects import SMALL
 from .program import compiled, run, whole
 
 PROGRAMS = {
@@ -41,17 +41,7 @@ def test_states_agree_however_the_program_moves(name: str, schedule: Schedule) -
 @pytest.mark.parametrize("length", [40, 3000])
 @pytest.mark.parametrize("element", Element)
 def test_every_instruction_on_arrays_of_numbers(element: Element, length: int) -> None:
-    t, kind = element.type, element.kind
-    first, second = ("1.7", "nan") if t.is_float else ("-77777", "123456")
-    text = ALL.format(
-        array=f"{kind}[]",
-        kind=kind,
-        length=length,
-        first=f"{t}.const {first}",
-        second=f"{t}.const {second}",
-        more=MORE.format(kind=kind),
-    )
-    program, limits = ferryvm.assemble(text), Limits(objects=1 << 20)
+    program, limits = ferryvm.assemble(on_elements(element, length)), Limits(objects=1 << 20)
     assert ended(engine("vliw", limits), program) == ended(engine("reference", limits), program)
 
 
