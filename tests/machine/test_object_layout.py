@@ -8,7 +8,7 @@ import pytest
 
 import ferryvm
 from ferryvm.engine import Engine
-from ferryvm.machine.object_layout import ObjectLayout, Words
+from ferryvm.machine.object_layout import ObjectLayout, Words, first_fit
 from ferryvm.machine.state import Machine
 
 FIRST = 1 << 20
@@ -93,3 +93,10 @@ def test_words_that_are_no_objects_are_refused(machine: Machine) -> None:
     machine.objects.space.words[1] = 0
     with pytest.raises(ValueError, match="the objects of the program are damaged: no object at 8"):
         layout.update(machine.control)
+
+
+def test_ranges_take_the_lowest_gaps_that_they_fit_into() -> None:
+    taken = [(24, 32), (8, 16)]
+    assert first_fit(taken, [16, 8, 8], 0, 64) == [32, 0, 16]
+    assert first_fit(taken, [16, 16, 8], 0, 56) is None
+    assert first_fit([], [], 0, 0) == []

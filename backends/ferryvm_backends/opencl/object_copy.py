@@ -29,6 +29,7 @@ from ferryvm.ir.c.opencl_object import BYTES_WORD, COUNT_WORD, ROWS_WORD, TABLE_
 from ferryvm.isa.object import ROW_WORDS
 from ferryvm.isa.type import FIRST_DECLARED, WORD_BYTES
 from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.object_layout import first_fit
 from ferryvm.machine.object_memory import ObjectMemory, OutsideArray
 from ferryvm.region.object_access import ObjectAccess
 from ferryvm.traffic import SPACE, Traffic, array_name
@@ -123,23 +124,9 @@ class ObjectCopy:
 
     def _free(self, arrays: Sequence[OutsideArray]) -> list[int] | None:
         """Starts in the arena for copies of these; None if there is no memory for all."""
-        taken = sorted(
-            (copy.start, copy.start + _in_chunks(copy.size)) for copy in self._copies.values()
-        )
-        gaps, end = [], 0
-        for start, past in [*taken, (self._arena_bytes, 0)]:
-            if start > end:
-                gaps.append([end, start])
-            end = past
-        found = []
-        for one in arrays:
-            size = _in_chunks(one.size)
-            gap = next((gap for gap in gaps if gap[1] - gap[0] >= size), None)
-            if gap is None:
-                return None
-            found.append(gap[0])
-            gap[0] += size
-        return found
+        taken = ((copy.start, copy.start + _in_chunks(copy.size)) for copy in self._copies.values())
+        sizes = (_in_chunks(one.size) for one in arrays)
+        return first_fit(taken, sizes, 0, self._arena_bytes)
 
     def _add(self, arrays: Sequence[OutsideArray], starts: list[int]) -> None:
         """Make copies of zeros."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -187,26 +188,35 @@ class ObjectLayout:
             else:
                 self._count += 1
                 fresh.append(PlacedArray(reference, type_, address, size, 0, self._count))
-        gaps = self._gaps()
-        for each in fresh:
-            size = padded(each.bytes)
-            number = next(n for n, (start, end) in enumerate(gaps) if end - start >= size)
-            start, end = gaps[number]
-            gaps[number] = start + size, end
+        taken = ((each.place, each.place + padded(each.bytes)) for each in self.arrays.values())
+        starts = first_fit(taken, (padded(each.bytes) for each in fresh), self.first, _MASK)
+        assert starts is not None  # the last gap has no end
+        for each, start in zip(fresh, starts, strict=True):
             self.arrays[each.address] = dataclasses.replace(each, place=start)
         self._places = np.array([at for at, *_ in self._large], np.int64)
         self._host_places = np.array([place for *_, place in self._large], np.uint64)
         addresses = ((place + self._base) & _MASK for *_, place in self._large)
         self._device_places = np.array([self.arrays[a].place for a in addresses], np.uint64)
 
-    def _gaps(self) -> list[tuple[int, int]]:
-        """The free ranges of the device's memory behind `first`, the last one without an end."""
-        found, end = [], self.first
-        for each in sorted(self.arrays.values(), key=lambda each: each.place):
-            if each.place > end:
-                found.append((end, each.place))
-            end = each.place + padded(each.bytes)
-        return [*found, (end, _MASK)]
+
+def first_fit(
+    taken: Iterable[tuple[int, int]], sizes: Iterable[int], start: int, end: int
+) -> list[int] | None:
+    """Starts of ranges of these sizes from `start` to `end`, each the lowest that is free beside
+    the `taken` ranges and those before it; None if one of them fits nowhere."""
+    gaps: list[list[int]] = []
+    for first, past in [*sorted(taken), (end, end)]:
+        if first > start:
+            gaps.append([start, first])
+        start = past
+    found: list[int] = []
+    for size in sizes:
+        gap = next((gap for gap in gaps if gap[1] - gap[0] >= size), None)
+        if gap is None:
+            return None
+        found.append(gap[0])
+        gap[0] += size
+    return found
 
 
 def _words(address: int, size: int) -> Words:
