@@ -70,6 +70,8 @@ def host_array(place: Place, t: Reference, argument: object) -> HostArray:
     if view is None:
         dtype = "float64" if kind is None else kind.dtype.name
         made = f"numpy.array({place.given}, dtype=numpy.{dtype})"
+        if isinstance(argument, str) and dtype == "uint8":
+            made = f"{place.given}.encode()"  # a string of a program is its bytes in UTF-8
         raise _misfit(place, t, kind, shown(argument), made)
     assert isinstance(view, np.ndarray)
     if kind is None:

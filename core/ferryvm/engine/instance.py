@@ -174,6 +174,19 @@ class Instance:
         """
         return self._calls.allocate(size)
 
+    def new(self, type_name: str, /, *values: object, **fields: object) -> Any:
+        """A new struct of the program's type of that name, as a StructView, or array of references,
+        as an ArrayView: `instance.new("point", 1.0, y=2.0)`, `instance.new("point[]", 3)`.
+
+        `values`: of the fields of a struct in their order, those of its parent first, and `fields`
+        by name; the others are zero or null. Of an array the length, or an iterable with the
+        elements. Raises UnknownNameError for another type, CallError for a field or value that the
+        type does not have, and if there is no memory.
+        """
+        from ferryvm.engine.new_object import new_object  # it takes NumPy
+
+        return new_object(self._execution.machine.program, self._calls, type_name, values, fields)
+
     def static(self, name: str) -> Item:
         """The value of a static: of a reference what a call returns for it. Raises
         UnknownNameError, and CallError for a reference while another thread uses the instance."""

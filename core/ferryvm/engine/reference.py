@@ -18,7 +18,7 @@ import functools
 import operator
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from ferryvm.engine.interrupt import interruptible
 from ferryvm.engine.marshal import CallError, bits_of
 from ferryvm.engine.object_view import ArrayView, Item, ObjectView, StructView, type_name
 from ferryvm.failure import shown
-from ferryvm.isa.declared_type import StructType
+from ferryvm.isa.declared_type import StructType, TypeHierarchy
 from ferryvm.isa.object import (
     LENGTH_OFFSET,
     PLACE_OFFSET,
@@ -55,14 +55,26 @@ from ferryvm.isa.type import (
 )
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.host_array import HostArray
+from ferryvm.machine.host_object import HostObjects, OverlapError
 from ferryvm.machine.memory import AddressSpaceError
-from ferryvm.machine.object_memory import ObjectMemory, OverlapError
+from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.state import Machine
 from ferryvm.machine.unwind import Thrown
 
 _R = TypeVar("_R")
 _MASK = (1 << 64) - 1
 _HALF_I31 = 1 << 30
+
+
+class Part(NamedTuple):
+    """A field or an element of a new object."""
+
+    at: int
+    """Its number."""
+    place: Place
+    type: ValueType
+    value: object
+
 
 Alone = Callable[[Callable[[bool], _R]], _R]
 """Runs an action during which other threads are excluded; its argument is of no interest here."""
@@ -78,6 +90,7 @@ class References:
         """`alone`: excludes other threads from the machine."""
         assert machine.objects is not None
         self.objects: ObjectMemory = machine.objects
+        self._host = HostObjects(self.objects, _protected)
         self._types, self._alone = machine.verified.types, alone
         self._statics = machine.memory.statics
         self._views: weakref.WeakValueDictionary[int, StructView | ArrayView] = (
@@ -99,7 +112,7 @@ class References:
         kind = NUMBER_ARRAYS.get(number)
         if kind is not None:
             try:
-                view = objects.share(word, kind.typestr, ndarray, _protected)
+                view = self._host.share(word, kind.typestr, ndarray)
             except AddressSpaceError as error:
                 raise CallError(str(error)) from None
             assert isinstance(view, np.ndarray)
@@ -150,7 +163,7 @@ class References:
             else:
                 raise self._misfit(place, t, shown(value))
         try:
-            references = self.objects.lend(arrays, _protected)
+            references = self._host.lend(arrays)
         except OverlapError as error:
             places = [wanted[number][0] for number in numbers]
             raise _overlap(places, *error.args) from None
@@ -219,6 +232,46 @@ class References:
         if t.number in NUMBER_ARRAYS:
             return f"a contiguous array of {NUMBER_ARRAYS[t.number].dtype.name}"
         return f"{with_article(t)} of this instance, or None,"
+
+    # --- new objects ----------------------------------------------------------------------------
+
+    @property
+    def types(self) -> TypeHierarchy:
+        """The types of the program."""
+        return self._types
+
+    def make(self, number: int, length: int, parts: Sequence[Part]) -> StructView | ArrayView:
+        """A new struct, or array of references with `length` elements; what `parts` does not have
+        is zero or null. Raises CallError for values that do not fit, and if the limit of objects or
+        the system has no memory for it."""
+        found: StructView | ArrayView = self._alone(lambda _: self._made(number, length, parts))
+        return found
+
+    def _made(self, number: int, length: int, parts: Sequence[Part]) -> StructView | ArrayView:
+        numbers = {
+            part.at: bits_of(part.type, part.value, part.place.name)
+            for part in parts
+            if not isinstance(part.type, Reference)
+        }
+        try:
+            reference = self._host.make(number, length)
+        except AddressSpaceError as error:
+            raise CallError(f"{self.type_name(number)}: {error}") from None
+        handle, is_struct = self.objects.handles.hold(reference), self._is_struct(number)
+        view = self._views[handle] = (StructView if is_struct else ArrayView)(self, handle, number)
+        given = [part for part in parts if part.at not in numbers]
+        wanted = [(part.place, part.type) for part in given if isinstance(part.type, Reference)]
+        words = self.words(wanted, [part.value for part in given])  # the object may move
+        numbers.update(zip((part.at for part in given), words, strict=True))
+        if numbers:
+            content = (ctypes.c_uint64 * (max(numbers) + 1)).from_address(
+                self._field_address(view, 0)
+                if isinstance(view, StructView)
+                else self._element_address(view, 0)
+            )
+            for at, word in numbers.items():
+                content[at] = word
+        return view
 
     # --- statics --------------------------------------------------------------------------------
 
@@ -296,7 +349,7 @@ class References:
         def write(_: bool) -> None:
             at = self._index(view, index)
             place = Place(f"element {at} of {with_article(type_name(view))}", verb="set it to")
-            (t,) = self.objects.element_types(view._type)
+            (t,) = self.objects.shapes.fields[view._type]
             self._write(place, t, value, lambda: self._element_address(view, at))
 
         self._alone(write)

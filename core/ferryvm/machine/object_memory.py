@@ -21,26 +21,21 @@ from typing import TYPE_CHECKING
 from ferryvm import record
 from ferryvm.isa.declared_type import RowKind
 from ferryvm.isa.object import (
-    ARRAY_HEADER_BYTES,
     FIRST_OFFSET,
     LARGEST_TRANSFER,
-    LENGTH_OFFSET,
     PLACE_OFFSET,
-    READ_ONLY,
     ROW_KIND,
     ROW_SIZE_SHIFT,
     ROW_WORDS,
-    header,
     outside_bytes,
-    padded,
     type_number,
 )
-from ferryvm.isa.type import I31REF, WORD_BYTES, Reference, ValueType
+from ferryvm.isa.type import I31REF, WORD_BYTES, Reference
 from ferryvm.machine.ahead import ElementsAhead
-from ferryvm.machine.collection import SHAPE_WORDS, Request, collect
+from ferryvm.machine.collection import Request, collect
+from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.element_transfer import LONG, TRANSFERS, ElementTransfer, Stops
 from ferryvm.machine.handle import Handles
-from ferryvm.machine.host_array import HostArray, SharedBlock
 from ferryvm.machine.memory import AddressSpaceError, Memory
 from ferryvm.machine.object_shape import ReferenceMap, Shapes
 from ferryvm.machine.object_space import Collector, ObjectSpace
@@ -53,17 +48,9 @@ if TYPE_CHECKING:
 
 Buffer = bytes | memoryview
 
-Protected = Callable[[Callable[[], None]], None]
-"""Runs a function in which no signal handler raises."""
-
 _ARRAYS = (RowKind.NUMBERS, RowKind.REFERENCES)
 
 _MASK = (1 << 64) - 1
-
-
-class OverlapError(Exception):
-    """Host arrays overlap, and one of them is written; its arguments are the number of the first
-    one that does, and that of the other one, or None if the program has that already."""
 
 
 @record.dataclass(frozen=True)
@@ -235,6 +222,16 @@ class ObjectMemory:
         """The program that they belong to."""
         return self._verified.program
 
+    @property
+    def control(self) -> ControlBlock:
+        """The control block of the machine."""
+        return self._control
+
+    @property
+    def shapes(self) -> Shapes:
+        """The shapes of the program's types."""
+        return self._facts.shapes
+
     # --- allocation ---------------------------------------------------------------------------
 
     def fits(self) -> bool:
@@ -316,10 +313,6 @@ class ObjectMemory:
         if is_changed:
             self.bind()
 
-    def element_types(self, number: int) -> tuple[ValueType, ...]:
-        """The types of the fields of a struct, or of the elements of an array, by type number."""
-        return self._facts.shapes.fields[number]
-
     def is_reference(self, word: int, t: Reference) -> bool:
         """True if a reference of the program, whatever its declared type, is one of this type."""
         number = I31REF.number
@@ -328,113 +321,6 @@ class ObjectMemory:
         if not word & 1:
             number = type_number(self.space.words[word // WORD_BYTES])
         return self._verified.types.is_subtype(number, t.number)
-
-    # --- host arrays --------------------------------------------------------------------------
-
-    def lend(self, arrays: Sequence[HostArray], protected: Protected) -> list[int]:
-        """References to host arrays, made where they are not known; a collection may come first.
-
-        `protected`: runs a function in which no signal handler raises.
-
-        They are valid until the next collection; call this also for none. Raises OverlapError,
-        AddressSpaceError if the limit leaves no memory for their headers, ValueError as `collect`.
-        """
-        space, control = self.space, self._control
-        hosts = space.hosts
-        for number, one in enumerate(arrays):
-            for other_number, other in enumerate(arrays[:number]):
-                if not one.is_same(other) and one.excludes(other):
-                    raise OverlapError(number, other_number)
-        wanted = ARRAY_HEADER_BYTES * len(arrays)
-        if (
-            control.object_top + wanted > control.object_end
-            or hosts.is_due(arrays)
-            or any(hosts.excluding(one) for one in arrays)
-        ):
-            protected(self.collect)
-            is_enough = space.enlarge(control.object_top, wanted)
-            self.bind()
-            if not is_enough:
-                raise AddressSpaceError(
-                    f"the objects take {space.limit} bytes, which is the limit; raise Limits.objects"
-                )
-            for number, one in enumerate(arrays):
-                if hosts.excluding(one):
-                    raise OverlapError(number, None)
-        control.object_end = max(control.object_end, control.object_top + wanted)
-        found = [self._lent(one) for one in arrays]
-        if self.is_forced:
-            control.object_end = control.object_top
-        return found
-
-    def _lent(self, one: HostArray) -> int:
-        """The reference of a host array, for which there is memory."""
-        hosts, control = self.space.hosts, self._control
-        known = hosts.get(one.address) if one.size else None
-        if known is not None:
-            return hosts.references[one.address]
-        reference: int = control.object_top
-        at = reference // WORD_BYTES
-        content = reference + ARRAY_HEADER_BYTES
-        flags = READ_ONLY if one.is_read_only else 0
-        place = self.space.place(one) if one.size else content
-        self.space.words[at : at + 3] = memoryview(
-            array("Q", (header(one.type) | flags, one.length, place))
-        )
-        control.object_top = content
-        if one.size:
-            hosts.add(one, reference)
-        return reference
-
-    def share(
-        self,
-        reference: int,
-        typestr: str,
-        view_of: Callable[[SharedBlock], object],
-        protected: Protected,
-    ) -> object:
-        """The elements of an array of numbers as an object of Python, without a copy: for a host
-        array the ndarray that it is, else what `view_of` makes of its memory. Elements inside the
-        space are moved out of it once. Raises AddressSpaceError if the system has no memory."""
-        space = self.space
-        words, at = space.words, reference // WORD_BYTES
-        place: int = words[at + PLACE_OFFSET // WORD_BYTES]
-        known = space.hosts.get((place + space.base) & _MASK)
-        if known is None:
-            protected(lambda: self._share(reference, typestr, view_of))
-            place = words[at + PLACE_OFFSET // WORD_BYTES]
-            known = space.hosts.get((place + space.base) & _MASK)
-            assert known is not None
-        return known.view
-
-    def _share(
-        self, reference: int, typestr: str, view_of: Callable[[SharedBlock], object]
-    ) -> None:
-        """Make the elements of an array a host array."""
-        space, control = self.space, self._control
-        words, at = space.words, reference // WORD_BYTES
-        first, length = words[at], words[at + LENGTH_OFFSET // WORD_BYTES]
-        at_place = at + PLACE_OFFSET // WORD_BYTES
-        place: int = words[at_place]
-        number = type_number(first)
-        element_bytes = self._facts.shapes.rows[SHAPE_WORDS * number + 1]
-        size = padded(length * element_bytes)
-        content = reference + ARRAY_HEADER_BYTES
-        if place == content:
-            moved = space.make_block(size)
-            if moved is None:
-                raise AddressSpaceError(f"no memory for an array of {size} bytes")
-            space.block(moved)[:] = space.bytes[content : content + size]
-            words[at_place] = place = moved
-        is_read_only = bool(first & READ_ONLY)
-        block = space.share_block(place, typestr, length, is_read_only)
-        address = (place + space.base) & _MASK
-        one = HostArray(
-            address, number, length, element_bytes, is_read_only, view_of(block), (block,)
-        )
-        space.hosts.add(one, reference, is_shared=True)
-        if not self.is_forced:
-            control.object_end = space.end
 
     # --- states -------------------------------------------------------------------------------
 
