@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Skiff texts whose vectors lie on the heap, for tests of what compilers make of plain heap loops.
 
-    (make-vector f64 n)      (vector.new64 n)
-    (vector-ref v i)         (f64.load 0 (vector.element64 v i))
-    (vector-set! v i x)      (f64.store 0 (vector.element64 v i) x)
+    (make-vector f64 n)      a block from heap.alloc: the length in 8 bytes, then the elements
+    (vector-ref v i)         (f64.load 0 ELEMENT)
+    (vector-set! v i x)      (f64.store 0 ELEMENT x)
     (vector-length v)        (i64.load 0 v)
     (v (vector f64))         (v i64), of a parameter
+
+ELEMENT is (i64.add (i64.add v 8) (i64.shl (array.index i (i64.load 0 v)) 3)). So an access has two
+range checks, of the index and of the address. The vector of an access is a variable.
 
 The type of an element follows from the name of the vector: from its definition, from the type of
 the parameter, from the first call of the function; else it is i64. Lines stay where they are.
@@ -40,14 +43,24 @@ def on_heap(text: str) -> str:
 def _form(name: str, operands: list[str], elements: dict[str, str]) -> str:
     """A form with instructions; operands have the white space in front of them."""
     if name == "make-vector":
-        return f"(vector.new{operands[0].strip()[1:]}{operands[1]})"
+        block = f"(heap.alloc (i64.add 8 {_bytes('size', operands[0].strip())}))"
+        return f"(let ((size{operands[1]})) (let ((new {block})) (i64.store 0 new size) new))"
+    vector = operands[0].strip()
     if name == "vector-length":
-        return f"(i64.load 0 {operands[0]})"
-    element = elements.get(operands[0].strip(), "i64")
-    where = f"(vector.element{element[1:]} {operands[0]}{operands[1]})"
+        return f"(i64.load 0 {vector})"
+    assert re.fullmatch(_NAME, vector), f"the vector of an access is {vector!r}, no variable"
+    element = elements.get(vector, "i64")
+    index = f"(array.index{operands[1]} (i64.load 0 {vector}))"
+    where = f"(i64.add (i64.add {vector} 8) {_bytes(index, element)})"
     if name == "vector-ref":
         return f"({_LOADS.get(element, f'{element}.load')} 0 {where})"
     return f"({_STORES.get(element, f'{element}.store')} 0 {where}{operands[2]})"
+
+
+def _bytes(count: str, element: str) -> str:
+    """The bytes of so many elements."""
+    shift = int(element[1:]).bit_length() - 4
+    return f"(i64.shl {count} {shift})" if shift else count
 
 
 def _end(text: str, start: int) -> int:
