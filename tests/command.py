@@ -31,6 +31,7 @@ from typing import NamedTuple
 IMPORTED = (
     "numpy",
     "ferryvm.cli.command",
+    "ferryvm.cli.outcome",
     "ferryvm.cli.run",
     "ferryvm.cli.program",
     "ferryvm.cli.policy",

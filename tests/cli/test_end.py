@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ferryvm.cli import command
+from ferryvm.cli import outcome
 
 BESIDE_ENDLESS_COMPILING = """
 import atexit, sys, threading, time
@@ -59,6 +59,6 @@ def test_an_object_that_gets_no_memory_to_end_is_told_in_a_line(
     value: BaseException | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kind = type(value) if value else MemoryError
-    command._unraisable(types.SimpleNamespace(exc_type=kind, exc_value=value))  # type: ignore[arg-type]  # what is read of it
+    outcome._unraisable(types.SimpleNamespace(exc_type=kind, exc_value=value))  # type: ignore[arg-type]  # what is read of it
     told = capsys.readouterr().err
     assert told == "ferry: out of memory while an object was removed; the command goes on\n"

@@ -18,6 +18,9 @@ from ferryvm.plugin import GROUP, OWN
 
 FOR_OTHERS = {
     "numpy": "states, traps, compilers",
+    "click": "options, help and faults of the command line",
+    "ferryvm.cli.command": "options, help and faults of the command line",
+    "ferryvm.cli.run_failure": "traps",
     "llvmlite": "making native code; what is cached has a loader of its own",
     "pyopencl": "kernels",
     "hypothesis": "tests",

@@ -72,7 +72,7 @@ class Server:
 
     def _clean(self, *arguments: str) -> int:
         """Run a command here, which also imports all that it needs."""
-        from ferryvm.cli.command import run_command
+        from ferryvm.cli.outcome import run_command
 
         sys.argv = ["ferry", *arguments]
         return run_command()
@@ -156,7 +156,7 @@ class Server:
 
     def _in_child(self, scenario: Scenario, failure: Failure, call: int, end: int) -> None:
         from ferryvm.cache import secret
-        from ferryvm.cli.command import run_command
+        from ferryvm.cli.outcome import run_command
 
         faulthandler.enable()
         faulthandler.dump_traceback_later(_LONGEST - 5)

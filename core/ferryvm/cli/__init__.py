@@ -22,6 +22,6 @@ def main() -> None:
     # Imports make many objects and no garbage: collecting them costs a tenth of start-up. Commands
     # import most modules when they need them, so the threshold stays in force.
     gc.set_threshold(_OBJECTS, *gc.get_threshold()[1:])
-    from ferryvm.cli.command import run_command
+    from ferryvm.cli.outcome import run_command
 
     termination.end(run_command())

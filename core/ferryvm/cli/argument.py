@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import click
 
-SEPARATOR = "--"
+from ferryvm.cli.direct import SEPARATOR
 
 
 class ProgramCommand(click.Command):

@@ -15,10 +15,11 @@ import click
 import ferryvm
 from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.duration import check_seconds
-from ferryvm.cli.file import FILE, naming
-from ferryvm.cli.host import add_hosts, hosts_option
-from ferryvm.cli.language import language_option
+from ferryvm.cli.engine import add_hosts
+from ferryvm.cli.file import naming
 from ferryvm.cli.limit import limited
+from ferryvm.cli.option import hosts_option, language_option
+from ferryvm.cli.path import FILE
 from ferryvm.cli.run_failure import with_source_line
 from ferryvm.errors import FerryError
 from ferryvm.machine.memory import Limits

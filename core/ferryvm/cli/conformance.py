@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferryvm.cli.file import FILE
+from ferryvm.cli.path import FILE
 from ferryvm.cli.show import print_table
 from ferryvm.errors import FerryError, UnknownNameError
 

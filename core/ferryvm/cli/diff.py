@@ -13,10 +13,11 @@ import click
 import ferryvm
 from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.duration import check_seconds
-from ferryvm.cli.file import FILE, check_writable, naming, refuse_same_file
-from ferryvm.cli.host import add_hosts, hosts_option
-from ferryvm.cli.language import language_option
+from ferryvm.cli.engine import add_hosts
+from ferryvm.cli.file import check_writable, naming, refuse_same_file
 from ferryvm.cli.limit import limited
+from ferryvm.cli.option import hosts_option, language_option
+from ferryvm.cli.path import FILE
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import UNLIMITED

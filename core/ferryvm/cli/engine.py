@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine for the options `--backend` and `--policy` of a command."""
+"""The engine for the options `--backend`, `--policy` and `--hosts` of a command."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from ferryvm.cli import termination
 from ferryvm.cli.device import check_device_option
-from ferryvm.cli.file import FILE
-from ferryvm.cli.host import add_hosts
 from ferryvm.engine import Engine
 from ferryvm.machine.host import Output
 from ferryvm.machine.memory import Limits
@@ -22,13 +18,6 @@ from ferryvm.registry import Registry
 
 if TYPE_CHECKING:
     from ferryvm.policy import Policy
-
-policy_option = click.option(
-    "--policy",
-    type=FILE,
-    metavar="FILE",
-    help="Which backend runs what; see `ferry policy`.",
-)
 
 
 def make_engine(
@@ -50,6 +39,8 @@ def make_engine(
     """
     check_device_option(backend, device)
     if backend is not None and policy is not None:
+        import click  # loaded only to refuse: see `direct`
+
         raise click.UsageError("--backend and --policy: one of them is allowed")
     registry = Registry()
     add_hosts(registry, hosts)
@@ -69,6 +60,15 @@ def make_engine(
         arguments=arguments,
         registry=registry,
     )
+
+
+def add_hosts(registry: Registry, texts: tuple[str, ...]) -> None:
+    """Offer the functions that `--hosts` names to the engines of a registry. Raises HostError."""
+    if not texts:
+        return
+    from ferryvm.engine import host_module  # few runs have host functions of their own
+
+    host_module.add(registry.hosts, texts)
 
 
 def waiting_output(descriptor: int) -> Output:

@@ -14,14 +14,14 @@ import click
 
 import ferryvm
 from ferryvm.backend import ArrayActivity
+from ferryvm.cli import termination
 from ferryvm.cli.argument import ProgramCommand
-from ferryvm.cli.device import device_option
-from ferryvm.cli.engine import make_engine, policy_option, write
-from ferryvm.cli.file import FILE, naming
-from ferryvm.cli.host import hosts_option
-from ferryvm.cli.language import language_option
+from ferryvm.cli.engine import make_engine, write
+from ferryvm.cli.file import naming
 from ferryvm.cli.limit import limited
-from ferryvm.cli.run_failure import Interrupted, Trapped, host_failure, with_source_line
+from ferryvm.cli.option import device_option, hosts_option, language_option, policy_option
+from ferryvm.cli.path import FILE
+from ferryvm.cli.run_failure import Trapped, host_failure, with_source_line
 from ferryvm.engine import Engine, ProgramInterrupted, TrapError
 from ferryvm.engine.journal import Outcome
 from ferryvm.machine.memory import Limits
@@ -89,7 +89,7 @@ def explain(
         status = execution.run(count=count or counts_anyway).status.name.lower()
     except ProgramInterrupted as error:
         status = "interrupted"
-        raise Interrupted(with_source_line(str(error), error.position)) from None
+        raise termination.Interrupted(with_source_line(str(error), error.position)) from None
     except TrapError as error:
         status = "trap"
         raise Trapped(with_source_line(str(error), error.position)) from None

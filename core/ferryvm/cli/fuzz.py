@@ -17,8 +17,8 @@ from click.core import ParameterSource
 
 from ferryvm.cli import termination
 from ferryvm.cli.duration import check_seconds
-from ferryvm.cli.file import FILE, FolderPath
-from ferryvm.cli.host import hosts_option
+from ferryvm.cli.option import hosts_option
+from ferryvm.cli.path import FILE, FolderPath
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
 
 if TYPE_CHECKING:

@@ -1,29 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The option `--hosts`, and `ferry hosts`."""
+"""`ferry hosts`."""
 
 from __future__ import annotations
 
 import click
 
+from ferryvm.cli.engine import add_hosts
+from ferryvm.cli.option import hosts_option
 from ferryvm.host_registry import HostListing
 from ferryvm.registry import Registry
-
-hosts_option = click.option(
-    "--hosts",
-    multiple=True,
-    metavar="MODULE:NAME",
-    help="Offer host functions of a Python module or FILE.py; may be given several times.",
-)
-"""For commands that run programs; `add_hosts` reads it."""
-
-
-def add_hosts(registry: Registry, texts: tuple[str, ...]) -> None:
-    """Offer the functions that `--hosts` names to the engines of a registry. Raises HostError."""
-    if not texts:
-        return
-    from ferryvm.engine import host_module  # few runs have host functions of their own
-
-    host_module.add(registry.hosts, texts)
 
 
 @click.command()

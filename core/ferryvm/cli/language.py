@@ -1,16 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry languages`, and the option of commands that take a program in a file."""
+"""`ferry languages`."""
 
 from __future__ import annotations
 
 import click
-
-language_option = click.option(
-    "--language",
-    metavar="NAME",
-    help="Language of the program, whatever its suffix; see `ferry languages`.",
-)
-"""For commands that read a program by `ferryvm.read`."""
 
 
 @click.command()

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 import click
 
-from ferryvm.cli.run_failure import exit_code
+from ferryvm.cli.termination import exit_code
 from ferryvm.errors import FerryError
 from ferryvm.failure import described, is_ctrl_c, kind_of, shown
 from ferryvm.float_environment import callers

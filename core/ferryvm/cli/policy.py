@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferryvm.cli.file import FILE
+from ferryvm.cli.path import FILE
 from ferryvm.errors import FerryError, first_of
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 import ferryvm
-from ferryvm.cli.device import check_device_option, device_option
-from ferryvm.cli.file import FILE, naming, refuse_same_file
-from ferryvm.cli.language import language_option
+from ferryvm.cli.device import check_device_option
+from ferryvm.cli.file import naming, refuse_same_file
+from ferryvm.cli.option import device_option, language_option
+from ferryvm.cli.path import FILE
 from ferryvm.errors import FerryError
 from ferryvm.language import IMAGE
 from ferryvm.verify import verify as check

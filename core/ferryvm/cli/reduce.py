@@ -13,10 +13,10 @@ from ferryvm.atomic_file import replace_file
 from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.bisect import BisectionInput, read_case, schedule_option, spinning
 from ferryvm.cli.duration import check_seconds
-from ferryvm.cli.file import FILE, FilePath, check_writable, naming, refuse_same_file
-from ferryvm.cli.host import hosts_option
-from ferryvm.cli.language import language_option
+from ferryvm.cli.file import check_writable, naming, refuse_same_file
 from ferryvm.cli.limit import limited
+from ferryvm.cli.option import hosts_option, language_option
+from ferryvm.cli.path import FILE, FilePath
 from ferryvm.errors import FerryError
 from ferryvm.machine.memory import Limits
 

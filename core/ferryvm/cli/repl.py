@@ -17,8 +17,9 @@ import click
 
 from ferryvm.cli import termination
 from ferryvm.cli.argument import ProgramCommand
-from ferryvm.cli.host import add_hosts, hosts_option
+from ferryvm.cli.engine import add_hosts
 from ferryvm.cli.limit import limited
+from ferryvm.cli.option import hosts_option
 from ferryvm.cli.run_failure import host_failure
 from ferryvm.engine import Engine, Execution, ProgramInterrupted
 from ferryvm.engine.runnable import MIXED

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ferryvm.cli.bisect import read_case, show_parting, show_traces, spinning
-from ferryvm.cli.file import FILE, naming
-from ferryvm.cli.host import hosts_option
+from ferryvm.cli.file import naming
+from ferryvm.cli.option import hosts_option
+from ferryvm.cli.path import FILE
 from ferryvm.errors import FerryError
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages and exit codes of runs that fail: traps, interrupts, host functions that raise."""
+"""Messages of runs that fail: traps, host functions that raise."""
 
 from __future__ import annotations
 
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 
 _LARGEST_SOURCE = 16 << 20
 """Size limit in bytes of source files that are read again to show a line."""
-
-
-class Interrupted(click.ClickException):
-    """A run was interrupted; click would replace the position by a message of its own."""
 
 
 class Trapped(click.ClickException):
@@ -67,10 +63,3 @@ def with_source_line(message: str, position: Position | None) -> str:
     text = head.removeprefix(f"{position}: ")
     shown = Diagnostic(position, text, lines[position.line - 1].rstrip("\r"))
     return f"{shown}\n{rest}"
-
-
-def exit_code(given: object) -> int | None:
-    """The exit code that a command returned or gave to `sys.exit`; None if it is invalid."""
-    if given is None:
-        return 0
-    return given if type(given) is int and 0 <= given <= 255 else None

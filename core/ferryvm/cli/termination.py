@@ -40,6 +40,10 @@ class StoppedWaiting(KeyboardInterrupt):
     """A signal came while a program waited to print; the program is at that call."""
 
 
+class Interrupted(Exception):  # noqa: N818 - as KeyboardInterrupt
+    """A run was interrupted; the message says where."""
+
+
 def begin() -> None:
     """Install the handlers of signals; descriptors 0 to 2 exist from now on."""
     for number in (SIGINT, *ENDING):
@@ -212,3 +216,10 @@ def end(code: int) -> None:
     if ending_signal():
         die(ending_signal())
     os._exit(code)
+
+
+def exit_code(given: object) -> int | None:
+    """The exit code that a command returned or gave to `sys.exit`; None if it is invalid."""
+    if given is None:
+        return 0
+    return given if type(given) is int and 0 <= given <= 255 else None
