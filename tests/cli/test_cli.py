@@ -352,6 +352,20 @@ def test_repl_without_a_fault_ends_well() -> None:
     assert ferry("repl", given="(print! 1)\n(+ 1\n 2)\n") == (0, "1\n=> 3\n", "")
 
 
+def test_repl_shows_structs_arrays_strings_and_null() -> None:
+    given = """(define-struct point (x f64) (next point))
+(define p (make-point 1.5 null))
+(set-point-next! p p)
+p
+(array i32 1 2 3)
+"text"
+null
+"""
+    lines = ("<point x=1.5 next=<point ...>>", "<i32[] of 3: 1, 2, 3>", '"text"', "null")
+    done = ferry("repl", "--backend", "switch", given=given)
+    assert done == (0, "".join(f"=> {line}\n" for line in lines), "")
+
+
 def test_repl_reports_an_input_that_never_ends() -> None:
     code, out, err = ferry("repl", given="(define x\n")
     assert (code, out) == (2, "")

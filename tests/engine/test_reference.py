@@ -163,7 +163,7 @@ def test_a_struct_is_a_view_with_typed_fields(backend: str, is_forced: bool) -> 
     assert isinstance(first, StructView)
     assert (first.value, first.next.value, first["next"].next.value) == (1, 2, 3)
     assert first.next.next.next is None
-    assert repr(first) == "<node value=1 next=<node>>"
+    assert repr(first) == "<node value=1 next=<node value=2 next=<node value=3 next=null>>>"
     assert dir(first) == ["next", "value"]
     first.value = -9
     first.next = one.call("node", 5, first.next)
@@ -293,7 +293,7 @@ def test_a_host_function_gets_any_reference_and_returns_any() -> None:
     assert isinstance(made, np.ndarray)
     assert (made.dtype, small, numbers.tolist()) == (np.int16, -5, [0, 0])
     assert (len(table), list(table), table[-1], repr(table)) == (
-        2, [None, None], None, "<node[] of 2: None, None>"
+        2, [None, None], None, "<node[] of 2: null, null>"
     )  # fmt: skip
     table[1] = struct
     objects(one).collect()

@@ -177,7 +177,7 @@ def test_an_uncaught_exception_has_views_of_its_references(backend: str) -> None
     memory.collect()
     assert (number, node.value, none) == (-5, 7, None)
     assert numbers is a
-    text = "uncaught exception failed(-5, <node>, <float64 array of 2>, null)"
+    text = "uncaught exception failed(-5, <node value=7 next=null>, <f64[] of 2: 1.0, 1.0>, null)"
     assert text in str(caught.value).partition("\n")[0]
     assert one.call("count") == 0
 

@@ -24,7 +24,6 @@ from ferryvm.cli.run_failure import host_failure
 from ferryvm.engine import Engine, Execution, ProgramInterrupted
 from ferryvm.engine.runnable import MIXED
 from ferryvm.errors import FerryError, UnknownNameError
-from ferryvm.isa.type import format_value
 from ferryvm.machine.memory import Limits
 from ferryvm.registry import Registry
 
@@ -100,9 +99,10 @@ class Repl:
     def _run(self, text: str) -> None:
         program = self.session.compile(text)
         self.execution = self.engine.start(program, after=self.execution)
-        result = self.execution.run()
-        if result.type is not None and result.bits is not None:
-            self.write(f"=> {format_value(result.type, result.bits)}")
+        self.execution.run()
+        shown = self.execution.machine.result_text()
+        if shown is not None:
+            self.write(f"=> {shown}")
 
     def _command(self, words: list[str]) -> bool:
         match words:

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ArrayView", "StructView", "type_name"]
 
-_SHOWN = 8
-"""Elements of an array that its text shows."""
-
-
 Item: TypeAlias = "int | float | npt.NDArray[Any] | StructView | ArrayView | None"
 """A value that a program gives to Python."""
 
@@ -36,6 +32,9 @@ class Objects(Protocol):
 
     def type_name(self, number: int) -> str:
         """The name of a type."""
+
+    def text(self, view: ObjectView) -> str:
+        """The text of an object."""
 
     def field_names(self, number: int) -> list[str]:
         """The names of the fields of a struct type."""
@@ -74,6 +73,9 @@ class ObjectView:
 
     def __del__(self) -> None:
         self._references.release(self._handle)
+
+    def __repr__(self) -> str:
+        return self._references.text(self)
 
     def __copy__(self) -> ObjectView:
         return self
@@ -127,12 +129,6 @@ class StructView(ObjectView):
     def __dir__(self) -> Sequence[str]:
         return self._references.field_names(self._type)
 
-    def __repr__(self) -> str:
-        shown = (
-            f"{name}={_shown(self[name])}" for name in self._references.field_names(self._type)
-        )
-        return f"<{' '.join((type_name(self), *shown))}>"
-
     def _missing(self, name: str) -> str:
         return f"{with_article(type_name(self))} has no field {name!r}; it has {self._listed()}"
 
@@ -160,16 +156,7 @@ class ArrayView(ObjectView, Sequence["Item"]):
     def __setitem__(self, index: int, value: object) -> None:
         self._references.set_element(self, index, value)
 
-    def __repr__(self) -> str:
-        count = len(self)
-        shown = ", ".join(map(_shown, self[:_SHOWN])) + (", ..." if count > _SHOWN else "")
-        return f"<{type_name(self)} of {count}: {shown}>" if count else f"<{type_name(self)} of 0>"
-
 
 def type_name(view: StructView | ArrayView) -> str:
     """The name that a program gives to the type of a struct or an array of references."""
     return view._references.type_name(view._type)
-
-
-def _shown(value: object) -> str:
-    return f"<{type_name(value)}>" if isinstance(value, StructView | ArrayView) else repr(value)

@@ -58,6 +58,7 @@ from ferryvm.machine.host_array import HostArray
 from ferryvm.machine.host_object import HostObjects, OverlapError
 from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.machine.object_memory import ObjectMemory
+from ferryvm.machine.object_text import object_text
 from ferryvm.machine.state import Machine
 from ferryvm.machine.unwind import Thrown
 
@@ -294,6 +295,12 @@ class References:
     def type_name(self, number: int) -> str:
         """The name of a type."""
         return self._types.references[number].name
+
+    def text(self, view: ObjectView) -> str:
+        """The text of an object, see `ferryvm.machine.object_text`."""
+        words = self.objects.handles.words
+        found: str = self._alone(lambda _: object_text(self.objects, words[view._handle]))
+        return found
 
     def _is_struct(self, number: int) -> bool:
         return isinstance(self._types.declared(number), StructType)

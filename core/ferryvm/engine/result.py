@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from ferryvm import record
 from ferryvm.errors import FerryError, Position
 from ferryvm.isa import INSTRUCTIONS, Trap, Type
-from ferryvm.isa.type import Reference, to_python
+from ferryvm.isa.type import Reference, ValueType, format_value, to_python
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Frame, Machine
 from ferryvm.machine.unwind import Thrown, raised_by_host, thrown
@@ -60,13 +60,14 @@ class UncaughtError(TrapError):
         self.program = machine.program
         tag = machine.program.tags[exception.tag]
         self.tag: str = tag.name
+        given = zip(tag.parameters, exception.words, strict=True)
+        shown = ", ".join(_text(machine, t, word) for t, word in given)
         self.values: tuple[Item, ...] = tuple(
             references().value(word) if isinstance(t, Reference) else to_python(t, word)
             for t, word in zip(tag.parameters, exception.words, strict=True)
         )
         """Signed for integers; of references what a call returns for them."""
         self._thrown, self._types = exception, tag.parameters
-        shown = ", ".join(map(_brief, self.values))
         event = f"trap: {self.kind.message} {self.tag}({shown})"
         self.args = (_show(machine, event, self.stack),)
 
@@ -78,17 +79,13 @@ class UncaughtError(TrapError):
         return references().thrown(self._thrown, self._types, self.values)
 
 
-def _brief(value: Item) -> str:
-    """The text of a value without a look into its object: the program is in the middle of a call."""
-    if value is None:
-        return "null"
-    if isinstance(value, int | float):
-        return repr(value)
-    from ferryvm.engine.object_view import ArrayView, StructView, type_name
+def _text(machine: Machine, t: ValueType, word: int) -> str:
+    """The text of a value of an exception."""
+    if not isinstance(t, Reference) or machine.objects is None:
+        return format_value(t, word & t.mask)
+    from ferryvm.machine.object_text import object_text  # few programs have objects
 
-    if isinstance(value, StructView | ArrayView):
-        return f"<{type_name(value)}>"
-    return f"<{value.dtype} array of {value.size}>"
+    return object_text(machine.objects, word)
 
 
 def trap_raised(machine: Machine, references: Callable[[], References]) -> BaseException:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ferryvm import record
-from ferryvm.isa.declared_type import RowKind
+from ferryvm.isa.declared_type import RowKind, TypeHierarchy
 from ferryvm.isa.object import (
     FIRST_OFFSET,
     LARGEST_TRANSFER,
@@ -226,6 +226,11 @@ class ObjectMemory:
     def control(self) -> ControlBlock:
         """The control block of the machine."""
         return self._control
+
+    @property
+    def types(self) -> TypeHierarchy:
+        """The types of the program."""
+        return self._verified.types
 
     @property
     def shapes(self) -> Shapes:

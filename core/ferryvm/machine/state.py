@@ -17,7 +17,7 @@ from ferryvm.errors import FerryError, Position
 from ferryvm.isa import Trap, Type
 from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.type import WORD_BYTES
+from ferryvm.isa.type import WORD_BYTES, Reference, format_value
 from ferryvm.machine.control import (
     ABI_VERSION,
     DESCRIPTOR_WORDS,
@@ -249,6 +249,19 @@ class Machine:
         types = self.verified.operand_types(self.control.pc)
         t = types[-1] if types else None
         return (t, self.memory.stack[self.control.sp - 1]) if isinstance(t, Type) else None
+
+    def result_text(self) -> str | None:
+        """The top operand of the innermost frame as text, objects with their content; None if there
+        is none."""
+        types = self.verified.operand_types(self.control.pc)
+        if not types:
+            return None
+        bits: int = self.memory.stack[self.control.sp - 1]
+        if not isinstance(types[-1], Reference) or self.objects is None:
+            return format_value(types[-1], bits)
+        from ferryvm.machine.object_text import object_text  # few programs have objects
+
+        return object_text(self.objects, bits)
 
     def frames(self, most: int = 12) -> list[Frame]:
         """The active calls, innermost first: at most `most` of them from each end.

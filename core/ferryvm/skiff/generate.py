@@ -34,7 +34,6 @@ from ferryvm.skiff.type import (
     NOTHING,
     ArrayOf,
     default,
-    is_reference,
     number_type,
 )
 
@@ -123,8 +122,6 @@ class _Generator:
         for number, variable in enumerate(function.locals):
             variable.number = number
         returns = default(function.result) != NOTHING
-        if is_main and is_reference(function.result):
-            returns = False  # a reference is no result of a run
         self.objects.make_texts(texts)
         self.depth = 0
         for node in function.body[:-1]:
