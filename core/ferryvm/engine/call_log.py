@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ferryvm.errors import FerryError
-from ferryvm.isa.type import Type, ValueType, format_value
+from ferryvm.isa.type import Reference, Type, ValueType, format_value
 from ferryvm.program import HostImport
 
 MOST_WORDS = 1 << 26
@@ -81,8 +81,14 @@ class HostCall(NamedTuple):
 def described_call(function: HostImport, arguments: tuple[int, ...]) -> str:
     """A call as text: `read(3, 0.5)`."""
     types = function.signature.parameters
-    shown = ", ".join(format_value(t, a) for t, a in zip(types, arguments, strict=True))
+    shown = ", ".join(_argument(t, a) for t, a in zip(types, arguments, strict=True))
     return f"{function.name}({shown})"
+
+
+def _argument(t: ValueType, word: int) -> str:
+    if isinstance(t, Reference):  # see `ferryvm.engine.host_tape`
+        return f"{t} of {word >> 32} bytes, CRC-32 {word & 0xFFFFFFFF:#x}" if word else str(t)
+    return format_value(t, word)
 
 
 class CallLog:

@@ -44,6 +44,8 @@ def bound(
     `references`: those of the machine, if there are some."""
     if isinstance(function.function, NativeFunction):
         return _native(machine, function.function)
+    if function.takes_bytes:
+        return _with_bytes(machine, function, context)
     if has_references(function.signature):
         return _with_references(machine, function, context, references())
     return _maker(function.signature, function.context is not Context.NONE)(
@@ -80,6 +82,28 @@ def _native(machine: Machine, function: NativeFunction) -> Perform:
             word = int.from_bytes(bytes(result), "little")
             memory.stack[first] = word
         control.sp = first + has_result
+        control.pc += 1
+
+    return perform
+
+
+def taken_bytes(machine: Machine, function: HostFunction) -> list[bytes]:
+    """The arguments of a call of a host function that takes bytes. Raises HostError for null."""
+    objects, sp = machine.objects, machine.control.sp
+    assert objects is not None
+    words = machine.memory.stack[sp - len(function.signature.parameters) : sp].tolist()
+    if 0 in words:
+        raise HostError(f"{function.name}: argument {words.index(0) + 1} is null")
+    return [objects.elements(word) for word in words]
+
+
+def _with_bytes(machine: Machine, function: HostFunction, context: object) -> Perform:
+    """The function that performs calls of a host function that takes bytes, and returns nothing."""
+    control, count = machine.control, len(function.signature.parameters)
+
+    def perform() -> None:
+        function.function(context, *taken_bytes(machine, function))
+        control.sp -= count
         control.pc += 1
 
     return perform

@@ -7,12 +7,14 @@
 
 Functions that write output, work on the instance, or take or return references are performed in a
 replay as well, because their effects matter; their results are compared. A reference means nothing
-in another run, so the log has 0 in its place. An execution without a tape performs its calls directly,
+in another run, so the log has 0 in its place, and for a function that takes bytes their length and
+CRC-32. An execution without a tape performs its calls directly,
 at no cost.
 """
 
 from __future__ import annotations
 
+import zlib
 from array import array
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -36,6 +38,7 @@ from ferryvm.program import HostImport, has_references
 
 if TYPE_CHECKING:
     from ferryvm.engine.host_call import Perform
+    from ferryvm.machine.object_memory import ObjectMemory
     from ferryvm.machine.state import Machine
 
 
@@ -162,6 +165,9 @@ class HostTape:
             arguments = array("Q", memory.stack[first:sp])
             for at in references:
                 arguments[at] = 0
+            if host.takes_bytes and machine.objects is not None:
+                for at in references:
+                    arguments[at] = _digest(machine.objects, memory.stack[first + at])
             if number >= len(log) or not self.plays:
                 if not self.records:
                     found = described_call(imported, tuple(arguments))
@@ -235,6 +241,12 @@ class HostTape:
 
 def _is_reference(t: ValueType) -> bool:
     return isinstance(t, Reference)
+
+
+def _digest(objects: ObjectMemory, reference: int) -> int:
+    """The word of a log for an array of bytes: its length modulo 2^32, and its CRC-32."""
+    content = objects.elements(reference) if reference else b""
+    return (len(content) << 32 & (1 << 64) - 1) | zlib.crc32(content)
 
 
 def _is_outcome(error: Exception) -> bool:

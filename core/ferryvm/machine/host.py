@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from ferryvm import record
 from ferryvm.errors import UnknownNameError
 from ferryvm.isa import BY_MNEMONIC
+from ferryvm.isa.element import Element
 from ferryvm.isa.type import F32, F64, I32, I64, Type, format_number
 from ferryvm.machine.system import HostError, Input, System
 from ferryvm.program import Program, Signature, has_references
@@ -77,6 +78,9 @@ class HostFunction:
     context: Context = Context.NONE
     determinism: Determinism = Determinism.PLAIN
     """As its author declares; nothing checks it."""
+    takes_bytes: bool = False
+    """True if its parameters are arrays of u8, and it gets copies of their bytes: that takes no
+    NumPy, and leaves the arrays where they are. Null is an error."""
 
     def __post_init__(self) -> None:
         if len(self.signature.results) > 1:
@@ -100,6 +104,20 @@ def _print(t: Type) -> HostFunction:
 
 def _write_byte(output: Output, value: int) -> None:
     output(bytes((value & 0xFF,)))
+
+
+def _print_string(output: Output, text: bytes) -> None:
+    output(text + b"\n")
+
+
+def _write_string(output: Output, text: bytes) -> None:
+    if text:
+        output(text)
+
+
+def _of_string(function: Callable[..., object], summary: str) -> HostFunction:
+    name, signature = function.__name__.removeprefix("_"), Signature((Element.U8.array,))
+    return HostFunction(name, signature, function, summary, Context.OUTPUT, takes_bytes=True)
 
 
 def _write_bytes(system: System, address: int, size: int) -> None:
@@ -155,6 +173,8 @@ STANDARD: Mapping[str, HostFunction] = {
             "write the low 8 bits as a byte",
             Context.OUTPUT,
         ),
+        _of_string(_print_string, "print the bytes of a string, and a line end"),
+        _of_string(_write_string, "write the bytes of a string"),
         _system(
             _write_bytes,
             (I64, I64),
@@ -203,9 +223,12 @@ def bind(program: Program, offered: Mapping[str, HostFunction]) -> tuple[HostFun
             place = _first_call(program, number)
             raise UnknownNameError("host function", wanted.name, offered, place)
         # Types that a program declares have a number there, and only a name here.
-        if has_references(wanted.signature) and str(function.signature) == str(wanted.signature):
-            function = dataclasses.replace(function, signature=wanted.signature)
-        if function.signature != wanted.signature:
+        is_same = function.signature == wanted.signature
+        if not is_same and has_references(wanted.signature):
+            is_same = str(function.signature) == str(wanted.signature)
+            if is_same:
+                function = dataclasses.replace(function, signature=wanted.signature)
+        if not is_same:
             place = _first_call(program, number)
             raise HostError(
                 f"{place}{': ' if place else ''}host function {wanted.name} is {function.signature}, "

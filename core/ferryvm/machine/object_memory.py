@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING
 from ferryvm import record
 from ferryvm.isa.declared_type import RowKind, TypeHierarchy
 from ferryvm.isa.object import (
+    ARRAY_HEADER_BYTES,
     FIRST_OFFSET,
     LARGEST_TRANSFER,
+    LENGTH_OFFSET,
     PLACE_OFFSET,
     ROW_KIND,
     ROW_SIZE_SHIFT,
@@ -32,7 +34,7 @@ from ferryvm.isa.object import (
 )
 from ferryvm.isa.type import I31REF, WORD_BYTES, Reference
 from ferryvm.machine.ahead import ElementsAhead
-from ferryvm.machine.collection import Request, collect
+from ferryvm.machine.collection import SHAPE_WORDS, Request, collect
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.element_transfer import LONG, TRANSFERS, ElementTransfer, Stops
 from ferryvm.machine.handle import Handles
@@ -317,6 +319,18 @@ class ObjectMemory:
             control.prepared, is_changed = 0, True
         if is_changed:
             self.bind()
+
+    def elements(self, reference: int, most: int | None = None) -> bytes:
+        """The bytes of the elements of an array, without padding: all, or the first `most`."""
+        words, at, space = self.space.words, reference // WORD_BYTES, self.space
+        size = self.shapes.rows[SHAPE_WORDS * type_number(words[at]) + 1]
+        size *= words[at + LENGTH_OFFSET // WORD_BYTES]
+        size = size if most is None else min(size, most)
+        place: int = words[at + PLACE_OFFSET // WORD_BYTES]
+        if place == reference + ARRAY_HEADER_BYTES:
+            return bytes(space.bytes[place : place + size])
+        address = (place + space.base) & _MASK
+        return ctypes.string_at(address, min(size, space.bytes_at(address)))
 
     def is_reference(self, word: int, t: Reference) -> bool:
         """True if a reference of the program, whatever its declared type, is one of this type."""

@@ -11,13 +11,12 @@ whose content is text in UTF-8 is a string.
 from __future__ import annotations
 
 import codecs
-import ctypes
 import struct
 from typing import Final
 
 from ferryvm.isa.declared_type import StructType
 from ferryvm.isa.element import Element
-from ferryvm.isa.object import LENGTH_OFFSET, PLACE_OFFSET, STRUCT_HEADER_BYTES, type_number
+from ferryvm.isa.object import LENGTH_OFFSET, STRUCT_HEADER_BYTES, type_number
 from ferryvm.isa.type import (
     I32,
     WORD_BYTES,
@@ -38,7 +37,6 @@ _PARTS: Final = 64
 _TEXT_BYTES: Final = 200
 """Bytes of a string that are shown."""
 
-_MASK = (1 << 64) - 1
 _FORMATS = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I"} | {
     "i64": "q",
     "f32": "f",
@@ -60,7 +58,7 @@ def object_text(objects: ObjectMemory, word: int) -> str:
 
 class _Writer:
     def __init__(self, objects: ObjectMemory) -> None:
-        self._space, self._types = objects.space, objects.types
+        self._objects, self._space, self._types = objects, objects.space, objects.types
         self._elements = objects.shapes.elements
         self._parts = _PARTS
         self._outer: list[int] = []
@@ -96,14 +94,13 @@ class _Writer:
     def _array(self, number: int, name: str, at: int) -> str:
         words = self._space.words
         length: int = words[at + LENGTH_OFFSET // WORD_BYTES]
-        place: int = words[at + PLACE_OFFSET // WORD_BYTES]
         element = self._elements.get(number)
         if element is Element.U8:
-            text = _string(self._content(at, place, min(length, _TEXT_BYTES)), length)
+            text = _string(self._objects.elements(WORD_BYTES * at, _TEXT_BYTES), length)
             if text is not None:
                 return text
         bytes_ = WORD_BYTES if element is None else element.bytes
-        content = self._content(at, place, bytes_ * min(length, _ELEMENTS))
+        content = self._objects.elements(WORD_BYTES * at, bytes_ * _ELEMENTS)
         code = "Q" if element is None else _FORMATS[element.kind]
         shown = []
         for (value,) in struct.iter_unpack(f"<{code}", content):
@@ -115,14 +112,6 @@ class _Writer:
         if len(shown) < length:
             shown.append("...")
         return f"<{name} of {length}: {', '.join(shown)}>" if length else f"<{name} of 0>"
-
-    def _content(self, at: int, place: int, size: int) -> bytes:
-        """The first `size` bytes of the elements at a place."""
-        space = self._space
-        if place == WORD_BYTES * at + PLACE_OFFSET + WORD_BYTES:
-            return bytes(space.bytes[place : place + size])
-        address = (place + space.base) & _MASK
-        return ctypes.string_at(address, min(size, space.bytes_at(address)))
 
     def _value(self, t: ValueType, word: int) -> str:
         return self.reference(word) if isinstance(t, Reference) else format_value(t, word & t.mask)

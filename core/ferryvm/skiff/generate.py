@@ -167,7 +167,7 @@ class _Generator:
         """Define a label here."""
         self.items.append(Label(name))
 
-    def host(self, node: Node, name: str, type_: Type) -> None:
+    def host(self, node: Node, name: str, type_: ValueType) -> None:
         """Call a host function of one parameter."""
         self.hosts.setdefault(name, HostImport(name, Signature((type_,))))
         self.emit(node, "host", name)

@@ -23,7 +23,7 @@ from ferryvm.skiff.number import number_bits
 from ferryvm.skiff.object_type import ObjectTypes
 from ferryvm.skiff.operator import ELEMENTS
 from ferryvm.skiff.tree import Node, StructVerb
-from ferryvm.skiff.type import STRING, ArrayOf, Named, default, is_subtype
+from ferryvm.skiff.type import ArrayOf, Named, default, is_subtype
 
 _PIECE = "string literal"
 """The function that stores a part of a literal; no name of Skiff has a space."""
@@ -50,7 +50,7 @@ class Generator(Protocol):
     def place(self, name: str) -> None:
         """Define a label here."""
 
-    def host(self, node: Node, name: str, type_: Type) -> None:
+    def host(self, node: Node, name: str, type_: ValueType) -> None:
         """Call a host function of one parameter."""
 
     def temporary(self, type_: ValueType, number: int) -> int:
@@ -404,21 +404,13 @@ class ObjectCode:
             self.generator.place(made)
 
     def write(self, node: Node, value: Node, has_line_end: bool) -> None:
-        """Write the bytes of a string."""
-        top, test = self.generator.label("top"), self.generator.label("test")
+        """Write the bytes of a string; null traps here, as in all forms that read an array."""
         self.generator.value(value)
-        (array,) = self._pop_into_locals(node, self.generator.types.reference(STRING))
-        at = self._from_zero(node, test)
-        self.generator.place(top)
-        self._get(node, array, at)
-        self.emit(node, "array.get_u8")
-        self.generator.host(node, "write_byte", Type.I32)
-        self._increment(node, at)
-        self.generator.place(test)
-        self._until(node, at, array, top)
-        if has_line_end:
-            self.constant(node, Type.I32, ord("\n"))
-            self.generator.host(node, "write_byte", Type.I32)
+        self.emit(node, "dup")
+        self.emit(node, "array.length")
+        self.emit(node, "drop")
+        name = "print_string" if has_line_end else "write_string"
+        self.generator.host(node, name, Element.U8.array)
 
     def write_string(self, node: tree.WriteString) -> None:
         """`write-string!`."""

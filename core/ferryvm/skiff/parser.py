@@ -31,7 +31,12 @@ from ferryvm.skiff.type import (
     describe,
 )
 
-PRINTED = {**{f"print_{t}": str(t) for t in Type}, "write_byte": "i32"}
+PRINTED = {
+    **{f"print_{t}": str(t) for t in Type},
+    "write_byte": "i32",
+    "print_string": "(array u8)",
+    "write_string": "(array u8)",
+}
 """Host functions that Skiff's own forms call, with the type of their parameter."""
 
 
@@ -153,7 +158,8 @@ class _Parser(FormParser):
             function.result = self.scope.type(result[0])
         printed = PRINTED.get(function.name)
         if printed is not None and (result or [p.name for p in function.parameters] != [printed]):
-            message = f"'{function.name}' is the host function ({printed}) that Skiff prints with"
+            shown = printed if printed[0] == "(" else f"({printed})"
+            message = f"'{function.name}' is the host function {shown} that Skiff prints with"
             self.faults.add(named.place, message)
         return function
 

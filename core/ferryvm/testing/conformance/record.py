@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from ferryvm.backend import Interpreter
+from ferryvm.engine.host_call import taken_bytes
 from ferryvm.engine.saved import pack_state, unpack_state
 from ferryvm.errors import FerryError
 from ferryvm.float_environment import in_ours
@@ -182,7 +183,7 @@ class Recorder:
             host = self.program.program.hosts[control.exit_id]
             count = len(host.signature.parameters)
             arguments = machine.memory.stack[control.sp - count : control.sp].tolist()
-            result = self._call(host, arguments)
+            result = self._call(machine, host, arguments)
             self.steps.append(Host(number, count, result, counting))
             perform_host(machine, count, result, counting)
             return True
@@ -197,13 +198,17 @@ class Recorder:
                 return True
         return False
 
-    def _call(self, host: HostImport, arguments: list[int]) -> int | None:
+    def _call(self, machine: Machine, host: HostImport, arguments: list[int]) -> int | None:
         if host.name not in STANDARD:
             return answer(host, arguments)
 
         def write(text: bytes) -> None:
             self.output += text
 
+        if STANDARD[host.name].takes_bytes:
+            content = taken_bytes(machine, STANDARD[host.name])
+            STANDARD[host.name].function(write, *content)
+            return None
         types = host.signature.parameters
         values = (to_python(as_number(t), bits) for t, bits in zip(types, arguments, strict=True))
         STANDARD[host.name].function(write, *values)  # none has a result

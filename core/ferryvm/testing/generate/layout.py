@@ -21,7 +21,7 @@ from ferryvm.testing.generate.object_type import ObjectTypes
 HOSTS = tuple(
     HostImport(host.name, host.signature)
     for host in STANDARD.values()
-    if host.context is Context.OUTPUT
+    if host.context is Context.OUTPUT and not host.takes_bytes
 )
 """The host functions that random programs import: those that print, whose effect is the same each
 time."""
