@@ -6,14 +6,13 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
-import platform
 import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import ferryvm
-from ferryvm import cache
+from ferryvm import architecture, cache
 from ferryvm.backend import BackendError
 from ferryvm.machine.control import ABI_VERSION
 from ferryvm.notice import Log
@@ -40,7 +39,7 @@ _PROCESSORS = ("x86_64", "amd64", "aarch64", "arm64")
 
 def _facts() -> list[str]:
     """Facts that native code depends on, besides the sources it is woven from."""
-    return [ferryvm.__version__, str(ABI_VERSION), *_llvm_facts(), platform.machine(), processor()]
+    return [ferryvm.__version__, str(ABI_VERSION), *_llvm_facts(), architecture.NAME, processor()]
 
 
 def _llvm_facts() -> list[str]:
@@ -103,8 +102,8 @@ def key(package: str, *others: str) -> str:
 
 def processor_problem() -> str | None:
     """The reason that there is no native code for this processor; None if there is."""
-    if platform.machine().lower() not in _PROCESSORS:
-        return f"no native code for {platform.machine()} (only for {', '.join(_PROCESSORS)})"
+    if architecture.NAME not in _PROCESSORS:
+        return f"no native code for {architecture.NAME} (only for {', '.join(_PROCESSORS)})"
     return None
 
 

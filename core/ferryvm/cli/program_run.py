@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import math
 import os
@@ -244,6 +243,9 @@ def _report(
     value = result.value if result else None
     if isinstance(value, float) and not math.isfinite(value):
         value = str(value)  # type: ignore[assignment]  # JSON has no such numbers
+    import dataclasses  # hardly any run writes metrics
+    import json
+
     statistics = execution.statistics
     metrics = {
         "backend": statistics.backend,
@@ -257,8 +259,6 @@ def _report(
         "collections": execution.collections(),
         "backends": execution.metrics(),
     }
-    import json  # hardly any run writes metrics
-
     text = json.dumps(metrics, indent=2)
     if stats == "-":
         say(text)

@@ -20,8 +20,9 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
+from ferryvm.architecture import IS_X86
 from ferryvm.errors import FerryError
-from ferryvm.float_environment import IS_X86, ours
+from ferryvm.float_environment import ours
 from ferryvm.thread import start
 
 __all__ = ["frame_bytes"]

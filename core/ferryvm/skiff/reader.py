@@ -13,7 +13,6 @@ continues from there: one lost parenthesis costs one form.
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import re
 from collections.abc import Iterator
 
@@ -112,7 +111,7 @@ class _Open:
     """A list whose end has not been read yet."""
 
     start: int
-    items: list[Datum] = dataclasses.field(default_factory=list)
+    items: list[Datum] = record.field(default_factory=list)
 
 
 class _Reader:
