@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -50,8 +49,9 @@ def _llvm_facts() -> list[str]:
         raise BackendError("llvmlite is not installed: there is nothing to make native code by")
     folder = Path(spec.origin).parent
     version = (folder / "_version.py").read_text(encoding="utf-8")
-    libraries = sorted((folder / "binding").glob("libllvmlite.*"))
-    found = [library.stat() for library in libraries]
+    binding = str(folder / "binding")
+    libraries = sorted(name for name in os.listdir(binding) if name.startswith("libllvmlite."))
+    found = [os.stat(os.path.join(binding, name)) for name in libraries]
     return [version, *(f"{each.st_size} {each.st_mtime_ns}" for each in found)]
 
 
@@ -65,7 +65,8 @@ def processor() -> str:
             first = file.read(_CPUINFO_LENGTH).partition("\n\n")[0]
     except OSError:
         first = ""
-    values = dict(re.findall(r"^(.*?)\s*:[ \t]*(.*)$", first, re.MULTILINE))
+    lines = (line.partition(":") for line in first.split("\n"))
+    values = {name.rstrip(): value.lstrip(" \t") for name, _, value in lines}
     facts = [f"{name}: {values[name]}" for name in _CPUINFO_KEYS if name in values]
     if not _FEATURES.isdisjoint(values):
         return "\n".join(facts)
