@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import os
 import time
@@ -15,9 +14,10 @@ from typing import TYPE_CHECKING
 import ferryvm
 from ferryvm.atomic_file import replace_file
 from ferryvm.cli import termination
-from ferryvm.cli.engine import make_engine, waiting_output, write
+from ferryvm.cli.engine import make_engine
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
 from ferryvm.cli.message import say
+from ferryvm.cli.output import ProgramOutput, waiting_output
 from ferryvm.cli.run_option import Options
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
 from ferryvm.errors import FerryError
@@ -63,7 +63,7 @@ def resume(state: Path, options: Options) -> None:
 
 def _engine(options: Options) -> Engine:
     has_to_end = any(path is not None for path in (options.save, options.trace, options.record))
-    output = waiting_output(1) if has_to_end else functools.partial(write, 1)
+    output = waiting_output(1) if has_to_end else ProgramOutput()
     return make_engine(
         options.backend,
         options.policy,
@@ -165,8 +165,16 @@ def _drive(
     save: Path | None,
     stats: str | None,
 ) -> None:
+    output = execution.engine.output
     try:
-        result = execution.run(fuel, count)
+        if not isinstance(output, ProgramOutput):
+            result = execution.run(fuel, count)
+        else:
+            output.collect_for(execution)
+            try:
+                result = execution.run(fuel, count)
+            finally:
+                output.flush()
     except (ProgramInterrupted, termination.StoppedWaiting):
         _save(execution, save)
         from ferryvm.cli.run_failure import with_source_line

@@ -34,7 +34,8 @@ __all__ = [
 _HOST = BY_MNEMONIC["host"].opcode
 
 Output = Callable[[bytes], object]
-"""The receiver of a program's output."""
+"""The receiver of a program's output. If it has a method `flush`, that is called before a program
+waits for standard input."""
 
 
 class Context(enum.Enum):
