@@ -134,7 +134,7 @@ def test_policy_puts_mixed_execution_under_test(
     assert re.search(r" a second and job, \d+ regions compiled\n$", done.out)
     first, repeat = done.err.splitlines()[:2]
     assert "switch and mixed" in first
-    assert repeat.endswith(f" --against switch --force-hot --policy '{policy}'")
+    assert f" --against switch --force-hot --policy '{policy}' --object-limit " in repeat
     again = ferry(*shlex.split(repeat)[1:], environment=environment)
     assert (again.code, again.err.splitlines()[-1]) == (1, repeat)
 
@@ -192,6 +192,8 @@ def test_interpreter_that_is_to_be_forced_ends_with_2() -> None:
         (["--patience", "inf"], "--patience is inf: a number of seconds is expected"),
         (["--first", "9" * 20], f"Invalid value for '--first': {'9' * 20} is not in the range 0<="),
         (["--save", ""], "Invalid value for '--save': it is empty; a folder is expected"),
+        (["--object-limit", "-1"], "Invalid value for '--object-limit': '-1' is no size such as"),
+        (["--object-limit", "9" * 15 + "G"], "cannot reserve "),
         (["--jobs", "0"], "Invalid value for '--jobs': 0 is not in the range"),
     ],
 )

@@ -118,6 +118,7 @@ class ExhaustedAtOnce(ObjectMemory):
 
 
 SPACE_FAULTS: list[type[ObjectSpace | ObjectMemory]] = [
-    *ObjectSpace.__subclasses__(),
-    *ObjectMemory.__subclasses__(),
+    each
+    for each in (*ObjectSpace.__subclasses__(), *ObjectMemory.__subclasses__())
+    if each.__module__ == __name__
 ]

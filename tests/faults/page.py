@@ -60,9 +60,10 @@ How it was found:
 
 _COLLECTOR = """\
 Faults in collections: the collector's definition in Python with one mistake, the native collector with a call of
-its builder left out (`native-`), and the policy of the object space. Random programs look for them, as `ferry fuzz` does: each
-program runs once from start to end, and the first 300 also under `--schedule collect`, with a collection at each boundary and
-each allocation. That schedule also holds an object as Python does, and compares its content before and after.
+its builder left out (`native-`), the policy of the object space, and the maps of frames at handlers of exceptions. Random programs look for them, as `ferry fuzz` does: each
+program runs once from start to end, under the limits of objects that campaigns have in turn, and the first 300 also under
+`--schedule collect`, with a collection at each boundary and each allocation. That schedule also holds an object as Python does,
+of the program or a read-only array of the host, and compares its content before and after.
 
     python -m tests.faults.collector_search --json tests/faults/collector.json
 
@@ -150,12 +151,7 @@ _COLLECTOR_HEAD = (
 )
 
 COLLECTOR_MISSED = {
-    "flag-lost": "only host arrays are read-only, and random programs have none; tests of instances "
-    "find it.",
-    "wanted-does-not-count": "few of these programs reach the limit of objects by small steps.",
-    "limit-too-low": "as the one before.",
-    "dead-elements-count": "as the one before.",
-    "native-forward-at-6": "it takes an array of references that only Python holds.",
+    "dead-elements-count": "it takes a block that was prepared and that no array took, several times in one program.",
 }
 """Faults of collections that random programs do not find."""
 

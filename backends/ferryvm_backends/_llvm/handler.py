@@ -15,6 +15,7 @@ switch) and `threaded` (handlers that tail-call each other).
 from __future__ import annotations
 
 import abc
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -142,14 +143,14 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
 
     def _flush(self) -> None:
         sp = self._spill(self.registers.sp, self._pushed, self._popped)
-        self.registers = record.replace(self.registers, sp=sp)
+        self.registers = dataclasses.replace(self.registers, sp=sp)
         self._pushed, self._popped = [], 0
 
     def _go_on(self, ip: ir.Value, taken: bool = False) -> None:
         """End the block at an instruction boundary; a `taken` jump looks at the interrupt flag."""
         self._flush()
         self._open = False
-        registers = record.replace(self.registers, ip=ip)
+        registers = dataclasses.replace(self.registers, ip=ip)
         if self.counting:
             fuel = self._control_field("fuel")
             self._set_control_field("fuel", self.builder.sub(fuel, word(1)))
@@ -177,7 +178,7 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
         for name, value in fields.items():
             self._set_control_field(name, value)
         sp = self._spill(*self._before)
-        self._exit(record.replace(self.registers, ip=self._ip, sp=sp), status)
+        self._exit(dataclasses.replace(self.registers, ip=self._ip, sp=sp), status)
 
     # --- addresses --------------------------------------------------------------------------
 
@@ -259,7 +260,7 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
             self._set_control_field("fuel", builder.sub(self._control_field("fuel"), word(1)))
         after = self._offset(first, words(NativeField.RESULTS))
         following = self._offset(self._ip, CELL_BYTES)
-        self._dispatch(record.replace(self.registers, ip=following, sp=after))
+        self._dispatch(dataclasses.replace(self.registers, ip=following, sp=after))
 
     def throw(self) -> None:
         self._leave(Status.THROW)
@@ -411,7 +412,7 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
 
     def _continue_at(self, cell: ir.Value, frame: ir.Value, stack: ir.Value) -> None:
         """End the block by going on in another frame."""
-        self.registers = record.replace(
+        self.registers = dataclasses.replace(
             self.registers, fp=self._pointer(frame), sp=self._pointer(stack)
         )
         self._go_on(cell, taken=True)

@@ -17,6 +17,7 @@ from click.core import ParameterSource
 
 from ferryvm.cli import termination
 from ferryvm.cli.duration import check_seconds
+from ferryvm.cli.limit import Size
 from ferryvm.cli.option import hosts_option
 from ferryvm.cli.path import FILE, FolderPath
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
@@ -77,6 +78,12 @@ def _cpus() -> int:
 )
 @hosts_option
 @click.option("--weights", type=FILE, help="Weights of the generator.")
+@click.option(
+    "--object-limit",
+    type=Size(),
+    metavar="SIZE",
+    help="Bytes of objects that a program may have [several in turn].",
+)
 @click.option("--save", type=FolderPath(), help="Folder for what is found.")
 @click.option(
     "--findings",
@@ -114,6 +121,7 @@ def fuzz(
     policy: Path | None,
     hosts: tuple[str, ...],
     weights: Path | None,
+    object_limit: int | None,
     save: Path | None,
     findings: int,
     thorough_every: int,
@@ -124,6 +132,7 @@ def fuzz(
     Exit code 0: nothing was found; 1: something was; 2: a backend could not be judged.
     """
     from ferryvm.backend import Forcing
+    from ferryvm.machine.object_space import ObjectSpace
     from ferryvm.testing import Differ, Schedule
     from ferryvm.testing.fuzz import MIX, Campaign, CampaignPlan
     from ferryvm.testing.fuzz.host import load_hosts
@@ -145,6 +154,8 @@ def fuzz(
     forced = {Forcing.HOT: force_hot, Forcing.DEOPT: force_deopt}
     if weights is not None:
         Weights.load(weights)
+    if object_limit is not None:
+        ObjectSpace(object_limit)  # raises what each program would
     moving = dict.fromkeys([Schedule.NONE, *map(Schedule, schedules)])
     plan = CampaignPlan(
         seed=random.SystemRandom().randrange(1 << 32) if seed is None else seed,
@@ -156,6 +167,7 @@ def fuzz(
         policy=None if policy is None else str(policy),
         weights=None if weights is None else str(weights),
         save=None if save is None else str(save),
+        object_limit=object_limit,
         thorough_every=thorough_every,
         hosts=hosts,
         patience=patience,

@@ -17,6 +17,7 @@ tests/isa/opcodes.txt makes a renumbering visible.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
 from collections.abc import Callable
@@ -112,7 +113,7 @@ class Instruction:
     flow: Flow
     chapter: str
     summary: str
-    meaning: Meaning = record.field(compare=False, repr=False)
+    meaning: Meaning = dataclasses.field(compare=False, repr=False)
 
     @property
     def effect(self) -> str:

@@ -10,6 +10,7 @@ which TOML reads as a table in a table): both have the same meaning.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import methodcaller
@@ -53,7 +54,7 @@ class Test:
 
     fact: str
     wanted: tuple[Condition, ...]
-    _known: tuple[Fact | None, Outcomes] | None = record.field(
+    _known: tuple[Fact | None, Outcomes] | None = dataclasses.field(
         default=None, init=False, repr=False, compare=False
     )
     """The last result, and the value that it was for."""

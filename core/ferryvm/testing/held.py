@@ -4,7 +4,8 @@
 A program has no handles, so a collector that forgets them, or that gives back the elements of an
 array that only Python holds, would not show in its states. A trial that collects at each boundary
 therefore holds an object over some of them, and compares its content before and after each
-collection.
+collection: one of the program, which is dropped soonest where only the running function has it, or
+a read-only array of the host, which no program makes.
 
 It holds none while an instruction makes an object: a held one that the program has dropped would
 count against the limit.
@@ -12,8 +13,11 @@ count against the limit.
 
 from __future__ import annotations
 
+import ctypes
+
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.isa.effect import Effect, summary
+from ferryvm.isa.element import Element
 from ferryvm.isa.object import (
     ARRAY_HEADER_BYTES,
     FLAG_BIT,
@@ -23,13 +27,22 @@ from ferryvm.isa.object import (
     type_number,
 )
 from ferryvm.isa.type import WORD_BYTES, Reference
-from ferryvm.machine.collection import SHAPE_WORDS, ShapeKind
+from ferryvm.machine.collection import MASK, ROW_WORDS, SHAPE_WORDS, ShapeKind
+from ferryvm.machine.host_array import HostArray
+from ferryvm.machine.host_object import HostObjects
+from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.machine.object_memory import ObjectMemory
-from ferryvm.machine.object_shape import Shapes
+from ferryvm.machine.object_shape import ReferenceMap, Shapes
 from ferryvm.machine.state import Machine
 
 _COLLECTIONS = 8
 """Collections over which an object is held at most."""
+
+_LENT_EVERY = 5
+"""Of so many objects that are held, one is an array of the host."""
+
+_LENT = bytes(range(1, 17))
+"""Its content."""
 
 _DEEPEST, _MOST = 2, 32
 """References that are followed from a held object, and words of an object that are compared."""
@@ -44,7 +57,7 @@ class HeldObject:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._shapes = Shapes(machine.program)
+        self._shapes, self._map = Shapes(machine.program), ReferenceMap(machine.verified)
         self._handle: int | None = None
         self._left = self._turn = 0
 
@@ -75,19 +88,43 @@ class HeldObject:
         return code.opcodes[self._machine.control.pc] in _MAKING
 
     def _hold(self, objects: ObjectMemory) -> None:
-        """Hold the object of a static, or one that this refers to; in turn."""
+        """Hold an object of the running function or of a static, or one that this refers to, or
+        a host array; in turn."""
+        self._turn += 1
+        if self._turn % _LENT_EVERY == 0:
+            self._lend(objects)
+            return
         machine = self._machine
-        found: list[int] = []
+        roots = self._running() if self._turn % 3 else []
         for static, word in zip(machine.program.statics, machine.memory.statics, strict=False):
-            if isinstance(static.type, Reference) and word and not int(word) & 1:
-                found.append(int(word))
+            if not roots and isinstance(static.type, Reference):
+                roots.append(int(word))
+        found = [word for word in roots if word and not word & 1]
         if not found:
             return
-        self._turn += 1
         reference = found[self._turn % len(found)]
         inner = self._references(objects, reference)
         if inner and self._turn % 2:
             reference = inner[self._turn // 2 % len(inner)]
+        self._handle, self._left = objects.handles.hold(reference), _COLLECTIONS
+
+    def _running(self) -> list[int]:
+        """The words of the running function's frame that are references."""
+        control, rows = self._machine.control, self._map.rows
+        row = self._map.row(control.pc)
+        first = row + ROW_WORDS
+        stack = self._machine.memory.stack
+        return [stack[(control.fp + n) & MASK] for n in rows[first : first + rows[row]]]
+
+    def _lend(self, objects: ObjectMemory) -> None:
+        """Hold a read-only array of the host, if there is memory for its header."""
+        content = ctypes.create_string_buffer(_LENT, len(_LENT))
+        address, element = ctypes.addressof(content), Element.U8
+        one = HostArray(address, element.array.number, len(_LENT), element.bytes, True, content, ())
+        try:
+            (reference,) = HostObjects(objects, lambda act: act()).lend([one])
+        except AddressSpaceError:
+            return
         self._handle, self._left = objects.handles.hold(reference), _COLLECTIONS
 
     def _references(self, objects: ObjectMemory, reference: int) -> list[int]:

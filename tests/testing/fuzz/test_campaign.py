@@ -21,7 +21,7 @@ from ferryvm.testing import disagreement
 from ferryvm.testing.differential import Verdict
 from ferryvm.testing.fuzz import Campaign, CampaignPlan, Finding, Report, TrialOutcome
 from ferryvm.testing.fuzz.notes import Stage
-from ferryvm.testing.generate import ProgramKind, generate
+from ferryvm.testing.generate import LIMITS, OBJECT_LIMITS, ProgramKind, generate
 from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import verify
 
@@ -354,6 +354,19 @@ def test_plan_is_the_same_after_a_trip_through_a_pipe() -> None:
 def test_line_that_repeats_a_trial_has_the_patience_that_it_had() -> None:
     assert "--patience 1.5" in plan("threaded", patience=1.5).command(3)
     assert "--patience" not in plan("threaded").command(3)
+
+
+def test_programs_have_limits_of_objects_in_turn_and_each_line_names_its_own() -> None:
+    kinds = (ProgramKind.BYTECODE, ProgramKind.IMAGE)
+    chosen = CampaignPlan(SEED, ("threaded",), "switch", kinds)
+    assert tuple(chosen.limits(n).objects for n in range(0, 6, 2)) == OBJECT_LIMITS
+    assert {chosen.limits(n) for n in range(1, 9, 2)} == {LIMITS}
+    assert f"--object-limit {OBJECT_LIMITS[2]}" in chosen.command(4)
+    assert "--object-limit" not in chosen.command(1)
+    same = dataclasses.replace(chosen, object_limit=77)
+    assert {same.limits(n).objects for n in range(9)} == {77}
+    assert "--object-limit 77" in same.command(1)
+    assert CampaignPlan.from_json(same.to_json()) == same
 
 
 def test_line_that_repeats_a_trial_has_its_policy_and_what_was_forced() -> None:

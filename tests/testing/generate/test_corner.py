@@ -33,6 +33,9 @@ STATEMENTS = {
     Corner.OBJECTS: "[chance]\nobjects = 1.0",
     Corner.LINKED: "[chance]\nobjects = 1.0\n[object_statement]\nlist = 300",
     Corner.GARBAGE: "[chance]\nobjects = 1.0\n[object_statement]\ngarbage = 300",
+    Corner.HOARD: "[chance]\nobjects = 1.0\n[object_statement]\nhoard = 300",
+    Corner.CAUGHT: "[chance]\nobjects = 1.0\n[statement]\ntry = 60",
+    Corner.RECORD: "[chance]\nobjects = 1.0\n[statement]\ntry = 60",
 }
 
 
@@ -62,6 +65,9 @@ def test_each_corner_occurs_in_its_share_of_programs() -> None:
     assert 0.08 < shares[Corner.WRAPPING] < 0.35
     assert 0.005 < shares[Corner.DEEP] < 0.05
     assert 0.003 < shares[Corner.LOCALS] < 0.03
+    assert 0.06 < shares[Corner.HOARD] < 0.25
+    assert 0.04 < shares[Corner.CAUGHT] < 0.2
+    assert 0.01 < shares[Corner.RECORD] < 0.1
 
 
 def test_cycles_have_several_entries() -> None:

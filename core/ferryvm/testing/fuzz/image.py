@@ -13,10 +13,10 @@ from ferryvm.engine.saved import STATE, pack_state, unpack_state
 from ferryvm.errors import FerryError
 from ferryvm.image import from_bytes, to_bytes
 from ferryvm.machine.control import Status
+from ferryvm.machine.memory import Limits
 from ferryvm.program import Program
 from ferryvm.testing.differential import Comparison, Differ, Verdict, judge
 from ferryvm.testing.fuzz.plan import CampaignPlan
-from ferryvm.testing.generate import LIMITS
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.trial import Trial
@@ -75,7 +75,8 @@ class ImageJudge:
     def __init__(self, plan: CampaignPlan, differ: Differ) -> None:
         """`differ`: one whose trials take at most MOST instructions."""
         self.plan, self.differ = plan, differ
-        self.engine = Engine(plan.against, limits=LIMITS, registry=differ.registry)
+        self.limits = differ.limits or Limits()
+        self.engine = Engine(plan.against, limits=self.limits, registry=differ.registry)
 
     def judge(self, chance: Chance, content: bytes, seed: int) -> Judged:
         """The comparison of the backends on the file; `seed` is that of schedules.
@@ -109,7 +110,7 @@ class ImageJudge:
     def _start(self, content: bytes) -> tuple[Trial, Verified | None]:
         """A trial of the file's content, and its program if it has nothing else."""
         if content.startswith(STATE.magic):
-            machine, _ = unpack_state(content, LIMITS, "mutant")
+            machine, _ = unpack_state(content, self.limits, "mutant")
             return Trial(Execution(self.engine, machine, 0.0), MOST), None
         verified = verify(from_bytes(content, "mutant"))
         return Trial(self.engine.start(verified), MOST), verified
@@ -137,7 +138,7 @@ class ImageJudge:
         """The trial, saved and loaded again."""
         saved = pack_state(trial.execution.machine, None)
         try:
-            machine, _ = unpack_state(saved, LIMITS, "state")
+            machine, _ = unpack_state(saved, self.limits, "state")
         except FerryError as error:
             after = f"{trial.instructions} instructions"
             text = f"saved by {first} after {after}, then refused: {error}"

@@ -8,7 +8,8 @@ import json
 import shlex
 
 from ferryvm.backend import Forcing
-from ferryvm.testing.generate import ProgramKind
+from ferryvm.machine.memory import Limits
+from ferryvm.testing.generate import LIMITS, MUTATED, OBJECT_LIMITS, ProgramKind
 from ferryvm.testing.schedule import Schedule
 
 GRACE = 3.0
@@ -46,6 +47,9 @@ class CampaignPlan:
     """Host functions that the programs call, as `--hosts` names them."""
     patience: float = 10.0
     """Seconds that a backend may take for a program before it is stopped."""
+    object_limit: int | None = None
+    """Bytes of object memory of each program; None for OBJECT_LIMITS in turn. A mutated file comes
+    from a state under LIMITS, which it keeps."""
     memory: int = 1 << 30
     """Bytes of memory after which a worker is replaced: compilers leak with every region, LLVM's
     optimiser 0.1 MB."""
@@ -63,6 +67,14 @@ class CampaignPlan:
     def is_thorough(self, number: int) -> bool:
         """True if a trial tries all forms of code, at the levels that users have."""
         return number % self.thorough_every == 0
+
+    def limits(self, number: int) -> Limits:
+        """The limits of a trial's program."""
+        limit = self.object_limit
+        if limit is None:
+            is_mutant, turn = self.kind(number) in MUTATED, number // len(self.kinds)
+            limit = LIMITS.objects if is_mutant else OBJECT_LIMITS[turn % len(OBJECT_LIMITS)]
+        return dataclasses.replace(LIMITS, objects=limit)
 
     def to_json(self) -> str:
         """Everything, in one line."""
@@ -100,6 +112,8 @@ class CampaignPlan:
             words += ["--hosts", text]
         if self.thorough_every != 1:
             words += ["--thorough-every", str(self.thorough_every)]
+        if self.object_limit is not None or self.kind(number) not in MUTATED:
+            words += ["--object-limit", str(self.limits(number).objects)]
         if self.patience != CampaignPlan.patience:
             words += ["--patience", f"{self.patience:g}"]
         return shlex.join(words)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 import traceback
 from collections import Counter
@@ -14,6 +15,7 @@ from ferryvm import policy as policies
 from ferryvm.backend import Interpreter, RefusalError
 from ferryvm.image import to_bytes
 from ferryvm.machine.control import Status
+from ferryvm.machine.memory import Limits
 from ferryvm.program import Program
 from ferryvm.registry import Registry
 from ferryvm.testing.differential import Comparison, Differ, Verdict
@@ -56,8 +58,14 @@ class Judge:
         policy = None if plan.policy is None else policies.load(plan.policy, Registry().names)
         self.registry = WatchedRegistry(notes, policy)
         self.hosts = load_hosts(self.registry, plan.hosts)
-        self.differ = self._differ(MOST_INSTRUCTIONS)
-        self.images = ImageJudge(plan, self._differ(MOST_OF_IMAGE))
+        self._differs: dict[Limits, Differ] = {}
+        """By the limits of programs."""
+        self.differ = self._differ_of(0)
+        """The Differ of the current trial, if it is of no mutated file."""
+        limits = LIMITS
+        if plan.object_limit is not None:
+            limits = dataclasses.replace(LIMITS, objects=plan.object_limit)
+        self.images = ImageJudge(plan, self._differ(MOST_OF_IMAGE, limits))
         self.weights: Weights | None = Weights.load(plan.weights) if plan.weights else None
         self.store = Store(plan)
         self.reasons: dict[str, str] = {}
@@ -74,15 +82,23 @@ class Judge:
                 if backend.accepts(program) is None:
                     backend.prepare(program)
 
-    def _differ(self, most: int) -> Differ:
+    def _differ(self, most: int, limits: Limits) -> Differ:
         plan = self.plan
         names = plan.backends, plan.against, self.registry
-        return Differ(*names, LIMITS, most, plan.forcing, plan.patience)
+        return Differ(*names, limits, most, plan.forcing, plan.patience)
+
+    def _differ_of(self, number: int) -> Differ:
+        """The Differ for a trial's program."""
+        limits = self.plan.limits(number)
+        if limits not in self._differs:
+            self._differs[limits] = self._differ(MOST_INSTRUCTIONS, limits)
+        return self._differs[limits]
 
     def judge(self, number: int) -> list[Finding]:
         """Try one program; the findings, saved already."""
         began = time.monotonic()
         self.notes.begin(number)
+        self.differ = self._differ_of(number)
         self._set_effort(number)
         kind = self.plan.kind(number)
         made: bytes | Program | None = None

@@ -12,13 +12,14 @@ from ferryvm.program import HostImport, Program
 from ferryvm.testing.generate.body import Corner
 from ferryvm.testing.generate.bytecode import MOST_INSTRUCTIONS, generate_bytecode
 from ferryvm.testing.generate.chance import Chance
-from ferryvm.testing.generate.trap import LIMITS
+from ferryvm.testing.generate.trap import LIMITS, OBJECT_LIMITS
 from ferryvm.testing.generate.weights import Weights
 
 __all__ = [
     "LIMITS",
     "MOST_INSTRUCTIONS",
     "MUTATED",
+    "OBJECT_LIMITS",
     "Corner",
     "ProgramKind",
     "Weights",

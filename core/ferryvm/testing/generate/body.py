@@ -109,11 +109,18 @@ class ProgramContext:
     """True if a function still has to get a thousand locals."""
     objects: ObjectTypes | None = None
     """The reference types of a program that has objects."""
+    tags: tuple[tuple[int, ...], ...] = ()
+    """The values of each tag, by type."""
 
     @property
     def types(self) -> tuple[ValueType, ...]:
         """All types by their number in this package."""
         return TYPES if self.objects is None else self.objects.types
+
+    @property
+    def record_references(self) -> int:
+        """The references in the record of an exception."""
+        return max(sum(t >= FIRST for t in values) for values in self.tags)
 
     @property
     def choices(self) -> Choices:
@@ -143,6 +150,9 @@ class Corner(enum.Enum):
     OBJECTS = "structs and arrays"
     LINKED = "lists of structs"
     GARBAGE = "loops whose objects die"
+    HOARD = "loops whose objects live"
+    CAUGHT = "handlers of exceptions with references"
+    RECORD = "records with references that wait"
 
 
 class Known(NamedTuple):

@@ -16,7 +16,17 @@ import numpy.typing as npt
 
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.program import Clause, Code, Data, Function, HostImport, Program, Signature, Static
+from ferryvm.program import (
+    Clause,
+    Code,
+    Data,
+    Function,
+    HostImport,
+    Program,
+    Signature,
+    Static,
+    Tag,
+)
 from ferryvm.testing.generate.body import (
     GET,
     JUMP,
@@ -29,7 +39,7 @@ from ferryvm.testing.generate.body import (
 )
 from ferryvm.testing.generate.catalogue import OPCODE
 from ferryvm.testing.generate.chance import Chance
-from ferryvm.testing.generate.exception import TAGS
+from ferryvm.testing.generate.exception import tags
 from ferryvm.testing.generate.function import Functions
 from ferryvm.testing.generate.layout import HOSTS, Layout
 from ferryvm.testing.generate.literal import F32, F64, I64, TYPES
@@ -105,6 +115,7 @@ class _Maker:
             heap_budget=LIMITS.heap - layout.first_hp - WORD_BYTES,
             is_crowded=chance.flip(tables.chance["many_locals"]),
             objects=objects,
+            tags=tags(chance.apart("tags"), objects),
         )
         self.functions = Functions(self.plan)
         self.functions.signature((), None)  # main's
@@ -227,7 +238,10 @@ class _Maker:
             data=(Data(0, layout.data),),
             table=tuple(by_place[place] for place in range(plan.table_size)),
             hosts=self.hosts,
-            tags=TAGS,
+            tags=tuple(
+                Tag(f"tag{number}", tuple(plan.types[t] for t in values))
+                for number, values in enumerate(plan.tags)
+            ),
             types=() if plan.objects is None else plan.objects.declared,
         )
         return self._with_clauses(program, first) if plan.clauses else program

@@ -10,25 +10,49 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ferryvm.isa import Type
-from ferryvm.program import MAX_TAG_VALUES, Clause, Tag
-from ferryvm.testing.generate.body import DROP, JUMP, JUMP_IF, JUMP_UNLESS, Callee, Label
-from ferryvm.testing.generate.catalogue import OPCODE
-from ferryvm.testing.generate.corner import Corners
-from ferryvm.testing.generate.literal import I64, NUMBER
-
-TAGS = (
-    Tag("nothing"),
-    Tag("number", (Type.I64,)),
-    Tag("pair", (Type.F64, Type.I32)),
-    Tag("each", (Type.I32, Type.F32, Type.I64, Type.F64)),
+from ferryvm.program import MAX_TAG_VALUES, Clause
+from ferryvm.testing.generate.body import (
+    DROP,
+    GET,
+    JUMP,
+    JUMP_IF,
+    JUMP_UNLESS,
+    SET,
+    Callee,
+    Corner,
+    Label,
 )
-"""The tags of random programs."""
+from ferryvm.testing.generate.catalogue import OPCODE
+from ferryvm.testing.generate.chance import Chance
+from ferryvm.testing.generate.corner import Corners
+from ferryvm.testing.generate.literal import F32, F64, I32, I64
+from ferryvm.testing.generate.object_type import ANY, FIRST, ObjectTypes
+
+TAGS: tuple[tuple[int, ...], ...] = ((), (I64,), (F64, I32), (I32, F32, I64, F64))
+"""The values of each tag of a random program without objects, by type."""
+_WITH_REFERENCES = 0.6
+"""Programs with objects in which tags with references come after these."""
 
 _DEEPEST = 3
 """Statements around a statement with handlers, which are long."""
 
+_HELD = 20
+"""Instructions that statements may take while a record waits."""
+
 _THROW, _THROW_RECORD = OPCODE["throw"], OPCODE["throw_record"]
+
+
+def tags(chance: Chance, objects: ObjectTypes | None) -> tuple[tuple[int, ...], ...]:
+    """The values of each tag of a program, by type."""
+    if objects is None or not chance.flip(_WITH_REFERENCES):
+        return TAGS
+    more = []
+    for _ in range(chance.between(1, 2)):
+        types = [chance.pick(objects.usual)]
+        for _ in range(chance.below(MAX_TAG_VALUES)):
+            types.append(chance.pick(objects.usual) if chance.flip(0.5) else chance.below(FIRST))
+        more.append(tuple(types))
+    return (*TAGS, *more)
 
 
 class Exceptions(Corners):
@@ -41,8 +65,11 @@ class Exceptions(Corners):
     def trap_record(self) -> int | None:
         """A throw of a record: of no tag, or of one, which is caught or not."""
         chance = self.chance
-        none = (len(TAGS), (1 << 64) - 1, (1 << 64) - 2, 1 << 63, 1 << 32)
-        self.const(I64, chance.below(len(TAGS)) if chance.flip(0.4) else chance.pick(none))
+        for _ in range(self.plan.record_references):
+            self.value(ANY, 1)
+        count = len(self.plan.tags)
+        none = (count, (1 << 64) - 1, (1 << 64) - 2, 1 << 63, 1 << 32)
+        self.const(I64, chance.below(count) if chance.flip(0.4) else chance.pick(none))
         for _ in range(MAX_TAG_VALUES):
             self.leaf(I64)
         self.put(_THROW_RECORD)
@@ -51,7 +78,7 @@ class Exceptions(Corners):
     def statement_throw(self) -> None:
         """A throw under a condition."""
         chance = self.chance
-        tags = range(len(TAGS)) if self.is_risky else sorted(self.caught)
+        tags = range(len(self.plan.tags)) if self.is_risky else sorted(self.caught)
         if not tags:
             self.statement_try()
             return
@@ -59,8 +86,8 @@ class Exceptions(Corners):
         self.condition(1)
         self.jump(JUMP_UNLESS if chance.flip(0.5) else JUMP_IF, past)
         tag = chance.pick(tags)
-        for t in TAGS[tag].parameters:
-            self.value(NUMBER[t], 1)
+        for t in self.plan.tags[tag]:
+            self.value(t, 1)
         self.put(_THROW, tag)
         self.place(past)
 
@@ -70,7 +97,15 @@ class Exceptions(Corners):
         if not self.has_capacity or self.nesting > _DEEPEST:
             self.statement_update()
             return
-        tags: list[int | None] = [n for n in range(len(TAGS)) if chance.flip(0.3)]
+        if self.plan.record_references and chance.flip(0.5):
+            # Inside of handlers for all tags, where a record may be thrown again.
+            every: list[int | None] = [*range(len(self.plan.tags))]
+            self.catch(
+                every if chance.flip(0.7) else [None],
+                lambda: self.catch([None], self._throwing_block, records=0.9),
+            )
+            return
+        tags: list[int | None] = [n for n in range(len(self.plan.tags)) if chance.flip(0.3)]
         if not tags or chance.flip(0.3):
             tags.append(None)
         self.catch(tags, self._throwing_block)
@@ -115,14 +150,20 @@ class Exceptions(Corners):
         return tags
 
     def catch(
-        self, tags: list[int | None], inside: Callable[[], object], result: int | None = None
+        self,
+        tags: list[int | None],
+        inside: Callable[[], object],
+        result: int | None = None,
+        records: float = 0.5,
     ) -> None:
         """Append the code of `inside`, with handlers for these tags; None is one for all.
 
-        `result`: the type of the value that `inside` and each handler leave.
+        `result`: the type of the value that `inside` and each handler leave; `records`: the
+        probability with which a handler for all gets a record.
         """
         chance = self.chance
-        known = frozenset(range(len(TAGS)) if None in tags else (n for n in tags if n is not None))
+        count = len(self.plan.tags)
+        known = frozenset(range(count) if None in tags else (n for n in tags if n is not None))
         around, self.caught = self.caught, self.caught | known
         start = len(self.ops)
         inside()
@@ -132,18 +173,22 @@ class Exceptions(Corners):
         self.jump(JUMP, done)
         clauses = []
         for tag in tags:
-            is_record = tag is None and chance.flip(0.5)
+            is_record = tag is None and chance.flip(records)
             clauses.append(Clause(start, end, len(self.ops), 0, tag, is_record))
             if tag is not None:
-                for t in reversed(TAGS[tag].parameters):
-                    self.store_result(NUMBER[t])
-            elif is_record and (self.is_risky or len(around) == len(TAGS)) and chance.flip(0.7):
-                self.put(_THROW_RECORD)
+                for t in reversed(self.plan.tags[tag]):
+                    self.store_result(t)
+                if any(t >= FIRST for t in self.plan.tags[tag]):
+                    self.plan.occurred[Corner.CAUGHT] += 1
+            elif is_record and (self.is_risky or len(around) == count) and chance.flip(0.7):
+                self._throw_again()
                 continue
             elif is_record:
                 for _ in range(MAX_TAG_VALUES):
                     self.put(DROP)
                 self.store_result(I64)
+                for _ in range(self.plan.record_references):
+                    self.store_result(ANY)
             if self.has_capacity and chance.flip(0.4):
                 self.block(1)
             if result is not None:
@@ -152,3 +197,21 @@ class Exceptions(Corners):
         self.place(done)
         self.limit += len(self.ops) - end  # handlers, which rarely run, take nothing from the rest
         self.plan.clauses += clauses
+
+    def _throw_again(self) -> None:
+        """Append a throw of the record on the stack; in a program with references perhaps after
+        statements, while the record waits there or in locals."""
+        references = self.plan.record_references
+        if references and self.chance.flip(0.7):
+            self.plan.occurred[Corner.RECORD] += 1
+            types = [ANY] * references + [I64] * (1 + MAX_TAG_VALUES)
+            held = [self.new_local(t) for t in types] if self.chance.flip(0.5) else []
+            for local in reversed(held):
+                self.put(SET, local)
+            exits, self.exits = self.exits, []  # operands may be on the stack
+            self.limit += _HELD
+            self.block(1)
+            self.exits = exits
+            for local in held:
+                self.put(GET, local)
+        self.put(_THROW_RECORD)

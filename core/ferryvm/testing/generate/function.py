@@ -23,7 +23,6 @@ from ferryvm.testing.generate.body import (
 )
 from ferryvm.testing.generate.catalogue import OPCODE, eqz
 from ferryvm.testing.generate.corner import MANY_LOCALS
-from ferryvm.testing.generate.exception import TAGS
 from ferryvm.testing.generate.literal import I32, I64
 from ferryvm.testing.generate.object_type import FIRST
 from ferryvm.testing.generate.statement import Statements
@@ -85,8 +84,8 @@ class Functions:
         if not chance.flip(self.tables.chance["throwing_function"]):
             return frozenset()
         if chance.flip(0.2):
-            return frozenset(range(len(TAGS)))
-        return frozenset(chance.below(len(TAGS)) for _ in range(2))
+            return frozenset(range(len(self.plan.tags)))
+        return frozenset(chance.below(len(self.plan.tags)) for _ in range(2))
 
     def _function(
         self, shape: Shape, limit: int, budget: int, throws: frozenset[int] = frozenset()

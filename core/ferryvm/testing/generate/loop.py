@@ -18,7 +18,7 @@ from ferryvm.testing.generate.body import (
 )
 from ferryvm.testing.generate.catalogue import OPCODE, eqz
 from ferryvm.testing.generate.literal import I32, I64, MASK, TYPES
-from ferryvm.testing.generate.object import Objects
+from ferryvm.testing.generate.object_trap import ObjectTraps
 
 _ADD = (OPCODE["i32.add"], OPCODE["i64.add"])
 _SUB = (OPCODE["i32.sub"], OPCODE["i64.sub"])
@@ -31,7 +31,7 @@ _ITERATION_COST = 25
 """Instructions that one iteration of a loop is estimated at before its body exists."""
 
 
-class Loops(Objects):
+class Loops(ObjectTraps):
     """Forms of loops."""
 
     def statement_loop(self) -> None:

@@ -41,11 +41,8 @@ _SIZE = OPCODE["heap.size"]
 
 _TRIPS = (1, 2, 3, 4, 6, 9, 17)
 _MANY = (8, 20, 50, 100)
-_HUGE = (
-    (1 << 40) - 1, 1 << 40, (1 << 40) + 1, 1 << 61, (1 << 61) + 1, 1 << 63, MASK[I64],
-    100_000, 1 << 20,
-)  # fmt: skip
-"""Lengths of arrays that no random program has memory for."""
+_HOARDED = 1600
+"""Words of elements that one statement keeps alive, at most."""
 _ITERATION_COST = 25
 
 
@@ -138,15 +135,48 @@ class Objects(References):
         self.plan.occurred[Corner.GARBAGE] += 1
         t = chance.pick((*types.structs, *types.families))
         family = types.families.get(t)
+        length = None
+        if family is not None and chance.flip(0.7):
+            length = chance.pick((100, 500, 520, 520, 1000)) * 8 // family.bytes
         with self.counted(trips):
-            if family is not None and chance.flip(0.6):
-                self.make(t, 1, chance.pick((100, 500, 520, 1000)) * 8 // family.bytes)
+            if length is not None:
+                self.make(t, 0, length)
             else:
                 self.make(t, 1)
             if chance.flip(0.3):
                 self.store_result(chance.pick(types.above[t]))
             else:
                 self.put(DROP)
+
+    def object_hoard(self) -> None:
+        """Objects that an array keeps alive: more than a small limit has memory for, less than the
+        largest one."""
+        trips = self._trips((3, 9, 20, 40))
+        if not trips or not self.types.keepers:
+            self.object_list()
+            return
+        self.plan.occurred[Corner.HOARD] += 1
+        sizes = [words for words in (2, 8, 30, 100, 520) if trips * words <= _HOARDED]
+        self.hoard(trips, (*sizes,))
+
+    def hoard(self, trips: int, words: tuple[int, ...]) -> None:
+        """Append a loop that makes objects, each alive in an array; arrays of numbers have elements
+        of so many words."""
+        chance, types = self.chance, self.types
+        holder = chance.pick(types.keepers)
+        self.make(holder.array, 1, trips)
+        self.hold(holder.array, trips)
+        array = self.objects[-1].local
+        t = chance.pick(types.makers[holder.element])
+        family = types.families.get(t)
+        with self.counted(trips) as counter:
+            self.put(GET, array)
+            self.put(GET, counter)
+            if family is None:
+                self.make(t, 1)
+            else:
+                self.make(t, 0, chance.pick(words) * 8 // family.bytes)
+            self.put(holder.opcode("set"), holder.immediate)
 
     # --- linking and reading --------------------------------------------------------------------
 
@@ -415,78 +445,3 @@ class Objects(References):
                 self.jump(JUMP, end)
                 self.place(following)
         self.place(end)
-
-    # --- traps ----------------------------------------------------------------------------------
-
-    def trap_null(self) -> int | None:
-        """An access to an object that there is not."""
-        chance, types = self.chance, self.types
-        choice = chance.random()
-        fields = [field for every in types.structs.values() for field in every]
-        if choice < 0.4 and fields:
-            field = chance.pick(fields)
-            self.put(NULL, field.struct - FIRST)
-            self.put(FIELD_GET, field.immediate)
-            return field.type
-        if choice < 0.6:
-            self.put(NULL, ARRAY - FIRST)
-            self.put(LENGTH)
-            return I64
-        if choice < 0.75:
-            self.put(NULL, I31 - FIRST)
-            self.put(chance.pick(FROM_I31))
-            return I32
-        family = chance.pick((*types.families.values(),))
-        self.put(NULL, family.array - FIRST)
-        self.value(I64, 1)
-        self.put(family.opcode("get"), family.immediate)
-        return family.element
-
-    def trap_cast(self) -> int | None:
-        """A cast to a type that the object may not be of."""
-        chance, types = self.chance, self.types
-        t = chance.pick(types.usual)
-        self.make(chance.pick(types.makers[ANY]), 1)
-        self.put(CAST, t - FIRST)
-        return t
-
-    def trap_element(self) -> int | None:
-        """An index past the end of an array."""
-        chance = self.chance
-        family = chance.pick((*self.types.families.values(),))
-        length = self.make(family.array, 1)
-        past = (0, 0, 1, 1 << 32, 1 << 61, (1 << 63) - length, MASK[I64] - length)
-        self.const(I64, length + chance.pick(past))
-        self.put(family.opcode("get"), family.immediate)
-        return family.element
-
-    def trap_length(self) -> int | None:
-        """An array for which there is no memory."""
-        chance = self.chance
-        family = chance.pick((*self.types.families.values(),))
-        self.const(I64, chance.pick(_HUGE))
-        self.put(family.opcode("new_default"), family.immediate)
-        return family.array
-
-    def trap_objects_exhausted(self) -> int | None:
-        """Arrays that stay alive, until there is no memory for another one, or just not."""
-        chance, types = self.chance, self.types
-        holders = [f for f in types.families.values() if f.element >= FIRST]
-        if not holders or self.weight > 1 or not self.affords(60 * 12):
-            return self.trap_length()
-        holder = chance.pick(holders)
-        trips = chance.pick((5, 30, 60))
-        self.make(holder.array, 1, trips)
-        self.hold(holder.array, trips)
-        array = self.objects[-1].local
-        t = chance.pick(types.makers[holder.element])
-        family = types.families.get(t)
-        with self.counted(trips) as counter:
-            self.put(GET, array)
-            self.put(GET, counter)
-            if family is None:
-                self.make(t, 1)
-            else:
-                self.make(t, 0, chance.pick((100, 400, 520, 1000)) * 8 // family.bytes)
-            self.put(holder.opcode("set"), holder.immediate)
-        return None

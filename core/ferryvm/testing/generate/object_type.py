@@ -116,6 +116,8 @@ class ObjectTypes:
             for t in (*range(4), *used)
         }
         """For each type the arrays that hold elements of it."""
+        self.keepers = [f for f in self.families.values() if f.element >= FIRST]
+        """The arrays of references."""
         self.links = [
             (struct, field)
             for struct, fields in self.structs.items()
