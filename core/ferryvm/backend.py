@@ -13,7 +13,6 @@ state at that point.
 from __future__ import annotations
 
 import abc
-import dataclasses
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -230,7 +229,7 @@ class Finding:
 
     subject: str
     """A device, a library, a folder."""
-    facts: Mapping[str, str | int | float | bool] = dataclasses.field(default_factory=dict)
+    facts: Mapping[str, str | int | float | bool] = record.field(default_factory=dict)
     """By unique short names; a name that ends in ` bytes` has a number of bytes."""
     problem: str = ""
     """The problem; empty if there is none."""
@@ -359,7 +358,7 @@ class Activity:
     """Seconds spent in it; only with `Options.observe`."""
     instructions: int = 0
     """Instructions that it completed and paid fuel for; only with `Options.observe`."""
-    failures: dict[int, int] = dataclasses.field(default_factory=dict)
+    failures: dict[int, int] = record.field(default_factory=dict)
     """Number of failures of each guard, by pc."""
     to_device: int = 0
     """Bytes copied to the memory of a device."""

@@ -10,12 +10,12 @@ structured array get no memory.
 from __future__ import annotations
 
 import enum
-import platform
 import struct
 import sys
 from array import array
 from collections.abc import Iterable
 
+from ferryvm import architecture
 from ferryvm.named_tuple import NamedTuple
 
 __all__ = ["ObjectType", "fault"]
@@ -103,7 +103,7 @@ def section_table(content: bytes) -> list[Section]:
 def _header(content: bytes, kind: ObjectType) -> tuple[int, ...]:
     _require(len(content) >= _HEADER.size and content.startswith(_IDENTITY), "it is no ELF file")
     _, *header = _HEADER.unpack_from(content)
-    machine = _MACHINES.get(platform.machine().lower())
+    machine = _MACHINES.get(architecture.NAME)
     _require(header[0] == kind, f"its type is {header[0]} instead of {int(kind)}")
     _require(header[1] == machine, f"it is for machine {header[1]} instead of {machine}")
     return tuple(header)

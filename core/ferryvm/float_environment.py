@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import platform
 import struct
 import sys
 import threading
 from collections.abc import Callable
 from typing import Final, ParamSpec, TypeVar
+
+from ferryvm.architecture import IS_X86
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -36,8 +37,6 @@ Saved = ctypes.Array[ctypes.c_ubyte]
 _Buffer: type[Saved] = ctypes.c_ubyte * 64
 """At least as large as `fenv_t`: 32 bytes on x86, 8 on aarch64 Linux, 16 on macOS."""
 
-_MACHINE = platform.machine().lower()
-IS_X86: Final = _MACHINE in ("x86_64", "amd64")
 CONTROL_OFFSET: Final = 28 if IS_X86 else 0
 """The offset in a saved environment of the control word of SIMD arithmetic: MXCSR, or FPCR."""
 CONTROL: Final = 0x1F80 if IS_X86 else 0

@@ -11,9 +11,9 @@ duplicate name is an error. Programs that import only standard functions load no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
+from ferryvm import pattern
 from ferryvm.errors import FerryError
 from ferryvm.failure import kind_of, shown
 from ferryvm.foreign import ForeignError
@@ -23,7 +23,7 @@ from ferryvm.named_tuple import NamedTuple
 from ferryvm.plugin import Plugin, Plugins
 
 _HOOK = "ferryvm_hosts"
-_NAME = re.compile(r"[^\W\d][\w.-]*")
+_NAME = pattern.lazy(r"[^\W\d][\w.-]*")
 _STANDARD = "standard"
 
 

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ferryvm import in_tree
+from ferryvm import in_tree, pattern
 from ferryvm.errors import FerryError, UnknownNameError, suggestion
 from ferryvm.failure import kind_of, one_line, shown
 from ferryvm.float_environment import callers
@@ -35,8 +34,8 @@ IMAGE = ".fvm"
 """Suffix of program images."""
 
 _HOOK = "ferryvm_languages"
-_NAME = re.compile(r"[a-z][a-z0-9-]*")
-_SUFFIX = re.compile(r"\.[A-Za-z0-9_+-]+")
+_NAME = pattern.lazy(r"[a-z][a-z0-9-]*")
+_SUFFIX = pattern.lazy(r"\.[A-Za-z0-9_+-]+")
 
 
 class Language:

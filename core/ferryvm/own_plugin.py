@@ -9,7 +9,6 @@ the group), the result is None and `importlib.metadata` is used.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from importlib.machinery import PathFinder
 
@@ -48,9 +47,13 @@ def alone(group: str, distribution: str) -> OwnPlugin | None:
     if len(found) != 1:
         return None
     ((name, text),) = found
-    version = re.fullmatch(rf"{distribution}-(.+)\.dist-info", name)
-    point = re.fullmatch(r"\s*(\w+)\s*=\s*([\w.]+)\s*", text.partition(header)[2].partition("[")[0])
-    return OwnPlugin(point[1], point[2], version[1]) if version and point else None
+    version = name.removeprefix(f"{distribution}-").removesuffix(".dist-info")
+    point, _, module = text.partition(header)[2].partition("[")[0].partition("=")
+    point, module = point.strip(), module.strip()
+    is_usual = name == f"{distribution}-{version}.dist-info" and version
+    if not is_usual or not point.isidentifier() or not module.replace(".", "_").isidentifier():
+        return None
+    return OwnPlugin(point, module, version)
 
 
 def _names(folder: str) -> list[str]:

@@ -342,7 +342,7 @@ class Plugins:
                 for entry in found:
                     wrong: str | None
                     if isinstance(entry, kind):
-                        wrong = fault(entry)
+                        wrong = None if plugin.is_own else fault(entry)
                     else:
                         wrong = f"returned {kind_of(entry)} in its list, not a {kind.__name__}"
                     if wrong is None:

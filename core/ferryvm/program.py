@@ -13,7 +13,6 @@ a `Verified` program reaches a backend.
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import functools
 import itertools
 from array import array
@@ -295,7 +294,7 @@ class SourceMap:
 class Program:
     """A whole program. Execution starts at the entry of function 0."""
 
-    code: Code = dataclasses.field(default_factory=Code)
+    code: Code = record.field(default_factory=Code)
     functions: tuple[Function, ...] = ()
     signatures: tuple[Signature, ...] = ()
     statics: tuple[Static, ...] = ()
@@ -306,7 +305,7 @@ class Program:
     exports: tuple[Export, ...] = ()
     tags: tuple[Tag, ...] = ()
     clauses: tuple[Clause, ...] = ()
-    source_map: SourceMap = dataclasses.field(default_factory=SourceMap)
+    source_map: SourceMap = record.field(default_factory=SourceMap)
     types: tuple[DeclaredType, ...] = ()
     """Structs and arrays of references, with the type numbers from `FIRST_DECLARED` on."""
 

@@ -8,9 +8,9 @@ backend or plugin is recorded and reported, and does not affect the others.
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Mapping
 
+from ferryvm import pattern
 from ferryvm.backend import (
     PROTOCOL_VERSION,
     Backend,
@@ -34,7 +34,7 @@ __all__ = ["Availability", "Listing", "Registry", "UnknownBackendError"]
 RESERVED = ("all", "mixed", "none")
 """Reserved names, which have another meaning where a backend's name is expected."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_NAME = pattern.lazy(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _ALLOWED = "letters, digits and _ . + - are allowed, a letter or digit first"
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ferryvm_backends._llvm import ir, native
+from ferryvm.architecture import IS_X86
+from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.build import compile_module
 from ferryvm_backends._llvm.codegen import ObjectCode
 from ferryvm_backends._llvm.loader import NativeCode, self_contained
@@ -70,7 +71,7 @@ def test_code_does_the_same_whoever_loads_it(loader: Callable[[bytes], NativeCod
 
 
 def test_a_self_contained_object_is_loaded_without_llvm() -> None:
-    if native.platform.machine().lower() not in ("x86_64", "amd64"):
+    if not IS_X86:
         pytest.skip("LLVM's loader loads all other objects")
     assert self_contained(compiled()) is not None
 

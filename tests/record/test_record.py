@@ -7,7 +7,6 @@ import copy
 import dataclasses
 import inspect
 import pickle
-from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -15,32 +14,33 @@ import pytest
 
 from ferryvm import record
 
-_OF_INSTANCES = ("__dict__", "__weakref__")
-"""What each class makes for its own instances."""
+FIELDS = ["name", "values", "secret", "seconds", "notes", "length"]
 
 
-class Plain:
-    """Fields of every kind."""
+def made(module: Any, **options: Any) -> Any:
+    """A class with fields of every kind; `module`: dataclasses or record."""
 
-    name: str
-    values: tuple[int, ...]
-    secret: str = dataclasses.field(default="", repr=False)
-    seconds: float = dataclasses.field(default=0.0, compare=False)
-    notes: list[str] = dataclasses.field(default_factory=list, compare=False)
-    length: int = dataclasses.field(default=-1, init=False)
+    class Plain:
+        """Fields of every kind."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "length", len(self.values))
+        name: str
+        values: tuple[int, ...]
+        secret: str = module.field(default="", repr=False)
+        seconds: float = module.field(default=0.0, compare=False)
+        notes: list[str] = module.field(default_factory=list, compare=False)
+        length: int = module.field(default=-1, init=False)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "length", len(self.values))
+
+    Plain.__qualname__ = "Plain"
+    return module.dataclass(**options)(Plain)
 
 
-def made(decorate: Callable[[type], type]) -> Any:
-    body = {name: each for name, each in vars(Plain).items() if name not in _OF_INSTANCES}
-    return decorate(type("Plain", (), body))
-
-
-STANDARD: Any = made(dataclasses.dataclass(frozen=True))
-RECORD: Any = made(record.dataclass(frozen=True))
+STANDARD: Any = made(dataclasses, frozen=True)
+RECORD: Any = made(record, frozen=True)
 BOTH = pytest.mark.parametrize("kind", [STANDARD, RECORD], ids=["dataclass", "record"])
+MODULES = pytest.mark.parametrize("module", [dataclasses, record])
 
 
 @record.dataclass(frozen=True)
@@ -111,15 +111,21 @@ def test_a_frozen_dataclass_may_derive_from_it_and_no_other(kind: Any) -> None:
 @BOTH
 def test_the_functions_of_dataclasses_take_it(kind: Any) -> None:
     one = kind("a", (1,), seconds=1.5)
-    assert dataclasses.replace(one, name="b") == kind("b", (1,))
+    for replace in (dataclasses.replace, record.replace):
+        assert replace(one, name="b") == kind("b", (1,))
+        assert replace(one, name="b").seconds == 1.5
+        with pytest.raises(ValueError, match="length"):
+            replace(one, length=1)
+        with pytest.raises(TypeError, match="other"):
+            replace(one, other=1)
     assert dataclasses.asdict(one)["seconds"] == 1.5
-    assert [field.name for field in dataclasses.fields(one)] == list(Plain.__annotations__)
+    assert [field.name for field in dataclasses.fields(one)] == FIELDS
     assert kind.__match_args__ == ("name", "values", "secret", "seconds", "notes")
     assert copy.deepcopy(one) == one
 
 
 def test_initialisers_are_generated_when_they_are_looked_up() -> None:
-    kind: Any = made(record.dataclass(frozen=True))
+    kind: Any = made(record, frozen=True)
     derived = type("Derived", (kind,), {})
     assert type(vars(kind)["__init__"]) is not FunctionType
     assert derived("a", ()).name == "a"
@@ -151,9 +157,9 @@ def test_methods_of_its_own_stay() -> None:
     assert repr(kind(1)) == "own"
 
 
-@pytest.mark.parametrize("decorate", [dataclasses.dataclass, record.dataclass])
-def test_one_that_is_not_frozen_changes_and_has_no_hash(decorate: Any) -> None:
-    one, other = made(decorate)("a", (1,)), made(decorate(eq=False))("a", (1,))
+@MODULES
+def test_one_that_is_not_frozen_changes_and_has_no_hash(module: Any) -> None:
+    one, other = made(module)("a", (1,)), made(module, eq=False)("a", (1,))
     one.name = "b"
     del one.secret
     assert one.name == "b"
@@ -164,12 +170,20 @@ def test_one_that_is_not_frozen_changes_and_has_no_hash(decorate: Any) -> None:
     assert isinstance(hash(other), int)
 
 
-@pytest.mark.parametrize("decorate", [dataclasses.dataclass, record.dataclass])
-def test_derived_ones_have_the_fields_of_both(decorate: Any) -> None:
+@MODULES
+def test_derived_ones_have_the_fields_of_both(module: Any) -> None:
     body = {"__annotations__": {"more": int}, "more": 1, "__module__": __name__}
-    base = made(decorate)
-    derived = decorate(type("Derived", (base,), dict(body)))
+    base = made(module)
+    derived = module.dataclass(type("Derived", (base,), dict(body)))
     one = derived("a", (1,), more=2)
     assert (one.name, one.length, one.more) == ("a", 1, 2)
     assert one == derived("a", (1,), more=2) != derived("a", (1,))
     assert one != base("a", (1,))
+
+
+def test_a_field_or_base_of_dataclasses_is_refused() -> None:
+    body = {"__annotations__": {"x": int}, "x": dataclasses.field(default=1)}
+    with pytest.raises(TypeError, match=r"Mixed.x: record.field makes"):
+        record.dataclass(type("Mixed", (), body))()
+    with pytest.raises(TypeError, match=r"Derived derives from Plain, a dataclass"):
+        record.dataclass(type("Derived", (STANDARD,), {}))

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import functools
 import math
-import platform
 
+from ferryvm.architecture import IS_X86
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.type import F32, F64, I32, I64, Type, to_float
 from ferryvm_backends._llvm import ir
@@ -206,5 +206,5 @@ def stack_register(builder: ir.IRBuilder) -> ir.Value:
     """The host's stack pointer."""
     module, metadata = builder.module, ir.MetaDataType()
     function = module.intrinsic("llvm.read_register.i64", WORD, [metadata])
-    register = "rsp" if platform.machine().lower() in ("x86_64", "amd64") else "sp"
+    register = "rsp" if IS_X86 else "sp"
     return builder.call(function, [ir.Value(metadata, module.add_metadata(f'!"{register}"'))])

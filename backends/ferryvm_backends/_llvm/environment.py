@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ferryvm.float_environment import CONTROL, IS_X86
+from ferryvm.architecture import IS_X86
+from ferryvm.float_environment import CONTROL
 from ferryvm.machine.control import ControlBlock
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word

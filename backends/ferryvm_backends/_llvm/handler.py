@@ -15,7 +15,6 @@ switch) and `threaded` (handlers that tail-call each other).
 from __future__ import annotations
 
 import abc
-import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -143,14 +142,14 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
 
     def _flush(self) -> None:
         sp = self._spill(self.registers.sp, self._pushed, self._popped)
-        self.registers = dataclasses.replace(self.registers, sp=sp)
+        self.registers = record.replace(self.registers, sp=sp)
         self._pushed, self._popped = [], 0
 
     def _go_on(self, ip: ir.Value, taken: bool = False) -> None:
         """End the block at an instruction boundary; a `taken` jump looks at the interrupt flag."""
         self._flush()
         self._open = False
-        registers = dataclasses.replace(self.registers, ip=ip)
+        registers = record.replace(self.registers, ip=ip)
         if self.counting:
             fuel = self._control_field("fuel")
             self._set_control_field("fuel", self.builder.sub(fuel, word(1)))
@@ -178,7 +177,7 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
         for name, value in fields.items():
             self._set_control_field(name, value)
         sp = self._spill(*self._before)
-        self._exit(dataclasses.replace(self.registers, ip=self._ip, sp=sp), status)
+        self._exit(record.replace(self.registers, ip=self._ip, sp=sp), status)
 
     # --- addresses --------------------------------------------------------------------------
 
@@ -260,7 +259,7 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
             self._set_control_field("fuel", builder.sub(self._control_field("fuel"), word(1)))
         after = self._offset(first, words(NativeField.RESULTS))
         following = self._offset(self._ip, CELL_BYTES)
-        self._dispatch(dataclasses.replace(self.registers, ip=following, sp=after))
+        self._dispatch(record.replace(self.registers, ip=following, sp=after))
 
     def throw(self) -> None:
         self._leave(Status.THROW)
@@ -412,7 +411,7 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
 
     def _continue_at(self, cell: ir.Value, frame: ir.Value, stack: ir.Value) -> None:
         """End the block by going on in another frame."""
-        self.registers = dataclasses.replace(
+        self.registers = record.replace(
             self.registers, fp=self._pointer(frame), sp=self._pointer(stack)
         )
         self._go_on(cell, taken=True)

@@ -19,13 +19,13 @@ import ctypes
 import itertools
 import mmap
 import operator
-import platform
 import struct
 import sys
 from array import array
 from collections.abc import Callable
 
 from ferryvm import binary
+from ferryvm.architecture import IS_X86
 from ferryvm.backend import BackendError
 from ferryvm.binary import Section
 
@@ -69,7 +69,7 @@ class NativeCode(abc.ABC):
 def self_contained(content: bytes) -> NativeCode | None:
     """The code of a relocatable object, of which `ferryvm.binary` finds no fault; None if it takes
     LLVM to load it."""
-    if sys.platform == "linux" and platform.machine().lower() in ("x86_64", "amd64"):
+    if sys.platform == "linux" and IS_X86:
         with contextlib.suppress(_NeedsLinkerError):
             return _SelfContained(content)
     return None

@@ -6,14 +6,12 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
-import platform
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import ferryvm
-from ferryvm import cache
+from ferryvm import architecture, cache
 from ferryvm.backend import BackendError
 from ferryvm.machine.control import ABI_VERSION
 from ferryvm.notice import Log
@@ -40,7 +38,7 @@ _PROCESSORS = ("x86_64", "amd64", "aarch64", "arm64")
 
 def _facts() -> list[str]:
     """Facts that native code depends on, besides the sources it is woven from."""
-    return [ferryvm.__version__, str(ABI_VERSION), *_llvm_facts(), platform.machine(), processor()]
+    return [ferryvm.__version__, str(ABI_VERSION), *_llvm_facts(), architecture.NAME, processor()]
 
 
 def _llvm_facts() -> list[str]:
@@ -51,8 +49,9 @@ def _llvm_facts() -> list[str]:
         raise BackendError("llvmlite is not installed: there is nothing to make native code by")
     folder = Path(spec.origin).parent
     version = (folder / "_version.py").read_text(encoding="utf-8")
-    libraries = sorted((folder / "binding").glob("libllvmlite.*"))
-    found = [library.stat() for library in libraries]
+    binding = str(folder / "binding")
+    libraries = sorted(name for name in os.listdir(binding) if name.startswith("libllvmlite."))
+    found = [os.stat(os.path.join(binding, name)) for name in libraries]
     return [version, *(f"{each.st_size} {each.st_mtime_ns}" for each in found)]
 
 
@@ -66,7 +65,8 @@ def processor() -> str:
             first = file.read(_CPUINFO_LENGTH).partition("\n\n")[0]
     except OSError:
         first = ""
-    values = dict(re.findall(r"^(.*?)\s*:[ \t]*(.*)$", first, re.MULTILINE))
+    lines = (line.partition(":") for line in first.split("\n"))
+    values = {name.rstrip(): value.lstrip(" \t") for name, _, value in lines}
     facts = [f"{name}: {values[name]}" for name in _CPUINFO_KEYS if name in values]
     if not _FEATURES.isdisjoint(values):
         return "\n".join(facts)
@@ -103,8 +103,8 @@ def key(package: str, *others: str) -> str:
 
 def processor_problem() -> str | None:
     """The reason that there is no native code for this processor; None if there is."""
-    if platform.machine().lower() not in _PROCESSORS:
-        return f"no native code for {platform.machine()} (only for {', '.join(_PROCESSORS)})"
+    if architecture.NAME not in _PROCESSORS:
+        return f"no native code for {architecture.NAME} (only for {', '.join(_PROCESSORS)})"
     return None
 
 

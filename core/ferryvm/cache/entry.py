@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from ferryvm.cache import private, secret
 from ferryvm.cache.digest import blake2b
 from ferryvm.cache.private import NotPrivateError
 from ferryvm.cache.secret import NoSecretError
-from ferryvm.cache.tidy import DAY, KEY_DIGITS, NAME, tidy
+from ferryvm.cache.tidy import DAY, KEY_DIGITS, tidy
 from ferryvm.notice import Log
 
 ENVIRONMENT = "FERRYVM_CACHE_DIR"
@@ -27,8 +26,8 @@ _FORMAT = b"ferryvm\x02"
 _MAC_BYTES = 32
 _MOST_BYTES = 256 << 20
 """The largest size of an entry; larger files were not stored by this module."""
-_KEY = re.compile(rf"[0-9a-f]{{{KEY_DIGITS},}}")
 _FOLDERS = "0123456789abcdef"
+_AS_LETTERS = str.maketrans("_.-", "abc")
 _ANOTHER = f"set {ENVIRONMENT} to a folder of your own that can be written"
 
 _log = Log("ferryvm.cache")
@@ -78,6 +77,15 @@ def why_not_usable() -> str:
     return ""
 
 
+def _is_name(text: str) -> bool:
+    """True for ASCII letters, digits, `_`, `.` and `-`, as `tidy` knows the files of entries."""
+    return text.isascii() and text.translate(_AS_LETTERS).isalnum()
+
+
+def _is_key(text: str) -> bool:
+    return len(text) >= KEY_DIGITS and not text.strip(_FOLDERS)
+
+
 @record.dataclass(frozen=True)
 class Entry:
     """A slot in the cache for one payload. Its errors are BackendErrors of one line."""
@@ -90,7 +98,7 @@ class Entry:
     """The backend that errors name first; empty: `name`."""
 
     def __post_init__(self) -> None:
-        if not NAME.fullmatch(self.name) or not _KEY.fullmatch(self.key):
+        if not (_is_name(self.name) and _is_key(self.key)):
             raise BackendError(
                 f"cache entry ({self.name!r}, {self.key!r}): a name has letters, digits, '_', '.' "
                 "and '-', a key is what ferryvm.cache.key returns"

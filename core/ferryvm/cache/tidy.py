@@ -6,10 +6,10 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import os
-import re
 import time
 from collections.abc import Iterator
 
+from ferryvm import pattern
 from ferryvm.atomic_file import LEFTOVERS
 
 DAY = 86400.0
@@ -25,10 +25,9 @@ _TIDIED = "last-tidied"
 """A file whose modification time is that of the last removal."""
 
 # Only entries may be removed: a user may name a directory that has other files, too.
-NAME = re.compile(r"[A-Za-z0-9_.-]+")
 KEY_DIGITS = 32
 """Digits of a key in a file's name: enough that keys never share them."""
-_FILE = re.compile(rf"{NAME.pattern}-[0-9a-f]{{{KEY_DIGITS}}}\.bin")
+_FILE = pattern.lazy(rf"[A-Za-z0-9_.-]+-[0-9a-f]{{{KEY_DIGITS}}}\.bin")
 
 
 def tidy(folder: int) -> None:

@@ -3,13 +3,9 @@
 
 from __future__ import annotations
 
-import os
-import select
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ferryvm.cli import termination
 from ferryvm.cli.device import check_device_option
 from ferryvm.engine import Engine
 from ferryvm.machine.host import Output
@@ -69,28 +65,3 @@ def add_hosts(registry: Registry, texts: tuple[str, ...]) -> None:
     from ferryvm.engine import host_module  # few runs have host functions of their own
 
     host_module.add(registry.hosts, texts)
-
-
-def waiting_output(descriptor: int) -> Output:
-    """An output for a program whose state is saved on a signal: the signal takes effect even if
-    nothing reads the output. Writes of a program are smaller than PIPE_BUF, so they are atomic."""
-    ready = select.poll()
-    ready.register(descriptor, select.POLLOUT)
-
-    def output(data: bytes) -> None:
-        termination.wait_to_write(ready.poll)
-        write(descriptor, data)
-
-    return output
-
-
-def write(descriptor: int, data: bytes) -> None:
-    """Write output of a program.
-
-    It bypasses Python's buffers, so the output is complete even if the process is killed next.
-    Prints of host functions, which do not, are written first.
-    """
-    if sys.stdout is not None and not sys.stdout.closed:
-        sys.stdout.flush()
-    while data:
-        data = data[os.write(descriptor, data) :]

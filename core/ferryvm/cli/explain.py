@@ -16,10 +16,11 @@ import ferryvm
 from ferryvm.backend import ArrayActivity
 from ferryvm.cli import termination
 from ferryvm.cli.argument import ProgramCommand
-from ferryvm.cli.engine import make_engine, write
+from ferryvm.cli.engine import make_engine
 from ferryvm.cli.file import naming
 from ferryvm.cli.limit import limited
 from ferryvm.cli.option import device_option, hosts_option, language_option, policy_option
+from ferryvm.cli.output import write
 from ferryvm.cli.path import FILE
 from ferryvm.cli.run_failure import Trapped, host_failure, with_source_line
 from ferryvm.engine import Engine, ProgramInterrupted, TrapError

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
 import math
 import os
 import time
@@ -16,9 +14,10 @@ from typing import TYPE_CHECKING
 import ferryvm
 from ferryvm.atomic_file import replace_file
 from ferryvm.cli import termination
-from ferryvm.cli.engine import make_engine, waiting_output, write
+from ferryvm.cli.engine import make_engine
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
 from ferryvm.cli.message import say
+from ferryvm.cli.output import ProgramOutput, waiting_output
 from ferryvm.cli.run_option import Options
 from ferryvm.engine import Engine, Execution, ProgramInterrupted, RunResult, TrapError
 from ferryvm.errors import FerryError
@@ -64,7 +63,7 @@ def resume(state: Path, options: Options) -> None:
 
 def _engine(options: Options) -> Engine:
     has_to_end = any(path is not None for path in (options.save, options.trace, options.record))
-    output = waiting_output(1) if has_to_end else functools.partial(write, 1)
+    output = waiting_output(1) if has_to_end else ProgramOutput()
     return make_engine(
         options.backend,
         options.policy,
@@ -166,8 +165,16 @@ def _drive(
     save: Path | None,
     stats: str | None,
 ) -> None:
+    output = execution.engine.output
     try:
-        result = execution.run(fuel, count)
+        if not isinstance(output, ProgramOutput):
+            result = execution.run(fuel, count)
+        else:
+            output.collect_for(execution)
+            try:
+                result = execution.run(fuel, count)
+            finally:
+                output.flush()
     except (ProgramInterrupted, termination.StoppedWaiting):
         _save(execution, save)
         from ferryvm.cli.run_failure import with_source_line
@@ -244,6 +251,9 @@ def _report(
     value = result.value if result else None
     if isinstance(value, float) and not math.isfinite(value):
         value = str(value)  # type: ignore[assignment]  # JSON has no such numbers
+    import dataclasses  # hardly any run writes metrics
+    import json
+
     statistics = execution.statistics
     metrics = {
         "backend": statistics.backend,
@@ -257,8 +267,6 @@ def _report(
         "collections": execution.collections(),
         "backends": execution.metrics(),
     }
-    import json  # hardly any run writes metrics
-
     text = json.dumps(metrics, indent=2)
     if stats == "-":
         say(text)

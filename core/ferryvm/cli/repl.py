@@ -20,6 +20,7 @@ from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.engine import add_hosts
 from ferryvm.cli.limit import limited
 from ferryvm.cli.option import hosts_option
+from ferryvm.cli.output import ProgramOutput
 from ferryvm.cli.run_failure import host_failure
 from ferryvm.engine import Engine, Execution, ProgramInterrupted
 from ferryvm.engine.runnable import MIXED
@@ -57,18 +58,15 @@ class Repl:
         from ferryvm.language import installed
 
         self.session = installed().named(language).session()
+        self.output = ProgramOutput()
         registry = Registry()
         add_hosts(registry, hosts)
         self.engine = Engine(
-            backend, limits=limits, output=self._output, arguments=arguments, registry=registry
+            backend, limits=limits, output=self.output, arguments=arguments, registry=registry
         )
         self.write, self.complain = write, complain
         self.failures = 0
         self.execution: Execution | None = None
-
-    def _output(self, data: bytes) -> None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
 
     def is_complete(self, text: str) -> bool:
         """True if an input is complete."""
@@ -99,7 +97,11 @@ class Repl:
     def _run(self, text: str) -> None:
         program = self.session.compile(text)
         self.execution = self.engine.start(program, after=self.execution)
-        self.execution.run()
+        self.output.collect_for(self.execution)
+        try:
+            self.execution.run()
+        finally:
+            self.output.flush()
         shown = self.execution.machine.result_text()
         if shown is not None:
             self.write(f"=> {shown}")

@@ -4,10 +4,10 @@ and none of them stops the program by itself."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ferryvm import record
 from ferryvm.backend import (
     Backend,
     BackendError,
@@ -172,7 +172,7 @@ class Compilers:
         text = f"backend {choice.backend!r}: region {attempt.region}: {reason}"
         is_refusal = outcome in (Outcome.REFUSED, Outcome.TOO_LARGE)
         failure = RefusalError(text) if is_refusal else raised(text)
-        return dataclasses.replace(attempt, error=failure)
+        return record.replace(attempt, error=failure)
 
     def _skip(self, site: Site, choice: Choice, reason: str) -> None:
         """Record that no code was requested from a backend."""

@@ -6,10 +6,10 @@ Short programs never get here, so the modules on regions are imported at the fir
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from ferryvm import record
 from ferryvm.engine.hook import ExtraFacts
 from ferryvm.engine.journal import Considered, Journal, Placement
 from ferryvm.engine.site import Site
@@ -44,7 +44,7 @@ class Decider:
         placement = site.placed(self._journal)
         if site.regions is None:
             found = candidates(self._program, site.pc)
-            site.regions = tuple(dataclasses.replace(one, entry=site.pc) for one in found)
+            site.regions = tuple(record.replace(one, entry=site.pc) for one in found)
         if not site.regions:
             placement.decision = self._why_no_region(site.pc)
             return SiteEvent.NO_REGION, placement.decision

@@ -7,7 +7,6 @@ Every hot site has a `Placement`, every change of its state a `Step`, every atte
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import threading
 import time
@@ -47,12 +46,12 @@ class Attempt:
     """Seconds since the journal's start."""
     seconds: float
     """Its duration."""
-    code: Code | None = dataclasses.field(default=None, repr=False)
+    code: Code | None = record.field(default=None, repr=False)
     guards: int = 0
     """Paths that the code leaves out."""
     is_quick: bool = False
     """It was compiled quickly, and is compiled again if it runs long."""
-    error: BackendError | None = dataclasses.field(default=None, repr=False)
+    error: BackendError | None = record.field(default=None, repr=False)
     """The error to raise if the program may not continue without the code: a RefusalError where the
     backend refused, a CompilationError where it failed."""
 

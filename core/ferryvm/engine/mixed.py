@@ -13,10 +13,10 @@ The engine sees one artifact: it enters it, and handles its status.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ferryvm import record
 from ferryvm.backend import (
     Artifact,
     Capabilities,
@@ -67,16 +67,14 @@ class Mixed(Interpreter):
         self.observe, self.listeners, self.extra_facts = observe, listeners, extra_facts
         own = interpreter.capabilities
         forcing = own.forcing | {Forcing.HOT, Forcing.DEOPT}
-        self.capabilities: Capabilities = dataclasses.replace(own, forcing=frozenset(forcing))
+        self.capabilities: Capabilities = record.replace(own, forcing=frozenset(forcing))
         self._shadow: Interpreter | None = None
         if policy.shadow is not None:
             from ferryvm.engine.shadow import shadow_backend  # hardly any policy has one
 
             self._shadow = shadow_backend(find(policy.shadow.against), interpreter)
             heaps = [h for h in (own.heap, self._shadow.capabilities.heap) if h is not None]
-            self.capabilities = dataclasses.replace(
-                self.capabilities, heap=min(heaps, default=None)
-            )
+            self.capabilities = record.replace(self.capabilities, heap=min(heaps, default=None))
 
     def accepts(self, program: Verified) -> str | None:
         return self._interpreter.accepts(program)
@@ -140,14 +138,14 @@ class Mixed(Interpreter):
 
 def _forced(policy: Policy) -> Policy:
     """The policy with every threshold at 1."""
-    profile = dataclasses.replace(
+    profile = record.replace(
         policy.profile,
         enabled=True,
         loop_threshold=1,
         function_threshold=1,
         scope_threshold=1,
     )
-    return dataclasses.replace(policy, profile=profile)
+    return record.replace(policy, profile=profile)
 
 
 class MixedArtifact(Artifact):

@@ -13,9 +13,9 @@ from there on, in their order.
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Sequence
 
+from ferryvm import pattern
 from ferryvm.isa.element import Element
 from ferryvm.isa.object import (
     MOST_GENERATIONS,
@@ -47,7 +47,7 @@ MAX_FIELDS = 1000
 LONGEST_NAME = 255
 """Most characters of a type's name."""
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$!?*/<>=+@%&^~|'-]*")
+_NAME = pattern.lazy(r"[A-Za-z_][A-Za-z0-9_$!?*/<>=+@%&^~|'-]*")
 
 
 class Field(NamedTuple):

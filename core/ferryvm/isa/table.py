@@ -17,7 +17,6 @@ tests/isa/opcodes.txt makes a renumbering visible.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import functools
 from collections.abc import Callable
@@ -113,7 +112,7 @@ class Instruction:
     flow: Flow
     chapter: str
     summary: str
-    meaning: Meaning = dataclasses.field(compare=False, repr=False)
+    meaning: Meaning = record.field(compare=False, repr=False)
 
     @property
     def effect(self) -> str:

@@ -13,8 +13,6 @@ arrays (`FunctionCode`) instead; their items are made at the first access.
 
 from __future__ import annotations
 
-import dataclasses
-
 from ferryvm import record
 from ferryvm.errors import Position
 from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction
@@ -79,10 +77,10 @@ class FunctionListing:
     """A function with its code."""
 
     name: str
-    signature: Signature = dataclasses.field(default_factory=Signature)
+    signature: Signature = record.field(default_factory=Signature)
     locals: tuple[ValueType, ...] = ()
-    items: list[Item] = dataclasses.field(default_factory=list)
-    clauses: list[ClauseListing] = dataclasses.field(default_factory=list)
+    items: list[Item] = record.field(default_factory=list)
+    clauses: list[ClauseListing] = record.field(default_factory=list)
     """Inner ones first."""
     parameters: tuple[str, ...] = ()
     """Names of the parameters, as `ferryvm.program.Function` has them."""
@@ -143,15 +141,15 @@ def _items(code: FunctionCode, parameters: int) -> list[Item]:
 class Listing:
     """A whole program; the first function is where execution starts."""
 
-    functions: list[FunctionListing] = dataclasses.field(default_factory=list)
-    statics: list[Static] = dataclasses.field(default_factory=list)
-    data: list[Data] = dataclasses.field(default_factory=list)
-    table: list[str] = dataclasses.field(default_factory=list)
-    hosts: list[HostImport] = dataclasses.field(default_factory=list)
-    exports: dict[str, str] = dataclasses.field(default_factory=dict)
+    functions: list[FunctionListing] = record.field(default_factory=list)
+    statics: list[Static] = record.field(default_factory=list)
+    data: list[Data] = record.field(default_factory=list)
+    table: list[str] = record.field(default_factory=list)
+    hosts: list[HostImport] = record.field(default_factory=list)
+    exports: dict[str, str] = record.field(default_factory=dict)
     """Names of the functions by the names under which they are called from outside."""
-    tags: list[Tag] = dataclasses.field(default_factory=list)
-    types: list[DeclaredType] = dataclasses.field(default_factory=list)
+    tags: list[Tag] = record.field(default_factory=list)
+    types: list[DeclaredType] = record.field(default_factory=list)
     extra_signatures: tuple[Signature, ...] = ()
     """Signatures to number first, in this order; decoding sets them so that numbers are
     preserved."""

@@ -13,7 +13,6 @@ increasing pcs, and each applies to the instructions up to the next one.
 from __future__ import annotations
 
 import bisect
-import dataclasses
 
 from ferryvm import record
 from ferryvm.errors import Position
@@ -29,11 +28,11 @@ class Positions:
     """Positions of instructions, as parallel lists: an object for each would burden the garbage
     collector."""
 
-    pcs: list[int] = dataclasses.field(default_factory=list)
-    files: list[str | None] = dataclasses.field(default_factory=list)
+    pcs: list[int] = record.field(default_factory=list)
+    files: list[str | None] = record.field(default_factory=list)
     """None: there is no position."""
-    lines: list[int] = dataclasses.field(default_factory=list)
-    columns: list[int] = dataclasses.field(default_factory=list)
+    lines: list[int] = record.field(default_factory=list)
+    columns: list[int] = record.field(default_factory=list)
 
     def set(self, pc: int, position: Position | None) -> None:
         """Give the instructions from `pc` on a position; `pc` is past those that have one."""
@@ -69,11 +68,11 @@ class Positions:
 class FunctionCode:
     """Instructions of a function, with names where numbers depend on other functions."""
 
-    opcodes: list[int] = dataclasses.field(default_factory=list)
-    immediates: list[int] = dataclasses.field(default_factory=list)
+    opcodes: list[int] = record.field(default_factory=list)
+    immediates: list[int] = record.field(default_factory=list)
     """As in a program, 64 bits each; 0 where there is a relocation."""
-    relocations: list[Relocation] = dataclasses.field(default_factory=list)
+    relocations: list[Relocation] = record.field(default_factory=list)
     """In the order of their pcs."""
-    labels: dict[str, int] = dataclasses.field(default_factory=dict)
+    labels: dict[str, int] = record.field(default_factory=dict)
     """pcs of the labels, in their order."""
-    positions: Positions = dataclasses.field(default_factory=Positions)
+    positions: Positions = record.field(default_factory=Positions)

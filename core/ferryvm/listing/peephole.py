@@ -12,7 +12,6 @@ and the positions of the instructions that trap. Frames do not become deeper.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -42,11 +41,11 @@ def optimize(listing: Listing, rules: Sequence[Rule] = RULES, work: Work | None 
             items = _Rewriter(listing, function, rules, work).run()
             clauses = _covering(function.clauses, items)
             is_done = work.rewrites == before and len(clauses) == len(function.clauses)
-            function = dataclasses.replace(function, items=items, clauses=clauses)
+            function = record.replace(function, items=items, clauses=clauses)
             if is_done:
                 break
         functions.append(function)
-    return dataclasses.replace(listing, functions=functions)
+    return record.replace(listing, functions=functions)
 
 
 def _covering(clauses: list[ClauseListing], items: Sequence[Item]) -> list[ClauseListing]:

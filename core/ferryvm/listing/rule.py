@@ -15,7 +15,6 @@ Patterns match lines only, so a rule does not fire across a label, where control
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
@@ -161,7 +160,7 @@ def adjacent_increments(
         assert isinstance(constant.operand, int)
         is_sum = operation.row.mnemonic.endswith("add")
         total += constant.operand if is_sum else -constant.operand
-    value = dataclasses.replace(first, operand=total & Type(type_).mask)
+    value = record.replace(first, operand=total & Type(type_).mask)
     return [value, _line(f"{type_}.add", plus_too)]
 
 
@@ -191,7 +190,7 @@ def known_static_load(s: Surroundings, number: Line, load: Line) -> Sequence[Ite
     """A load of a static with a known number, if there is one, is `static.get`."""
     if not _is_static(s, number.operand):
         return None
-    return [dataclasses.replace(number, row=BY_MNEMONIC["static.get"], position=load.position)]
+    return [record.replace(number, row=BY_MNEMONIC["static.get"], position=load.position)]
 
 
 @_rule("i64.const", "static.store")
@@ -199,7 +198,7 @@ def known_static_store(s: Surroundings, number: Line, store: Line) -> Sequence[I
     """A store to a static with a known number, if there is one, is `static.set`."""
     if not _is_static(s, number.operand):
         return None
-    return [dataclasses.replace(number, row=BY_MNEMONIC["static.set"], position=store.position)]
+    return [record.replace(number, row=BY_MNEMONIC["static.set"], position=store.position)]
 
 
 @_rule(("local.get", "static.get"), ("local.set", "static.set"))
@@ -300,20 +299,20 @@ def branch_on_nonzero(
     if zero.operand != 0 or _type(zero) != _type(compare):
         return None
     opposite = BY_MNEMONIC[_OPPOSITE[branch.row.mnemonic]]
-    return [_line(f"{_type(compare)}.eqz", compare), dataclasses.replace(branch, row=opposite)]
+    return [_line(f"{_type(compare)}.eqz", compare), record.replace(branch, row=opposite)]
 
 
 @_rule("i32.eqz", _BRANCHES)
 def branch_on_negation(s: Surroundings, negation: Line, branch: Line) -> Sequence[Item]:
     """A branch on a negation is the opposite branch."""
-    return [dataclasses.replace(branch, row=BY_MNEMONIC[_OPPOSITE[branch.row.mnemonic]])]
+    return [record.replace(branch, row=BY_MNEMONIC[_OPPOSITE[branch.row.mnemonic]])]
 
 
 @_rule("i32.const", _BRANCHES)
 def known_branch(s: Surroundings, condition: Line, branch: Line) -> Sequence[Item]:
     """A branch on a constant becomes a jump or is removed."""
     is_taken = (condition.operand != 0) == (branch.row.mnemonic == "jump_if")
-    return [dataclasses.replace(branch, row=BY_MNEMONIC["jump"])] if is_taken else []
+    return [record.replace(branch, row=BY_MNEMONIC["jump"])] if is_taken else []
 
 
 # --- jumps and labels -------------------------------------------------------------------------
@@ -325,7 +324,7 @@ def branch_over_jump(s: Surroundings, branch: Line, jump: Line) -> Sequence[Item
     if not isinstance(branch.operand, str) or not s.is_followed_by(branch.operand):
         return None
     opposite = BY_MNEMONIC[_OPPOSITE[branch.row.mnemonic]]
-    return [dataclasses.replace(branch, row=opposite, operand=jump.operand)]
+    return [record.replace(branch, row=opposite, operand=jump.operand)]
 
 
 @_rule(_BRANCHES, "jump")
@@ -358,7 +357,7 @@ def jump_to_jump(s: Surroundings, jump: Line) -> Sequence[Item] | None:
     else:
         assert isinstance(operand, str)
         onward = s.forward(operand)
-    return None if onward == operand else [dataclasses.replace(jump, operand=onward)]
+    return None if onward == operand else [record.replace(jump, operand=onward)]
 
 
 @_rule(ENDS, [row.mnemonic for row in INSTRUCTIONS])

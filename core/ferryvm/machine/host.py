@@ -8,7 +8,6 @@ program there, with the arguments still on the stack.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import time
 from collections.abc import Callable, Mapping
@@ -35,7 +34,8 @@ __all__ = [
 _HOST = BY_MNEMONIC["host"].opcode
 
 Output = Callable[[bytes], object]
-"""The receiver of a program's output."""
+"""The receiver of a program's output. If it has a method `flush`, that is called before a program
+waits for standard input."""
 
 
 class Context(enum.Enum):
@@ -227,7 +227,7 @@ def bind(program: Program, offered: Mapping[str, HostFunction]) -> tuple[HostFun
         if not is_same and has_references(wanted.signature):
             is_same = str(function.signature) == str(wanted.signature)
             if is_same:
-                function = dataclasses.replace(function, signature=wanted.signature)
+                function = record.replace(function, signature=wanted.signature)
         if not is_same:
             place = _first_call(program, number)
             raise HostError(

@@ -20,8 +20,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
+from ferryvm import pattern
+from ferryvm.architecture import IS_X86
 from ferryvm.errors import FerryError
-from ferryvm.float_environment import IS_X86, ours
+from ferryvm.float_environment import ours
 from ferryvm.thread import start
 
 __all__ = ["frame_bytes"]
@@ -143,7 +145,7 @@ def with_headroom(work: Callable[[], _R]) -> _R:
     return results[0]
 
 
-_SUBTRACT = re.compile(rb"\x48\x83\xec([\x00-\x7f])|\x48\x81\xec(....)", re.DOTALL)
+_SUBTRACT = pattern.lazy(rb"\x48\x83\xec([\x00-\x7f])|\x48\x81\xec(....)", re.DOTALL)
 """x86: `sub rsp, imm8` and `sub rsp, imm32`, as LLVM, GCC and clang allocate a frame."""
 
 

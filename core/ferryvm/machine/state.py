@@ -8,7 +8,6 @@ the same words at the same addresses, and leaves them as the reference backend w
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 from array import array
 from typing import TYPE_CHECKING
 
@@ -274,9 +273,9 @@ class Machine:
         frames = [self._frame(pc) for pc in chain.inner + chain.outer]
         if chain.skipped:
             at = len(chain.inner)
-            frames[at] = dataclasses.replace(frames[at], skipped=chain.skipped)
+            frames[at] = record.replace(frames[at], skipped=chain.skipped)
         if not chain.is_whole:
-            frames[-1] = dataclasses.replace(frames[-1], is_cut=True)
+            frames[-1] = record.replace(frames[-1], is_cut=True)
         return frames
 
     def _frame(self, pc: int) -> Frame:

@@ -111,6 +111,9 @@ class System:
 
     def _wait(self) -> None:
         """Wait for standard input. Raises WaitInterrupted."""
+        flush = getattr(self.output, "flush", None)
+        if flush is not None:
+            flush()  # a prompt, perhaps
         poll = select.poll()
         poll.register(_STANDARD_INPUT, select.POLLIN)
         while not poll.poll(_POLL_MS):

@@ -4,7 +4,7 @@ users.
 
     file ── check (keys, conditions; every fault at once) ──┐
                                                             ├─> Policy ── choose(facts) ──> Decision
-    default.toml, our own ──────────────────────────────────┘
+    standard, the default ──────────────────────────────────┘
 
 A run with the default policy needs no checker, and one without hot code makes no decision: each
 part is imported at its first use.
@@ -16,8 +16,6 @@ import functools
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import tomli
 
 from ferryvm.policy.fault import PolicyError
 from ferryvm.policy.machine import MachineFacts, here
@@ -31,6 +29,7 @@ from ferryvm.policy.model import (
     Shadow,
     build_ours,
 )
+from ferryvm.policy.standard import DOCUMENT
 
 if TYPE_CHECKING:
     from ferryvm.policy.fact import Value
@@ -55,13 +54,13 @@ __all__ = [
 ]
 
 DEFAULT = Path(__file__).with_name("default.toml")
-"""The file of the default policy."""
+"""The file of the default policy, with the reasons of its numbers; `standard` has its content."""
 
 
 @functools.cache
 def default() -> Policy:
     """The policy that applies if none is named."""
-    return build_ours(tomli.loads(DEFAULT.read_text(encoding="utf-8")))
+    return build_ours(DOCUMENT)
 
 
 def load(

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import enum
 import functools
-import re
-import typing
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ferryvm import record
+from ferryvm import pattern, record
 
 if TYPE_CHECKING:
     from ferryvm.policy.machine import MachineFacts
@@ -27,7 +25,7 @@ Value = bool | int | float | str
 MACHINE, PLUGIN = "machine", "plugin"
 """Prefixes of the names of facts that are not the region's."""
 
-_PLUGIN_FACT = re.compile(rf"{PLUGIN}\.[^.]+\.[^.]+")
+_PLUGIN_FACT = pattern.lazy(rf"{PLUGIN}\.[^.]+\.[^.]+")
 
 
 class FactType(enum.Enum):
@@ -65,6 +63,8 @@ def _owners() -> Iterator[tuple[type, str]]:
 @functools.cache
 def vocabulary() -> Mapping[str, Fact]:
     """All facts but those from plugins, by name: the region's, then the machine's."""
+    import typing  # a run without hot code needs no vocabulary
+
     from ferryvm.isa import INSTRUCTIONS
     from ferryvm.region.region import RegionKind
 

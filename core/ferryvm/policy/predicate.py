@@ -10,7 +10,6 @@ which TOML reads as a table in a table): both have the same meaning.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import methodcaller
@@ -54,7 +53,7 @@ class Test:
 
     fact: str
     wanted: tuple[Condition, ...]
-    _known: tuple[Fact | None, Outcomes] | None = dataclasses.field(
+    _known: tuple[Fact | None, Outcomes] | None = record.field(
         default=None, init=False, repr=False, compare=False
     )
     """The last result, and the value that it was for."""

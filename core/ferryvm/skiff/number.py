@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 
+from ferryvm import pattern
 from ferryvm.isa.type import F32, F64, Type, from_float
 from ferryvm.named_tuple import NamedTuple
 
@@ -19,11 +20,12 @@ _INTEGER = re.compile(
     r"(?P<sign>[+-]?)(?:0x(?P<hex>[0-9a-fA-F]+)|0b(?P<bin>[01]+)|0o(?P<oct>[0-7]+)|(?P<dec>[0-9]+))"
     r"(?P<suffix>i32|i64)?"
 )
-_FLOAT = re.compile(
+_FLOAT = pattern.lazy(
     r"(?P<value>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?inf|nan)"
     r"(?P<suffix>f32|f64)?"
 )
 _NUMERIC = re.compile(r"[+-]?\.?[0-9]")
+_NAMED = ("inf", "nan")
 _BASES = {"hex": 16, "bin": 2, "oct": 8, "dec": 10}
 _LONGEST = 1000  # characters; Python itself refuses to read integers of more than 4300 digits
 
@@ -50,7 +52,8 @@ def looks_numeric(text: str) -> bool:
 
 def parse_number(text: str) -> Number | None:
     """The number that an atom denotes, None if it is not a number."""
-    if len(text) > _LONGEST:
+    is_candidate = looks_numeric(text) or text.lstrip("+-").startswith(_NAMED)
+    if not is_candidate or len(text) > _LONGEST:
         return None
     if match := _INTEGER.fullmatch(text):
         base = next(name for name in _BASES if match[name] is not None)
@@ -79,7 +82,7 @@ def number_bits(number: Number, type_: Type) -> int | None:
         value = float(number.value)
     except OverflowError:
         return None
-    named = isinstance(number.value, str) and number.value.lstrip("+-") in ("inf", "nan")
+    named = isinstance(number.value, str) and number.value.lstrip("+-") in _NAMED
     if type_ is F32 and 1e-50 < abs(value) < math.inf:
         value = _rounded_to_odd(number.value, value)
     bits = from_float(type_, value)

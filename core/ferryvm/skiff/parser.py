@@ -7,7 +7,6 @@ functions. So a function may use later definitions, and a top-level form may not
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence as Many
 
 from ferryvm import record
@@ -49,12 +48,12 @@ def _declared_name(datum: Datum) -> Atom | None:
 class Known:
     """Definitions of a session's texts: the data that later texts need."""
 
-    globals: dict[str, Global] = dataclasses.field(default_factory=dict)
+    globals: dict[str, Global] = record.field(default_factory=dict)
     """Variables and operations on structs."""
-    functions: dict[str, Sequence] = dataclasses.field(default_factory=dict)
+    functions: dict[str, Sequence] = record.field(default_factory=dict)
     """The definitions of the functions, by name."""
-    structs: dict[str, Struct] = dataclasses.field(default_factory=dict)
-    texts: dict[bytes, Variable] = dataclasses.field(default_factory=dict)
+    structs: dict[str, Struct] = record.field(default_factory=dict)
+    texts: dict[bytes, Variable] = record.field(default_factory=dict)
     """The statics of string literals."""
 
 

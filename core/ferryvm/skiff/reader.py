@@ -13,11 +13,11 @@ continues from there: one lost parenthesis costs one form.
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 
-from ferryvm import record
+from ferryvm import pattern, record
 from ferryvm.errors import Position
 from ferryvm.named_tuple import NamedTuple
 from ferryvm.skiff.fault import Faults, SourceSpan
@@ -57,7 +57,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_COMMENT_EDGE = re.compile(r"#\||\|#")
+_COMMENT_EDGE = pattern.lazy(r"#\||\|#")
 
 
 def read(text: str, file: str, faults: Faults) -> list[Datum]:
@@ -112,13 +112,13 @@ class _Open:
     """A list whose end has not been read yet."""
 
     start: int
-    items: list[Datum] = dataclasses.field(default_factory=list)
+    items: list[Datum] = record.field(default_factory=list)
 
 
 class _Reader:
     def __init__(self, text: str, file: str, faults: Faults) -> None:
         self.text, self.file, self.faults = text, file, faults
-        self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n")[:-1])]
         self.forms: list[Datum] = []
 
     def read(self) -> list[Datum]:

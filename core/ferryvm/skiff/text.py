@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from ferryvm import pattern
 from ferryvm.skiff.number import Number
 
 _ESCAPES = {
@@ -19,8 +20,8 @@ _NAMES = {
     "alarm": 7, "backspace": 8, "delete": 127, "escape": 27, "newline": 10, "null": 0,
     "return": 13, "space": 32, "tab": 9,
 }  # fmt: skip
-_PIECE = re.compile(r"\\x(?P<hex>[0-9a-fA-F]{1,6});|\\(?P<escape>.)|(?P<plain>[^\\]+)", re.DOTALL)
-_HEX = re.compile(r"x([0-9a-fA-F]{1,6})")
+_PIECE = pattern.lazy(r"\\x(?P<hex>[0-9a-fA-F]{1,6});|\\(?P<escape>.)|(?P<plain>[^\\]+)", re.DOTALL)
+_HEX = pattern.lazy(r"x([0-9a-fA-F]{1,6})")
 ALLOWED = r"\n \t \r \0 \a \b \\ \" and \x41; (a code point in base 16)"
 """The escapes of strings, as messages name them."""
 

@@ -7,7 +7,6 @@ It is desugared: `if` and `cond` are Choice, `let` is a Block that sets its vari
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 
 from ferryvm import record
@@ -28,7 +27,7 @@ class Variable:
     is_static: bool
     number: int = -1
     """Its number as a static or local, assigned when the whole text has been read."""
-    type: SkiffType = dataclasses.field(default_factory=lambda: Unknown(VALUES))
+    type: SkiffType = record.field(default_factory=lambda: Unknown(VALUES))
 
 
 @record.dataclass(eq=False)
@@ -40,9 +39,9 @@ class Function:
     parameters: list[Variable]
     result: SkiffType
     stated_result: bool = False
-    locals: list[Variable] = dataclasses.field(default_factory=list)
+    locals: list[Variable] = record.field(default_factory=list)
     """Parameters, then all other locals."""
-    body: list[Node] = dataclasses.field(default_factory=list)
+    body: list[Node] = record.field(default_factory=list)
     is_host: bool = False
     """True if the host performs it; then it has no body and is no function of the program."""
     is_broken: bool = False
@@ -77,7 +76,7 @@ class Node:
     none."""
 
     place: SourceSpan
-    type: SkiffType = dataclasses.field(default=NOTHING, init=False)
+    type: SkiffType = record.field(default=NOTHING, init=False)
 
 
 @record.dataclass(eq=False)
@@ -267,9 +266,9 @@ class Tree:
 
     functions: list[Function]
     statics: list[Variable]
-    structs: list[Struct] = dataclasses.field(default_factory=list)
+    structs: list[Struct] = record.field(default_factory=list)
     """The ones that the text defines, in its order."""
-    texts: list[Text] = dataclasses.field(default_factory=list)
+    texts: list[Text] = record.field(default_factory=list)
     """The string literals of the text, each of them once."""
-    exception: SkiffType = dataclasses.field(default_factory=lambda: Unknown(VALUES))
+    exception: SkiffType = record.field(default_factory=lambda: Unknown(VALUES))
     """The type of all thrown values."""

@@ -16,8 +16,6 @@ supertype that is known is expected.
 
 from __future__ import annotations
 
-import dataclasses
-
 from ferryvm import record
 from ferryvm.isa.type import Reference, Type
 from ferryvm.skiff.fault import SourceSpan
@@ -65,7 +63,7 @@ class Struct:
     name: str
     place: SourceSpan
     parent: Struct | None = None
-    fields: list[Field] = dataclasses.field(default_factory=list)
+    fields: list[Field] = record.field(default_factory=list)
     """All of them, those of the parent first."""
     is_broken: bool = False
     """True if its definition has a fault; then its uses are not checked."""

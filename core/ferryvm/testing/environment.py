@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from ferryvm.float_environment import CONTROL, CONTROL_OFFSET, IS_X86, callers, restore, saved
+from ferryvm.architecture import IS_X86
+from ferryvm.float_environment import CONTROL, CONTROL_OFFSET, callers, restore, saved
 
 # Bits of MXCSR and of the x87 control word, or of FPCR.
 _FLUSH: Final = 0x8040 if IS_X86 else 1 << 24
