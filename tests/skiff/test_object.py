@@ -87,6 +87,20 @@ VALUES: list[tuple[str, int | float | None]] = [
         " (make-circle 1 2) (make-square 3 4)))) (+ (shape-x (f 1)) (shape-x (f 2)))",
         4.0,
     ),
+    # exceptions
+    ('(define (f) (throw "text")) (try (f) (catch (e) (array-length e)))', 4),
+    (SHAPES + "(try (throw (make-circle 1 2.5)) (catch (e) (circle-r e)))", 2.5),
+    (SHAPES + "(try (throw (make-circle 1 2.5)) (catch ((e shape)) (if (circle? e) 7 8)))", 7),
+    (
+        SHAPES + "(define (f n) (if n (throw (make-circle 1 2)) (throw (make-shape 3))))"
+        "(define (g n) (try (f n) 0.5 (catch ((e shape)) (shape-x e)))) (+ (g 1) (g 0))",
+        4.0,
+    ),
+    (
+        '(define (f) (try (throw "abc") (finally (make-array i64 9)))) (try (f) (catch (e) (array-ref e 2)))',
+        99,
+    ),
+    ("(try (throw null) (catch (e) (null? e)))", 1),
     # any references
     ("(define a (array anyref null (ref.i31 -5i32) (array u8 1))) (is? (array u8) (array-ref a 2))", 1),
     ("(define a (array anyref (ref.i31 -5i32))) (i31.get_s (cast i31ref (array-ref a 0)))", -5),

@@ -101,7 +101,21 @@ CASES = {
     P + "(print! (make-point 1 2))": [
         "2:9: what 'print!' prints must be a number or a string, found point"
     ],
-    P + "(throw (make-point 1 2))": ["2:8: exceptions here are a number, found point"],
+    P + "(if 1 (throw 1) (throw (make-point 1 2)))": [
+        "2:24: exceptions here are a number, found point"
+    ],
+    P + '(if 1 (throw "a") (throw (make-point 1 2)))': [
+        "2:26: exceptions here are (array u8), found point"
+    ],
+    P + '(try (throw "a") (catch ((e point)) 1))': [
+        "2:13: exceptions here are point, found (array u8)"
+    ],
+    P + "(try (try 1 (catch ((e string)) 1)) (catch ((e point)) 1))": [
+        "2:46: exceptions here are (array u8), found point"
+    ],
+    "(try 1 (catch ((e i64 i64)) 1))": [
+        "1:16: an exception's variable is written name or (name type)"
+    ],
     P + "(if 1 (make-point 1 2) (array i64))": [
         "2:24: the branches of 'if' differ: point before, (array i64) here"
     ],

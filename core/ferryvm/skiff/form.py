@@ -386,11 +386,22 @@ class FormParser:
         if not isinstance(names, Sequence) or len(names.items) != 1:
             return self.usage(datum)
         assert isinstance(body, Block)
-        name = self.scope.name(names.items[0], "variable")
+        item, annotation = names.items[0], None
+        if isinstance(item, Sequence):
+            if len(item.items) != 2:
+                self.faults.add(
+                    item.place, "an exception's variable is written name or (name type)"
+                )
+                return self.silently_broken(datum.place)
+            item, annotation = item.items
+        name = self.scope.name(item, "variable")
         if name is None:
             return self.silently_broken(datum.place)
         self.scope.inner.append({})
-        variable = self.scope.define(name, names.items[0].place)
+        variable = self.scope.define(name, item.place)
+        if annotation is not None:
+            variable.type = self.scope.type(annotation)
+            self.scope.caught.append(variable)
         handler = Block(catch.place, self.forms_in(catch.items[2:]), "catch")
         self.scope.inner.pop()
         return Try(datum.place, body, variable, handler)

@@ -49,13 +49,13 @@ def generate(program: Tree, types: ObjectTypes) -> Listing:
         main.name += "_"
     hosts: dict[str, HostImport] = {}
     listing = Listing()
-    tag = Tag(TAG, (number_type(program.exception),))
     for struct in program.structs:
         types.reference(struct)
+    tag = Tag(TAG, (types.value(program.exception),))
     for static in program.statics:
         listing.statics.append(Static(static.name, types.value(static.type)))
     for function in program.functions:
-        generator = _Generator(function, hosts, types)
+        generator = _Generator(function, hosts, types, tag)
         is_main = function is main
         listing.functions.append(generator.generate(program.texts if is_main else [], is_main))
         if generator.throws:
@@ -74,9 +74,9 @@ def _is_nothing(node: Node) -> bool:
 
 class _Generator:
     def __init__(
-        self, function: Function, hosts: dict[str, HostImport], types: ObjectTypes
+        self, function: Function, hosts: dict[str, HostImport], types: ObjectTypes, tag: Tag
     ) -> None:
-        self.function = function
+        self.function, self.tag = function, tag
         self.hosts = hosts
         self.types = types
         self.items: list[Item] = []
@@ -330,7 +330,7 @@ class _Generator:
         self.statement(node.cleanup)
         self.emit(node, "jump", done)
         self.place(handler)
-        self.depth = depth + len(record_types(()))
+        self.depth = depth + len(record_types((self.tag,)))
         self.statement(node.cleanup)
         self.emit(node, "throw_record")
         self.place(done)

@@ -54,6 +54,8 @@ _FAMILIES = {Family.NUMBERS: NUMBERS, Family.INTEGERS: INTEGERS, Family.FLOATS: 
 def infer(program: Tree, faults: Faults) -> None:
     """Give every node its type, or record the faults that prevent that."""
     inference = _Inference(faults)
+    for variable in program.caught:
+        unify(inference.exception, variable.type)  # the next uses report a conflict
     # In the order of the text, so that the later of two conflicting uses is reported.
     main, *functions = program.functions
     steps: list[tuple[Position, Callable[[], None]]] = []
@@ -114,7 +116,7 @@ class _Inference:
         self.faults = faults
         self.literals: list[tree.Literal] = []
         self.objects = ObjectRules(self)
-        self.exception: SkiffType = Unknown(NUMBERS)
+        self.exception: SkiffType = Unknown(VALUES)
         """The type of all exceptions of the program."""
         self.rules: dict[type[Node], Callable[[Any], SkiffType]] = {
             tree.Broken: lambda node: ERROR,
@@ -253,7 +255,7 @@ class _Inference:
 
     def _throw(self, node: tree.Throw) -> SkiffType:
         found = self.operand(node.value)
-        if not unify(self.exception, found):
+        if not fits(self.exception, found):
             message = f"exceptions here are {describe(self.exception)}, found {describe(found)}"
             self.faults.add(node.value.place, message)
         return Unknown(RESULTS)

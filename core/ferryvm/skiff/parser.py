@@ -107,7 +107,9 @@ class _Parser(FormParser):
             self.texts,
         )
         texts = list(self.used_texts.values())
-        return Tree(functions, self.scope.statics, definitions.structs, texts), known
+        return Tree(
+            functions, self.scope.statics, definitions.structs, texts, self.scope.caught
+        ), known
 
     def _declare(self, definition: Sequence, *, is_new: bool) -> Function:
         if host_name(definition) is not None:

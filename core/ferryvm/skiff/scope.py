@@ -98,6 +98,8 @@ class Scope:
         self.function = main
         self.inner: list[dict[str, Variable]] = []
         self.statics: list[Variable] = []
+        self.caught: list[Variable] = []
+        """Variables of handlers whose types are stated."""
         self.defined_here: dict[str, SourceSpan] = {}
         self.temporaries = 0
 

@@ -270,5 +270,7 @@ class Tree:
     """The ones that the text defines, in its order."""
     texts: list[Text] = record.field(default_factory=list)
     """The string literals of the text, each of them once."""
+    caught: list[Variable] = record.field(default_factory=list)
+    """Variables of handlers whose types are stated: then all exceptions have that type."""
     exception: SkiffType = record.field(default_factory=lambda: Unknown(VALUES))
     """The type of all thrown values."""
