@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from re import compile as lazy  # a `re.Pattern` to type checkers
+    lazy = re.compile  # a `re.Pattern` to type checkers
 else:
 
     class _Lazy:
@@ -26,6 +26,3 @@ else:
     def lazy(pattern, flags=0):
         """The pattern, as of `re.compile`; a text that is none raises `re.error` at its first use."""
         return _Lazy(pattern, flags)
-
-
-__all__ = ["lazy"]
