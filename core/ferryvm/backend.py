@@ -51,6 +51,7 @@ __all__ = [
     "RefusalError",
     "Tiers",
     "TooLargeError",
+    "Transfers",
 ]
 
 PROTOCOL_VERSION = 1
@@ -330,11 +331,9 @@ class NestActivity:
 
 
 @record.dataclass
-class ArrayActivity:
-    """Copying of one array between host and device, or of other parts of the program's objects."""
+class Transfers:
+    """Amounts of memory copied between the host and a device."""
 
-    name: str
-    """Such as `f64[1000]`, with a number if there are several of that name."""
     to_device: int = 0
     """Bytes copied to the memory of a device."""
     to_host: int = 0
@@ -342,6 +341,19 @@ class ArrayActivity:
     seconds_to_device: float = 0.0
     """Spent on copying them, and on deciding what to copy."""
     seconds_to_host: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Both ways."""
+        return self.seconds_to_device + self.seconds_to_host
+
+
+@record.dataclass
+class ArrayActivity(Transfers):
+    """Copying of one array between host and device, or of other parts of the program's objects."""
+
+    name: str = ""
+    """Such as `f64[1000]`, with a number if there are several of that name."""
     entries: int = 0
     """Entries of code for which it had to be on the device."""
     unchanged: int = 0

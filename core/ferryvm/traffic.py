@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-
-from ferryvm.backend import ArrayActivity
+from ferryvm import record
+from ferryvm.backend import ArrayActivity, Transfers
 from ferryvm.isa.element import FIRST_ARRAY, Element
 from ferryvm.isa.type import FIRST_DECLARED, WORD_BYTES
 from ferryvm.program import Program
@@ -20,24 +19,12 @@ OTHERS = "other arrays"
 """The name of the arrays past this number, together."""
 
 
-@dataclasses.dataclass
-class Traffic:
-    """Amounts of copied memory."""
+@record.dataclass
+class Traffic(Transfers):
+    """Memory that is copied for one piece of code: in all, and by array."""
 
-    to_device: int = 0
-    """Bytes."""
-    to_host: int = 0
-    """Bytes."""
-    seconds_to_device: float = 0.0
-    """Spent on copying, and on the decision what to copy."""
-    seconds_to_host: float = 0.0
-    arrays: dict[int, ArrayActivity] = dataclasses.field(default_factory=dict)
+    arrays: dict[int, ArrayActivity] = record.field(default_factory=dict)
     """By the number of the copy on the device; 0: the object space."""
-
-    @property
-    def seconds(self) -> float:
-        """Both ways."""
-        return self.seconds_to_device + self.seconds_to_host
 
     def of_array(self, number: int, name: str) -> ArrayActivity:
         """The metrics of an array; `number`: of its copy, and 0 for the object space. Those of
@@ -45,9 +32,9 @@ class Traffic:
         found = self.arrays.get(number)
         if found is None:
             if len(self.arrays) >= _MOST_ARRAYS:
-                return self.arrays.setdefault(-1, ArrayActivity(OTHERS))
+                return self.arrays.setdefault(-1, ArrayActivity(name=OTHERS))
             same = sum(one.name.partition(" ")[0] == name for one in self.arrays.values())
-            found = ArrayActivity(f"{name} #{same + 1}" if same else name)
+            found = ArrayActivity(name=f"{name} #{same + 1}" if same else name)
             self.arrays[number] = found
         return found
 

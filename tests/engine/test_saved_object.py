@@ -135,8 +135,8 @@ def test_an_element_of_the_wrong_type_is_refused(content: bytes) -> None:
     ("change", "match"),
     [
         (word(0, 1), "do not begin with a word that is 0"),
-        (word(8, 2 * 99 + 1), "object 0 has the header 0xc7"),
-        (word(8, 1), "object 0 has the header 0x1"),
+        (word(8, 2 * 99 + 1), "the object at 8 has the header 0xc7"),
+        (word(8, 1), "the object at 8 has the header 0x1"),
         (lambda part: part.extend(bytes(8)), "more or fewer bytes"),
         (lambda part: part.__delitem__(slice(-8, None)), "more or fewer bytes|not a"),
     ],

@@ -91,7 +91,9 @@ def test_words_that_are_no_objects_are_refused(machine: Machine) -> None:
     assert machine.objects is not None
     layout = ObjectLayout(machine.verified, FIRST)
     machine.objects.space.words[1] = 0
-    with pytest.raises(ValueError, match="the objects of the program are damaged: no object at 8"):
+    with pytest.raises(
+        ValueError, match="the objects of the program are damaged: the object at 8 has the header"
+    ):
         layout.update(machine.control)
 
 

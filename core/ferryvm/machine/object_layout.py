@@ -26,18 +26,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ferryvm.isa.object import (
-    ARRAY_HEADER_BYTES,
     FIRST_OFFSET,
     LENGTH_OFFSET,
     PLACE_OFFSET,
     padded,
-    type_number,
 )
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.machine.collection import SHAPE_WORDS, ShapeKind
+from ferryvm.machine.collection import ShapeKind
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.object_memory import objects_at
 from ferryvm.machine.object_shape import Shapes
+from ferryvm.machine.object_walk import ImageFault, objects
 from ferryvm.verify import Verified
 
 Words = npt.NDArray[np.uint64]
@@ -67,9 +66,7 @@ class ObjectLayout:
     def __init__(self, verified: Verified, first: int) -> None:
         """`first`: the smallest offset on the device of elements that are outside; the object space
         must not reach it."""
-        shapes = Shapes(verified.program)
-        self._kinds: list[int] = shapes.rows[::SHAPE_WORDS].tolist()
-        self._bytes: list[int] = shapes.rows[1::SHAPE_WORDS].tolist()
+        self._shapes = Shapes(verified.program)
         self.first = first
         self.arrays: dict[int, PlacedArray] = {}
         """The outside arrays by the address of their elements."""
@@ -90,8 +87,8 @@ class ObjectLayout:
         """Find the outside arrays of a machine, and give the new ones places. Raises ValueError if
         there are some and the words of the object space are no objects."""
         words = _words(control.objects, control.object_top)
-        objects = objects_at(ctypes.addressof(control))
-        if objects is not None and not objects.has_outside:
+        memory = objects_at(ctypes.addressof(control))
+        if memory is not None and not memory.has_outside:
             if self.arrays:
                 self._forget()
                 self._assign()
@@ -142,31 +139,24 @@ class ObjectLayout:
         offset, end = self._end, WORD_BYTES * len(words)
         if offset == end:
             return False
-        content = words.data.cast("B").cast("Q")
         at: list[int] = []
-        kinds, sizes = self._kinds, self._bytes
-        count = len(kinds)
-        while offset < end:
-            number = offset // WORD_BYTES
-            header = content[number]
-            type_ = type_number(header)
-            kind = kinds[type_] if header & 1 and type_ < count else ShapeKind.NONE
-            at.append(number)
-            if kind == ShapeKind.STRUCT:
-                offset += sizes[type_]
-                continue
-            if kind == ShapeKind.NONE or offset + ARRAY_HEADER_BYTES > end:
-                raise ValueError(f"the objects of the program are damaged: no object at {offset}")
-            at += (number + LENGTH_OFFSET // WORD_BYTES, number + PLACE_OFFSET // WORD_BYTES)
-            size = content[at[-2]] * sizes[type_]
-            place = content[at[-1]]
-            offset += ARRAY_HEADER_BYTES
-            if place == offset:
-                offset += padded(size)
-            else:
-                self._large.append((at[-1], type_, size, place))
-        if offset != end:
-            raise ValueError("the objects of the program are damaged: the last one ends past them")
+        try:
+            for one in objects(
+                words.data.cast("B").cast("Q"), self._shapes, offset, is_image=False
+            ):
+                number = one.offset // WORD_BYTES
+                at.append(number)
+                if one.kind is not ShapeKind.STRUCT:
+                    at += (
+                        number + LENGTH_OFFSET // WORD_BYTES,
+                        number + PLACE_OFFSET // WORD_BYTES,
+                    )
+                if one.outside is not None:
+                    self._large.append(
+                        (at[-1], one.type, one.length * one.element_bytes, one.outside)
+                    )
+        except ImageFault as fault:
+            raise ValueError(f"the objects of the program are damaged: {fault}") from None
         self._end = end
         new = np.array(at, np.int64)
         self._at = np.concatenate([self._at, new])

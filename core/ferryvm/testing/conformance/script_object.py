@@ -14,25 +14,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from ferryvm.isa.object import (
-    ARRAY_HEADER_BYTES,
-    FIRST_OFFSET,
-    LENGTH_OFFSET,
-    PLACE_OFFSET,
-    padded,
-    type_number,
-)
+from ferryvm.isa.object import FIRST_OFFSET, PLACE_OFFSET, padded
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.machine.collection import SHAPE_WORDS, ShapeKind
+from ferryvm.machine import object_walk
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.object_shape import Shapes
 from ferryvm.machine.state import Machine
 
 _MORE = 64
 """Bytes that are usable besides what an allocation wants: some of the next objects fit at once."""
-
-_LARGEST_LENGTH = 1 << 24
-"""A length past which an array of a faulty backend is not looked at."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,28 +61,12 @@ def observe_objects(machine: Machine) -> ScriptObjects | None:
 
 def _outside(machine: Machine, words: memoryview) -> Iterator[tuple[int, int]]:
     """The arrays with elements outside, and the bytes of these."""
-    shapes, offset, top = Shapes(machine.program), FIRST_OFFSET, WORD_BYTES * len(words)
-    while offset < top:
-        at = offset // WORD_BYTES
-        number = type_number(words[at])
-        row = shapes.rows[SHAPE_WORDS * number : SHAPE_WORDS * (number + 1)]
-        if not row or row[0] == ShapeKind.NONE or not words[at] & 1:
-            raise ValueError(f"the object at {offset} has the header {words[at]:#x}")
-        if row[0] == ShapeKind.STRUCT:
-            offset += row[1]
-            continue
-        end = offset + ARRAY_HEADER_BYTES
-        length = words[at + LENGTH_OFFSET // WORD_BYTES] if end <= top else _LARGEST_LENGTH
-        if length >= _LARGEST_LENGTH:
-            raise ValueError(f"the array at {offset} ends past the objects")
-        size = padded(length * row[1])
-        if words[at + PLACE_OFFSET // WORD_BYTES] == end:
-            end += size
-        else:
-            yield offset, size
-        offset = end
-    if offset != top:
-        raise ValueError("the last object ends past the objects")
+    try:
+        for one in object_walk.objects(words, Shapes(machine.program), is_image=False):
+            if one.is_outside:
+                yield one.offset, padded(one.length * one.element_bytes)
+    except object_walk.ImageFault as fault:
+        raise ValueError(str(fault)) from None
 
 
 def write_objects(machine: Machine, wanted: ScriptObjects | None) -> None:
