@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of saved states share: a small program that uses everything a state holds."""
+"""Programs that tests share: a small one that uses everything a state holds, and one to call."""
 
 from __future__ import annotations
 
 import pytest
 
 import ferryvm
-from ferryvm import Program
+from ferryvm import Instance, Program
+
+from .calls_program import PROGRAM, ask
 
 RICH = """
 .host print_i64 (i64)
@@ -81,3 +83,9 @@ RICH = """
 @pytest.fixture(scope="session")
 def rich() -> Program:
     return ferryvm.assemble(RICH, "rich.fasm")
+
+
+@pytest.fixture
+def instance(backend: str) -> Instance:
+    """An instance of the program of `calls_program`."""
+    return ferryvm.Engine(backend).instantiate(PROGRAM, hosts=[ask])
