@@ -193,10 +193,10 @@ def test_calls_with_references_are_performed_in_a_replay() -> None:
     log = ferryvm.HostLog()
     engine = Engine("threaded", hosts=[changing])
     assert engine.start(assemble(text), record=log).run().value == 1
-    assert str(log[0]) == "norm(null) = 1.0"
+    assert str(log[0]) == "norm(f64[]) = 1.0"
     assert Engine("reference", hosts=[changing]).start(assemble(text), replay=log).run().value == 1
     other = HostFunction("norm", changing.signature, lambda v: 3.0)
-    with pytest.raises(ferryvm.ReplayError, match=r"found|is norm\(null\) = 3.0, the log has"):
+    with pytest.raises(ferryvm.ReplayError, match=r"found|is norm\(f64\[\]\) = 3.0, the log has"):
         Engine("reference", hosts=[other]).start(assemble(text), replay=log).run()
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import struct
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,7 +40,7 @@ from ferryvm.failure import shown
 from ferryvm.float_environment import in_ours
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.type import WORD_BYTES
+from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.machine.control import CALL_FORMAT, CALL_REGISTERS, Status
 from ferryvm.program import Signature, has_references
 
@@ -124,7 +123,7 @@ class Calls:
         """Enters the machine from `thread` and returns its status."""
         self.stopped: tuple[Call, ...] = ()
         """The stopped calls, the most recent one last."""
-        self._passings: dict[str, Passing] = {}
+        self._passings: dict[str, Passing | None] = {}
         self._direct: DirectEntry | None = None
         self._nested = 0
 
@@ -382,15 +381,18 @@ class Calls:
 
     def passing(self, target: Target) -> Passing | None:
         """Passes the references of a function; None if it has none."""
-        found = self._passings.get(target.name)
-        if found is None and has_references(target.signature):
-            from ferryvm.engine.reference import Passing
+        name = target.name
+        if name not in self._passings:
+            self._passings[name] = self._new_passing(target)
+        return self._passings[name]
 
-            name, names, signature = target.name, target.parameters, target.signature
-            found = self._passings[target.name] = Passing(
-                self.references, name, names, signature.parameters, signature.results
-            )
-        return found
+    def _new_passing(self, target: Target) -> Passing | None:
+        if not has_references(target.signature):
+            return None
+        from ferryvm.engine.reference import Passing
+
+        names, signature = target.parameters, target.signature
+        return Passing(self.references, target.name, names, signature.parameters, signature.results)
 
     def _words(self, target: Target, arguments: Sequence[object]) -> Sequence[object]:
         """The arguments of a call that begins, with references for objects."""
@@ -405,8 +407,9 @@ class Calls:
         frame = first + len(target.signature.parameters)
         if frame + target.frame_words > machine.memory.stack_words:
             raise CallError(f"{target.name}: the stack has no room for a call; raise its limit")
-        _pack(
-            frame_struct(target.signature),
+        pack = frame_struct(target.signature).pack_into
+        narrows = Type.F32 in target.signature.parameters  # that is arithmetic
+        (in_ours(pack) if narrows else pack)(
             machine.memory.stack.cast("B"),
             WORD_BYTES * first,
             *arguments,
@@ -480,9 +483,3 @@ class Calls:
         self._direct = None if self.stopped else self.execution.direct()
         if self._direct is not None and self._direct.is_native():
             self.run, self.thread = self._direct.run, threading.get_ident()
-
-
-@in_ours
-def _pack(format: struct.Struct, into: memoryview, offset: int, *values: object) -> None:
-    """Write values: to make an f32 of a number is arithmetic."""
-    format.pack_into(into, offset, *values)

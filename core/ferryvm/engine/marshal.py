@@ -8,6 +8,7 @@ A frame that is entered from outside is written by one `struct` call:
 
 from __future__ import annotations
 
+import functools
 import operator
 import struct
 from collections.abc import Sequence
@@ -29,12 +30,14 @@ class CallError(FerryError, TypeError):
     """A call from Python that is not possible; the instance is as before."""
 
 
+@functools.cache
 def frame_struct(signature: Signature) -> struct.Struct:
     """The layout of a signature's arguments, return pc and distance, as words of the stack."""
-    return struct.Struct(values_struct(signature.parameters).format + "QQ")
+    return struct.Struct(values_struct(tuple(signature.parameters)).format + "QQ")
 
 
-def values_struct(types: Sequence[ValueType]) -> struct.Struct:
+@functools.cache
+def values_struct(types: tuple[ValueType, ...]) -> struct.Struct:
     """The layout of values of these types, as words of the stack."""
     return struct.Struct("<" + "".join(_FORMATS.get(t, "Q") for t in types))
 
