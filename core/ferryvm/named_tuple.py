@@ -3,7 +3,8 @@
 
     typing.NamedTuple         compiles each annotation that is a text, to check that it is a type, and
                               generates six methods for each class
-    named_tuple.NamedTuple    generates `__new__`; the other methods are shared by all
+    named_tuple.NamedTuple    generates `__new__` for each number of fields, and renames its parameters;
+                              the other methods are shared by all
 
 Such classes and their instances behave like those of `typing`, and type checkers treat them alike.
 Their annotations remain as they are written.
@@ -11,6 +12,8 @@ Their annotations remain as they are written.
 
 from __future__ import annotations
 
+import functools
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -75,10 +78,20 @@ def _new(
     """The `__new__` of a class: from its fields to a tuple."""
     if list(defaults) != list(annotations)[len(annotations) - len(defaults) :]:
         raise TypeError(f"{name}: a field without a default follows one with a default")
-    parameters = "".join(f"{field}, " for field in annotations)
-    made = eval(f"lambda _cls, {parameters}: _make(_cls, ({parameters}))", {"_make": tuple.__new__})
+    code = _constructor(len(annotations)).replace(
+        co_varnames=("_cls", *annotations), co_name="__new__", co_filename=f"<{name}>"
+    )
+    made = FunctionType(code, {"_make": tuple.__new__})
     made.__name__, made.__qualname__ = "__new__", f"{name}.__new__"
     made.__module__ = body["__module__"]
     made.__annotations__ = dict(annotations)
     made.__defaults__ = tuple(defaults.values())
     return made
+
+
+@functools.cache
+def _constructor(count: int) -> CodeType:
+    """The code of `__new__` for so many fields, with names of their own."""
+    parameters = "".join(f"_{number}, " for number in range(count))
+    found: CodeType = eval(f"lambda _cls, {parameters}: _make(_cls, ({parameters}))").__code__
+    return found

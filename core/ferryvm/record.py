@@ -2,18 +2,19 @@
 """Dataclasses that are created in a twelfth of the time, for modules that every command imports.
 
     @dataclasses.dataclass(frozen=True)      six methods generated and compiled for each class
-    @record.dataclass(frozen=True)           the fields found, and `__init__` generated, for the
-                                             first instance; the other methods are shared by all
+    @record.dataclass(frozen=True)           the fields found for the first instance, `__init__`
+                                             generated for the fifth; the others are shared by all
 
 Half of the classes that a command imports get no instance. Such classes and their instances behave
 like those of `dataclasses`, and type checkers treat them alike: `fields`, `replace` and `asdict`
-accept them. There is no keyword-only field and no `InitVar`, and a record
-derives from no other dataclass. `field` and `replace` are those of `dataclasses`, whose import takes 5 ms: a small run does
+accept them. There is no keyword-only field and no `InitVar`, and a record derives from no other
+dataclass. `field` and `replace` are those of `dataclasses`, whose import takes 5 ms: a small run does
 without it.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 import reprlib
 import threading
@@ -78,8 +79,9 @@ def _dataclass(class_: type[Any], is_frozen: bool, is_compared: bool) -> type[An
         if "__dataclass_fields__" in vars(base) and _FIELDS not in vars(base):
             raise TypeError(f"record {class_.__name__} derives from {base.__name__}, a dataclass")
     for name, make in _MADE_LATER.items():
-        if name != "__init__" or name not in own:
-            setattr(class_, name, _Placeholder(class_, name, make, is_frozen))
+        setattr(class_, name, _Placeholder(class_, name, make, is_frozen))
+    if "__init__" not in own:
+        class_.__init__ = _Initialiser(class_, "__init__", _init, is_frozen)
     shared: dict[str, Any] = {"__repr__": _Methods.__repr__}
     if is_compared:
         shared |= {"__eq__": _Methods.__eq__, "__hash__": _Methods.__hash__ if is_frozen else None}
@@ -111,6 +113,43 @@ class _Placeholder:
             if vars(self._class)[self._name] is self:  # otherwise another thread was first
                 setattr(self._class, self._name, self._make(self._class))
         return getattr(class_ if instance is None else instance, self._name)
+
+
+_FIRST = 4
+"""Instances of a class until its `__init__` is generated, which takes a tenth of a millisecond."""
+
+
+class _Initialiser(_Placeholder):
+    """The `__init__` of a class, which initialises the first instances itself."""
+
+    _left = _FIRST
+
+    def __get__(self, instance: object, class_: type[Any]) -> Any:
+        if instance is None or not self._left:
+            return super().__get__(instance, class_)
+        self._left -= 1
+        return functools.partial(self._initialise, instance)
+
+    def _initialise(self, instance: Any, *arguments: object, **named: object) -> None:
+        """As the `__init__` that is generated, which refuses wrong arguments."""
+        names = _positional(self._class)
+        given = dict(zip(names, arguments, strict=False)) | named
+        values: dict[str, object] = {}
+        is_complete = len(given) == len(arguments) + len(named) and given.keys() <= set(names)
+        for name, field in getattr(self._class, _FIELDS).items():
+            if name in given:
+                values[name] = given[name]
+            elif field.default_factory is not _MISSING:
+                values[name] = field.default_factory()
+            elif field.init:
+                values[name] = field.default
+                is_complete = is_complete and field.default is not _MISSING
+        if not is_complete:
+            super().__get__(instance, self._class)(*arguments, **named)
+            return
+        instance.__dict__.update(values)
+        if hasattr(self._class, "__post_init__"):
+            instance.__post_init__()
 
 
 def _fields(class_: type[Any]) -> dict[str, Field]:
@@ -213,7 +252,6 @@ _MADE_LATER: dict[str, Callable[[type[Any]], object]] = {
     "__dataclass_params__": _standard_parameters,
     "__match_args__": _positional,
     "__compared__": _compared,
-    "__init__": _init,
 }
 """The attributes of a class that are made when they are looked up."""
 

@@ -124,13 +124,36 @@ def test_the_functions_of_dataclasses_take_it(kind: Any) -> None:
     assert copy.deepcopy(one) == one
 
 
-def test_initialisers_are_generated_when_they_are_looked_up() -> None:
+def test_initialisers_are_generated_after_the_first_instances() -> None:
     kind: Any = made(record, frozen=True)
     derived = type("Derived", (kind,), {})
-    assert type(vars(kind)["__init__"]) is not FunctionType
-    assert derived("a", ()).name == "a"
+    for number in range(8):
+        assert type(vars(kind)["__init__"]) is not FunctionType or number > 3
+        one = derived("a", (number,), seconds=1.5)
+        assert (one.name, one.values, one.seconds, one.length, one.notes) == (
+            "a",
+            (number,),
+            1.5,
+            1,
+            [],
+        )
     assert type(vars(kind)["__init__"]) is FunctionType
     assert "__init__" not in vars(derived)
+
+
+@pytest.mark.parametrize("number", [0, 8])
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [(("a", (), "", 0.0, [], 7), {}), (("a",), {"name": "b"}), (("a",), {"length": 1}), ((), {})],
+)
+def test_wrong_arguments_are_refused_from_the_first_instance_on(
+    number: int, arguments: Any, named: Any
+) -> None:
+    kind: Any = made(record, frozen=True)
+    for _ in range(number):
+        kind("a", ())
+    with pytest.raises(TypeError, match=r"Plain\.__init__\(\) (takes|got|missing)"):
+        kind(*arguments, **named)
 
 
 @BOTH
