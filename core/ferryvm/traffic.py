@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from ferryvm import record
 from ferryvm.backend import ArrayActivity, Transfers
+from ferryvm.isa.declared_type import declaration
 from ferryvm.isa.element import FIRST_ARRAY, Element
-from ferryvm.isa.type import FIRST_DECLARED, WORD_BYTES
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm.program import Program
 
 SPACE = "objects"
@@ -44,10 +45,10 @@ def array_name(program: Program, type_: int | None, size: int) -> str:
     known."""
     if type_ is None:
         return f"array[{size} bytes]"
-    if type_ < FIRST_DECLARED:
+    declared = declaration(program.types, type_)
+    if declared is None:
         element = [*Element][type_ - FIRST_ARRAY]
         return f"{element}[{size // element.bytes}]"
-    declared = program.types[type_ - FIRST_DECLARED]
     return f"{declared.name.removesuffix('[]')}[{size // WORD_BYTES}]"
 
 

@@ -31,21 +31,21 @@ from ..tier import examples
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 DECLARED = [
-    StructType("node", None, (Field("value", Type.I64), Field("next", Reference(12, "node")))),
-    ArrayType(Reference(12, "node")),
+    StructType("node", None, (Field("value", Type.I64), Field("next", Reference(14, "node")))),
+    ArrayType(Reference(14, "node")),
     StructType(
-        "extends", None, (Field("extends", Type.I32), Field("i32", Reference(13, "node[]")))
+        "extends", None, (Field("extends", Type.I32), Field("i32", Reference(15, "node[]")))
     ),
     StructType(
         "leaf",
-        12,
+        14,
         (
             Field("value", Type.I64),
-            Field("next", Reference(12, "node")),
-            Field("more", Reference(16, "node[][]")),
+            Field("next", Reference(14, "node")),
+            Field("more", Reference(18, "node[][]")),
         ),
     ),
-    ArrayType(Reference(13, "node[]")),
+    ArrayType(Reference(15, "node[]")),
 ]
 REFERENCES = TypeHierarchy(DECLARED).references
 TYPES = st.sampled_from(Type) | st.sampled_from(REFERENCES)
@@ -152,14 +152,15 @@ def _operand(
         Immediate.TARGET: st.sampled_from(labels),
         Immediate.LABELS: st.lists(st.sampled_from(labels), min_size=1, max_size=4).map(tuple),
         Immediate.FUNCTION: st.sampled_from(functions),
+        Immediate.ITEM: st.sampled_from(functions),
         Immediate.HOST: st.sampled_from(hosts or [""]),
         Immediate.TAG: st.sampled_from(tags or [""]),
         Immediate.SIGNATURE: SIGNATURES,
         Immediate.TYPE: st.sampled_from([t.number for t in REFERENCES]),
-        Immediate.STRUCT: st.sampled_from([12, 14, 15]),
-        Immediate.FIELDS: st.sampled_from([12, 14, 15]),
-        Immediate.ARRAY: st.sampled_from([13, 16]),
-        Immediate.FIELD: st.builds(field_immediate, st.sampled_from([12, 14, 15]), st.just(1)),
+        Immediate.STRUCT: st.sampled_from([14, 16, 17]),
+        Immediate.FIELDS: st.sampled_from([14, 16, 17]),
+        Immediate.ARRAY: st.sampled_from([15, 18]),
+        Immediate.FIELD: st.builds(field_immediate, st.sampled_from([14, 16, 17]), st.just(1)),
     }.get(kind, st.integers(0, 2**32 - 1))
 
 

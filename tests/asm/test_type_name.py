@@ -12,7 +12,7 @@ from ferryvm.isa.declared_type import ArrayType, Field, StructType
 from ferryvm.isa.type import F64, I64, Reference
 from ferryvm.program import Program
 
-NODE = Reference(12, "node")
+NODE = Reference(14, "node")
 
 
 def assembled(*lines: str) -> Program:
@@ -24,10 +24,10 @@ def test_a_struct_has_its_fields_after_those_of_its_parent() -> None:
         ".struct node value i64 next node", ".struct leaf extends node weight f64 kids node[]"
     )
     own = (Field("value", I64), Field("next", NODE))
-    more = (Field("weight", F64), Field("kids", Reference(14, "node[]")))
+    more = (Field("weight", F64), Field("kids", Reference(16, "node[]")))
     assert program.types == (
         StructType("node", None, own),
-        StructType("leaf", 12, own + more),
+        StructType("leaf", 14, own + more),
         ArrayType(NODE),
     )
 
@@ -38,7 +38,7 @@ def test_a_type_may_be_used_before_it_is_declared() -> None:
         ".struct early a late\n.struct late b early\n"
     )
     assert [t.name for t in program.types] == ["early", "late", "late[]"]
-    assert program.functions[0].locals == (Reference(13, "late"),)
+    assert program.functions[0].locals == (Reference(15, "late"),)
 
 
 def test_an_array_that_is_declared_keeps_its_number() -> None:
@@ -68,7 +68,7 @@ def test_a_parameter_with_the_name_of_a_type_is_quoted() -> None:
         (".struct a extends b", "1:19 no reference type 'b'"),
         (".struct a extends b / .struct b", "1:19 struct 'b' is declared below; a parent comes"),
         (".struct a extends u8[]", "1:19 expected a struct, found 'u8[]'"),
-        (".struct a x i64 x i64", "1:9 type 12 ('a') has two fields 'x'"),
+        (".struct a x i64 x i64", "1:9 type 14 ('a') has two fields 'x'"),
         (".array i64", "1:8 expected an array type, found 'i64'"),
         (".array i64[]", "1:8 every program has i64[]; arrays of references are declared, as"),
         (".array i64[][] / .array i32[]x", "2:8 expected a type"),

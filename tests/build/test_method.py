@@ -50,7 +50,11 @@ def _push(f: Function, type_: Type | Reference) -> None:
 
 
 STRAIGHT_FLOWS = (Flow.NEXT, Flow.BRANCH, Flow.STOP, Flow.THROW)
-STRAIGHT = [row for row in INSTRUCTIONS if row.flow in STRAIGHT_FLOWS]
+STRAIGHT = [
+    row
+    for row in INSTRUCTIONS
+    if row.flow in STRAIGHT_FLOWS and row.immediate is not Immediate.ITEM
+]
 
 
 @pytest.mark.parametrize("row", STRAIGHT, ids=lambda row: row.mnemonic)

@@ -65,7 +65,7 @@ def test_numbers_of_types_are_those_of_their_declarations() -> None:
     nodes = node.array
     leaf = p.struct("leaf", {"more": nodes}, extends=node)
     grid = nodes.array
-    assert [t.type.number for t in (node, nodes, leaf, grid)] == [12, 13, 14, 15]
+    assert [t.type.number for t in (node, nodes, leaf, grid)] == [14, 15, 16, 17]
     assert [str(t.type) for t in (nodes, grid)] == ["node[]", "node[][]"]
     assert node.array is nodes
     assert p.array(node) is nodes

@@ -192,6 +192,9 @@ class Evaluator(PythonArithmetic):
             self.control.wanted, self.control.wanted_type = wanted, type_
         self._leave_if(frame, operation, p, Status.ALLOCATE)
 
+    def _do_continue_launch_if(self, frame: _Frame, operation: Operation, p: int) -> None:
+        self._leave_if(frame, operation, p, Status.LAUNCH)
+
     def _do_guard(self, frame: _Frame, operation: Operation, p: int) -> None:
         self._leave_if(frame, operation, p, Status.LEAVE)
 

@@ -181,7 +181,7 @@ entry @0 ():
   %1: i64 = header_word 1 %0
   %2: i64 = header_word 2 %0
   element_store f64 %2, i64:0, %1
-  field_store 12 0 %0, %1
+  field_store 14 0 %0, %1
   heap_store 8 i64:0, %1
   %3: i64 = header_word 1 %0
   return %3
@@ -195,12 +195,12 @@ def test_fields_and_elements_are_loaded_again() -> None:
     text = """
 entry @0 ():
   %0: i64 = word 2
-  %1: i64 = field_load 12 1 %0
-  field_store 12 1 %0, %0
-  %2: i64 = field_load 12 1 %0
-  %3: i64 = element_load 13 %0, %1
-  element_store 13 %0, %1, %2
-  %4: i64 = element_load 13 %0, %1
+  %1: i64 = field_load 14 1 %0
+  field_store 14 1 %0, %0
+  %2: i64 = field_load 14 1 %0
+  %3: i64 = element_load 15 %0, %1
+  element_store 15 %0, %1, %2
+  %4: i64 = element_load 15 %0, %1
   %5: i64 = bit_xor i64 %3, %4
   return %5
 """
@@ -211,7 +211,7 @@ def test_what_a_cast_yields_is_another_value_than_its_operand() -> None:
     text = """
 entry @0 ():
   %0: i64 = word 2
-  %1: i64 = cast 12 %0
+  %1: i64 = cast 14 %0
   %2: i64 = header_word 0 %0
   %3: i64 = header_word 0 %1
   %4: i64 = bit_xor i64 %2, %3

@@ -122,4 +122,4 @@ def test_units_of_stack_addresses_stand_where_they_are_used() -> None:
     noted = {
         entry.split("`")[1] for entry in entries if "are bytes from the stack's start" in entry
     }
-    assert noted == {"call", "call_indirect", "return", "struct.new"}
+    assert noted == {"call", "call_indirect", "return", "struct.new", "launch.item"}

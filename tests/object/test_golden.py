@@ -124,4 +124,5 @@ def test_cases_name_every_trap_but_that_of_arrays_which_a_host_lends() -> None:
         Trap.INDEX_OUT_OF_BOUNDS,
         Trap.MEMORY_OUT_OF_BOUNDS,
         Trap.HEAP_EXHAUSTED,
+        Trap.NEGATIVE_COUNT,
     }

@@ -225,6 +225,9 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
     def grow_if(self, p: ir.Value, wanted: ir.Value) -> None:
         self._leave_if(p, Status.GROW, wanted=wanted)
 
+    def continue_launch_if(self, p: ir.Value) -> None:
+        self._leave_if(p, Status.LAUNCH)
+
     def halt(self) -> None:
         self._leave(Status.HALT)
         self._open = False
@@ -377,6 +380,16 @@ class HandlerBuilder(Arithmetic, Emitter[ir.Value]):
         index.add_incoming(builder.add(index, word(1)), builder.block)
         builder.branch(head)
         builder.position_at_end(done)
+
+    def push_words(self, slot: ir.Value, address: ir.Value, count: ir.Value) -> None:
+        self._flush()
+        self._store(slot, self.registers.sp)
+        first = self._offset(self.registers.sp, WORD_BYTES)
+        with self._words(count, "push") as offset:
+            value = self.word(self.builder.add(address, offset))
+            self._store(value, self._offset(first, offset))
+        sp = self._offset(first, self.builder.shl(count, word(3)))
+        self.registers = record.replace(self.registers, sp=sp)
 
     def next_pc(self) -> ir.Value:
         code = self._control_field("code")

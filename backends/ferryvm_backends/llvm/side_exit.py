@@ -190,6 +190,9 @@ class SideExits:
         fields = {"wanted": wanted, "wanted_type": type_}
         self.leave_if(p, self.exit_state(operation), Status.ALLOCATE, **fields)
 
+    def do_continue_launch_if(self, operation: Operation, p: ir.Value) -> None:
+        self.leave_if(p, self.exit_state(operation), Status.LAUNCH)
+
     def do_guard(self, operation: Operation, fails: ir.Value) -> None:
         shared = self.shared
         with self.function.rarely(fails, "guard"):

@@ -49,6 +49,9 @@ class ReferenceEmitter(PythonArithmetic, ObjectEmitter):
             self.control.wanted = wanted
         self._leave_if(p, Status.GROW)
 
+    def continue_launch_if(self, p: int) -> None:
+        self._leave_if(p, Status.LAUNCH)
+
     def halt(self) -> None:
         self._leave_if(True, Status.HALT)
 
@@ -141,6 +144,13 @@ class ReferenceEmitter(PythonArithmetic, ObjectEmitter):
         self.stack[first : first + count] = memoryview(
             self.stack[last - count : last].tobytes()
         ).cast("Q")
+
+    def push_words(self, slot: int, address: int, count: int) -> None:
+        self.changed = True
+        at = address // WORD_BYTES
+        for word in (slot, *self.stack[at : at + count].tolist()):
+            self.stack[self.sp] = word
+            self.sp += 1
 
     def next_pc(self) -> int:
         return self.pc + 1

@@ -31,6 +31,7 @@ EXITS = (
     Status.FUEL,
     Status.HOT,
     Status.THROW,
+    Status.LAUNCH,
 )
 
 

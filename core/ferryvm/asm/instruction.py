@@ -20,7 +20,10 @@ _JUMP = BY_MNEMONIC["jump"].opcode
 _NUMBERED = {Immediate.LOCAL, Immediate.STATIC}
 """Immediates whose operand is a name or a number."""
 
-NAMED = _NUMBERED | {Immediate.TARGET, Immediate.FUNCTION, Immediate.HOST, Immediate.TAG}
+NAMED = _NUMBERED | {
+    *(Immediate.TARGET, Immediate.FUNCTION, Immediate.ITEM, Immediate.HOST),
+    Immediate.TAG,
+}
 """Immediates whose operand is a name, or can be one."""
 
 

@@ -47,6 +47,7 @@ class Resolver:
         tables: dict[Immediate, Collection[str]] = {
             Immediate.TARGET: function.labels,
             Immediate.FUNCTION: self._symbols.functions,
+            Immediate.ITEM: self._symbols.functions,
             Immediate.HOST: self._symbols.hosts,
             Immediate.TAG: self._symbols.tags,
         }

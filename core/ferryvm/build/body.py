@@ -17,7 +17,7 @@ from ferryvm.build.symbol import Host, Label, Local, Static, Tag
 from ferryvm.errors import Position, suggestion
 from ferryvm.isa import Instruction
 from ferryvm.isa.table import Operand
-from ferryvm.isa.type import Reference, ValueType
+from ferryvm.isa.type import I64, LAUNCH, Reference, ValueType
 from ferryvm.listing import ClauseListing, FunctionCode
 from ferryvm.program import Signature
 
@@ -126,6 +126,16 @@ class Body:
         if key is not None:
             shape.after[key] = after
         return after
+
+    def _pushed_item(self, row: Instruction, signature: Signature) -> Shape:
+        """The shape after a launch has pushed an item for a function of that signature."""
+        parameters = tuple(signature.parameters)
+        if parameters[:1] != (I64,) or signature.results:
+            raise self._fault(
+                f"{method_name(row)} takes a function (i64 ...) -> (), found {signature}"
+            )
+        below = (*parameters[1:], I64, I64, LAUNCH)
+        return self._effect(method_name(row), below, (*below, *parameters), None, {})
 
     def _end_path(self) -> None:
         """Record that the next instruction is not a successor."""

@@ -15,6 +15,7 @@ from ferryvm.build.symbol import Label, Local
 from ferryvm.errors import Position
 from ferryvm.isa import BY_MNEMONIC, Type
 from ferryvm.isa.frame import return_immediate
+from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import ValueType
 from ferryvm.listing import FunctionCode, FunctionListing
 from ferryvm.program import Signature
@@ -118,6 +119,26 @@ class Function(Instructions):
         self.local_get(columns)
         self.array_index()
         self.i64_add()
+
+    def launch(self, function: Function) -> None:
+        """( arguments i64 -- ): call a function for each item from 0 up to the operand on top, with
+        the item and these arguments. The items must be independent: none may access what another
+        one writes.
+
+        `function`: takes an i64, the item, then the arguments; it has no results. Traps if the
+        number of items is negative.
+        """
+        self.launch_begin()
+        again, over = self.label(), self.label()
+        self.place(again)
+        self.launch_test()
+        self.jump_unless(over)
+        self.launch_item(function)
+        self.call(function)
+        self.jump(again)
+        self.place(over)
+        for _ in range(LAUNCH_WORDS + len(function.signature.parameters) - 1):
+            self.drop()
 
     def _declare(self, name: str | None, type_: ValueType, number: int) -> Local:
         if name is not None and name in self.locals:

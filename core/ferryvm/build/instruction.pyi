@@ -1458,3 +1458,18 @@ class Instructions(Body):
         """array.copy_ref ( ref i64 ref i64 i64 -- )
 
         Copy a number of references to the first array from those of the second, each from an index on; as if through a copy if they overlap."""
+
+    def launch_begin(self) -> None:
+        """launch.begin ( i64 -- i64 i64 launch.piece )
+
+        Begin a launch of so many items: its limit, the first item, no record; traps if the number is negative."""
+
+    def launch_test(self) -> None:
+        """launch.test ( i64 i64 launch.piece -- i64 i64 launch.piece i32 )
+
+        Push 1 above the launch if it has an item left, else 0. Leaves for the engine if the items of the range are done and the record has more."""
+
+    def launch_item(self, function: Body) -> None:
+        """launch.item ( arguments i64 i64 launch -- arguments i64 i64 launch i64 arguments )
+
+        Push the next item of the launch and the launch's arguments, which a call of the function takes; the item counts as done from then on."""

@@ -231,6 +231,19 @@ def _function(row: Instruction) -> Method:
     return method
 
 
+def _item(row: Instruction) -> Method:
+    opcode = row.opcode
+
+    def method(self: Body, function: Body) -> None:
+        callee = self._callee(row, function)
+        self._shape = self._pushed_item(row, callee.signature)
+        self.code.relocations.append((len(self._opcodes), callee.name))
+        self._opcodes.append(opcode)
+        self._immediates.append(0)
+
+    return method
+
+
 def _host(row: Instruction) -> Method:
     opcode = row.opcode
 
@@ -342,6 +355,7 @@ _MAKERS: dict[Immediate, Callable[[Instruction], Any]] = {
     Immediate.OFFSET: _offset,
     Immediate.TARGET: _target,
     Immediate.FUNCTION: _function,
+    Immediate.ITEM: _item,
     Immediate.SIGNATURE: _signature,
     Immediate.HOST: _host,
     Immediate.TAG: _throw,

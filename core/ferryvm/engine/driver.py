@@ -5,6 +5,7 @@
        ▲  ├──> HOST                            perform the call ──┐
        │  ├──> THROW                           find the handler ──┤   (or trap)
        │  ├──> ALLOCATE                        collect, enlarge ──┤   (or trap)
+       │  ├──> LAUNCH                          take a piece ──────┤   (or trap)
        │  └──> GROW                            grow the heap ─────┤   (or trap)
        └──────────────────────────────────────────────────────────┘
 
@@ -198,6 +199,12 @@ class Driver:
                 if control.interrupt:  # there may be much more to do
                     control.status = Status.INTERRUPTED
                     return Status.INTERRUPTED
+            elif status is Status.LAUNCH:
+                if self._continue_launch() is Status.TRAP:
+                    return Status.TRAP
+                if control.interrupt:  # there may be very many pieces
+                    control.status = Status.INTERRUPTED
+                    return Status.INTERRUPTED
             elif status is Status.THROW:
                 found = unwind(self.machine, counting)
                 if found is not Status.RUNNING:
@@ -260,6 +267,12 @@ class Driver:
             return objects.allocate(lambda: bool(control.interrupt))
         except ValueError as error:
             raise self._break(backend, f"left {error}") from None
+
+    def _continue_launch(self) -> Status:
+        """Take the next piece of the launch at pc; RUNNING, or TRAP if it cannot be taken."""
+        from ferryvm.machine.launch import continue_launch  # few launches have a record
+
+        return continue_launch(self.machine)
 
     def make_usable(self, backend: Interpreter, end: int) -> bool:
         """Make `end` bytes of the heap usable; False if a limit forbids it."""

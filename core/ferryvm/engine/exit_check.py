@@ -12,12 +12,12 @@ import functools
 
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.type import WORD_BYTES
+from ferryvm.isa.type import I64, WORD_BYTES, signed
 from ferryvm.machine.control import EXIT_ID, FP, PC, SP, Status
 from ferryvm.machine.state import Machine
 
 _THROWING = frozenset(row.opcode for row in INSTRUCTIONS if row.flow is Flow.THROW)
-_HALT, _HOST = BY_MNEMONIC["halt"].opcode, BY_MNEMONIC["host"].opcode
+_HALT, _HOST, _TEST = (BY_MNEMONIC[name].opcode for name in ("halt", "host", "launch.test"))
 _TRAPS = frozenset(int(trap) for trap in Trap if trap is not Trap.NONE)
 
 
@@ -104,6 +104,11 @@ class ExitChecker:
             fault = self._allocation_fault()
             if fault is not None:
                 return fault
+        elif status is Status.LAUNCH:
+            limit, next_, record = self._machine.memory.stack[control.sp - 3 : control.sp]
+            is_launch = self._machine.program.code.opcodes[control.pc] == _TEST
+            if not is_launch or signed(I64, next_) < signed(I64, limit) or not record:
+                return f"with LAUNCH at pc {control.pc}, where no piece of a launch is due"
         elif status is Status.FUEL and not counting:
             return "for want of fuel, which nobody counts"
         if counting and control.fuel < 0:

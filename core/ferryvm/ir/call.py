@@ -10,7 +10,7 @@ from ferryvm.ir.graph import Body, Constant, Operation, Terminator, Value
 from ferryvm.ir.instruction import InstructionLifter
 from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.table import Flow
+from ferryvm.isa.table import Flow, Immediate
 from ferryvm.isa.type import I64, WORD_BYTES, as_number
 from ferryvm.program import Signature
 from ferryvm.region.effect import Effects, function_effects
@@ -60,11 +60,16 @@ class CallLifter(InstructionLifter):
         words, at, past = self.variables.words, self._word_at(to), self._word_at(end)
         words[at : at + count.bits] = words[past - count.bits : past]
 
+    def push_words(self, slot: Value, address: Value, count: Value) -> None:
+        assert isinstance(count, Constant)
+        words, at = self.variables.words, self._word_at(address)
+        words += [slot, *words[at : at + count.bits]]
+
     def next_pc(self) -> Value:
         return self.constant(I64, self.pc + 1)
 
     def function(self, function: Value, field: FunctionField) -> Value:
-        if self.flow is Flow.CALL:
+        if self.of.immediate in (Immediate.FUNCTION, Immediate.ITEM):
             return self.constant(I64, self._field(self.immediate, field))
         return self.invariant("function_field", (field,), (function,), I64)
 

@@ -110,6 +110,9 @@ class InstructionLifter(ObjectLifter):
     def grow_if(self, p: Value, wanted: Value) -> None:
         self._check("grow_if", (), (p, wanted))
 
+    def continue_launch_if(self, p: Value) -> None:
+        self._check("continue_launch_if", (), (p,))
+
     def _stop(self, name: str, *static: object) -> None:
         self.is_open = False
         self.close(Terminator(name, static, (), self._here()))

@@ -189,6 +189,7 @@ _DECLARED = {
     "trap_if": _check(BOOLEAN, static=(AttributeKind.TRAP,)),
     "grow_if": _check(BOOLEAN, I64),
     "allocate_if": _check(BOOLEAN, I64, I64),
+    "continue_launch_if": _check(BOOLEAN),
     "guard": _check(BOOLEAN, static=_NUMBER),
     "poll": _check(),
     "check_entry": _check(static=(AttributeKind.FLAG,)),
@@ -259,7 +260,7 @@ EFFECTS = CALLS | {"caught"}
 """Names of operations that have an effect although they yield a value."""
 HEAP_CHANGES = CALLS | {"heap_store", "canonicalise", "elements_to_heap"}
 """Names of operations that may change the heap."""
-CONDITIONAL_EXITS = frozenset({"trap_if", "grow_if", "allocate_if", "guard"})
+CONDITIONAL_EXITS = frozenset({"trap_if", "grow_if", "allocate_if", "continue_launch_if", "guard"})
 """Names of checks that do nothing if their first operand does not hold."""
 
 HEADER, LENGTH, PLACE = range(3)

@@ -14,6 +14,7 @@ from ferryvm.isa import (  # isort: skip
     cast,  # noqa: F401
     struct,  # noqa: F401
     array,  # noqa: F401
+    launch,  # noqa: F401
 )
 from ferryvm.isa.table import BY_MNEMONIC, INSTRUCTIONS, Flow, Immediate, Instruction
 from ferryvm.isa.trap import Trap

@@ -3,7 +3,9 @@
 
     anyref ─┬─ i31ref
             ├─ arrayref ─┬─ i8[] … f64[]
+            │            ├─ launch.references
             │            └─ node[] …         one for each type of references that has one
+            ├─ launch.piece
             └─ structs, each below its parent
 
 Type numbers below `FIRST_DECLARED` are the same in every program; a program's `types` have those
@@ -30,7 +32,10 @@ from ferryvm.isa.type import (
     ANYREF,
     ARRAYREF,
     FIRST_DECLARED,
+    FRAME_REFERENCES,
     I31REF,
+    I64,
+    LAUNCH,
     WORD_BYTES,
     Reference,
     Type,
@@ -94,13 +99,46 @@ class RowKind(enum.IntEnum):
     STRUCT = 4
 
 
-PREDEFINED: tuple[Reference, ...] = (ANYREF, I31REF, ARRAYREF, *(e.array for e in Element))
+PREDEFINED: tuple[Reference, ...] = (
+    *(ANYREF, I31REF, ARRAYREF, *(e.array for e in Element)),
+    *(FRAME_REFERENCES, LAUNCH),
+)
 """The types that every program has, by number."""
+
+PIECE = StructType(
+    LAUNCH.name,
+    None,
+    (
+        Field("first", I64),
+        Field("end", I64),
+        Field("pc", I64),
+        Field("frame", I64),
+        Field("words", Element.I64.array),
+        Field("references", FRAME_REFERENCES),
+        Field("next", LAUNCH),
+    ),
+)
+"""A piece of a launch: the items from `first` up to `end`, of which none has begun; or the item
+`first`, suspended at `pc`, with `words` null for the former. `words` are the stack from its
+arguments on, with zeros for `references`, and its innermost frame is at word `frame` of them. `next`
+is the piece of the items after it."""
+
+_EVERYWHERE: dict[int, DeclaredType] = {
+    FRAME_REFERENCES.number: ArrayType(ANYREF),
+    LAUNCH.number: PIECE,
+}
+"""Declarations of types that every program has."""
 
 
 def is_type_name(text: str) -> bool:
     """True if a struct or a field can have this name: it stands in assembly without quotes."""
     return _NAME.fullmatch(text) is not None and len(text) <= LONGEST_NAME
+
+
+def declaration(types: Sequence[DeclaredType], number: int) -> DeclaredType | None:
+    """The declaration of a type of a program that declares `types`; None for one of no objects, or
+    of arrays of numbers."""
+    return types[number - FIRST_DECLARED] if number >= FIRST_DECLARED else _EVERYWHERE.get(number)
 
 
 class DeclarationFault(Exception):  # noqa: N818 - becomes an error of who reads the types
@@ -187,13 +225,14 @@ class TypeHierarchy:
 
     def _parent(self, number: int) -> int | None:
         if number < FIRST_DECLARED:
-            return ARRAYREF.number if number > ARRAYREF.number else None
+            is_array = ARRAYREF.number < number <= FRAME_REFERENCES.number
+            return ARRAYREF.number if is_array else None
         declared = self.types[number - FIRST_DECLARED]
         return declared.parent if isinstance(declared, StructType) else ARRAYREF.number
 
     def declared(self, number: int) -> DeclaredType | None:
-        """The declaration of a type; None for a type that every program has."""
-        return self.types[number - FIRST_DECLARED] if number >= FIRST_DECLARED else None
+        """The declaration of a type; None for one of no objects, or of arrays of numbers."""
+        return declaration(self.types, number)
 
     def has(self, reference: Reference) -> bool:
         """True if a type is one of this program."""
@@ -228,10 +267,10 @@ class TypeHierarchy:
             return RowKind.ABSTRACT, 0
         if number == I31REF.number:
             return RowKind.I31, 0
-        if number < FIRST_DECLARED:
+        declared = self.declared(number)
+        if declared is None:
             element = [*Element][number - ARRAYREF.number - 1]
             return RowKind.NUMBERS, element.bytes
-        declared = self.types[number - FIRST_DECLARED]
         if isinstance(declared, ArrayType):
             return RowKind.REFERENCES, WORD_BYTES
         return RowKind.STRUCT, STRUCT_HEADER_BYTES + WORD_BYTES * len(declared.fields)

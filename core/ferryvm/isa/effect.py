@@ -43,6 +43,8 @@ class Effect(enum.Enum):
     LEAVES_FOR_OBJECTS = "can leave for memory of an object"
     READS_TYPES = "reads a type row"
     TAKES_OPERANDS = "takes a number of operands that its immediate tells"
+    LEAVES_OPERANDS = "leaves a number of operands that its immediate tells"
+    CONTINUES_LAUNCHES = "can leave for the next piece of a launch"
     CALLS_HOST = "leaves for a host function"
     THROWS = "goes on at a handler, or traps"
     HALTS = "ends the program"
@@ -87,6 +89,8 @@ _OPERATIONS = {
     "elements_to_heap": Effect.WRITES_HEAP,
     "type_word": Effect.READS_TYPES,
     "pop_words": Effect.TAKES_OPERANDS,
+    "push_words": Effect.LEAVES_OPERANDS,
+    "continue_launch_if": Effect.CONTINUES_LAUNCHES,
     "host": Effect.CALLS_HOST,
     "throw": Effect.THROWS,
     "halt": Effect.HALTS,

@@ -274,6 +274,10 @@ class Emitter(PureEmitter[V]):
         """
 
     @abc.abstractmethod
+    def continue_launch_if(self, p: V) -> None:
+        """Leave with LAUNCH in the state before this instruction, if `p` holds."""
+
+    @abc.abstractmethod
     def halt(self) -> None:
         """Leave with HALT at this instruction; nothing follows."""
 
@@ -464,6 +468,10 @@ class Emitter(PureEmitter[V]):
         """Move the `count` (i64) words below the stack address `end` down to `to`, the lowest
         first. Where `count` is 0 the word at `to` may become anything: it is above the stack from
         then on."""
+
+    @abc.abstractmethod
+    def push_words(self, slot: V, address: V, count: V) -> None:
+        """Push a slot, then the `count` (i64) words from a stack address up, which lie below."""
 
     @abc.abstractmethod
     def next_pc(self) -> V:

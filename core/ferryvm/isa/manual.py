@@ -18,6 +18,7 @@ _CHAPTERS = {
     "cast": "References of any type",
     "struct": "Structs",
     "array": "Arrays",
+    "launch": "Launches",
 }
 
 
@@ -57,6 +58,8 @@ from `x` up; of the elements at place `p` |
 | `types[t][n]` | word `n` of the type row of type number `t` |
 | `allocate n bytes for type t if p` | leave with status ALLOCATE, `wanted` n, `wanted_type` t; the \
 instruction will be done anew |
+| `continue the launch if p` | leave with status LAUNCH; the instruction will be done anew, with the \
+next piece of the record |
 | `pop n words` | take n more words off the operand stack; `sp` stays as it was before |
 | `object_top`, `object_end`, `prepared`, `prepared_bytes` | as in the \
 [control block](architecture.md#control-block) |

@@ -174,6 +174,9 @@ class TextEmitter(Emitter[str]):
     def grow_if(self, p: str, wanted: str) -> None:
         self._lines.add(f"grow the heap to {wanted} if {p}")
 
+    def continue_launch_if(self, p: str) -> None:
+        self._lines.add(f"continue the launch if {p}")
+
     def halt(self) -> None:
         self._lines.add("halt")
 
@@ -307,6 +310,10 @@ class TextEmitter(Emitter[str]):
 
     def move_results(self, to: str, end: str, count: str) -> None:
         self._lines.add(f"move {count} words of stack below {end} to {to}", changes="stack")
+
+    def push_words(self, slot: str, address: str, count: str) -> None:
+        self._lines.add(f"push {slot}")
+        self._lines.add(f"push {count} words of stack from {address}", changes="stack")
 
     def next_pc(self) -> str:
         return "pc + 1"

@@ -50,6 +50,7 @@ class Immediate(enum.Enum):
     FIELD = "field of a struct type"
     """In code, bytes from the struct to the field, and above bit 31 the number of the type."""
     LABELS = "labels, the last one for any other index"
+    ITEM = "function of a launch's items"
     RESULTS = "number of results"
     """In code, with the number of parameters: see `ferryvm.isa.frame`."""
 
@@ -128,6 +129,8 @@ class Instruction:
             return "( results -- )"
         if self.immediate is Immediate.FIELDS:
             return "( fields -- ref )"
+        if self.immediate is Immediate.ITEM:
+            return "( arguments i64 i64 launch -- arguments i64 i64 launch i64 arguments )"
         left = " ".join(str(t) for t in self.pops)
         right = " ".join(str(t) for t in self.pushes)
         return f"( {left} -- {right} )".replace("  ", " ")

@@ -30,6 +30,8 @@ class Trap(enum.IntEnum):
     NULL_REFERENCE = 14
     CAST_FAILURE = 15
     READ_ONLY_ARRAY = 16
+    NEGATIVE_COUNT = 17
+    INVALID_LAUNCH = 18
 
     @property
     def message(self) -> str:
@@ -55,4 +57,6 @@ _MESSAGES = {
     Trap.NULL_REFERENCE: "null reference",
     Trap.CAST_FAILURE: "reference cast to a type that the object is not of",
     Trap.READ_ONLY_ARRAY: "store into a read-only array",
+    Trap.NEGATIVE_COUNT: "negative number of items",
+    Trap.INVALID_LAUNCH: "record of another launch",
 }

@@ -23,9 +23,11 @@ __all__ = [
     "F32",
     "F64",
     "FIRST_DECLARED",
+    "FRAME_REFERENCES",
     "I31REF",
     "I32",
     "I64",
+    "LAUNCH",
     "WORD_BYTES",
     "Reference",
     "Type",
@@ -141,8 +143,14 @@ I31REF = Reference(1, "i31ref")
 ARRAYREF = Reference(2, "arrayref")
 """Arrays of any elements."""
 
-FIRST_DECLARED = 12
-"""The number of the first type that a program declares; `ferryvm.isa.element` has 3 to 11."""
+FRAME_REFERENCES = Reference(12, "launch.references")
+"""Arrays of the references in frames of a suspended item; `ferryvm.isa.element` has types 3 to 11."""
+LAUNCH = Reference(13, "launch.piece")
+"""Pieces of a launch, see `ferryvm.isa.launch`. No program can make objects of these two types, or
+declare others of their names."""
+
+FIRST_DECLARED = 14
+"""The number of the first type that a program declares."""
 
 CANONICAL_NAN = {F32: 0x7FC0_0000, F64: 0x7FF8_0000_0000_0000}
 """The one NaN that arithmetic yields (WebAssembly's deterministic profile)."""

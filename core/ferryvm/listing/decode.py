@@ -220,7 +220,7 @@ class _Decoder:
         match row.immediate:
             case Immediate.NONE:
                 return None
-            case Immediate.FUNCTION:
+            case Immediate.FUNCTION | Immediate.ITEM:
                 return self._function_name(number, pc)
             case Immediate.HOST:
                 if number >= len(self.program.hosts):

@@ -119,6 +119,7 @@ class _Linker:
         labels, opcodes, immediates = code.labels, code.opcodes, self.immediates
         tables: dict[Immediate, Mapping[str, int]] = {
             Immediate.FUNCTION: self.functions,
+            Immediate.ITEM: self.functions,
             Immediate.HOST: self.hosts,
             Immediate.TAG: self.tags,
         }

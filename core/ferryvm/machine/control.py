@@ -24,7 +24,7 @@ __all__ = [
     "Status",
 ]
 
-ABI_VERSION = 8
+ABI_VERSION = 9
 """Version of the layout of the control block."""
 
 
@@ -74,6 +74,9 @@ class Status(enum.IntEnum):
     ALLOCATE = 14
     """pc is an allocation of `wanted` bytes for an object of type `wanted_type` that does not fit,
     state is as before it."""
+    LAUNCH = 15
+    """pc is a `launch.test` whose range is done and whose record has more; the state is as before
+    it."""
 
 
 class ControlBlock(ctypes.Structure):

@@ -239,6 +239,19 @@ class ObjectMemory:
         """The shapes of the program's types."""
         return self._facts.shapes
 
+    def frame_references(self, pc: int, fp: int, start: int) -> list[int]:
+        """Words of the stack with references, from word `start` on: of the frame at `fp`, in which
+        control is at `pc`, and of the frames around it that begin there or behind it."""
+        words, found = self._memory.stack, list[int]()
+        facts = self._facts.map
+        row = facts.row(pc)
+        while True:
+            found += (fp + offset & _MASK for offset in facts.positions(row))
+            return_pc, distance = words[fp], words[fp + 1]
+            if fp - distance < start:
+                return sorted(found)
+            fp, row = fp - distance, facts.calls[return_pc - 1]
+
     # --- allocation ---------------------------------------------------------------------------
 
     def fits(self) -> bool:

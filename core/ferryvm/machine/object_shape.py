@@ -7,19 +7,18 @@ from __future__ import annotations
 from array import array
 
 from ferryvm.isa import INSTRUCTIONS, Flow
-from ferryvm.isa.declared_type import ArrayType
-from ferryvm.isa.element import Element
+from ferryvm.isa.declared_type import ArrayType, declaration
+from ferryvm.isa.element import FIRST_ARRAY, Element
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.object import STRUCT_HEADER_BYTES
 from ferryvm.isa.type import FIRST_DECLARED, WORD_BYTES, Reference, ValueType
-from ferryvm.machine.collection import SHAPE_WORDS, ShapeKind
+from ferryvm.machine.collection import ROW_WORDS, SHAPE_WORDS, ShapeKind
 from ferryvm.program import Program
 from ferryvm.verify import Verified
 
 _MASK = (1 << 64) - 1
 _CALLS = frozenset(row.opcode for row in INSTRUCTIONS if row.flow is Flow.CALL)
 _ALL_CALLS = _CALLS | {row.opcode for row in INSTRUCTIONS if row.flow is Flow.CALL_INDIRECT}
-_FIRST_ARRAY = FIRST_DECLARED - len(Element)
 
 
 class Shapes:
@@ -46,12 +45,12 @@ class Shapes:
         self.count = len(rows) // SHAPE_WORDS
 
     def _shape(self, program: Program, number: int) -> tuple[ShapeKind, int, tuple[ValueType, ...]]:
-        if number < _FIRST_ARRAY:
+        if number < FIRST_ARRAY:
             return ShapeKind.NONE, 0, ()
-        if number < FIRST_DECLARED:
-            element = self.elements[number] = [*Element][number - _FIRST_ARRAY]
+        declared = declaration(program.types, number)
+        if declared is None:
+            element = self.elements[number] = [*Element][number - FIRST_ARRAY]
             return ShapeKind.NUMBERS, element.bytes, (element.type,)
-        declared = program.types[number - FIRST_DECLARED]
         if isinstance(declared, ArrayType):
             return ShapeKind.REFERENCES, WORD_BYTES, (declared.element,)
         size = STRUCT_HEADER_BYTES + WORD_BYTES * len(declared.fields)
@@ -101,6 +100,11 @@ class ReferenceMap:
         if found is None:
             found = self._current[key] = self._row(pc)
         return found
+
+    def positions(self, row: int) -> array[int]:
+        """The positions in a row, from a frame's header on, modulo 2^64."""
+        first = row + ROW_WORDS
+        return self.rows[first : first + self.rows[row]]
 
     def _arguments(self, pc: int) -> int:
         """Operands that the call at `pc` takes."""

@@ -13,7 +13,7 @@ from ferryvm.region.memo import memoised
 from ferryvm.region.region import Region
 from ferryvm.verify import Verified
 
-CHAPTERS = ("cast", "struct", "array")
+CHAPTERS = ("cast", "struct", "array", "launch")
 """Chapters of the instruction table that are about references."""
 
 _OPCODES = frozenset(row.opcode for row in INSTRUCTIONS if row.chapter in CHAPTERS)

@@ -318,6 +318,8 @@ class Differ:
                 trial.environment = ENVIRONMENTS[next(around)]
                 if schedule is Schedule.COLLECT:
                     trial.collect()
+                elif schedule is Schedule.SUSPEND:
+                    trial.suspend()
                 failure = trial.attempt(name, step, self.patience)
                 if failure is not None or trial.has_ended:
                     break

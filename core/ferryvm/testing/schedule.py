@@ -8,6 +8,7 @@ environment      as random, with another floating-point environment in the threa
                  as if other code had changed it
 every-boundary   after every instruction, to each backend in turn
 collect          as every-boundary, with a collection of objects at each move and each allocation
+suspend          as every-boundary, and where an item of a launch runs it is suspended at each move
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Schedule(enum.Enum):
     ENVIRONMENT = "environment"
     EVERY_BOUNDARY = "every-boundary"
     COLLECT = "collect"
+    SUSPEND = "suspend"
 
 
 Move = tuple[str, int | None]
@@ -63,7 +65,7 @@ def moves(
     """
     if schedule is Schedule.NONE:
         raise ValueError("without a schedule a program does not move")
-    if schedule in (Schedule.EVERY_BOUNDARY, Schedule.COLLECT):
+    if schedule in (Schedule.EVERY_BOUNDARY, Schedule.COLLECT, Schedule.SUSPEND):
         # The seed determines the first one, so that with two backends each can get either instruction.
         first = seed % len(names)
         yield from ((name, 1) for name in itertools.cycle((*names[first:], *names[:first])))

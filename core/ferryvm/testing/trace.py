@@ -17,6 +17,7 @@ import pydantic
 from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Trap
 from ferryvm.isa.declared_type import PREDEFINED, Field, StructType
 from ferryvm.isa.frame import HEADER_WORDS, number_of, return_counts
+from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.struct import field_of
 from ferryvm.isa.type import FIRST_DECLARED, WORD_BYTES, format_value
 from ferryvm.machine.control import Status
@@ -125,6 +126,8 @@ def taken(program: Program, row: Instruction, immediate: int) -> int:
             return return_counts(immediate)[1]
         case Flow.NEXT if row.immediate is Immediate.FIELDS:
             return len(_fields(program, immediate))
+        case Flow.NEXT if row.immediate is Immediate.ITEM:
+            return LAUNCH_WORDS - 1 + len(program.signature(immediate).parameters)
     return len(row.pops)
 
 
@@ -147,6 +150,8 @@ def left(program: Program, row: Instruction, immediate: int) -> int:
             return len(program.hosts[immediate].signature.results)
         case Flow.RETURN:
             return return_counts(immediate)[1]
+        case Flow.NEXT if row.immediate is Immediate.ITEM:
+            return taken(program, row, immediate) + len(program.signature(immediate).parameters)
     return len(row.pushes)
 
 
@@ -160,7 +165,7 @@ def immediate_text(program: Program, row: Instruction, immediate: int, parameter
             return ""
         case Immediate.TARGET:
             return f"pc {immediate}"
-        case Immediate.FUNCTION:
+        case Immediate.FUNCTION | Immediate.ITEM:
             return program.functions[immediate].name
         case Immediate.HOST:
             return program.hosts[immediate].name

@@ -25,6 +25,7 @@ from ferryvm.float_environment import CONTROL
 from ferryvm.machine.control import Status
 from ferryvm.machine.difference import Difference
 from ferryvm.machine.host import HostError
+from ferryvm.machine.launch import innermost, suspend
 from ferryvm.testing.environment import STICKY, control_word, environment
 from ferryvm.testing.held import HeldObject
 from ferryvm.testing.state import StoppedState
@@ -151,6 +152,19 @@ class Trial:
             self._held.collect(objects)
         except IndexError as error:
             raise ValueError(f"the objects of the program are damaged: {error}") from None
+
+    def suspend(self) -> None:
+        """Suspend the item of a launch that is running, if there is one: the next run resumes it.
+        Raises ValueError where a faulty backend has damaged the state."""
+        machine = self.execution.machine
+        if machine.objects is None:
+            return
+        try:
+            launch = innermost(machine)
+            if launch is not None:
+                suspend(machine, launch)
+        except IndexError as error:
+            raise ValueError(f"the frames of the program are damaged: {error}") from None
 
     def end_here(self) -> None:
         """Make the present state its end: trials that continue from its start end there, too."""

@@ -57,6 +57,8 @@ class VerifyCode(enum.Enum):
     """Two paths to an instruction have different operand stacks."""
     STATIC_TYPES = "V34"
     """static.load or static.store in a program whose statics are not all i64."""
+    ITEM_SIGNATURE = "V35"
+    """The function of a launch's items does not take an item first, an i64, or has results."""
     EXPORT = "V40"
     """Two exports have one name, or one has a function that does not exist."""
     TAG = "V41"

@@ -11,7 +11,7 @@ from ferryvm.clause import ClauseForest, NestingFault
 from ferryvm.isa import INSTRUCTIONS, Immediate, Type
 from ferryvm.isa.declared_type import ArrayType, StructType, TypeHierarchy
 from ferryvm.isa.struct import field_of
-from ferryvm.isa.type import Reference, signed, with_article
+from ferryvm.isa.type import FIRST_DECLARED, Reference, signed, with_article
 from ferryvm.program import HOST_TAG, MAX_TAG_VALUES, RECORD_BYTES, Program, Signature
 from ferryvm.verify.refusal import VerifyCode, VerifyError, refusal
 
@@ -204,6 +204,7 @@ def check_immediates(program: Program, hierarchy: TypeHierarchy) -> None:
         Immediate.OFFSET: 1 << 32,
         Immediate.TARGET: len(opcodes),
         Immediate.FUNCTION: len(program.functions),
+        Immediate.ITEM: len(program.functions),
         Immediate.SIGNATURE: len(program.signatures),
         Immediate.HOST: len(program.hosts),
         Immediate.TAG: len(program.tags),
@@ -246,7 +247,8 @@ def _check_type(
     """The immediate is the number of a struct or array type, or a field of a struct type."""
     number, field = field_of(immediate) if kind is Immediate.FIELD else (immediate, 0)
     known = hierarchy.references
-    declared = hierarchy.declared(number) if number < len(known) else None
+    is_own = FIRST_DECLARED <= number < len(known)
+    declared = hierarchy.declared(number) if is_own else None
     expected = ArrayType if kind is Immediate.ARRAY else StructType
     if not isinstance(declared, expected):
         found = f"type {number}" if number >= len(known) else str(known[number])

@@ -19,7 +19,7 @@ from ferryvm.isa.declared_type import ArrayType, StructType, TypeHierarchy
 from ferryvm.isa.frame import HEADER_WORDS, number_of, return_counts
 from ferryvm.isa.struct import field_of
 from ferryvm.isa.table import REF, Operand, T, Variable
-from ferryvm.isa.type import ValueType, signed
+from ferryvm.isa.type import I64, LAUNCH, ValueType, signed
 from ferryvm.program import Clause, Program, record_types
 from ferryvm.verify.refusal import VerifyCode, VerifyError, refusal
 from ferryvm.verify.stack_map import Kinds, StackMap, Stacks, kind_of
@@ -32,7 +32,10 @@ def _kind_number(operand: Operand) -> int:
 
 _POPS = [tuple(_kind_number(t) for t in reversed(row.pops)) for row in INSTRUCTIONS]
 _PUSHES = [tuple(_kind_number(t) for t in row.pushes) for row in INSTRUCTIONS]
-_OPEN = [any(n < 0 for n in _POPS[row.opcode] + _PUSHES[row.opcode]) for row in INSTRUCTIONS]
+_OPEN = [
+    row.immediate is Immediate.ITEM or any(n < 0 for n in _POPS[row.opcode] + _PUSHES[row.opcode])
+    for row in INSTRUCTIONS
+]
 _FLOWS = [row.flow for row in INSTRUCTIONS]
 _FIELDS = frozenset(row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.FIELDS)
 _TYPES = frozenset(
@@ -40,6 +43,8 @@ _TYPES = frozenset(
 )
 _MOST_CHANGES = 64
 """Changes of an instruction's operand types by further paths: they bound the time that it takes."""
+_LAUNCH = (kind_of(LAUNCH), kind_of(I64), kind_of(I64))
+"""Kinds of the operands of a launch, topmost first."""
 _THROWING = frozenset((Flow.CALL, Flow.CALL_INDIRECT, Flow.HOST, Flow.THROW))
 """The kinds of control flow of instructions that can throw."""
 
@@ -212,6 +217,8 @@ class TypeFlow:
                 stack = self.stacks.push(stack, kind)
             return stack
         row = INSTRUCTIONS[opcode]
+        if row.immediate is Immediate.ITEM:
+            return self._item(pc, stack)
         bound = self._bind_immediate(pc, row, local_kinds, parameters)
         is_settled = bool(bound)  # all open types of an instruction are, or none
         if opcode in _FIELDS:
@@ -232,6 +239,20 @@ class TypeFlow:
         for operand in row.pushes:
             kind = _kind_number(operand)
             stack = self.stacks.push(stack, bound[str(operand)] if kind < 0 else kind)
+        return stack
+
+    def _item(self, pc: int, stack: int) -> int:
+        """The stack after a launch has pushed its next item and the arguments."""
+        function = self.program.functions[self.immediates[pc]]
+        kinds = self.parameter_kinds[function.signature]
+        if not kinds or kinds[-1] != kind_of(I64) or self.result_kinds[function.signature]:
+            signature = self.program.signatures[function.signature]
+            message = f"function {function.name!r} takes an item: (i64 ...) -> () expected, found"
+            raise self._refuse(VerifyCode.ITEM_SIGNATURE, f"{message} {signature}", pc)
+        below = self._pop(pc, stack, _LAUNCH)
+        self._pop(pc, below, kinds[:-1])
+        for kind in reversed(kinds):
+            stack = self.stacks.push(stack, kind)
         return stack
 
     def _bind_immediate(

@@ -110,6 +110,9 @@ class SideExits:
         fields = f"control->wanted = {wanted};", f"control->wanted_type = {type_};"
         self.leave_if(p, operation, "ALLOCATE", *fields)
 
+    def do_continue_launch_if(self, operation: Operation, p: str) -> None:
+        self.leave_if(p, operation, "LAUNCH")
+
     def do_poll(self, operation: Operation) -> None:
         if not self.scope.shared.choices.polls:
             return

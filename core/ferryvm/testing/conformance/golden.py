@@ -306,7 +306,10 @@ def _code(text: str, types: TypeNames) -> tuple[tuple[Item, ...], tuple[Line, ..
     return tuple(items), tuple(marked)
 
 
-_NAMED = (Immediate.TARGET, Immediate.FUNCTION, Immediate.HOST, Immediate.TAG)
+_NAMED = (
+    *(Immediate.TARGET, Immediate.FUNCTION, Immediate.ITEM, Immediate.HOST),
+    Immediate.TAG,
+)
 
 
 def _immediate(row: Instruction, word: str, types: TypeNames) -> Operand:

@@ -74,7 +74,7 @@ def line_of(verified: Verified, names: list[str], pc: int) -> Line:
     match row.immediate:
         case Immediate.NONE | Immediate.TARGET | Immediate.LABELS:
             return Line(row)
-        case Immediate.FUNCTION:
+        case Immediate.FUNCTION | Immediate.ITEM:
             return Line(row, names[immediate])
         case Immediate.HOST:
             return Line(row, program.hosts[immediate].name)

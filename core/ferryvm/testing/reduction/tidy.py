@@ -83,7 +83,7 @@ def called(
         names = [
             item.operand
             for item in function.items
-            if isinstance(item, Line) and item.row.immediate is Immediate.FUNCTION
+            if isinstance(item, Line) and item.row.immediate in (Immediate.FUNCTION, Immediate.ITEM)
         ]
         names += table if uses_table(function) else []
         for name in names:

@@ -37,6 +37,9 @@ class SideExits:
     def do_grow_if(self, operation: Operation, p: Operand, wanted: Operand) -> None:
         self.leave_if(operation, p, Status.GROW, wanted=wanted)
 
+    def do_continue_launch_if(self, operation: Operation, p: Operand) -> None:
+        self.leave_if(operation, p, Status.LAUNCH)
+
     def do_guard(self, operation: Operation, p: Operand) -> None:
         number = self.emission.code.guards.index(operation.fact(0, int))
         self.leave_if(operation, p, Status.GUARD, exit_id=number)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record of a launch: its pieces taken in the order of items, and items suspended.
+
+    launch.test leaves with LAUNCH ──> the first piece ──┬─ items not begun ──> limit, next
+                                                         └─ a suspended item ──> its frames
+
+`ferryvm.isa.launch` has the operands of a launch, `ferryvm.isa.declared_type` the fields of a piece.
+A piece never changes, so nothing is copied when it is taken: the record becomes the next piece.
+
+A suspended item is a block of words: the stack from its arguments on, up to the operands of its
+innermost frame. It does not depend on where on the stack it stands, since frames have distances.
+References in it are in an array of their own, where the collector finds them; stack maps say to
+which words they belong.
+
+    ┌─ the launch's frame ─────────────────────┐┌─ block ──────────────────────────────────────┐
+    │ … arguments │ limit │ next │ record │      │ item, arguments │ header │ locals, operands │ … │
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from ferryvm.isa import BY_MNEMONIC, Trap
+from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.isa.launch import LAUNCH_WORDS
+from ferryvm.machine.control import Status
+from ferryvm.machine.piece import Block, Piece, add_item, add_range, elements, read, reserve
+from ferryvm.machine.state import Machine
+
+_STEP = tuple(
+    BY_MNEMONIC[name].opcode for name in ("launch.test", "jump_unless", "launch.item", "call")
+)
+"""The instructions that run an item."""
+
+_CALLS = frozenset(BY_MNEMONIC[name].opcode for name in ("call", "call_indirect"))
+
+CALL_DISTANCE = len(_STEP) - 1
+"""Instructions from `launch.test` to the call of the items' function."""
+
+
+def item_call(machine: Machine, pc: int) -> int | None:
+    """pc of the call of the items of the launch whose `launch.test` is at `pc`; None if the
+    instructions there are others."""
+    code = machine.program.code
+    call = pc + CALL_DISTANCE
+    if tuple(code.opcodes[pc : call + 1]) != _STEP:
+        return None
+    return call if code.immediates[call - 1] == code.immediates[call] else None
+
+
+def continue_launch(machine: Machine) -> Status:
+    """Take the first piece from the record of the launch at pc, whose range is done.
+
+    RUNNING if the machine stands where it is to continue; TRAP if the piece belongs to another
+    launch, or its frames do not fit on the stack.
+    """
+    control, stack, objects = machine.control, machine.memory.stack, machine.objects
+    assert objects is not None  # the program has references
+    sp = control.sp
+    piece = read(objects, stack[sp - 1])
+    if not piece.words:
+        stack[sp - LAUNCH_WORDS], stack[sp - 2] = piece.end, piece.first
+    else:
+        words = elements(objects, piece.words)
+        fault = _fault(machine, piece, words)
+        if fault is not Trap.NONE:
+            control.status, control.trap = Status.TRAP, fault
+            return Status.TRAP
+        fp, end = sp + piece.frame, sp + len(words)
+        stack[sp:end] = words
+        positions = objects.frame_references(piece.pc, fp, sp)
+        found = elements(objects, piece.references)
+        for position, word in zip(positions, found, strict=True):
+            stack[position] = word
+        control.pc, control.sp, control.fp = piece.pc, end, fp
+    stack[sp - 1] = piece.next
+    control.status = Status.RUNNING
+    return Status.RUNNING
+
+
+def _fault(machine: Machine, piece: Piece, words: memoryview) -> Trap:
+    """The trap of an item that cannot be resumed here; NONE if it can."""
+    program, verified, control = machine.program, machine.verified, machine.control
+    call = item_call(machine, control.pc)
+    if call is None:
+        return Trap.INVALID_LAUNCH
+    parameters = len(program.signature(program.code.immediates[call]).parameters)
+    if len(words) < parameters + HEADER_WORDS:
+        return Trap.INVALID_LAUNCH
+    distance = control.sp + parameters - control.fp
+    if words[parameters] != call + 1 or words[parameters + 1] != distance:
+        return Trap.INVALID_LAUNCH
+    largest = verified.frame_words[verified.owner(piece.pc)]
+    is_too_large = control.sp + piece.frame + largest > machine.memory.stack_words
+    return Trap.STACK_OVERFLOW if is_too_large else Trap.NONE
+
+
+def innermost(machine: Machine) -> int | None:
+    """The word of the header of the frame whose launch runs the current item, the innermost one;
+    None if no launch does, or the item has called a host function that called the program."""
+    stack, fp = machine.memory.stack, machine.control.fp
+    opcodes = machine.program.code.opcodes
+    while stack[fp + 1]:
+        call, fp = stack[fp] - 1, fp - stack[fp + 1]
+        if call >= CALL_DISTANCE and item_call(machine, call - CALL_DISTANCE) == call:
+            return fp
+        if opcodes[call] not in _CALLS:
+            return None
+    return None
+
+
+def suspend(machine: Machine, launch_fp: int) -> None:
+    """Suspend the running item of a launch, whose frame has its header at word `launch_fp`: the
+    machine then stands at `launch.test`, with the item and the rest of its range in the record.
+
+    The machine is in a call of the items, directly or further in. Raises AddressSpaceError if the
+    limit of objects forbids it; then nothing has changed.
+    """
+    stack, control, objects = machine.memory.stack, machine.control, machine.objects
+    assert objects is not None  # the program has references
+    fp = control.fp
+    while fp - stack[fp + 1] != launch_fp:
+        fp -= stack[fp + 1]
+    call = stack[fp] - 1
+    start = fp - len(machine.program.signature(machine.program.code.immediates[call]).parameters)
+    reserve(machine, 2, control.sp - start)
+    words = array("Q", stack[start : control.sp].tobytes())
+    positions = objects.frame_references(control.pc, control.fp, start)
+    references = array("Q", [stack[position] for position in positions])
+    for position in positions:
+        words[position - start] = 0
+    limit, next_, record = stack[start - LAUNCH_WORDS : start]
+    if next_ < limit:
+        record = add_range(machine, next_, limit, record)
+    block = Block(control.pc, control.fp - start, words, references)
+    record = add_item(machine, next_ - 1, block, record)
+    stack[start - LAUNCH_WORDS : start] = array("Q", (next_, next_, record))
+    control.pc, control.sp, control.fp = call - CALL_DISTANCE, start, launch_fp

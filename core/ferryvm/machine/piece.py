@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pieces of a launch as objects: read, and made.
+
+    piece  │ first │ end │ pc │ frame │ words │ references │ next │
+                                          └─> i64[]  └─> launch.references
+
+`ferryvm.isa.declared_type.PIECE` says what the fields are. The engine makes pieces between two runs
+of a backend, so it allocates as the instructions do: from `object_top` up, after a collection if
+need be.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+from ferryvm.isa.element import Element
+from ferryvm.isa.object import (
+    ARRAY_HEADER_BYTES,
+    LARGEST_INLINE,
+    LENGTH_OFFSET,
+    PLACE_OFFSET,
+    STRUCT_HEADER_BYTES,
+    header,
+)
+from ferryvm.isa.type import FRAME_REFERENCES, LAUNCH, WORD_BYTES
+from ferryvm.machine.memory import AddressSpaceError
+from ferryvm.machine.object_memory import ObjectMemory
+from ferryvm.machine.state import Machine
+from ferryvm.named_tuple import NamedTuple
+
+
+class Piece(NamedTuple):
+    """The fields of a piece as words, see `ferryvm.isa.declared_type.PIECE`."""
+
+    first: int
+    end: int
+    pc: int
+    frame: int
+    words: int
+    references: int
+    next: int
+
+
+_PIECE_BYTES = STRUCT_HEADER_BYTES + WORD_BYTES * len(Piece._fields)
+
+
+class Block(NamedTuple):
+    """A suspended item, outside of the objects."""
+
+    pc: int
+    frame: int
+    """The word in which its innermost frame has its header."""
+    words: array[int]
+    """Its part of the stack, with zeros for references."""
+    references: array[int]
+
+
+def read(objects: ObjectMemory, reference: int) -> Piece:
+    """The piece that a reference refers to."""
+    at = (reference + STRUCT_HEADER_BYTES) // WORD_BYTES
+    return Piece(*objects.space.words[at : at + len(Piece._fields)])
+
+
+def pieces(objects: ObjectMemory, record: int) -> Iterator[Piece]:
+    """The pieces of a record, in the order of items."""
+    while record:
+        piece = read(objects, record)
+        yield piece
+        record = piece.next
+
+
+def elements(objects: ObjectMemory, reference: int) -> memoryview:
+    """The words of an array of words."""
+    space, at = objects.space, reference // WORD_BYTES
+    length = space.words[at + LENGTH_OFFSET // WORD_BYTES]
+    place = space.words[at + PLACE_OFFSET // WORD_BYTES]
+    if place == reference + ARRAY_HEADER_BYTES:
+        first = place // WORD_BYTES
+        return space.words[first : first + length]
+    return space.block(place).cast("Q")[:length]
+
+
+def reserve(machine: Machine, blocks: int, words: int) -> None:
+    """Make room for so many pieces with so many words in all. References found before are not valid
+    any more. Raises AddressSpaceError if the limit of objects leaves none."""
+    objects, control = machine.objects, machine.control
+    assert objects is not None
+    wanted = blocks * (_PIECE_BYTES + 2 * ARRAY_HEADER_BYTES) + WORD_BYTES * words
+    if control.object_top + wanted > control.object_end:
+        objects.collect()
+        is_enough = objects.space.enlarge(control.object_top, wanted)
+        objects.bind()
+        if not is_enough:
+            limit = objects.space.limit
+            message = f"suspended items of a launch take {wanted} bytes of objects"
+            raise AddressSpaceError(f"{message}, the limit is {limit}; raise Limits.objects")
+        control.object_end = max(control.object_end, control.object_top + wanted)
+
+
+def add_range(machine: Machine, first: int, end: int, following: int) -> int:
+    """A new piece for items that have not begun."""
+    return _add(machine, Piece(first, end, 0, 0, 0, 0, following))
+
+
+def add_item(machine: Machine, item: int, block: Block, following: int) -> int:
+    """A new piece for a suspended item."""
+    words = _add_array(machine, Element.I64.array.number, block.words)
+    references = _add_array(machine, FRAME_REFERENCES.number, block.references)
+    return _add(machine, Piece(item, item + 1, block.pc, block.frame, words, references, following))
+
+
+def _add(machine: Machine, piece: Piece) -> int:
+    return _place(machine, array("Q", (header(LAUNCH.number), *piece)))
+
+
+def _add_array(machine: Machine, type_: int, content: array[int]) -> int:
+    objects = machine.objects
+    assert objects is not None
+    size = WORD_BYTES * len(content)
+    if size <= LARGEST_INLINE:
+        place = machine.control.object_top + ARRAY_HEADER_BYTES
+        return _place(machine, array("Q", (header(type_), len(content), place, *content)))
+    found = objects.space.make_block(size)
+    if found is None:
+        raise AddressSpaceError(f"no memory for an array of {size} bytes")
+    objects.space.block(found).cast("Q")[:] = memoryview(content)
+    return _place(machine, array("Q", (header(type_), len(content), found)))
+
+
+def _place(machine: Machine, words: array[int]) -> int:
+    """The reference of a new object of these words, for which there is room."""
+    objects, control = machine.objects, machine.control
+    assert objects is not None
+    reference: int = control.object_top
+    at = reference // WORD_BYTES
+    objects.space.words[at : at + len(words)] = memoryview(words)
+    control.object_top = reference + WORD_BYTES * len(words)
+    return reference
