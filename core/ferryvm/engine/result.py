@@ -91,7 +91,9 @@ def _text(machine: Machine, t: ValueType, word: int) -> str:
 def trap_raised(machine: Machine, references: Callable[[], References]) -> BaseException:
     """The Python exception for a machine that trapped: if it threw a host function's exception
     again, that exception. `references`: those of the machine, if there are some."""
-    if machine.control.trap != Trap.UNCAUGHT_EXCEPTION:
+    is_uncaught = machine.control.trap == Trap.UNCAUGHT_EXCEPTION
+    # A saved state has no exceptions of host functions: of one that was thrown again only the record.
+    if not is_uncaught or thrown(machine) is None:
         return TrapError(machine)
     error = raised_by_host(machine)
     if error is None:

@@ -230,7 +230,10 @@ def _check_status(machine: Machine, status: int, trap: int, pc: int) -> None:
         raise _Misfit(f"trap {trap} with status {status}")
     if pc >= len(program.code) or not verified.is_reachable(pc):
         raise _Misfit(f"control never gets to pc {pc}")
-    is_end = program.code.opcodes[pc] == _HALT
+    opcode = program.code.opcodes[pc]
+    if trap == Trap.UNCAUGHT_EXCEPTION and INSTRUCTIONS[opcode].flow is not Flow.THROW:
+        raise _Misfit(f"an exception was thrown at pc {pc}, which is no throw")
+    is_end = opcode == _HALT
     if status == Status.HALT and not is_end:
         raise _Misfit(f"it halted at pc {pc}, which is no halt")
 
