@@ -88,7 +88,7 @@ def _operands(text: str) -> list[str]:
 
 def _elements(text: str) -> dict[str, str]:
     """Types of elements by the names of vectors."""
-    found = dict(re.findall(rf"\(define ({_NAME}) \(make-vector (\w+)", text))
+    found = dict(re.findall(rf"\((?:define )?({_NAME}) \(make-vector (\w+)", text))
     found |= dict(re.findall(rf"\(({_NAME}) \(vector (\w+)\)\)", text))
     for function, parameters in re.findall(rf"\(define \(({_NAME})([^()]*)\)", text):
         call = re.search(rf"(?<!define )\({re.escape(function)} ", text)

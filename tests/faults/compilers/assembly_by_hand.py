@@ -390,3 +390,46 @@ OBJECTS = """
     return
 """
 """Arrays and structs, casts and type tests."""
+
+PREPARED = """
+.static out i64
+.function main
+.local a i64[]
+.local b i64[]
+.local n i64
+    i64.const 600
+:top
+    array.new_default_i64
+    local.set a
+    i64.const 600
+    array.new_default_i64
+    local.set b
+    local.get a
+    i64.const 0
+    i64.const 5
+    array.set_i64
+    local.get b
+    i64.const 0
+    i64.const 6
+    array.set_i64
+    static.get out
+    i64.const 31
+    i64.mul
+    local.get a
+    i64.const 0
+    array.get_i64
+    i64.add
+    static.set out
+    local.get n
+    i64.const 1
+    i64.add
+    local.set n
+    i64.const 600
+    local.get n
+    i64.const 4
+    i64.lt_s
+    jump_if top
+    drop
+    halt
+"""
+"""Large arrays that are made where code of a loop is entered, and in its middle."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tests.engine.throwing import PROGRAMS as THROWN
 
-from .assembly_by_hand import BEHIND, BYTES, ENTRIES, OBJECTS
+from .assembly_by_hand import BEHIND, BYTES, ENTRIES, OBJECTS, PREPARED
 
 BY_HAND: dict[str, str] = {
     "nest": """
@@ -459,5 +459,6 @@ BY_HAND: dict[str, str] = {
     static.set out
     return
 """,
+    "prepared": PREPARED,
 }
 """Texts by name: Skiff, or assembly."""

@@ -9,8 +9,10 @@ OBJECTS: list[CompilerFault] = []
 """By module."""
 
 
-def _put(module: str, backend: str, name: str, what: str, old: str, new: str) -> None:
-    OBJECTS.append(CompilerFault(name, what, backend, module, old, new))
+def _put(
+    module: str, backend: str, name: str, what: str, old: str, new: str, in_loops: bool = False
+) -> None:
+    OBJECTS.append(CompilerFault(name, what, backend, module, old, new, in_loops))
 
 
 # --- the region IR ------------------------------------------------------------------------------
@@ -113,6 +115,7 @@ _put(
     "Two large arrays made one after another have the same elements.",
     'self.storage.set_field(self.function.control, "prepared", word(0))',
     'self.storage.field(self.function.control, "prepared")',
+    in_loops=True,
 )
 _put(
     "ferryvm_backends.llvm.object",
@@ -148,6 +151,7 @@ _put(
     "The elements that were prepared for one array are taken for the next one, too.",
     'self.scope.lines.add("control->prepared = 0;")',
     'self.scope.lines.add(";")',
+    in_loops=True,
 )
 _put(
     "ferryvm.ir.c.object",

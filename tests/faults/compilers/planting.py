@@ -38,6 +38,9 @@ class CompilerFault:
     """Part of the source of that module, which is there once."""
     new: str
     """What stands in its place; as many lines."""
+    in_loops: bool = False
+    """True if it shows only where code is entered at a loop: the compiler makes code of each loop,
+    in place of the whole program."""
 
     @property
     def place(self) -> str:

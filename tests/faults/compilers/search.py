@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from ferryvm.backend import Compiler, Options
+from ferryvm.backend import Compiler, Forcing, Options
 from ferryvm.engine.runnable import MIXED
 from ferryvm.hooks import hookimpl
 from ferryvm.ir.passes.pipeline import ENVIRONMENT as CHECK_IR
@@ -85,14 +85,19 @@ def register(registry: Registry) -> Registry:
     return registry
 
 
-def differ_of(backend: str, patience: float = PATIENCE) -> Differ:
-    """Compares code of one compiler, of whole programs and kept nowhere, with the reference."""
+def differ_of(backend: str, patience: float = PATIENCE, in_loops: bool = False) -> Differ:
+    """Compares code of one compiler, kept nowhere, with the reference: of whole programs, or of
+    loops, each entered where it is reached first."""
     options = Chosen(optimize=3, background=False, required=True, cache=False)
-    policy = Policy(rules=(Rule(backends=(Choice(backend, options),)),), whole_program=True)
+    rules = (Rule(backends=(Choice(backend, options),)),)
+    policy = Policy(rules=rules, whole_program=not in_loops)
     registry = MixedRegistry(policy)
     if backend == "cc":
         register(registry)
-    return Differ([MIXED], "reference", registry, LIMITS, MOST_INSTRUCTIONS, patience=patience)
+    forcing = frozenset({Forcing.HOT} if in_loops else ())
+    return Differ(
+        [MIXED], "reference", registry, LIMITS, MOST_INSTRUCTIONS, forcing, patience=patience
+    )
 
 
 @contextlib.contextmanager
@@ -177,7 +182,7 @@ def search(
     `progress` is called before each program.
     """
     with checks():
-        differ, stage = differ_of(fault.backend), _stage(fault)
+        differ, stage = differ_of(fault.backend, in_loops=fault.in_loops), _stage(fault)
         runs = 0
         for number in range(first, count(origin, fault.backend, most)):
             progress()
