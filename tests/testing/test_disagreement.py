@@ -275,7 +275,7 @@ def _set(*keys: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (_set("version", value=1), "version 1 of the format; this is 2"),
         (
             _set("schedule", value="randm"),
-            "schedule: Input should be 'none', 'random', 'environment', 'every-boundary' or 'collect', found 'randm'",
+            "schedule: Input should be 'none', 'random', 'environment', 'every-boundary', 'collect' or 'suspend', found 'randm'",
         ),
         (
             _set("forcing", value=["hott"]),

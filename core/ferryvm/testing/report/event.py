@@ -130,6 +130,17 @@ def _indexes_functions(row: Instruction) -> bool:
     return row.flow is Flow.CALL_INDIRECT
 
 
+def _pushes_item(row: Instruction) -> bool:
+    return row.immediate is Immediate.ITEM
+
+
+def _item(step: Step) -> int:
+    """The item that `launch.item` has pushed, below the arguments."""
+    machine = step.machine
+    parameters = len(machine.program.signature(step.immediate).parameters)
+    return int(machine.memory.stack[machine.control.sp - parameters])
+
+
 def _is_table(row: Instruction) -> bool:
     return row.flow is Flow.TABLE
 
@@ -254,6 +265,8 @@ EVENTS: tuple[EventClass, ...] = (
         _indexes_functions,
         lambda s: s.operands[0] == len(s.machine.program.table),
     ),
+    EventClass("item", "first", _pushes_item, lambda step: _item(step) == 0),
+    EventClass("item", "another one", _pushes_item, lambda step: _item(step) != 0),
     _deep("1", 1, 2),
     _deep("2 to 9", 2, 10),
     _deep("10 to 99", 10, 100),
