@@ -225,10 +225,14 @@ MISFITS = {
     "unaligned": (
         np.zeros(25, "u1")[1:].view("f8"), "not aligned", "numbers.copy()"
     ),
+    "complex": (np.zeros(3, complex), "an array of complex128", "numbers.real.copy()"),
+    "fields": (
+        np.zeros(3, [("x", "f8")]), "an array of void64", "numpy.ascontiguousarray(numbers['x'])"
+    ),
+    "masked": (np.ma.array([1.0, 2.0], mask=[0, 1]), "is masked_array", "numbers.filled()"),
     "list": ([1.0, 2.0], "[1.0, 2.0]", "numpy.array(numbers, dtype=numpy.float64)"),
     "number": (1.0, "is 1.0", "numpy.array(numbers, dtype=numpy.float64)"),
     "bytes": (b"12345678", "an array of uint8", "numbers.astype(numpy.float64)"),
-    "masked": (np.ma.array([1.0]), "masked_array", "numpy.array(numbers, dtype=numpy.float64)"),
 }  # fmt: skip
 
 

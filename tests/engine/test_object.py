@@ -11,6 +11,7 @@ from ferryvm.errors import FerryError
 from ferryvm.isa import Trap
 from ferryvm.machine.memory import AddressSpaceError, Limits
 from ferryvm.machine.object_memory import ObjectMemory
+from ferryvm.machine.object_space import ObjectSpace
 from ferryvm.testing import Schedule
 from ferryvm.testing.differential import Differ, Verdict
 from ferryvm.verify import Verified
@@ -63,6 +64,33 @@ def test_the_trap_names_the_limit_that_an_allocation_would_have_passed() -> None
     text = ".function main / i64.const 70000 / heap.alloc / halt".replace(" / ", "\n")
     with pytest.raises(TrapError, match=r"may grow to 65536 bytes \(--heap-limit, Limits.heap\)"):
         start("switch", text).run()
+
+
+@pytest.mark.parametrize("length", [-1, 1 << 62])
+def test_the_trap_names_a_length_that_no_array_has(length: int) -> None:
+    text = f".function main / i64.const {length} / array.new_default_i64 / drop / halt"
+    wanted = rf"heap exhausted: an array of {length} elements; live objects may take 1048576 bytes"
+    with pytest.raises(TrapError, match=wanted):
+        start("switch", text.replace(" / ", "\n")).run()
+
+
+def test_memory_that_the_system_lacks_is_taken_from_dead_arrays_else_the_trap_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    blocks = ObjectSpace.make_block
+
+    def short(space: ObjectSpace, size: int) -> int | None:
+        return blocks(space, size) if len(space.outside) < most else None
+
+    monkeypatch.setattr(ObjectSpace, "make_block", short)
+    most = 2
+    execution = start("threaded", GARBAGE.format(rounds=8), Limits(objects=1 << 30))
+    assert execution.run().output == "1\n"
+    assert objects(execution).space.metrics.count >= 6
+    most = 0
+    wanted = "an array of 10000 elements; the system has no memory for 80000 bytes"
+    with pytest.raises(TrapError, match=wanted):
+        start("threaded", GARBAGE.format(rounds=8)).run()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -70,8 +70,10 @@ def host_array(place: Place, t: Reference, argument: object) -> HostArray:
     if view is None:
         dtype = "float64" if kind is None else kind.dtype.name
         made = f"numpy.array({place.given}, dtype=numpy.{dtype})"
-        if isinstance(argument, str) and dtype == "uint8":
-            made = f"{place.given}.encode()"  # a string of a program is its bytes in UTF-8
+        if isinstance(argument, np.ma.MaskedArray):
+            made = f"{place.given}.filled()"
+        elif isinstance(argument, str):  # a string of a program is its bytes in UTF-8
+            made = f"{place.given}.encode()" if dtype == "uint8" else ""
         raise _misfit(place, t, kind, shown(argument), made)
     assert isinstance(view, np.ndarray)
     if kind is None:
@@ -118,7 +120,12 @@ def _unfit(place: Place, t: Reference, view: npt.NDArray[Any]) -> CallError:
 
 
 def _as_dtype(given: str, dtype: np.dtype[Any], wanted: np.dtype[Any] | None) -> str:
-    """The call that gives an array another dtype; without a copy where the bits can stay."""
+    """The call that gives an array another dtype, or a part of it that may have it; without a copy
+    where the bits can stay."""
+    if dtype.names:
+        return f"numpy.ascontiguousarray({given}[{dtype.names[0]!r}])"
+    if dtype.kind == "c":
+        return f"{given}.real.copy()"
     if wanted is None:
         same = {1: "uint8", 2: "uint16", 4: "uint32", 8: "int64"}.get(dtype.itemsize)
         is_whole = dtype.kind in "iubmM" and dtype.isnative and same is not None
@@ -132,9 +139,9 @@ def _misfit(
     place: Place, t: Reference, kind: NumberArray | None, found: str, mend: str
 ) -> CallError:
     elements = _ANY if kind is None else kind.dtype.name
+    how = f": {place.verb} {mend}" if mend else ""
     return CallError(
-        f"{place.name} is {found}; a contiguous array of {elements} is expected for {t}: "
-        f"{place.verb} {mend}"
+        f"{place.name} is {found}; a contiguous array of {elements} is expected for {t}{how}"
     )
 
 

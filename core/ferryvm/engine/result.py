@@ -45,8 +45,14 @@ def _limit(machine: Machine) -> str:
     if Effect.ALLOCATES_OBJECTS not in effects(row):
         limit = machine.memory.heap_limit
         return f": it may grow to {limit} bytes (--heap-limit, Limits.heap)"
+    objects, what = machine.objects, ""
+    if row.mnemonic.startswith("array.new"):
+        length = to_python(Type.I64, machine.memory.stack[machine.control.sp - 1])
+        what = f" an array of {length} elements;"
+    if objects is not None and objects.lacking:
+        return f":{what} the system has no memory for {objects.lacking} bytes"
     limit = machine.memory.limits.objects
-    return f": live objects may take {limit} bytes (--object-limit, Limits.objects)"
+    return f":{what} live objects may take {limit} bytes (--object-limit, Limits.objects)"
 
 
 class UncaughtError(TrapError):

@@ -74,15 +74,13 @@ class HostObjects:
         """The reference of a new object, for which there is memory; `length`: None for a struct;
         `outside`: those of its bytes that are outside of the space."""
         space, control = self._space, self._control
+        place = self._objects.new_block(outside) if outside else None
+        if outside and place is None:
+            raise AddressSpaceError(f"no memory for an array of {outside} bytes")
         reference: int = control.object_top
         words = [header(number)]
         if length is not None:
-            place: int | None = reference + ARRAY_HEADER_BYTES
-            if outside:
-                place = space.make_block(outside)
-                if place is None:
-                    raise AddressSpaceError(f"no memory for an array of {outside} bytes")
-            words += [length, place or 0]
+            words += [length, reference + ARRAY_HEADER_BYTES if place is None else place]
         at = reference // WORD_BYTES
         content, end = memoryview(array("Q", words)), at + len(words)
         top = reference + size - outside

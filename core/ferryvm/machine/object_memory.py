@@ -38,7 +38,7 @@ from ferryvm.machine.collection import SHAPE_WORDS, Request, collect
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.element_transfer import LONG, TRANSFERS, ElementTransfer, Stops
 from ferryvm.machine.handle import Handles
-from ferryvm.machine.memory import AddressSpaceError, Memory
+from ferryvm.machine.memory import AddressSpaceError, Memory, why_refused
 from ferryvm.machine.object_shape import ReferenceMap, Shapes
 from ferryvm.machine.object_space import Collector, ObjectSpace
 from ferryvm.named_tuple import NamedTuple
@@ -103,6 +103,21 @@ def native_collector(address: int) -> Collector:
     return lambda request: int(function(ctypes.byref(request)))
 
 
+def _slots(words: int) -> mmap.mmap:
+    """Memory for as many words as the stack has, of which a collection accesses as many as there are
+    references, from the end on. Raises AddressSpaceError: there must be some when it is wanted,
+    for then memory is short."""
+    size = WORD_BYTES * words
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    try:
+        return mmap.mmap(-1, size, flags=flags)
+    except (OSError, OverflowError, ValueError) as error:
+        message = f"cannot reserve {size >> 20} MiB of address space for collections"
+        raise AddressSpaceError(
+            f"{message} ({why_refused(error)}); lower the stack limit"
+        ) from None
+
+
 class ObjectMemory:
     """The object space of a machine, and the buffers of collections."""
 
@@ -125,7 +140,10 @@ class ObjectMemory:
         """References that Python holds."""
         self.is_forced = False
         """For tests: each allocation causes a collection, from the next one that does not fit."""
-        self._slots: mmap.mmap | None = None
+        self._slots = _slots(memory.stack_words)
+        self.lacking = 0
+        """Bytes for which the system had no memory when the last allocation failed; 0 if it failed
+        for the limit."""
         self._transfer = ElementTransfer(memory, self.space, self._facts.shapes)
         self._ahead = ElementsAhead(self.space)
         self._own_top = FIRST_OFFSET
@@ -183,7 +201,7 @@ class ObjectMemory:
         request.rows, _ = facts.map.rows.buffer_info()
         request.calls, request.pc_count = facts.map.calls.buffer_info()
         request.stops, _ = facts.map.stops.buffer_info()
-        request.slots = self._end_of_slots()
+        request.slots = ctypes.addressof(ctypes.c_char.from_buffer(self._slots)) + len(self._slots)
         self.handles.settle()
         request.handles, request.handle_count = self.handles.words.buffer_info()
         request.shapes, request.shape_count = facts.shapes.rows.buffer_info()[0], facts.shapes.count
@@ -192,15 +210,6 @@ class ObjectMemory:
         self._own_top = request.own_top
         self.handles.moved()
         self.bind()
-
-    def _end_of_slots(self) -> int:
-        """The end address of memory for as many words as the stack has; its pages are accessed from
-        the end on, for as many words as there are references."""
-        if self._slots is None:
-            size = WORD_BYTES * self._memory.stack_words
-            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-            self._slots = mmap.mmap(-1, size, flags=flags)
-        return ctypes.addressof(ctypes.c_char.from_buffer(self._slots)) + len(self._slots)
 
     @property
     def has_outside(self) -> bool:
@@ -294,6 +303,7 @@ class ObjectMemory:
             self._transfer.advance(transfer, stops)
             return True
         self.discard_prepared()
+        self.lacking = 0
         elements, wanted = self.outside_of_wanted(), control.wanted
         if self.is_forced or control.object_top + wanted > space.end:
             self.collect()
@@ -302,8 +312,9 @@ class ObjectMemory:
             if not is_enough:
                 return False
         if elements:
-            place = space.make_block(elements)
+            place = self.new_block(elements)
             if place is None:
+                self.lacking = elements
                 return False
             control.prepared, control.prepared_bytes = place, elements
             if not self.is_forced:
@@ -317,6 +328,15 @@ class ObjectMemory:
         if self.is_forced:
             control.object_end = control.object_top + wanted - elements
         return True
+
+    def new_block(self, size: int) -> int | None:
+        """The place of `size` zero bytes outside of the space; None if the system has no memory for
+        them, not even after a collection. Raises ValueError as `collect`."""
+        place = self.space.make_block(size)
+        if place is None:  # the dead arrays may have some, though none of them was due
+            self.collect()
+            place = self.space.make_block(size)
+        return place
 
     def force(self) -> None:
         """For tests: have each allocation cause a collection from now on."""
