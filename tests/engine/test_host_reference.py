@@ -107,7 +107,7 @@ def test_a_host_function_may_call_the_program_with_what_it_got() -> None:
 
 
 def test_a_wrong_result_leaves_the_program_at_the_call() -> None:
-    results: list[object] = [np.zeros(2, "f4"), "x", np.zeros((2, 3)).T]
+    results: list[object] = [np.zeros(2, "f4"), [1.5], np.zeros((2, 3)).T]
 
     @host(name="double", signature="(f64[]) -> (f64[])")
     def wrong(v: object) -> object:
@@ -117,7 +117,7 @@ def test_a_wrong_result_leaves_the_program_at_the_call() -> None:
     what = "host function double: its result is"
     for text in (
         rf"{what} an array of float32; .* is expected for f64\[\]: return a.astype\(numpy.float64\)",
-        rf"{what} 'x'; .*: return numpy.array\(a, dtype=numpy.float64\)",
+        rf"{what} \[1.5\]; .*: return numpy.array\(a, dtype=numpy.float64\)",
         rf"{what} an array in the order of Fortran.*: return numpy.ascontiguousarray\(a\)",
     ):
         with pytest.raises(HostError, match=text):

@@ -152,7 +152,7 @@ def test_the_limit_of_objects_holds_for_python_and_nothing_is_lost() -> None:
         (("node", "1"), {}, "node.value is '1'; an int from"),
         (("leaf",), {"weight": None}, "leaf.weight is None; a number for an f64 is expected"),
         (("node", 1, 2), {}, "node.next is 2; a node of this instance, or None, is expected"),
-        (("leaf",), {"bytes": "ab"}, "of uint8 is expected for u8[]: pass bytes.encode()"),
+        (("leaf",), {"bytes": "ab"}, "of uint8 is expected for u8[]: set it to a.encode()"),
         (("leaf",), {"bytes": np.zeros(2)}, "leaf.bytes is an array of float64; a contiguous"),
         (("node[]",), {}, "node[]: a length, or the elements in a sequence, are expected; found 0"),
         (("node[]", 2.5), {}, "are expected; found 2.5"),

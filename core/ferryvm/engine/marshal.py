@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _FORMATS: dict[ValueType, str] = {Type.I64: "q", Type.F64: "d", Type.I32: "i4x", Type.F32: "f4x"}
 
 
+_pack_f64 = struct.Struct("<d").pack
+
+
 class CallError(FerryError, TypeError):
     """A call from Python that is not possible; the instance is as before."""
 
@@ -107,6 +110,13 @@ def value(found: Sequence[Item]) -> Value:
 def bits_of(t: ValueType, value: object, what: str) -> int:
     """The bits of a value of the type. Raises CallError for a value that does not fit; `what` names
     its purpose."""
+    kind = type(value)
+    if kind is float and t is Type.F64:  # no arithmetic, and nearly all values are of these two
+        return int.from_bytes(_pack_f64(value), "little")
+    if kind is int and not t.is_float:
+        half = 1 << (t.bits - 1)
+        if -half <= value < half:  # type: ignore[operator]  # an int, as its type says
+            return value & t.mask  # type: ignore[operator]  # as above
     if not fits(t, value):
         raise CallError(f"{what} is {shown(value)}; {expected(t)} is expected")
     packed = call_in_ours(struct.pack, "<" + _FORMATS[t], value)

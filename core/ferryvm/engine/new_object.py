@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ferryvm.engine.array_argument import NUMBER_ARRAYS, Place
 from ferryvm.engine.marshal import CallError
 from ferryvm.engine.object_view import ArrayView, ObjectView, StructView, type_name
-from ferryvm.engine.reference import Part
+from ferryvm.engine.reference import Slot
 from ferryvm.errors import UnknownNameError, suggestion
 from ferryvm.failure import shown
 from ferryvm.isa.declared_type import PREDEFINED, ArrayType, StructType
@@ -46,7 +46,8 @@ def new_object(
         raise CallError(f"{name}: the program uses no references, so it has no objects")
     declared = program.types[number - FIRST_DECLARED]
     if isinstance(declared, StructType):
-        return calls.references.make(number, 0, [*_of_struct(declared, values, fields)])
+        known = calls.references.fields(number)
+        return calls.references.make(number, 0, _of_struct(declared.name, known, values, fields))
     if len(values) != 1 or fields:
         found = ", ".join([f"{len(values)} values", *map(repr, fields)])
         raise CallError(
@@ -73,31 +74,29 @@ def _check_predefined(name: str) -> None:
 
 
 def _of_struct(
-    declared: StructType, values: Sequence[object], fields: Mapping[str, object]
-) -> Iterator[Part]:
+    name: str, known: Mapping[str, Slot], values: Sequence[object], fields: Mapping[str, object]
+) -> list[tuple[Slot, object]]:
     """The fields that have a value."""
-    name, known = declared.name, [field.name for field in declared.fields]
     if len(values) > len(known):
         raise CallError(
-            f"{name}: {len(values)} values, {with_article(name)} has {len(known)} fields: {_listed(known)}"
+            f"{name}: {len(values)} values, {with_article(name)} has {len(known)} fields: "
+            f"{_listed(known)}"
         )
-    given = dict(zip(known, values, strict=False))
+    found = [*zip(known.values(), values, strict=False)]
     for field, value in fields.items():
-        if field in given:
-            raise CallError(f"{name}.{field} is given twice, as value {known.index(field) + 1} too")
-        if field not in known:
+        slot = known.get(field)
+        if slot is None:
             near = suggestion(field, known)
             raise CallError(
                 f"{with_article(name)} has no field {field!r}{near}; it has {_listed(known)}"
             )
-        given[field] = value
-    for at, each in enumerate(declared.fields):
-        if each.name in given:
-            mended = each.name if each.name.isidentifier() else "a"
-            yield Part(at, Place(f"{name}.{each.name}", mended), each.type, given[each.name])
+        if slot.at < len(values):
+            raise CallError(f"{name}.{field} is given twice, as value {slot.at + 1} too")
+        found.append((slot, value))
+    return found
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
 
@@ -123,9 +122,9 @@ def _elements(declared: ArrayType, value: object) -> int | list[object]:
     return [*value]
 
 
-def _of_array(declared: ArrayType, elements: Sequence[object]) -> Iterator[Part]:
+def _of_array(declared: ArrayType, elements: Sequence[object]) -> Iterator[tuple[Slot, object]]:
     """The elements that are not null."""
     article = with_article(declared.name)
     for at, value in enumerate(elements):
         if value is not None:
-            yield Part(at, Place(f"element {at} of {article}"), declared.element, value)
+            yield Slot(at, declared.element, Place(f"element {at} of {article}")), value

@@ -33,7 +33,7 @@ from ferryvm.engine.interrupt import interruptible
 from ferryvm.engine.marshal import CallError, bits_of
 from ferryvm.engine.object_view import ArrayView, Item, ObjectView, StructView, type_name
 from ferryvm.failure import shown
-from ferryvm.isa.declared_type import StructType, TypeHierarchy
+from ferryvm.isa.declared_type import StructType
 from ferryvm.isa.object import (
     LENGTH_OFFSET,
     PLACE_OFFSET,
@@ -43,6 +43,7 @@ from ferryvm.isa.object import (
 from ferryvm.isa.type import (
     ANYREF,
     ARRAYREF,
+    F64,
     I31REF,
     I32,
     WORD_BYTES,
@@ -67,14 +68,13 @@ _MASK = (1 << 64) - 1
 _HALF_I31 = 1 << 30
 
 
-class Part(NamedTuple):
-    """A field or an element of a new object."""
+class Slot(NamedTuple):
+    """A field of a struct, or an element of an array."""
 
     at: int
     """Its number."""
-    place: Place
     type: ValueType
-    value: object
+    place: Place
 
 
 Alone = Callable[[Callable[[bool], _R]], _R]
@@ -97,7 +97,7 @@ class References:
         self._views: weakref.WeakValueDictionary[int, StructView | ArrayView] = (
             weakref.WeakValueDictionary()
         )
-        self._fields: dict[int, dict[str, tuple[int, ValueType]]] = {}
+        self._fields: dict[int, dict[str, Slot]] = {}
 
     # --- to Python ------------------------------------------------------------------------------
 
@@ -236,41 +236,44 @@ class References:
 
     # --- new objects ----------------------------------------------------------------------------
 
-    @property
-    def types(self) -> TypeHierarchy:
-        """The types of the program."""
-        return self._types
-
-    def make(self, number: int, length: int, parts: Sequence[Part]) -> StructView | ArrayView:
-        """A new struct, or array of references with `length` elements; what `parts` does not have
-        is zero or null. Raises CallError for values that do not fit, and if the limit of objects or
-        the system has no memory for it."""
+    def make(
+        self, number: int, length: int, parts: Sequence[tuple[Slot, object]]
+    ) -> StructView | ArrayView:
+        """A new struct, or array of references with `length` elements, and these values; others
+        are zero or null. Raises CallError for values that do not fit, and if the limit of objects
+        or the system has no memory for it."""
         found: StructView | ArrayView = self._alone(lambda _: self._made(number, length, parts))
         return found
 
-    def _made(self, number: int, length: int, parts: Sequence[Part]) -> StructView | ArrayView:
-        numbers = {
-            part.at: bits_of(part.type, part.value, part.place.name)
-            for part in parts
-            if not isinstance(part.type, Reference)
-        }
+    def _made(
+        self, number: int, length: int, parts: Sequence[tuple[Slot, object]]
+    ) -> StructView | ArrayView:
+        words, wanted, given = dict[int, int](), list[tuple[Place, Reference]](), []
+        for slot, value in parts:
+            at, t, place = slot
+            if isinstance(t, Reference):
+                wanted.append((place, t))
+                given.append((at, value))
+            else:
+                words[at] = bits_of(t, value, place.name)
         try:
             reference = self._host.make(number, length)
         except AddressSpaceError as error:
             raise CallError(f"{self.type_name(number)}: {error}") from None
-        handle, is_struct = self.objects.handles.hold(reference), self._is_struct(number)
+        handle = self.objects.handles.hold(reference)
+        is_struct = number in self._fields or self._is_struct(number)
         view = self._views[handle] = (StructView if is_struct else ArrayView)(self, handle, number)
-        given = [part for part in parts if part.at not in numbers]
-        wanted = [(part.place, part.type) for part in given if isinstance(part.type, Reference)]
-        words = self.words(wanted, [part.value for part in given])  # the object may move
-        numbers.update(zip((part.at for part in given), words, strict=True))
-        if numbers:
-            content = (ctypes.c_uint64 * (max(numbers) + 1)).from_address(
+        if wanted:  # the object may move
+            found = self.words(wanted, [value for _, value in given])
+            words.update(zip((at for at, _ in given), found, strict=True))
+        if words:
+            address = (
                 self._field_address(view, 0)
                 if isinstance(view, StructView)
                 else self._element_address(view, 0)
             )
-            for at, word in numbers.items():
+            content = (ctypes.c_uint64 * (max(words) + 1)).from_address(address)
+            for at, word in words.items():
                 content[at] = word
         return view
 
@@ -305,13 +308,16 @@ class References:
     def _is_struct(self, number: int) -> bool:
         return isinstance(self._types.declared(number), StructType)
 
-    def fields(self, number: int) -> dict[str, tuple[int, ValueType]]:
-        """Number and type of each field of a struct type, by name."""
+    def fields(self, number: int) -> dict[str, Slot]:
+        """The fields of a struct type by name."""
         found = self._fields.get(number)
         if found is None:
             declared = self._types.declared(number)
             assert isinstance(declared, StructType)
-            found = {field.name: (at, field.type) for at, field in enumerate(declared.fields)}
+            found = {}
+            for at, (name, t) in enumerate(declared.fields):
+                place = Place(f"{declared.name}.{name}", verb="set it to")
+                found[name] = Slot(at, t, place)
             self._fields[number] = found
         return found
 
@@ -325,14 +331,13 @@ class References:
 
     def field(self, view: StructView, name: str) -> Item:
         """The value of a field. Raises KeyError, CallError as `alone` does."""
-        at, t = self.fields(view._type)[name]
+        at, t, _ = self.fields(view._type)[name]
         value: Item = self._alone(lambda _: self._read(self._field_address(view, at), t))
         return value
 
     def set_field(self, view: StructView, name: str, value: object) -> None:
         """Set a field. Raises KeyError, CallError for a value of another type."""
-        at, t = self.fields(view._type)[name]
-        place = Place(f"{type_name(view)}.{name}", verb="set it to")
+        at, t, place = self.fields(view._type)[name]
         self._alone(lambda _: self._write(place, t, value, lambda: self._field_address(view, at)))
 
     def length(self, view: ArrayView) -> int:
@@ -362,6 +367,8 @@ class References:
         self._alone(write)
 
     def _read(self, address: int, t: ValueType) -> Item:
+        if t is F64:  # moved, no arithmetic
+            return ctypes.c_double.from_address(address).value
         word = ctypes.c_uint64.from_address(address).value
         if isinstance(t, Reference):
             return self.value(word)
