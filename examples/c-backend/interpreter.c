@@ -144,21 +144,6 @@ static uint64_t word_of_f64(f64 value) {
     OP(I##_trunc_sat_##SUFFIX, UNARY(F,                                                          \
         a != a ? 0 : !(LOW) ? (I)LEAST : a < (HIGH) ? (I)(C)a : (I)MOST))
 
-#define ALLOCATE(SIZE)                                                                           \
-    TRAP_IF(a > (uint64_t)1 << 48, HEAP_EXHAUSTED)                                               \
-    uint64_t old = hp, end = hp + (((SIZE) + 7) & ~(uint64_t)7);                                 \
-    if (end > control->heap_capacity) {                                                          \
-        control->wanted = end;                                                                   \
-        LEAVE_WITH(GROW);                                                                        \
-    }                                                                                            \
-    hp = end;                                                                                    \
-    TOP = old
-#define VECTOR(BITS, SHIFT)                                                                      \
-    OP(vector_new##BITS, uint64_t a = TOP; ALLOCATE((a << SHIFT) + 8); memcpy(heap + old, &a, 8)) \
-    OP(vector_element##BITS, uint64_t length; CHECKED(i64, BOUNDS(a, 7)                          \
-        memcpy(&length, heap + a, 8); TRAP_IF(b >= length, INDEX_OUT_OF_BOUNDS),                 \
-        a + 8 + (b << SHIFT)))
-
 #define GO_TO(PC) do { next = (PC); moved = true; } while (0)
 
 uint32_t enter(struct control *control, const struct instruction *code, bool counting) {
@@ -218,12 +203,17 @@ uint32_t enter(struct control *control, const struct instruction *code, bool cou
             LOAD(i64_load32_s, i64, int32_t)
             LOAD(i64_load32_u, i64, uint32_t)
             STORE(i64_store32, uint32_t)
-            OP(heap_alloc, uint64_t a = TOP; ALLOCATE(a))
+            OP(heap_alloc, uint64_t a = TOP;
+                TRAP_IF(a > (uint64_t)1 << 48, HEAP_EXHAUSTED)
+                uint64_t old = hp, end = hp + ((a + 7) & ~(uint64_t)7);
+                if (end > control->heap_capacity) {
+                    control->wanted = end;
+                    LEAVE_WITH(GROW);
+                }
+                hp = end;
+                TOP = old)
             OP(heap_size, PUSH(hp))
-            VECTOR(8, 0)
-            VECTOR(16, 1)
-            VECTOR(32, 2)
-            VECTOR(64, 3)
+            OP(array_index, CHECKED(i64, TRAP_IF(a >= b, INDEX_OUT_OF_BOUNDS), a))
 
             OP(jump, GO_TO(immediate))
             OP(jump_if, sp--; if (stack[sp] != 0) GO_TO(immediate))

@@ -45,7 +45,7 @@ def test_every_field_and_step_of_an_export_is_on_the_page() -> None:
         json.loads(line)
         for item in items()
         if item.group in ("interrupt", "saved")
-        or item.name in ("growths", "order", "vectors", "elements-outside")
+        or item.name in ("growths", "order", "floats", "elements-outside")
         for line in lines(item, reference)
     ]
     assert _first_cells("field of a line") == {field for line in found for field in line}

@@ -230,7 +230,7 @@ WRONG: dict[str, tuple[Enter, str, str]] = {
     "skips on interrupt": (_skips_on_interrupt, "interrupt/jump/interrupted", "pc"),
     "entered in the middle": (_needs_the_start, "call/frames/entries", "operand 1 of main"),
     "words above sp": (_relies_on_words_above_sp, "call/frames/entries", "static 0 (seen)"),
-    "one machine": (_one_machine(), "entry/vectors/turns", ""),
+    "one machine": (_one_machine(), "entry/floats/turns", ""),
     "keeps statics": (_keeps_statics(), "fuel/straight/moved", "static 0 (sum)"),
     "saved elsewhere": (
         where(Status.FUEL, _loses_a_static),

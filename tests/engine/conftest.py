@@ -20,14 +20,14 @@ RICH = """
 .function main
 .local v i64
 .local x f32
-    i64.const 3
-    vector.new32
+    i64.const 20
+    heap.alloc
     local.set v
     local.get v
-    i64.const 2
-    vector.element32
+    i64.const 8
+    i64.add
     f32.const -1.5
-    f32.store
+    f32.store 8
     local.get v
     f32.load 16
     host print_f32

@@ -123,9 +123,6 @@ def nan_made_canonical_by_store(right: Body, m: Any, offset: Any, address: Any, 
     return right(m, offset, address, m.select(is_nan, nan, value))
 
 
-_NEW = ("vector.new8", "vector.new16", "vector.new32", "vector.new64")
-
-
 # --- allocation ---------------------------------------------------------------------------------
 
 
@@ -142,7 +139,7 @@ def allocation_rounded_to_4(_right: Body, m: Any, size: Any) -> Any:
     return address
 
 
-@operation("grow_if", where=("heap.alloc", *_NEW), witness="i64.const 5000 / heap.alloc")
+@operation("grow_if", where=("heap.alloc",), witness="i64.const 5000 / heap.alloc")
 def heap_pointer_moved_before_growth(right: Body, m: Any, p: Any, wanted: Any) -> Any:
     """An allocation that has to wait for the heap to grow has moved the heap pointer already."""
     if p and m.control.hp + 8 <= m.control.heap_capacity:
@@ -166,68 +163,27 @@ def boundary_of_growth_off_by_one(right: Body, m: Any, size: Any) -> Any:
     return address
 
 
-@planted(
-    "vector.new16",
-    "vector.new32",
-    "vector.new64",
-    witness="i64.const 0x4000000000000000 / vector.new64",
-    native=False,
-)
-def length_of_a_vector_wraps(right: Body, m: Any, length: Any) -> Any:
-    """The size of a vector is computed without a check, so that huge lengths wrap."""
-    if length <= 1 << 48 or length * 8 & I64.mask > 4096:
-        return right(m, length)
-    address = right(m, length * 8 & I64.mask)
-    m.heap_store(8, address, length)
-    return address
-
-
 @planted("heap.alloc", witness="i64.const -1 / heap.alloc", native=False)
 def negative_allocation(right: Body, m: Any, size: Any) -> Any:
     """heap.alloc of a negative size does not trap and moves nothing."""
     return m.heap_pointer() if size >> 63 else right(m, size)
 
 
-# --- vectors ------------------------------------------------------------------------------------
-
-_VECTOR = "i64.const 3 / vector.new{bits} / i64.const {index} / vector.element{bits}"
+# --- indices ------------------------------------------------------------------------------------
 
 
-@planted("vector.element64", witness=_VECTOR.format(bits=64, index=3), native=True)
-def index_at_the_length(_right: Body, m: Any, vector: Any, index: Any) -> Any:
-    """vector.element64 takes the length itself as an index."""
-    m.trap_if(_reach(m, vector, 8), Trap.MEMORY_OUT_OF_BOUNDS)
-    length = m.heap_load(8, vector)
+@planted("array.index", witness="i64.const 3 / i64.const 3 / array.index", native=True)
+def index_at_the_length(_right: Body, m: Any, index: Any, length: Any) -> Any:
+    """array.index takes the length itself as an index."""
     m.trap_if(m.compare(I64, Condition.GT_U, index, length), Trap.INDEX_OUT_OF_BOUNDS)
-    elements = m.add(I64, vector, m.constant(I64, 8))
-    return m.add(I64, elements, m.shl(I64, index, m.constant(I64, 3)))
+    return index
 
 
-@planted("vector.element32", witness=_VECTOR.format(bits=32, index=-1))
-def index_checked_as_signed(right: Body, m: Any, vector: Any, index: Any) -> Any:
-    """vector.element32 takes negative indices."""
-    negative = m.compare(I64, Condition.LT_S, index, m.constant(I64, 0))
-    address = right(m, vector, m.select(negative, m.constant(I64, 0), index))
-    back = m.shl(I64, index, m.constant(I64, 2))
-    return m.select(negative, m.add(I64, address, back), address)
-
-
-@planted("vector.element16", witness=_VECTOR.format(bits=16, index=2))
-def elements_scaled_as_32_bits(right: Body, m: Any, vector: Any, index: Any) -> Any:
-    """vector.element16 scales the index by 4."""
-    address = right(m, vector, index)
-    return m.add(I64, address, m.shl(I64, index, m.constant(I64, 1)))
-
-
-@planted(
-    "vector.element64",
-    witness=heap("i64.const 1000 / i64.const 0 / vector.element64"),
-    native=False,
-)
-def bounds_of_a_vector_in_one_trap(right: Body, m: Any, vector: Any, index: Any) -> Any:
-    """vector.element64 at an address out of bounds traps as an index out of bounds."""
-    m.trap_if(vector > max(m.control.hp - 8, 0), Trap.INDEX_OUT_OF_BOUNDS)
-    return right(m, vector, index)
+@planted("array.index", witness="i64.const -1 / i64.const 3 / array.index")
+def index_checked_as_signed(_right: Body, m: Any, index: Any, length: Any) -> Any:
+    """array.index takes negative indices."""
+    m.trap_if(m.compare(I64, Condition.GE_S, index, length), Trap.INDEX_OUT_OF_BOUNDS)
+    return index
 
 
 # --- statics and locals -------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def fuel_paid_for_a_trap(enter: Enter, machine: Machine, counting: bool) -> Stat
     return status
 
 
-@entering("heap.alloc", "vector.new8", "vector.new64", witness="i64.const 5000 / heap.alloc")
+@entering("heap.alloc", witness="i64.const 5000 / heap.alloc")
 def fuel_paid_for_growth(enter: Enter, machine: Machine, counting: bool) -> Status:
     """An allocation that waits for the heap to grow is paid, and again when it is done."""
     status = enter(machine, counting)

@@ -13,7 +13,6 @@ from ferryvm.isa.type import Reference
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.machine.unwind import unwind
-from ferryvm.region.reference import CHAPTERS
 from ferryvm.verify import Verified
 from ferryvm_backends.reference.cell import Cells, Function
 from ferryvm_backends.reference.emitter import ReferenceEmitter
@@ -32,7 +31,7 @@ class ReferenceArtifact(Artifact):
             HEADER_WORDS + len(verified.program.functions[number].locals)
             for number in range(len(verified.program.functions))
         ]
-        self._has_references = any(row.chapter in CHAPTERS for row in self.rows)
+        self._has_references = any(row.has_references for row in self.rows)
         self._known_references: dict[int, list[Reference | None]] = {}
         self._cells = {counting: Cells(len(code)) for counting in (False, True)}
 

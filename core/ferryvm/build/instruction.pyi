@@ -884,46 +884,6 @@ class Instructions(Body):
 
         Bytes of the heap in use."""
 
-    def vector_new8(self) -> None:
-        """vector.new8 ( i64 -- i64 )
-
-        A new vector of that many zero elements of 8 bits."""
-
-    def vector_element8(self) -> None:
-        """vector.element8 ( i64 i64 -- i64 )
-
-        Address of the element of 8 bits at an index; traps unless it is below the length."""
-
-    def vector_new16(self) -> None:
-        """vector.new16 ( i64 -- i64 )
-
-        A new vector of that many zero elements of 16 bits."""
-
-    def vector_element16(self) -> None:
-        """vector.element16 ( i64 i64 -- i64 )
-
-        Address of the element of 16 bits at an index; traps unless it is below the length."""
-
-    def vector_new32(self) -> None:
-        """vector.new32 ( i64 -- i64 )
-
-        A new vector of that many zero elements of 32 bits."""
-
-    def vector_element32(self) -> None:
-        """vector.element32 ( i64 i64 -- i64 )
-
-        Address of the element of 32 bits at an index; traps unless it is below the length."""
-
-    def vector_new64(self) -> None:
-        """vector.new64 ( i64 -- i64 )
-
-        A new vector of that many zero elements of 64 bits."""
-
-    def vector_element64(self) -> None:
-        """vector.element64 ( i64 i64 -- i64 )
-
-        Address of the element of 64 bits at an index; traps unless it is below the length."""
-
     def jump(self, label: Label) -> None:
         """jump ( -- )
 

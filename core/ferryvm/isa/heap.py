@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heap: loads and stores of all widths, allocation, vectors.
+"""Heap: loads and stores of all widths, and allocation.
 
 An address is an i64 byte offset into the heap; an access is in bounds when all its bytes lie
-below the heap pointer. A vector is an i64 length followed by its elements:
-
-    address ─> │ length: 8 bytes │ element 0 │ element 1 │ …
+below the heap pointer.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from ferryvm.isa.type import F32, F64, I32, I64, Type
 
 V = TypeVar("V")
 
-VECTOR_HEADER_BYTES = 8
 LARGEST_ALLOCATION = 1 << 48
 """The largest request in bytes; larger ones are refused before arithmetic on them could wrap."""
 
@@ -95,8 +92,12 @@ for _t in (I32, I64):
             _store(_t, _bits)
 
 
-def _allocate(m: Emitter[V], size: V) -> V:
-    """Address of `size` fresh zero bytes; `size` is at most LARGEST_ALLOCATION."""
+@instruction("heap.alloc", pops=(I64,), pushes=(I64,))
+def heap_alloc(m: Emitter[V], size: V) -> V:
+    """Address of that many fresh zero bytes (unsigned), aligned to 8; traps if there is no
+    space."""
+    huge = m.compare(I64, Condition.GT_U, size, m.constant(I64, LARGEST_ALLOCATION))
+    m.trap_if(huge, Trap.HEAP_EXHAUSTED)
     padding = m.constant(I64, 7)
     rounded = m.bit_and(I64, m.add(I64, size, padding), m.constant(I64, I64.mask ^ 7))
     address = m.heap_pointer()
@@ -106,53 +107,7 @@ def _allocate(m: Emitter[V], size: V) -> V:
     return address
 
 
-def _refuse_huge(m: Emitter[V], size: V) -> None:
-    huge = m.compare(I64, Condition.GT_U, size, m.constant(I64, LARGEST_ALLOCATION))
-    m.trap_if(huge, Trap.HEAP_EXHAUSTED)
-
-
-@instruction("heap.alloc", pops=(I64,), pushes=(I64,))
-def heap_alloc(m: Emitter[V], size: V) -> V:
-    """Address of that many fresh zero bytes (unsigned), aligned to 8; traps if there is no
-    space."""
-    _refuse_huge(m, size)
-    return _allocate(m, size)
-
-
 @instruction("heap.size", pushes=(I64,))
 def heap_size(m: Emitter[V]) -> V:
     """Bytes of the heap in use."""
     return m.heap_pointer()
-
-
-def _vector(bits: int) -> None:
-    """Declare the vector instructions for elements of `bits` bits."""
-    shift = (bits // 8).bit_length() - 1
-
-    def vector_new(m: Emitter[V], length: V) -> V:
-        _refuse_huge(m, length)
-        elements = m.shl(I64, length, m.constant(I64, shift))
-        header = m.constant(I64, VECTOR_HEADER_BYTES)
-        address = _allocate(m, m.add(I64, elements, header))
-        m.heap_store(8, address, length)
-        return address
-
-    vector_new.__doc__ = f"A new vector of that many zero elements of {bits} bits."
-    instruction(f"vector.new{bits}", pops=(I64,), pushes=(I64,))(vector_new)
-
-    def vector_element(m: Emitter[V], vector: V, index: V) -> V:
-        header = checked_address(m, vector, m.constant(I64, 0), VECTOR_HEADER_BYTES)
-        length = m.heap_load(8, header)
-        past = m.compare(I64, Condition.GE_U, index, length)
-        m.trap_if(past, Trap.INDEX_OUT_OF_BOUNDS)
-        elements = m.add(I64, vector, m.constant(I64, VECTOR_HEADER_BYTES))
-        return m.add(I64, elements, m.shl(I64, index, m.constant(I64, shift)))
-
-    vector_element.__doc__ = (
-        f"Address of the element of {bits} bits at an index; traps unless it is below the length."
-    )
-    instruction(f"vector.element{bits}", pops=(I64, I64), pushes=(I64,))(vector_element)
-
-
-for _bits in (8, 16, 32, 64):
-    _vector(_bits)

@@ -9,17 +9,18 @@ from collections.abc import Iterator
 from ferryvm.isa.reference import meaning
 from ferryvm.isa.table import INSTRUCTIONS, Immediate, Instruction
 
-_CHAPTERS = {
+CHAPTERS = {
     "variable": "Constants, locals, statics, operand stack",
     "numeric": "Arithmetic and comparison",
     "conversion": "Conversions",
-    "heap": "Heap and vectors",
+    "heap": "Heap",
     "control": "Control",
     "cast": "References of any type",
     "struct": "Structs",
     "array": "Arrays",
     "launch": "Launches",
 }
+"""Titles by chapter of the instruction table, in the order of the reference."""
 
 
 _HOW_TO_READ = """\
@@ -94,7 +95,7 @@ def _pages() -> Iterator[str]:
     yield "leaves the state as it was before the instruction."
     yield ""
     yield from _HOW_TO_READ.splitlines()
-    for chapter, title in _CHAPTERS.items():
+    for chapter, title in CHAPTERS.items():
         yield ""
         yield f"## {title}"
         for row in INSTRUCTIONS:

@@ -116,6 +116,13 @@ class Instruction:
     meaning: Meaning = record.field(compare=False, repr=False)
 
     @property
+    def has_references(self) -> bool:
+        """True if an operand or result is a reference wherever the instruction stands."""
+        operands = (*self.pops, *self.pushes)
+        is_item = self.immediate is Immediate.ITEM  # of a launch, which is below the arguments
+        return is_item or any(isinstance(t, Reference) or t is REF for t in operands)
+
+    @property
     def effect(self) -> str:
         """The stack effect in the usual notation, deepest operand first: `( i64 i64 -- i64 )`."""
         if self.flow in (Flow.CALL, Flow.CALL_INDIRECT):

@@ -6,19 +6,11 @@ from __future__ import annotations
 import weakref
 
 from ferryvm.isa import INSTRUCTIONS
-from ferryvm.isa.table import REF
 from ferryvm.isa.type import Reference
 from ferryvm.program import Program
 from ferryvm.verify import Verified
 
-
-def _uses_objects(number: int) -> bool:
-    row = INSTRUCTIONS[number]
-    return any(isinstance(t, Reference) or t is REF for t in (*row.pops, *row.pushes))
-
-
-_USING = frozenset(row.opcode for row in INSTRUCTIONS if _uses_objects(row.opcode))
-
+_USING = frozenset(row.opcode for row in INSTRUCTIONS if row.has_references)
 
 _with_objects: weakref.WeakKeyDictionary[Verified, bool] = weakref.WeakKeyDictionary()
 

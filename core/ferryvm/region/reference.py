@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """References in regions: the ones that a compiler without them refuses.
 
-A region uses references if one of its instructions is of the chapters of references, or belongs to
+A region uses references if one of its instructions has one as an operand or a result, or belongs to
 a function that has one in a parameter or local.
 """
 
@@ -13,10 +13,7 @@ from ferryvm.region.memo import memoised
 from ferryvm.region.region import Region
 from ferryvm.verify import Verified
 
-CHAPTERS = ("cast", "struct", "array", "launch")
-"""Chapters of the instruction table that are about references."""
-
-_OPCODES = frozenset(row.opcode for row in INSTRUCTIONS if row.chapter in CHAPTERS)
+_OPCODES = frozenset(row.opcode for row in INSTRUCTIONS if row.has_references)
 
 
 @memoised

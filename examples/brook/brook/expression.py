@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from brook import tree
 from brook.closure import Scope, Variable
+from brook.runtime import new
 from brook.unit import Unit
 from ferryvm.build import F64, I32, I64, Function, Local, Signature, Static
 from ferryvm.source import SourceText
@@ -92,10 +93,13 @@ class Expressions:
         f.static_get(static)
         f.i64_eqz()
         with f.if_():
-            f.i64_const(len(data))
-            f.vector_new8()
+            f.i64_const(8 + len(data))
+            f.heap_alloc()
             f.static_set(static)
-            for start in range(0, len(data), 8):  # vectors are padded to 8 bytes
+            f.static_get(static)
+            f.i64_const(len(data))
+            f.i64_store()
+            for start in range(0, len(data), 8):  # blocks are padded to 8 bytes
                 f.static_get(static)
                 f.i64_const(int.from_bytes(data[start : start + 8], "little"))
                 f.i64_store(8 + start)
@@ -145,8 +149,7 @@ class Expressions:
         f = self.f
         array, kind = f.local(None, I64), tree.INT
         f.i64_const(len(node.elements))
-        f.vector_new64()
-        f.local_set(array)
+        new(f, array, 8)
         for number, element in enumerate(node.elements):
             f.local_get(array)
             if number == 0:
@@ -159,12 +162,22 @@ class Expressions:
 
     def element(self, node: tree.Index) -> tree.Kind:
         """Push the address of an element; the element's type."""
-        kind = self.value(node.array)
+        kind, f = self.value(node.array), self.f
         if kind.name != "array":
             raise tree.BrookError(node.place, f"expected an array, found {kind}")
+        array = f.local(None, I64)
+        f.local_set(array)
+        f.local_get(array)
         self.expect(node.index, tree.INT)
         self.at(node.place)
-        self.f.vector_element64()
+        f.local_get(array)
+        f.i64_load()
+        f.array_index()
+        f.i64_const(8)
+        f.i64_mul()
+        f.i64_const(8)
+        f.i64_add()
+        f.i64_add()
         return kind.parts[0]
 
     def call(self, node: tree.Call) -> tree.Kind:
@@ -227,8 +240,7 @@ class Expressions:
         element = f.local(None, kind.type)
         f.local_set(element)
         f.local_get(left)
-        f.vector_new64()
-        f.local_set(array)
+        new(f, array, 8)
         with f.block() as done, f.loop() as again:
             f.local_get(left)
             f.i64_eqz()
@@ -239,9 +251,11 @@ class Expressions:
             f.local_set(left)
             f.local_get(array)
             f.local_get(left)
-            f.vector_element64()
+            f.i64_const(8)
+            f.i64_mul()
+            f.i64_add()
             f.local_get(element)
-            write(f, kind)
+            write(f, kind, 8)
             f.br(again)
         f.local_get(array)
         return tree.Kind("array", (kind,))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that every program has at hand, in instructions: strings are vectors of bytes.
+"""Functions that every program has at hand, in instructions: strings are bytes of the heap.
 
 address ─> │ length: 8 bytes │ UTF-8 … │
 """
@@ -45,8 +45,8 @@ class Runtime:
             f.br_if(done)
             f.local_get("text")
             f.local_get(at)
-            f.vector_element8()
-            f.i32_load8_u()
+            f.i64_add()
+            f.i32_load8_u(8)
             f.host(write)
             _add(f, at, 1)
             f.br(again)
@@ -62,8 +62,7 @@ class Runtime:
             f.local_get(side)
             f.i64_load()
         f.i64_add()
-        f.vector_new8()
-        f.local_set(both)
+        new(f, both, 1)
         target = f.local("target", I64)
         for side in ("left", "right"):
             at = f.local(None, I64)
@@ -75,12 +74,12 @@ class Runtime:
                 f.br_if(done)
                 f.local_get(both)
                 f.local_get(target)
-                f.vector_element8()
+                f.i64_add()
                 f.local_get(side)
                 f.local_get(at)
-                f.vector_element8()
-                f.i32_load8_u()
-                f.i32_store8()
+                f.i64_add()
+                f.i32_load8_u(8)
+                f.i32_store8(8)
                 _add(f, at, 1)
                 _add(f, target, 1)
                 f.br(again)
@@ -109,14 +108,30 @@ class Runtime:
                 for side in ("left", "right"):
                     f.local_get(side)
                     f.local_get(at)
-                    f.vector_element8()
-                    f.i32_load8_u()
+                    f.i64_add()
+                    f.i32_load8_u(8)
                 f.i32_ne()
                 f.br_if(different)
                 _add(f, at, 1)
                 f.br(again)
         f.i32_const(0)
         return f
+
+
+def new(f: Function, local: Local, width: int) -> None:
+    """Replace a number of elements by nothing: a local has the address of so many new ones."""
+    length = f.local(None, I64)
+    f.local_set(length)
+    f.local_get(length)
+    f.i64_const(width)
+    f.i64_mul()
+    f.i64_const(8)
+    f.i64_add()
+    f.heap_alloc()
+    f.local_set(local)
+    f.local_get(local)
+    f.local_get(length)
+    f.i64_store()
 
 
 def _add(f: Function, local: Local, number: int) -> None:

@@ -139,8 +139,7 @@ _COMPARISONS = frozenset(
 )
 
 VECTOR_BYTES = (1, 2, 4, 8)
-VECTOR_NEW = {width: OPCODE[f"vector.new{8 * width}"] for width in VECTOR_BYTES}
-VECTOR_ELEMENT = {width: OPCODE[f"vector.element{8 * width}"] for width in VECTOR_BYTES}
+"""Bytes of an element of a vector on the heap."""
 CONST = tuple(OPCODE[f"{t}.const"] for t in Type)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm.testing.generate.body import (
     DROP,
     GET,
@@ -19,7 +20,7 @@ from ferryvm.testing.generate.body import (
     Corner,
     Label,
 )
-from ferryvm.testing.generate.catalogue import LOADS, OPCODE, STORES, VECTOR_ELEMENT, eqz
+from ferryvm.testing.generate.catalogue import CONST, LOADS, OPCODE, STORES, eqz
 from ferryvm.testing.generate.literal import BITS, I32, I64, MASK, TYPES
 from ferryvm.testing.generate.object_type import FIRST
 from ferryvm.testing.generate.trap import Traps
@@ -157,12 +158,12 @@ class Corners(Traps):
         self._set_length(base, chance.pick(lengths))
         self.const(I64, base)
         self.const(I64, index)
-        self.put(VECTOR_ELEMENT[access.bytes])
+        self.scaled((CONST[I64], base), access.bytes)
         if access in STORES[t]:
             self.leaf(t)
-            self.put(access.opcode)
+            self.put(access.opcode, WORD_BYTES)
         else:
-            self.put(access.opcode)
+            self.put(access.opcode, WORD_BYTES)
             self.store_result(t)
 
     def _forge_in_loop(self) -> None:
@@ -187,9 +188,9 @@ class Corners(Traps):
                 self.put(GET, counter)
             else:
                 self.const(I64, chance.pick((0, 1, 3, trips, MASK[I64])))
-            self.put(store.opcode)
+            self.put(store.opcode, WORD_BYTES)
             self._element(second, counter, load.bytes)
-            self.put(load.opcode)
+            self.put(load.opcode, WORD_BYTES)
             self.store_result(I64)
             self.put(GET, counter)
             self.const(I64, 1)
@@ -209,7 +210,7 @@ class Corners(Traps):
     def _element(self, base: int, index: int, width: int) -> None:
         self.const(I64, base)
         self.put(GET, index)
-        self.put(VECTOR_ELEMENT[width])
+        self.scaled((CONST[I64], base), width)
 
     # --- induction variables that wrap ----------------------------------------------------------
 

@@ -4,20 +4,22 @@
     0                 scratch            first_hp            hp
     │ may be written  │ data vectors     │ allocated blocks  │
 
+    address of a vector ─> │ length: 8 bytes │ element 0 │ element 1 │ …
+
 A vector's length is only overwritten if risk is on: an index that is known to be below it remains
-so.
+so. Code that accesses an element loads the length and checks the index, mostly.
 """
 
 from __future__ import annotations
 
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm.testing.generate.body import DUP, GET, SET, STATIC_GET, Vector
 from ferryvm.testing.generate.catalogue import (
+    CONST,
     LOADS,
     OPCODE,
     STORES,
     VECTOR_BYTES,
-    VECTOR_ELEMENT,
-    VECTOR_NEW,
     Access,
 )
 from ferryvm.testing.generate.literal import I64, MASK
@@ -25,6 +27,8 @@ from ferryvm.testing.generate.value import Values
 
 _SIZE, _ALLOC = OPCODE["heap.size"], OPCODE["heap.alloc"]
 _SUB, _AND = OPCODE["i64.sub"], OPCODE["i64.and"]
+_ADD, _SHL, _LOAD = OPCODE["i64.add"], OPCODE["i64.shl"], OPCODE["i64.load"]
+_CHECKED = OPCODE["array.index"]
 _PAGE = 4096
 
 _FAR = (
@@ -110,8 +114,8 @@ class HeapTraffic(Values):
         if vector is None:
             self.value_load(t, depth)
             return
-        self.element(vector)
-        self.put(self._access(LOADS[t], vector).opcode)
+        offset = self.element(vector)
+        self.put(self._access(LOADS[t], vector).opcode, offset)
 
     def value_heap_size(self, t: int, depth: int) -> None:
         """The size of the heap in use."""
@@ -140,21 +144,41 @@ class HeapTraffic(Values):
             return self.chance.pick(exact)
         return self.chance.pick([a for a in accesses if a.bytes <= vector.width])
 
-    def element(self, vector: Vector) -> None:
-        """Append the address of an element of the vector."""
+    def element(self, vector: Vector) -> int:
+        """Append an address; the offset from it to an element of the vector."""
         chance = self.chance
         holder = self.vector_locals.get(vector.address)
         if holder is not None and chance.flip(0.7):
-            self.put(GET, holder)
+            base = GET, holder
         elif chance.flip(0.6):
-            self.put(STATIC_GET, vector.static)
+            base = STATIC_GET, vector.static
         else:
-            self.const(I64, vector.address)
+            base = CONST[I64], vector.address
+        self.put(*base)
+        is_after = chance.flip(0.3)
+        if is_after:
+            self.const(I64, WORD_BYTES)
+            self.put(_ADD)
         if self.is_wild():
             self.value(I64, 1)
         else:
             self.index(vector.length)
-        self.put(VECTOR_ELEMENT[vector.width])
+        self.scaled(base, vector.width, chance.flip(0.8))
+        return 0 if is_after else WORD_BYTES
+
+    def scaled(self, base: tuple[int, int], width: int, is_checked: bool = True) -> None:
+        """Replace an address and an index by the address so many elements on.
+
+        `base`: the instruction that gives the address of the vector, whose length is loaded if the
+        index is to be checked."""
+        if is_checked:
+            self.put(*base)
+            self.put(_LOAD)
+            self.put(_CHECKED)
+        if width > 1:
+            self.const(I64, width.bit_length() - 1)
+            self.put(_SHL)
+        self.put(_ADD)
 
     def index(self, length: int) -> None:
         """Append an index below the length, which is at least 1."""
@@ -188,12 +212,12 @@ class HeapTraffic(Values):
         if vector is None:
             self.statement_store()
             return
-        self.element(vector)
+        offset = self.element(vector)
         self.value(t, self.chance.between(0, 3))
-        self.put(self._access(STORES[t], vector).opcode)
+        self.put(self._access(STORES[t], vector).opcode, offset)
 
     def statement_allocate(self) -> None:
-        """A new block or vector, written to at its ends, and usable by the following code."""
+        """A new block, written to at its ends, and usable by the following code."""
         chance = self.chance
         size = self._new_block()
         if size is None:
@@ -225,18 +249,17 @@ class HeapTraffic(Values):
             self.put(_AND)
             self.put(_ALLOC)
             return 0
-        width = chance.pick(VECTOR_BYTES) if choice < 0.45 else 0
-        if width:
+        if choice < 0.45:
             count = chance.pick((0, 1, 2, 3, 4, 7, 8, 9, 16, 100, 1000))
-            size = 8 + width * count
+            size = WORD_BYTES + chance.pick(VECTOR_BYTES) * count
         else:
-            count = size = chance.pick(_LARGE_BLOCKS if chance.flip(0.25) else _SMALL_BLOCKS)
+            size = chance.pick(_LARGE_BLOCKS if chance.flip(0.25) else _SMALL_BLOCKS)
             left = self.plan.heap_budget - self.heap - 64
             if left > 0 and self.weight == 1 and chance.flip(0.15):
-                count = size = left & ~7  # nearly all that there is
+                size = left & ~7  # nearly all that there is
         if not self.affords(2, size + 8):
             return None
         self.charge(0, size + 8)
-        self.const(I64, count)
-        self.put(VECTOR_NEW[width] if width else _ALLOC)
+        self.const(I64, size)
+        self.put(_ALLOC)
         return size

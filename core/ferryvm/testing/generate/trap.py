@@ -7,13 +7,11 @@ from ferryvm.machine.memory import Limits
 from ferryvm.testing.generate import literal
 from ferryvm.testing.generate.body import GET, JUMP_IF, JUMP_UNLESS, Label
 from ferryvm.testing.generate.catalogue import (
+    CONST,
     LOADS,
     OPCODE,
     OPERATORS,
     STORES,
-    VECTOR_BYTES,
-    VECTOR_ELEMENT,
-    VECTOR_NEW,
     Guard,
 )
 from ferryvm.testing.generate.flow import ControlFlow
@@ -33,7 +31,7 @@ _NANS = tuple(
     tuple(bits for bits in EDGES[t] if TYPES[t].is_float and literal.is_nan(t, bits))
     for t in range(4)
 )
-_SIZE, _ADD = OPCODE["heap.size"], OPCODE["i64.add"]
+_SIZE = OPCODE["heap.size"]
 _CALL, _CALL_INDIRECT = OPCODE["call"], OPCODE["call_indirect"]
 _STATIC_LOAD, _STATIC_STORE = OPCODE["static.load"], OPCODE["static.store"]
 _HUGE = (
@@ -123,16 +121,7 @@ class Traps(ControlFlow):
         self.const(I64, vector.address)
         past = (0, 0, 1, 8, 1 << 32, 1 << 61, 1 << 63, -1 - vector.length)
         self.const(I64, (vector.length + chance.pick(past)) & MASK[I64])
-        self.put(VECTOR_ELEMENT[vector.width])
-        return I64
-
-    def trap_vector_outside(self) -> int | None:
-        """In a vector that is beyond the end of the heap, completely or in part."""
-        self.put(_SIZE)
-        self.const(I64, self.chance.pick((0, 1, 8, -1, -7, -8)) & MASK[I64])
-        self.put(_ADD)
-        self.index(4)
-        self.put(VECTOR_ELEMENT[self.chance.pick(VECTOR_BYTES)])
+        self.scaled((CONST[I64], vector.address), vector.width)
         return I64
 
     def trap_static_outside(self) -> int | None:
@@ -197,11 +186,10 @@ class Traps(ControlFlow):
         """An allocation of more than there is, at once or by and by."""
         chance = self.chance
         alloc = OPCODE["heap.alloc"]
-        new = alloc if chance.flip(0.5) else chance.pick(tuple(VECTOR_NEW.values()))
         choice = chance.random()
         if choice < 0.5:
             self.const(I64, chance.pick(_HUGE))
-            self.put(new)
+            self.put(alloc)
             return I64
         if choice < 0.8:  # exactly as much as there is left, or a little more
             self.const(I64, LIMITS.heap + chance.pick((0, 0, 1, 8)))
@@ -212,7 +200,7 @@ class Traps(ControlFlow):
         counter = self.take_counter(I32)
         top = len(self.ops)
         self.const(I64, chance.pick((1000, 2000, 4000)))
-        self.put(new)
+        self.put(alloc)
         self.store_result(I64)
         self.put(GET, counter)
         self.const(I32, 1)

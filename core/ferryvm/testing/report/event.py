@@ -15,8 +15,8 @@ from collections.abc import Callable
 from ferryvm.isa import Flow, Immediate, Instruction, Trap, Type
 from ferryvm.isa.effect import Effect, effects, summary
 from ferryvm.isa.frame import return_counts
-from ferryvm.isa.heap import VECTOR_HEADER_BYTES
-from ferryvm.isa.type import I64, ValueType
+from ferryvm.isa.object import LENGTH_OFFSET
+from ferryvm.isa.type import I64, WORD_BYTES, ValueType
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 
@@ -60,13 +60,18 @@ def _end(step: Step) -> int:
     return step.operands[0] + step.immediate + summary(step.row).heap_bytes
 
 
+def _index(step: Step) -> int:
+    return step.operands[0 if step.row.mnemonic == "array.index" else 1]
+
+
 def _length(step: Step) -> int | None:
-    """Number of elements of the vector that an instruction indexes, None if there is no vector."""
-    machine, vector = step.machine, step.operands[0]
-    if vector + VECTOR_HEADER_BYTES > machine.control.hp:
+    """The length that an index is checked against, None if there is no array."""
+    if step.row.mnemonic == "array.index":
+        return step.operands[1]
+    array, objects = step.operands[0], step.machine.objects
+    if array == 0 or objects is None:
         return None
-    header = machine.memory.heap[vector : vector + VECTOR_HEADER_BYTES]
-    return int.from_bytes(header, "little")
+    return objects.space.words[(array + LENGTH_OFFSET) // WORD_BYTES]
 
 
 def _index_at(places: int) -> Callable[[Step], bool]:
@@ -74,7 +79,7 @@ def _index_at(places: int) -> Callable[[Step], bool]:
 
     def holds(step: Step) -> bool:
         length = _length(step)
-        return length is not None and step.operands[1] == length + places
+        return length is not None and _index(step) == length + places
 
     return holds
 
@@ -118,8 +123,8 @@ def _accesses(row: Instruction) -> bool:
     return row.immediate is Immediate.OFFSET
 
 
-def _indexes_vector(row: Instruction) -> bool:
-    return row.mnemonic.startswith("vector.element")
+def _indexes_array(row: Instruction) -> bool:
+    return row.mnemonic.startswith(("array.index", "array.get", "array.set"))
 
 
 def _indexes_statics(row: Instruction) -> bool:
@@ -235,12 +240,12 @@ EVENTS: tuple[EventClass, ...] = (
     EventClass(
         "index",
         "first",
-        _indexes_vector,
-        lambda step: step.has_completed and step.operands[1] == 0,
+        _indexes_array,
+        lambda step: step.has_completed and _index(step) == 0,
     ),
-    EventClass("index", "last", _indexes_vector, _index_at(-1)),
-    EventClass("index", "at the length", _indexes_vector, _index_at(0)),
-    EventClass("index", "of an empty vector", _indexes_vector, lambda s: _length(s) == 0),
+    EventClass("index", "last", _indexes_array, _index_at(-1)),
+    EventClass("index", "at the length", _indexes_array, _index_at(0)),
+    EventClass("index", "of an empty array", _indexes_array, lambda s: _length(s) == 0),
     EventClass(
         "index",
         "last static",

@@ -12,21 +12,13 @@ import jinja2
 
 import ferryvm.page
 from ferryvm.isa import INSTRUCTIONS
+from ferryvm.isa.manual import CHAPTERS
 from ferryvm.page import shown
 from ferryvm.testing.report import text, view
 from ferryvm.testing.report.conflict import conflicts
 from ferryvm.testing.report.coverage import Coverage, total
 from ferryvm.testing.report.edge import EDGE_COUNT, EDGES
 from ferryvm.testing.report.result import Report
-
-_CHAPTERS = {
-    "variable": "Constants, locals, statics, operand stack",
-    "numeric": "Arithmetic and comparison",
-    "conversion": "Conversions",
-    "heap": "Heap and vectors",
-    "control": "Control",
-}
-"""Titles by chapter of the instruction table; the order is the page's."""
 
 
 @functools.cache
@@ -72,7 +64,7 @@ def write(path: Path, report: Report) -> None:
 def _chapters(everything: Coverage) -> list[dict[str, Any]]:
     """The grid: each chapter with its instructions."""
     found = []
-    for chapter, title in _CHAPTERS.items():
+    for chapter, title in CHAPTERS.items():
         rows = [row for row in INSTRUCTIONS if row.chapter == chapter]
         cells: list[dict[str, Any]] = []
         for row in rows:
