@@ -89,12 +89,15 @@ class TooLargeError(RefusalError):
 
 
 class Forcing(enum.Enum):
-    """Rare behaviour of compilers that tests can force everywhere."""
+    """Rare behaviour of backends that tests can force everywhere."""
 
     HOT = "hot"
     """Everything is hot at once: every threshold is 1."""
     DEOPT = "deopt"
     """Every guard fails, at each safepoint."""
+    INDEPENDENCE = "independence"
+    """The items of launches are checked to be independent: an interpreter raises where two of them
+    access the same memory and one writes it."""
 
 
 @record.dataclass(frozen=True)

@@ -275,11 +275,11 @@ def _set(*keys: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (_set("version", value=1), "version 1 of the format; this is 2"),
         (
             _set("schedule", value="randm"),
-            "schedule: Input should be 'none', 'random', 'environment', 'every-boundary', 'collect' or 'suspend', found 'randm'",
+            "schedule: Input should be 'none', 'random', 'environment', 'every-boundary', 'collect', 'suspend' or 'independence', found 'randm'",
         ),
         (
             _set("forcing", value=["hott"]),
-            "forcing[0]: Input should be 'hot' or 'deopt', found 'hott'",
+            "forcing[0]: Input should be 'hot', 'deopt' or 'independence', found 'hott'",
         ),
         (_set("good", value=3), "good: Input should be a valid string, found 3"),
         (_set("bad", value="x"), "bad: 'x' is none of the backends"),

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 
 import ferryvm
-from ferryvm.backend import Artifact, BackendError, Capabilities, Interpreter
+from ferryvm.backend import Artifact, BackendError, Capabilities, Forcing, Interpreter
 from ferryvm.isa import INSTRUCTIONS, Type
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import Reference
@@ -16,14 +17,20 @@ from ferryvm.machine.unwind import unwind
 from ferryvm.verify import Verified
 from ferryvm_backends.reference.cell import Cells, Function
 from ferryvm_backends.reference.emitter import ReferenceEmitter
+from ferryvm_backends.reference.independence import Independence
 from ferryvm_backends.reference.object import Departure, Violation
 
 
 class ReferenceArtifact(Artifact):
     """Decoded code."""
 
-    def __init__(self, verified: Verified) -> None:
+    def __init__(self, verified: Verified, checks: bool = False) -> None:
+        """`checks`: the items of launches are checked to be independent."""
         self.verified = verified
+        self._checks = checks
+        self._checked: weakref.WeakKeyDictionary[Machine, Independence] = (
+            weakref.WeakKeyDictionary()
+        )
         code = verified.program.code
         self.rows = [INSTRUCTIONS[opcode] for opcode in code.opcodes.tolist()]
         self.immediates: list[int] = code.immediates.tolist()
@@ -40,6 +47,9 @@ class ReferenceArtifact(Artifact):
         cells = self._cells[counting]
         m = ReferenceEmitter(machine)
         m.next, m.sp, m.fp = control.pc, control.sp, control.fp
+        check = None
+        if self._checks:
+            check = self._checked.setdefault(machine, Independence(machine))
         is_hidden = False
         """True if the instruction runs in spite of its cell."""
         try:
@@ -61,7 +71,7 @@ class ReferenceArtifact(Artifact):
                         continue
                 is_hidden = False
                 try:
-                    self._step(m)
+                    self._step(m, check)
                 except Departure as departure:
                     if departure.status is not Status.THROW:
                         raise
@@ -85,7 +95,7 @@ class ReferenceArtifact(Artifact):
     def remove(self, pc: int, counting: bool) -> None:
         self._cells[counting].remove(pc)
 
-    def _step(self, m: ReferenceEmitter) -> None:
+    def _step(self, m: ReferenceEmitter, check: Independence | None) -> None:
         """Run one instruction; leaves the emitter as it was if the meaning raises `Departure`."""
         pc, sp = m.pc, m.sp
         row = self.rows[pc]
@@ -100,6 +110,9 @@ class ReferenceArtifact(Artifact):
             for word, reference in zip(operands, self._references(pc, len(row.pops)), strict=True):
                 if reference is not None:
                     m.check_reference(word, reference)
+        fp = m.fp
+        if check is not None:
+            check.before(row, fp, sp)
         literal = [self.immediates[pc]] if row.immediate.value != "none" else []
         m.sp = first
         try:
@@ -111,6 +124,8 @@ class ReferenceArtifact(Artifact):
             for slot in result if isinstance(result, tuple) else (result,):
                 m.stack[m.sp] = slot
                 m.sp += 1
+        if check is not None:
+            check.after(row, pc, self.immediates[pc], operands, fp, sp)
 
     def _references(self, pc: int, count: int) -> list[Reference | None]:
         """The types of as many operands of an instruction; None for those that are numbers."""
@@ -157,10 +172,13 @@ class ReferenceBackend(Interpreter):
 
     name = "reference"
     version = ferryvm.__version__
-    capabilities = Capabilities(cells=True)
+    capabilities = Capabilities(cells=True, forcing=frozenset({Forcing.INDEPENDENCE}))
 
     def prepare(self, program: Verified) -> Artifact:
         return ReferenceArtifact(program)
+
+    def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
+        return ReferenceArtifact(program, checks=Forcing.INDEPENDENCE in forcing)
 
 
 BACKEND = ReferenceBackend()

@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     "--schedule",
     default="none",
     show_default=True,
-    type=click.Choice(["none", "random", "environment", "every-boundary", "collect", "suspend"]),
+    type=click.Choice(
+        ["none", "random", "environment", "every-boundary", "collect", "suspend", "independence"]
+    ),
     help="When the program moves between backends.",
 )
 @click.option("--seed", default=0, show_default=True, help="Of the schedule.")

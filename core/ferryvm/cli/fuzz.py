@@ -65,7 +65,9 @@ def _cpus() -> int:
     "--schedule",
     "schedules",
     multiple=True,
-    type=click.Choice(["none", "random", "environment", "every-boundary", "collect", "suspend"]),
+    type=click.Choice(
+        ["none", "random", "environment", "every-boundary", "collect", "suspend", "independence"]
+    ),
     help="Also move programs between backends; may be given several times.",
 )
 @click.option("--force-hot", is_flag=True, help="Have compilers take everything for hot.")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import ferryvm
 from ferryvm.atomic_file import replace_file
+from ferryvm.backend import Forcing
 from ferryvm.cli import termination
 from ferryvm.cli.engine import make_engine
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
@@ -25,6 +26,10 @@ from ferryvm.machine.control import Status
 
 if TYPE_CHECKING:
     from ferryvm.engine.host_log import HostLog
+
+
+_CHECKING = "reference"
+"""The backend that checks launches."""
 
 
 def run(
@@ -64,8 +69,11 @@ def resume(state: Path, options: Options) -> None:
 def _engine(options: Options) -> Engine:
     has_to_end = any(path is not None for path in (options.save, options.trace, options.record))
     output = waiting_output(1) if has_to_end else ProgramOutput()
+    backend = options.backend
+    if options.check is not None:
+        backend = _checking_backend(options)
     return make_engine(
-        options.backend,
+        backend,
         options.policy,
         options.device,
         limits=options.limits,
@@ -73,6 +81,15 @@ def _engine(options: Options) -> Engine:
         hosts=options.hosts,
         arguments=options.arguments,
     )
+
+
+def _checking_backend(options: Options) -> str:
+    """The backend that can check what `--check` names."""
+    if options.backend not in (None, _CHECKING) or options.policy is not None:
+        import click  # loaded only to refuse: see `direct`
+
+        raise click.UsageError(f"--check runs on the backend {_CHECKING!r}, and on no other")
+    return _CHECKING
 
 
 def _run(
@@ -112,7 +129,7 @@ def _run(
             execution = start(engine, recorded, played)
         load_seconds = time.perf_counter() - began
         with _recorded(recorded, record):
-            _drive(execution, load_seconds, options.fuel, options.count, save, stats)
+            _drive(execution, load_seconds, options)
     if played is not None and execution.tape is not None:
         _check_played(played, execution.tape.position, execution.machine.status, replay)
 
@@ -157,22 +174,19 @@ def _traced(engine: Engine, path: Path | None) -> Iterator[None]:
             raise FerryError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _drive(
-    execution: Execution,
-    load_seconds: float,
-    fuel: int | None,
-    count: bool,
-    save: Path | None,
-    stats: str | None,
-) -> None:
+def _drive(execution: Execution, load_seconds: float, options: Options) -> None:
+    fuel, count, save, stats = options.fuel, options.count, options.save, options.stats
+    forcing: frozenset[Forcing] = frozenset()
+    if options.check is not None:
+        forcing = frozenset({Forcing(options.check)})
     output = execution.engine.output
     try:
         if not isinstance(output, ProgramOutput):
-            result = execution.run(fuel, count)
+            result = execution.run(fuel, count, forcing=forcing)
         else:
             output.collect_for(execution)
             try:
-                result = execution.run(fuel, count)
+                result = execution.run(fuel, count, forcing=forcing)
             finally:
                 output.flush()
     except (ProgramInterrupted, termination.StoppedWaiting):

@@ -35,6 +35,9 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
                          "Perfetto or about:tracing; slows transfers down."),
             click.option("--fuel", type=click.IntRange(0, UNLIMITED), metavar="N",
                          help="Stop after exactly N instructions."),
+            click.option("--check", type=click.Choice(["independence"]),
+                         help="independence: fail where an item of a launch accesses what another "
+                         "one writes. Runs on the backend `reference`, slowly."),
             click.option("--count", is_flag=True, help="Count instructions exactly."),
             click.option("--save", type=FilePath(dir_okay=False),
                          metavar="STATE", help="Where to save the state when the program stops "

@@ -25,6 +25,7 @@ class Options:
     trace: Path | None = None
     fuel: int | None = None
     count: bool = False
+    check: str | None = None
     save: Path | None = None
     record: Path | None = None
     replay: Path | None = None

@@ -304,11 +304,22 @@ class Differ:
             comparison, verdict=Verdict.DISAGREE, difference=found, is_counted=False
         )
 
+    def _independent(self, trial: Trial, expected: Trial) -> Comparison:
+        """The baseline, with the items of launches checked."""
+        trial.forcing = {self.against: frozenset({Forcing.INDEPENDENCE})}
+        try:
+            failure = trial.attempt(self.against, expected.instructions, self.patience)
+        except RefusalError as error:
+            return self._unsupported((self.against,), trial, 0, error)
+        return self._judge((self.against,), trial, failure, expected, 0)
+
     def _moved(
         self, schedule: Schedule, seed: int, expected: Trial, progress: Progress
     ) -> Comparison:
         names = (self.against, *self.backends)
         trial, failure = expected.again(), None
+        if schedule is Schedule.INDEPENDENCE:
+            return self._independent(trial, expected)
         number, entered = 0, set[str]()
         try:
             plan = moves(schedule, names, seed, expected.instructions, expected.remaining > 0)

@@ -8,6 +8,7 @@ environment      as random, with another floating-point environment in the threa
                  as if other code had changed it
 every-boundary   after every instruction, to each backend in turn
 collect          as every-boundary, with a collection of objects at each move and each allocation
+independence     never: the baseline checks that items of launches are independent
 suspend          as every-boundary, and where an item of a launch runs it is suspended at each move
 """
 
@@ -39,6 +40,7 @@ class Schedule(enum.Enum):
     EVERY_BOUNDARY = "every-boundary"
     COLLECT = "collect"
     SUSPEND = "suspend"
+    INDEPENDENCE = "independence"
 
 
 Move = tuple[str, int | None]
@@ -63,7 +65,7 @@ def moves(
     `instructions`: how many the program completes; `has_end`: it is known to end there by itself,
     so it need not be counted. Every backend gets its turn where there are instructions enough.
     """
-    if schedule is Schedule.NONE:
+    if schedule in (Schedule.NONE, Schedule.INDEPENDENCE):
         raise ValueError("without a schedule a program does not move")
     if schedule in (Schedule.EVERY_BOUNDARY, Schedule.COLLECT, Schedule.SUSPEND):
         # The seed determines the first one, so that with two backends each can get either instruction.

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The check that the items of a launch are independent, as the program promises.
+
+    item ── get, load ──> readers of an element ─┐
+         └─ set, store ─> its writer ────────────┴─> another item? then the promise is broken
+
+It follows the instructions of a run in order, and notes for each element, field, static and byte of
+the heap which item of the running launch wrote it and which ones read it. That is the definition of
+a race by accesses, not by what happened to be overwritten: it does not depend on how a backend would
+have run the items. An access in a nested launch is one of the item around it, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ferryvm import record
+from ferryvm.errors import FerryError
+from ferryvm.isa import BY_MNEMONIC, Immediate, Instruction
+from ferryvm.isa.declared_type import StructType
+from ferryvm.isa.effect import Effect, summary
+from ferryvm.isa.element import Element
+from ferryvm.isa.launch import LAUNCH_WORDS
+from ferryvm.isa.object import LENGTH_OFFSET, type_number
+from ferryvm.isa.struct import field_of
+from ferryvm.isa.type import I64, WORD_BYTES, signed
+from ferryvm.machine.state import Machine
+from ferryvm.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from ferryvm.machine.object_memory import ObjectMemory
+
+_BEGIN, _TEST, _ITEM, _CALL = (
+    BY_MNEMONIC[name].opcode for name in ("launch.begin", "launch.test", "launch.item", "call")
+)
+
+_ELEMENT_BYTES = {element.kind: element.bytes for element in Element}
+
+Place = tuple[str, int, int]
+"""A place in memory: its kind; the handle of an object, or 0; a number."""
+
+_ELEMENT, _FIELD, _STATIC, _BYTE, _POINTER = "element", "field", "static", "byte", "heap pointer"
+
+
+class DependenceError(FerryError):
+    """Two items of a launch access the same element, field, static or byte, and one writes it."""
+
+
+class _Access(NamedTuple):
+    """An access by an item."""
+
+    item: int
+    pc: int
+
+
+@record.dataclass
+class _Seen:
+    """The accesses to one place so far."""
+
+    writer: _Access | None = None
+    readers: tuple[_Access, ...] = ()
+    """The first accesses of two different items, at most."""
+
+    def conflict(self, access: _Access, writes: bool) -> _Access | None:
+        """An access by another item which this one must not come after; None if there is none."""
+        if self.writer is not None and self.writer.item != access.item:
+            return self.writer
+        others = (one for one in self.readers if one.item != access.item)
+        return next(others, None) if writes else None
+
+    def add(self, access: _Access, writes: bool) -> None:
+        """Note an access."""
+        if writes:
+            self.writer = access
+        elif len(self.readers) < 2 and all(one.item != access.item for one in self.readers):
+            self.readers = (*self.readers, access)
+
+
+class _Launch:
+    """A launch that runs."""
+
+    def __init__(self, fp: int, sp: int, pc: int) -> None:
+        self.fp, self.sp, self.pc = fp, sp, pc
+        """The frame that it is in; the word past its operands; an instruction of it."""
+        self.item: int | None = None
+        """The item that runs."""
+        self.seen: dict[Place, _Seen] = {}
+
+
+class Independence:
+    """The check, for one machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._launches: list[_Launch] = []
+        """The launches that run, the innermost last."""
+        self._handles: dict[int, int] = {}
+        """Handles of the objects that were accessed, by reference."""
+        self._collections = 0
+        """Collections until `_handles` was right."""
+
+    def before(self, row: Instruction, fp: int, sp: int) -> None:
+        """Forget launches that control has left: by an exception, a jump, a return."""
+        launches = self._launches
+        while launches and (fp, sp) < (launches[-1].fp, launches[-1].sp - LAUNCH_WORDS):
+            launches.pop()
+        if launches and launches[-1].fp == fp and row.opcode != _CALL:
+            launches[-1].item = None
+        if not launches and self._handles:
+            self._release()
+
+    def after(
+        self, row: Instruction, pc: int, immediate: int, operands: list[int], fp: int, sp: int
+    ) -> None:
+        """Note what an instruction has done. `fp`, `sp`: before it. Raises DependenceError."""
+        if row.opcode == _BEGIN:
+            self._launches.append(_Launch(fp, sp + LAUNCH_WORDS - 1, pc))
+        elif row.opcode == _ITEM:
+            top = self._launches[-1] if self._launches else None
+            if top is None or (top.fp, top.sp) != (fp, sp):
+                top = _Launch(fp, sp, pc)
+                self._launches.append(top)
+            top.item = signed(I64, self._machine.memory.stack[sp])
+        elif self._launches:
+            for place, writes in self._accesses(row, immediate, operands):
+                self._note(place, writes, pc)
+
+    def _note(self, place: Place, writes: bool, pc: int) -> None:
+        for launch in self._launches:
+            if launch.item is None:
+                continue
+            access = _Access(launch.item, pc)
+            seen = launch.seen.setdefault(place, _Seen())
+            other = seen.conflict(access, writes)
+            if other is not None:
+                raise self._error(launch, place, other, access, seen, writes)
+            seen.add(access, writes)
+
+    # --- what an instruction accesses -----------------------------------------------------------
+
+    def _accesses(
+        self, row: Instruction, immediate: int, operands: list[int]
+    ) -> Iterator[tuple[Place, bool]]:
+        """The places that an instruction has accessed, each with True if it wrote there."""
+        found = summary(row)
+        effects = found.effects
+        if row.chapter == "array":
+            yield from self._elements(row, operands)
+        elif row.immediate is Immediate.FIELD:
+            field = field_of(immediate)[1]
+            yield (_FIELD, self._handle(operands[0]), field), Effect.WRITES_OBJECTS in effects
+        elif Effect.READS_STATIC in effects or Effect.WRITES_STATIC in effects:
+            number = immediate if row.immediate is Immediate.STATIC else operands[-1]
+            yield (_STATIC, 0, number), Effect.WRITES_STATIC in effects
+        elif found.heap_bytes:
+            address = operands[0] + (immediate if row.immediate is Immediate.OFFSET else 0)
+            for byte in range(address, address + found.heap_bytes):
+                yield (_BYTE, 0, byte), Effect.WRITES_HEAP in effects
+        elif Effect.ALLOCATES in effects:
+            yield (_POINTER, 0, 0), True
+
+    def _elements(self, row: Instruction, operands: list[int]) -> Iterator[tuple[Place, bool]]:
+        what = row.mnemonic.removeprefix("array.").partition("_")[0]
+        match what:
+            case "get" | "set":
+                yield (_ELEMENT, self._handle(operands[0]), operands[1]), what == "set"
+            case "fill":
+                handle, first = self._handle(operands[0]), operands[1]
+                for index in range(first, first + operands[-1]):
+                    yield (_ELEMENT, handle, index), True
+            case "copy":
+                to, to_first, source, first, count = operands
+                handles = self._handle(source), self._handle(to)
+                for index in range(count):
+                    yield (_ELEMENT, handles[0], first + index), False
+                for index in range(count):
+                    yield (_ELEMENT, handles[1], to_first + index), True
+            case "load" | "store":
+                handle, first, address, count = self._handle(operands[0]), *operands[1:]
+                size = _ELEMENT_BYTES.get(row.mnemonic.rpartition("_")[2], WORD_BYTES)
+                for index in range(first, first + count):
+                    yield (_ELEMENT, handle, index), what == "load"
+                for byte in range(address, address + size * count):
+                    yield (_BYTE, 0, byte), what == "store"
+            case _:
+                return
+
+    # --- objects ----------------------------------------------------------------------------------
+
+    @property
+    def _objects(self) -> ObjectMemory:
+        assert self._machine.objects is not None  # the program has references
+        return self._machine.objects
+
+    def _handle(self, reference: int) -> int:
+        """The handle of an object: collections move it, its handle stays."""
+        objects = self._objects
+        if self._collections != objects.space.metrics.count:
+            words = objects.handles.words
+            self._handles = {words[handle]: handle for handle in self._handles.values()}
+            self._collections = objects.space.metrics.count
+        if reference not in self._handles:
+            self._handles[reference] = objects.handles.hold(reference)
+        return self._handles[reference]
+
+    def _release(self) -> None:
+        for handle in self._handles.values():
+            self._objects.handles.release(handle)
+        self._handles = {}
+
+    # --- messages ---------------------------------------------------------------------------------
+
+    def _error(
+        self,
+        launch: _Launch,
+        place: Place,
+        other: _Access,
+        access: _Access,
+        seen: _Seen,
+        writes: bool,
+    ) -> DependenceError:
+        did = "wrote" if other is seen.writer else "read"
+        does = "writes" if writes else "reads"
+        return DependenceError(
+            f"items {other.item} and {access.item} of the launch at {self._at(launch.pc)} are not "
+            f"independent: item {other.item} {did} {self._name(place)} at {self._at(other.pc)}, "
+            f"item {access.item} {does} it at {self._at(access.pc)}"
+        )
+
+    def _at(self, pc: int) -> str:
+        position = self._machine.program.source_map.position(pc)
+        return str(position) if position is not None else f"pc {pc}"
+
+    def _name(self, place: Place) -> str:
+        kind, handle, number = place
+        program = self._machine.program
+        if kind == _STATIC:
+            return f"static {program.statics[number].name or number}"
+        if kind == _BYTE:
+            return f"byte {number} of the heap"
+        if kind == _POINTER:
+            return "the heap pointer"
+        reference = self._objects.handles.words[handle]
+        words, at = self._objects.space.words, reference // WORD_BYTES
+        type_ = self._objects.types.references[type_number(words[at])]
+        if kind == _FIELD:
+            declared = self._objects.types.declared(type_.number)
+            assert isinstance(declared, StructType)  # it has fields
+            return f"field {declared.fields[number].name} of the {type_} at {reference}"
+        length = words[at + LENGTH_OFFSET // WORD_BYTES]
+        shown = str(type_).removesuffix("[]")
+        return f"element {number} of the {shown}[{length}] at {reference}"
