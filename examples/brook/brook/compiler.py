@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from brook import tree
 from brook.closure import Scope, Variable
-from brook.expression import Expressions, signature_of, write
+from brook.expression import Expressions, signature_of
 from brook.unit import Unit
-from ferryvm.build import I64, Function, Local, Static
+from ferryvm.build import F64, I64, U8_ARRAY, Function, Local, Static
 from ferryvm.source import SourceText
 
 
@@ -22,7 +22,9 @@ def compile_unit(
     functions = []
     for each in statements:
         if isinstance(each, tree.Function) and each.name is not None:
-            compiler = Compiler(unit, source, unit.name(each.name), each, Scope(unit.globals))
+            compiler = Compiler(
+                unit, source, unit.name(each.name), each, Scope(unit.globals, unit.types)
+            )
             unit.globals[each.name] = Variable(each.kind, compiler.f)
             functions.append((compiler, each))
     rest = [each for each in statements if not (isinstance(each, tree.Function) and each.name)]
@@ -42,11 +44,11 @@ class Compiler(Expressions):
     ) -> None:
         self.unit, self.source, self.result = unit, source, tree.result
         self.is_top = scope is None
-        self.scope = scope or Scope(unit.globals)
+        self.scope = scope or Scope(unit.globals, unit.types)
         if self.is_top:
             self.f = unit.program.function(name)
             return
-        signature = signature_of(tree.kind)
+        signature = signature_of(tree.kind, unit.types)
         self.f = unit.program.function(name, signature.parameters, signature.results)
         self.record, *arguments = self.f.parameters
         for (parameter, kind), local in zip(tree.parameters, arguments, strict=True):
@@ -96,9 +98,9 @@ class Compiler(Expressions):
                 self.store(target, variable)
             case tree.Assign(target=tree.Index() as target):
                 kind = self.element(target)
-                self.expect(node.value, kind)
+                self.expect(node.value, kind.parts[0])
                 self.at(node.place)
-                write(self.f, kind)
+                self.on_array("set", kind)
             case tree.If():
                 self.expect(node.condition, tree.BOOL)
                 with self.f.if_():
@@ -123,11 +125,12 @@ class Compiler(Expressions):
 
     def let(self, node: tree.Let) -> None:
         kind = self.value(node.value)
+        type_ = self.unit.types.of(kind)
         if self.is_top and len(self.scope.blocks) == 1:
-            variable = Variable(kind, self.unit.program.static(node.name, kind.type))
+            variable = Variable(kind, self.unit.program.static(node.name, type_))
             self.unit.globals[node.name] = variable
         else:
-            variable = Variable(kind, self.f.local(None, kind.type))
+            variable = Variable(kind, self.f.local(None, type_))
             self.scope.blocks[-1][node.name] = variable
         self.store(node, variable)
 
@@ -157,7 +160,7 @@ class Compiler(Expressions):
         f, runtime = self.f, self.unit.runtime
         self.at(place)
         if kind == tree.BOOL:
-            with f.if_(results=[I64]):
+            with f.if_(results=[U8_ARRAY]):
                 self.text("true")
                 f.else_()
                 self.text("false")
@@ -165,15 +168,15 @@ class Compiler(Expressions):
             f.call(runtime.print_str)
         elif kind in (tree.INT, tree.FLOAT):
             name = "print_f64" if kind == tree.FLOAT else "print_i64"
-            f.host(runtime.host(name, kind.type))
+            f.host(runtime.host(name, F64 if kind == tree.FLOAT else I64))
         else:
             raise tree.BrookError(place, f"print takes int, float, bool or str, found {kind}")
 
     def closure(self, node: tree.Function) -> tree.Kind:
-        inner = Scope(self.unit.globals, self.scope)
+        inner = Scope(self.unit.globals, self.unit.types, self.scope)
         name = "fun at {}:{}:{}".format(self.source.file, *node.place)
         compiler = Compiler(self.unit, self.source, name, node, inner)
         compiler.run(node.body)
         self.at(node.place)
-        self.make(compiler.f, list(inner.captured))
+        self.make(compiler.f, inner)
         return node.kind

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from brook import tree
-from brook.closure import Scope, Variable
-from brook.runtime import new
+from brook.closure import Scope, Types, Variable
 from brook.unit import Unit
-from ferryvm.build import F64, I32, I64, Function, Local, Signature, Static
+from ferryvm.build import I32, I64, U8_ARRAY, Function, Local, Signature, Static
 from ferryvm.source import SourceText
 
 _ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "rem"}
@@ -15,11 +14,11 @@ _COMPARISON = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "
 _BUILT_IN = ("len", "array", "int", "float")
 
 
-def signature_of(kind: tree.Kind) -> Signature:
+def signature_of(kind: tree.Kind, types: Types) -> Signature:
     """The signature of functions of a type: the record, then the parameters."""
     *parameters, result = kind.parts
-    results = () if result == tree.NOTHING else (result.type,)
-    return Signature((I64, *(each.type for each in parameters)), results)
+    results = () if result == tree.NOTHING else (types.of(result),)
+    return Signature((types.closure.type, *map(types.of, parameters)), results)
 
 
 class Expressions:
@@ -60,8 +59,8 @@ class Expressions:
                 return self.array(node)
             case tree.Index():
                 kind = self.element(node)
-                read(self.f, kind)
-                return kind
+                self.on_array("get", kind)
+                return kind.parts[0]
             case tree.Function():
                 return self.closure(node)
             case tree.Call():
@@ -88,21 +87,19 @@ class Expressions:
         """Push a string literal; the first time it is made."""
         f, data = self.f, value.encode()
         if value not in self.unit.texts:
-            self.unit.texts[value] = self.unit.program.static(f"text {value!r}", I64)
+            self.unit.texts[value] = self.unit.program.static(f"text {value!r}", U8_ARRAY)
         static = self.unit.texts[value]
         f.static_get(static)
-        f.i64_eqz()
+        f.ref_is_null()
         with f.if_():
-            f.i64_const(8 + len(data))
-            f.heap_alloc()
-            f.static_set(static)
-            f.static_get(static)
             f.i64_const(len(data))
-            f.i64_store()
-            for start in range(0, len(data), 8):  # blocks are padded to 8 bytes
+            f.array_new_default_u8()
+            f.static_set(static)
+            for place, byte in enumerate(data):
                 f.static_get(static)
-                f.i64_const(int.from_bytes(data[start : start + 8], "little"))
-                f.i64_store(8 + start)
+                f.i64_const(place)
+                f.i32_const(byte)
+                f.array_set_u8()
         f.static_get(static)
 
     def variable(self, node: tree.Name) -> Variable:
@@ -118,67 +115,58 @@ class Expressions:
         elif isinstance(home, Static):
             f.static_get(home)
         elif isinstance(home, Function):
-            self.make(home, [])
+            self.make(home, Scope({}, self.unit.types))
         else:
             f.local_get(self.record)
-            read(f, variable.kind, home)
+            f.ref_cast(home.struct)
+            f.struct_get(home)
         return variable.kind
 
-    def make(self, function: Function, captured: list[str]) -> None:
-        """Push a new record of a function, with copies of these variables."""
+    def make(self, function: Function, scope: Scope) -> None:
+        """Push a new record of a function, with copies of the variables that it captured."""
         f = self.f
-        record = f.local(None, I64)
-        f.i64_const(8 * (1 + len(captured)))
-        f.heap_alloc()
-        f.local_set(record)
-        f.local_get(record)
-        f.i64_const(self.unit.number(function))
-        f.i64_store()
-        for slot, name in enumerate(captured, start=1):
-            f.local_get(record)
+        f.i32_const(self.unit.number(function))
+        for name in scope.captured:
             variable = self.scope.find(name)
             assert variable is not None
-            write(f, self.load(variable), 8 * slot)
-        f.local_get(record)
+            self.load(variable)
+        f.struct_new(scope.record)
+
+    def on_array(self, name: str, kind: tree.Kind) -> None:
+        """Append an instruction of arrays of a type: "get", "set" or "new"."""
+        suffix = {"int": "i64", "float": "f64", "bool": "i32"}.get(kind.parts[0].name)
+        if suffix is not None:
+            getattr(self.f, f"array_{name}_{suffix}")()
+        else:
+            getattr(self.f, f"array_{name}_ref")(self.unit.types.array(kind))
 
     def array(self, node: tree.Array) -> tree.Kind:
         if not node.elements:
             raise tree.BrookError(
                 node.place, "an empty array has no type: array(0, value) makes one"
             )
-        f = self.f
-        array, kind = f.local(None, I64), tree.INT
+        f, (first, *others) = self.f, node.elements
+        kind = tree.Kind("array", (self.value(first),))
         f.i64_const(len(node.elements))
-        new(f, array, 8)
-        for number, element in enumerate(node.elements):
+        self.on_array("new", kind)
+        array = f.local(None, self.unit.types.of(kind))
+        f.local_set(array)
+        for number, element in enumerate(others, start=1):
             f.local_get(array)
-            if number == 0:
-                kind = self.value(element)
-            else:
-                self.expect(element, kind)
-            write(f, kind, 8 * (1 + number))
+            f.i64_const(number)
+            self.expect(element, kind.parts[0])
+            self.on_array("set", kind)
         f.local_get(array)
-        return tree.Kind("array", (kind,))
+        return kind
 
     def element(self, node: tree.Index) -> tree.Kind:
-        """Push the address of an element; the element's type."""
-        kind, f = self.value(node.array), self.f
+        """Push an array and an index; the type of the array."""
+        kind = self.value(node.array)
         if kind.name != "array":
             raise tree.BrookError(node.place, f"expected an array, found {kind}")
-        array = f.local(None, I64)
-        f.local_set(array)
-        f.local_get(array)
         self.expect(node.index, tree.INT)
         self.at(node.place)
-        f.local_get(array)
-        f.i64_load()
-        f.array_index()
-        f.i64_const(8)
-        f.i64_mul()
-        f.i64_const(8)
-        f.i64_add()
-        f.i64_add()
-        return kind.parts[0]
+        return kind
 
     def call(self, node: tree.Call) -> tree.Kind:
         callee, f = node.callee, self.f
@@ -187,12 +175,12 @@ class Expressions:
             return self.built_in(node, callee.name)
         if known is not None and isinstance(known.home, Function):
             kind = known.kind
-            f.i64_const(0)
+            f.ref_null(self.unit.types.closure)
         else:
             kind = self.value(callee)
             if kind.name != "fun":
                 raise tree.BrookError(callee.place, f"expected a function, found {kind}")
-            record = f.local(None, I64)
+            record = f.local(None, self.unit.types.closure)
             f.local_set(record)
             f.local_get(record)
         *parameters, result = kind.parts
@@ -206,9 +194,8 @@ class Expressions:
             f.call(known.home)
         else:
             f.local_get(record)
-            f.i64_load()
-            f.i32_wrap_i64()
-            f.call_indirect(signature_of(kind))
+            f.struct_get(self.unit.types.closure["number"])
+            f.call_indirect(signature_of(kind, self.unit.types))
         return result
 
     def built_in(self, node: tree.Call, name: str) -> tree.Kind:
@@ -221,7 +208,7 @@ class Expressions:
         kind = self.value(arguments[0])
         self.at(node.place)
         if name == "len" and (kind == tree.STR or kind.name == "array"):
-            f.i64_load()
+            f.array_length()
             return tree.INT
         if name == "int" and kind == tree.FLOAT:
             f.i64_trunc_f64_s()
@@ -233,32 +220,13 @@ class Expressions:
 
     def filled(self, length: tree.Node, value: tree.Node) -> tree.Kind:
         f = self.f
-        left, array = f.local(None, I64), f.local(None, I64)
+        number = f.local(None, I64)
         self.expect(length, tree.INT)
-        f.local_set(left)
-        kind = self.value(value)
-        element = f.local(None, kind.type)
-        f.local_set(element)
-        f.local_get(left)
-        new(f, array, 8)
-        with f.block() as done, f.loop() as again:
-            f.local_get(left)
-            f.i64_eqz()
-            f.br_if(done)
-            f.local_get(left)
-            f.i64_const(1)
-            f.i64_sub()
-            f.local_set(left)
-            f.local_get(array)
-            f.local_get(left)
-            f.i64_const(8)
-            f.i64_mul()
-            f.i64_add()
-            f.local_get(element)
-            write(f, kind, 8)
-            f.br(again)
-        f.local_get(array)
-        return tree.Kind("array", (kind,))
+        f.local_set(number)
+        kind = tree.Kind("array", (self.value(value),))
+        f.local_get(number)
+        self.on_array("new", kind)
+        return kind
 
     def operation(self, node: tree.Operation) -> tree.Kind:
         f, sign = self.f, node.sign
@@ -289,7 +257,7 @@ class Expressions:
             raise tree.BrookError(node.place, f"{sign} does not take {kind}", len(sign))
         if kind == tree.INT and name not in ("add", "sub", "mul", "eq", "ne"):
             name += "_s"
-        getattr(f, f"{kind.type}_{name}")()
+        getattr(f, f"{self.unit.types.of(kind)}_{name}")()
         return kind if sign in _ARITHMETIC else tree.BOOL
 
     def negation(self, node: tree.Operation) -> tree.Kind:
@@ -302,13 +270,3 @@ class Expressions:
         else:
             raise tree.BrookError(node.place, f"- does not take {kind}")
         return kind
-
-
-def read(f: Function, kind: tree.Kind, offset: int = 0) -> None:
-    """Replace an address by the value there."""
-    {I64: f.i64_load, F64: f.f64_load, I32: f.i32_load}[kind.type](offset)
-
-
-def write(f: Function, kind: tree.Kind, offset: int = 0) -> None:
-    """Store a value at the address below it."""
-    {I64: f.i64_store, F64: f.f64_store, I32: f.i32_store}[kind.type](offset)

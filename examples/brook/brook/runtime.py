@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that every program has at hand, in instructions: strings are bytes of the heap.
-
-address ─> │ length: 8 bytes │ UTF-8 … │
-"""
+"""Functions that every program has at hand, in instructions: strings are arrays of bytes, UTF-8."""
 
 from __future__ import annotations
 
-from ferryvm.build import I32, I64, Function, Host, Local, Program, Type
+from ferryvm.build import I32, I64, U8_ARRAY, Function, Host, Local, Program, Type
 
 
 class Runtime:
@@ -34,19 +31,18 @@ class Runtime:
 
     def _make_print_str(self) -> Function:
         """(text): print it, and a line end."""
-        f = self.program.function("brook.print_str", {"text": I64})
+        f = self.program.function("brook.print_str", {"text": U8_ARRAY})
         at = f.local("at", I64)
         write = self.host("write_byte", I32)
         with f.block() as done, f.loop() as again:
             f.local_get(at)
             f.local_get("text")
-            f.i64_load()
+            f.array_length()
             f.i64_ge_u()
             f.br_if(done)
             f.local_get("text")
             f.local_get(at)
-            f.i64_add()
-            f.i32_load8_u(8)
+            f.array_get_u8()
             f.host(write)
             _add(f, at, 1)
             f.br(again)
@@ -56,51 +52,44 @@ class Runtime:
 
     def _make_join(self) -> Function:
         """(left, right): a new string of both."""
-        f = self.program.function("brook.join", {"left": I64, "right": I64}, [I64])
-        both = f.local("both", I64)
+        parameters = {"left": U8_ARRAY, "right": U8_ARRAY}
+        f = self.program.function("brook.join", parameters, [U8_ARRAY])
+        both, start = f.local("both", U8_ARRAY), f.local("start", I64)
         for side in ("left", "right"):
             f.local_get(side)
-            f.i64_load()
+            f.array_length()
         f.i64_add()
-        new(f, both, 1)
-        target = f.local("target", I64)
+        f.array_new_default_u8()
+        f.local_set(both)
         for side in ("left", "right"):
-            at = f.local(None, I64)
-            with f.block() as done, f.loop() as again:
-                f.local_get(at)
-                f.local_get(side)
-                f.i64_load()
-                f.i64_ge_u()
-                f.br_if(done)
-                f.local_get(both)
-                f.local_get(target)
-                f.i64_add()
-                f.local_get(side)
-                f.local_get(at)
-                f.i64_add()
-                f.i32_load8_u(8)
-                f.i32_store8(8)
-                _add(f, at, 1)
-                _add(f, target, 1)
-                f.br(again)
+            f.local_get(both)
+            f.local_get(start)
+            f.local_get(side)
+            f.i64_const(0)
+            f.local_get(side)
+            f.array_length()
+            f.array_copy_u8()
+            f.local_get(side)
+            f.array_length()
+            f.local_set(start)
         f.local_get(both)
         return f
 
     def _make_same(self) -> Function:
         """(left, right): 1 if both strings have the same bytes, else 0."""
-        f = self.program.function("brook.same", {"left": I64, "right": I64}, [I32])
+        f = self.program.function("brook.same", {"left": U8_ARRAY, "right": U8_ARRAY}, [I32])
         at = f.local("at", I64)
         with f.block() as different:
             f.local_get("left")
-            f.i64_load()
+            f.array_length()
             f.local_get("right")
-            f.i64_load()
+            f.array_length()
             f.i64_ne()
             f.br_if(different)
             with f.loop() as again:
                 f.local_get(at)
                 f.local_get("left")
-                f.i64_load()
+                f.array_length()
                 f.i64_eq()
                 with f.if_():
                     f.i32_const(1)
@@ -108,30 +97,13 @@ class Runtime:
                 for side in ("left", "right"):
                     f.local_get(side)
                     f.local_get(at)
-                    f.i64_add()
-                    f.i32_load8_u(8)
+                    f.array_get_u8()
                 f.i32_ne()
                 f.br_if(different)
                 _add(f, at, 1)
                 f.br(again)
         f.i32_const(0)
         return f
-
-
-def new(f: Function, local: Local, width: int) -> None:
-    """Replace a number of elements by nothing: a local has the address of so many new ones."""
-    length = f.local(None, I64)
-    f.local_set(length)
-    f.local_get(length)
-    f.i64_const(width)
-    f.i64_mul()
-    f.i64_const(8)
-    f.i64_add()
-    f.heap_alloc()
-    f.local_set(local)
-    f.local_get(local)
-    f.local_get(length)
-    f.i64_store()
 
 
 def _add(f: Function, local: Local, number: int) -> None:

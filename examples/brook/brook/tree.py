@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 
-from ferryvm.build import F64, I32, I64, Type
-
 Place = tuple[int, int]
 """Line and column, from 1."""
 
@@ -26,11 +24,6 @@ class Kind:
     name: str
     parts: tuple[Kind, ...] = ()
     """The element of an array; the parameters of a function, then its result."""
-
-    @property
-    def type(self) -> Type:
-        """The type of its values on the machine; strings, arrays and functions are addresses."""
-        return {"float": F64, "bool": I32}.get(self.name, I64)
 
     def __str__(self) -> str:
         if self.name == "array":

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from brook.closure import Variable
+from brook.closure import Types, Variable
 from brook.runtime import Runtime
 from ferryvm.build import Function, Program, Static
 
@@ -13,6 +13,7 @@ class Unit:
 
     def __init__(self) -> None:
         self.program = Program()
+        self.types = Types(self.program)
         self.runtime = Runtime(self.program)
         self.globals: dict[str, Variable] = {}
         self.numbers: dict[str, int] = {}
@@ -20,7 +21,7 @@ class Unit:
         self.names = 0
         """Functions that got a name of their own since theirs was taken."""
         self.texts: dict[str, Static] = {}
-        """Addresses of string literals, 0 until they are made."""
+        """String literals, null until they are made."""
 
     def name(self, wanted: str) -> str:
         """A name of a function that no other one has, since functions may be defined anew."""
