@@ -122,6 +122,23 @@ def test_objects_are_made_where_each_of_them_causes_a_collection() -> None:
     assert len(leaf.any) == 600
 
 
+@pytest.mark.parametrize("backend", ["reference", "threaded"])
+def test_the_result_of_a_run_is_what_a_call_returns(backend: str) -> None:
+    def result(text: str) -> object:
+        found = ferryvm.run(ferryvm.compile(text), backend=backend)
+        assert found.value is None
+        return found.reference
+
+    struct = result("(define-struct pair (a i64) (b f64)) (make-array i64 3) (make-pair 1 2.5)")
+    assert repr(struct) == "<pair a=1 b=2.5>"
+    text = result('"text"')
+    assert isinstance(text, np.ndarray)
+    assert text.tobytes() == b"text"
+    assert result("(ref.i31 -5)") == -5
+    assert result("(cast string null)") is None
+    assert ferryvm.run(ferryvm.compile("(array i64) 7"), backend=backend).reference is None
+
+
 def test_a_host_function_makes_what_it_returns() -> None:
     asked = start().call("asked")
     assert (asked.value, asked.next.value) == (40, 2)  # type: ignore[union-attr]  # a struct

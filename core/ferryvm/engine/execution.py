@@ -33,6 +33,7 @@ from ferryvm.errors import FerryError
 from ferryvm.failure import described, is_ctrl_c, is_signals, shown
 from ferryvm.float_environment import in_ours, set_again
 from ferryvm.foreign import ForeignError, contained
+from ferryvm.isa.type import Reference
 from ferryvm.machine.control import UNLIMITED, Status
 from ferryvm.machine.host import HostFunction, Output, bind
 from ferryvm.machine.host_stack import check_size, floor
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from ferryvm.engine.call import Calls
     from ferryvm.engine.host_tape import HostTape
     from ferryvm.engine.instance import Instance
+    from ferryvm.engine.object_view import Item
 
 _R = TypeVar("_R")
 
@@ -392,7 +394,19 @@ class Execution:
             result[1] if result else None,
             self.collected,
             self.statistics,
+            self._result_reference
+            if status is Status.HALT and self._ends_with_reference()
+            else None,
         )
+
+    def _ends_with_reference(self) -> bool:
+        types = self.machine.verified.operand_types(self.machine.control.pc)
+        return bool(types) and isinstance(types[-1], Reference)
+
+    def _result_reference(self) -> Item:
+        control, stack = self.machine.control, self.machine.memory.stack
+        found: Item = self.alone(lambda: self.calls.references.value(stack[control.sp - 1]))
+        return found
 
 
 def _taken(backend: Interpreter, artifact: Artifact) -> tuple[float, float]:

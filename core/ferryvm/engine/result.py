@@ -209,10 +209,18 @@ class RunResult:
     """The output of the execution so far, in all its runs; bytes that are not UTF-8 are replaced.
     Empty if the engine was given an output."""
     statistics: Statistics
+    read: Callable[[], Item] | None = record.field(default=None, repr=False, compare=False)
+    """Reads a result that is a reference, see `reference`; None for others."""
+
+    @property
+    def reference(self) -> Item:
+        """The result, as a call returns it, if it is a reference: a view, an ndarray, None for null.
+        None if it is a number. Raises FerryError while the execution runs."""
+        return None if self.read is None else self.read()
 
     @property
     def value(self) -> int | float | None:
-        """The result as a Python number, signed for integers."""
+        """The result as a Python number, signed for integers; None if it is a reference."""
         if self.type is None or self.bits is None:
             return None
         return to_python(self.type, self.bits)
