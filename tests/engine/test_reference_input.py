@@ -157,7 +157,7 @@ def test_an_array_for_which_the_system_has_no_memory_is_an_error_and_is_not_lost
         with pytest.raises(CallError, match="make: no memory for an array of 24 bytes"):
             one.call("make", 3)
         with pytest.raises(TrapError, match="heap exhausted"):
-            one.call("make", 1 << 12)
+            one.call("make", 1 << 13)
     assert one.call("make", 3).tolist() == [0, 0, 0]  # type: ignore[union-attr]  # an ndarray
     assert serves(one)
 

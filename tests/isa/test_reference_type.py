@@ -106,7 +106,7 @@ def test_header_holds_the_type_number_below_the_flags() -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "is_array", "outside"),
-    [(4120, True, 0), (4128, True, 4104), (4128, False, 0), (24, True, 0)],
+    [(32792, True, 0), (32800, True, 32776), (32800, False, 0), (24, True, 0)],
 )
 def test_elements_of_more_than_the_limit_stand_outside(
     wanted: int, is_array: bool, outside: int

@@ -27,7 +27,7 @@ PROGRAM = verify(
             i64.const 3
             array.new_default_f32
             static.set b
-            i64.const 1000
+            i64.const 5000
             array.new_default_f64
             static.set c
             halt
@@ -69,7 +69,7 @@ def with_bytes(image: ObjectImage, at: int, content: bytes) -> ObjectImage:
         (56, "place of object 1 (f32[])"),
         (68, "element 1 of object 1 (f32[])"),
         (76, "padding of object 1 (f32[])"),
-        (104 + 8 * 999, "element 999 of object 2 (f64[])"),
+        (104 + 8 * 4999, "element 4999 of object 2 (f64[])"),
     ],
 )
 def test_a_difference_is_named(image: ObjectImage, at: int, field: str) -> None:

@@ -20,7 +20,7 @@ PROGRAM = """
 .local a i64[]
 .local b u8[]
 .local c f64[]
-    i64.const 600
+    i64.const 4600
     array.new_default_i64
     local.set a
     i64.const 1
@@ -30,7 +30,7 @@ PROGRAM = """
     i64.const 5
     array.new_default_u8
     local.set b
-    i64.const 700
+    i64.const 4700
     array.new_default_f64
     local.set c
     halt
@@ -53,12 +53,12 @@ def words(machine: Machine) -> Words:
 def test_arrays_outside_get_places_which_they_keep(machine: Machine) -> None:
     layout = ObjectLayout(machine.verified, FIRST)
     layout.update(machine.control)
-    numbers = {"i64[]": 4800, "f64[]": 5600}
+    numbers = {"i64[]": 36_800, "f64[]": 37_600}
     names = machine.verified.types.references
     assert {names[each.type].name: each.bytes for each in layout.arrays.values()} == numbers
     places = {address: each.place for address, each in layout.arrays.items()}
-    assert sorted(places.values()) == [FIRST, FIRST + 4800]
-    assert (layout.size, layout.outside_bytes) == (FIRST + 10400, 10400)
+    assert sorted(places.values()) == [FIRST, FIRST + 36_800]
+    assert (layout.size, layout.outside_bytes) == (FIRST + 74_400, 74_400)
     assert machine.objects is not None
     machine.objects.collect()  # headers move, elements do not
     layout.update(machine.control)

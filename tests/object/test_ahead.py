@@ -16,7 +16,7 @@ from ferryvm.machine.object_memory import ObjectMemory
 
 from .compiled import engine
 
-LENGTH = 1000
+LENGTH = 5000
 
 DROPPED = f"""
 (define (work n)
@@ -40,7 +40,7 @@ KEPT = """
 .function main
 :again
     static.get kept
-    i64.const 1000
+    i64.const 5000
     array.new_default_f64
     struct.new cell
     static.set kept
@@ -77,8 +77,8 @@ def test_new_arrays_are_zero_and_seldom_leave(
 
 @pytest.mark.parametrize("backend", ["reference", *NATIVE, "llvm"])
 def test_the_limit_holds_for_arrays_that_were_not_asked_for(backend: str) -> None:
-    execution = Engine(backend, limits=Limits(objects=100_000)).start(ferryvm.assemble(KEPT))
+    execution = Engine(backend, limits=Limits(objects=500_000)).start(ferryvm.assemble(KEPT))
     with pytest.raises(TrapError) as caught:
         execution.run()
     assert caught.value.kind is Trap.HEAP_EXHAUSTED
-    assert execution.machine.memory.statics[1] == 12  # of 8024 bytes and 24 for the cell
+    assert execution.machine.memory.statics[1] == 12  # of 40024 bytes and 24 for the cell

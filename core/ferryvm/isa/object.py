@@ -37,7 +37,7 @@ READ_ONLY = 1 << FLAG_BIT
 TYPE_MASK = (1 << FLAG_BIT) - 1
 """Bits of a header that hold the type number, doubled, plus 1."""
 
-LARGEST_INLINE = 4096
+LARGEST_INLINE = 32768
 """The largest size of inline elements in bytes, with padding; larger ones are outside of the object
 space."""
 

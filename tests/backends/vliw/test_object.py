@@ -62,11 +62,11 @@ SUMS = """
 .local b f64[]
 .local n i64
     i64.const 7
-    i64.const 1000
+    i64.const 5000
     array.new_i64
     local.set a
     f64.const 7
-    i64.const 1000
+    i64.const 5000
     array.new_f64
     local.set b
 :again
@@ -98,7 +98,7 @@ SUMS = """
     i64.add
     local.set i
     local.get i
-    i64.const 1000
+    i64.const 5000
     i64.lt_s
     jump_if loop
     local.get s
@@ -106,11 +106,11 @@ SUMS = """
 """
 """Sums of an array that is in a block of its own, with code between them."""
 
-STORE = "local.get a\n i64.const 999\n local.get n\n array.set_i64"
+STORE = "local.get a\n i64.const 4999\n local.get n\n array.set_i64"
 
 
 @pytest.mark.parametrize(
-    ("between", "sent"), [("", 8000), (STORE, 8000 + 7 * (8000 - 4096))], ids=["", "stored"]
+    ("between", "sent"), [("", 40_000), (STORE, 40_000 + 7 * (40_000 % 4096))], ids=["", "stored"]
 )
 def test_an_array_is_copied_when_it_is_stale_and_only_then(
     between: str, sent: int, monkeypatch: pytest.MonkeyPatch
@@ -127,9 +127,9 @@ def test_an_array_is_copied_when_it_is_stale_and_only_then(
     execution = start(program, policy("vliw", threshold=1))
     execution.run()
     found = [one for each in made for one in each.traffic.arrays.values()]
-    assert sum(one.to_device for one in found if one.name == "i64[1000]") == sent
+    assert sum(one.to_device for one in found if one.name == "i64[5000]") == sent
     assert not any(one.to_host for one in found)
-    assert {one.name for one in found} == {"objects", "i64[1000]"}
+    assert {one.name for one in found} == {"objects", "i64[5000]"}
 
 
 FILTER = """

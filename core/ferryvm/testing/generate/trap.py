@@ -17,7 +17,7 @@ from ferryvm.testing.generate.catalogue import (
 from ferryvm.testing.generate.flow import ControlFlow
 from ferryvm.testing.generate.literal import BITS, EDGES, I32, I64, MASK, TYPES
 
-LIMITS = Limits(stack=16 << 10, heap=36_000, first_heap=1 << 12, objects=24_000)
+LIMITS = Limits(stack=16 << 10, heap=36_000, first_heap=1 << 12, objects=72_000)
 """Under which random programs run: small, so that heaps grow and run out and stacks overflow."""
 
 OBJECT_LIMITS = (LIMITS.objects, 14_000, 900)
