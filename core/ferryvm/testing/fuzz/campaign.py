@@ -36,7 +36,7 @@ _STRETCH_SECONDS = 0.2
 
 _LONGEST_STRETCH = 64
 _LONGEST_START = 120.0
-"""Seconds within which a worker must be ready, whatever the patience with programs."""
+"""Seconds within which a worker must be ready; longer if a program may take longer."""
 
 _TICK = 0.1
 """Seconds between two checks of silent workers."""
@@ -103,11 +103,15 @@ class Campaign:
             for key, _ in self._selector.select(_TICK):
                 self._listen(key.data)
             for child in list(self._children):
-                if child.is_stuck(self.plan.longest if child.is_ready else _LONGEST_START):
+                if child.is_stuck(self._longest(child)):
                     self._bury(child, is_hang=True)
             self._staff()
             self._count()
             progress(self.report)
+
+    def _longest(self, child: WorkerProcess) -> float:
+        """Seconds without progress after which a worker is taken to hang."""
+        return self.plan.longest if child.is_ready else max(self.plan.longest, _LONGEST_START)
 
     def _is_over(self) -> bool:
         if self.most_findings is not None and len(self.report.findings) >= self.most_findings:
@@ -193,8 +197,10 @@ class Campaign:
             self._bury_late(child, number, end)
             return
         if stage is Stage.IDLE or child.stretch is None:
-            happened = "it got no further" if is_hang else end
-            raise FerryError(f"a worker ended between programs ({happened}): {child.last_line}")
+            if is_hang:
+                where = f"no progress in {self._longest(child):g} s, {child.place}"
+                raise FerryError(f"a worker got no further between programs ({where})")
+            raise FerryError(f"a worker ended between programs ({end}): {child.last_line}")
         if number + 1 < child.stretch[1]:
             self._returned.append((number + 1, child.stretch[1]))
         kind = self.plan.kind(number)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tempfile
 import time
@@ -84,6 +85,12 @@ class WorkerProcess:
     def was_killed(self) -> bool:
         """True if a signal ended it."""
         return (self.process.code or 0) < 0
+
+    @property
+    def place(self) -> str:
+        """The place that it said it was at when it was aborted."""
+        found = re.search(r"File .*, line \d+ in \S+", self.process.said)
+        return f"at {found[0]}" if found else "at no place that it said"
 
     @property
     def last_line(self) -> str:
