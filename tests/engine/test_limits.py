@@ -139,6 +139,28 @@ def test_a_region_beyond_limits_leaves_for_what_does_not_fit() -> None:
     assert within(whole, Cost(10, 1_000, 100)) is None
 
 
+@pytest.mark.parametrize(("first", "outside"), [("nop", {1, 2}), ("", None)])
+def test_code_that_would_leave_at_its_first_instruction_is_left_out(
+    first: str, outside: set[int] | None
+) -> None:
+    """The second function begins with a call of the third one, which is too large."""
+    large = "nop\n" * 30
+    text = f"""
+.function main
+    {first}
+    call second
+    halt
+.function second
+    call third
+    return
+.function third
+    {large}
+    return
+"""
+    part = within(region(verify(ferryvm.assemble(text)), "program"), Cost(25, 1_000, 100))
+    assert (None if part is None else part.outside) == outside
+
+
 @pytest.mark.parametrize("name", compilers())
 def test_a_large_program_is_compiled_by_function(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -36,11 +36,14 @@ _LEAVING = frozenset(
 _LEAVES = [not _LEAVING.isdisjoint(effects(row)) for row in INSTRUCTIONS]
 """For each opcode, True if code of the instruction may leave."""
 
+_WHOLE = (RegionKind.FUNCTION, RegionKind.PROGRAM)
+"""Kinds of regions that have all of a function."""
+
 
 def cost(region: Region) -> Cost:
     """The cost of a region with its callees, each function once."""
     functions = set(region.callees)
-    if region.kind in (RegionKind.FUNCTION, RegionKind.PROGRAM):
+    if region.kind in _WHOLE:
         functions.update(region.functions)
     found = Cost() if region.function in functions else _own_cost(region)
     return sum((_function_cost(region.verified, each) for each in functions), found)
@@ -53,13 +56,13 @@ def too_costly(region: Region, limits: Cost | None) -> str | None:
 
 def within(region: Region, limits: Cost) -> Region | None:
     """The region with as many of its callees as the limits allow: it leaves at calls of the others.
-    None if it is too large by itself.
+    None if it is too large by itself, or begins with a call that it would leave at.
 
     Functions that are called early are taken first, each with at most a quarter of the limits:
     mutually recursive functions in one unit call each other fast.
     """
     verified, calls = region.verified, call_graph(region.verified)
-    if region.kind in (RegionKind.FUNCTION, RegionKind.PROGRAM):
+    if region.kind in _WHOLE:
         total = _function_cost(verified, region.function)
         worklist = collections.deque(calls.direct[region.function])
         taken = {region.function}
@@ -84,6 +87,18 @@ def within(region: Region, limits: Cost) -> Region | None:
         total += own
         taken.add(function)
         worklist += calls.direct[function]
+    # Code whose first instruction calls a function outside would leave at once.
+    entries = [function.entry for function in verified.program.functions]
+    own_function = region.function if region.kind in _WHOLE else None
+    while idle := {
+        function
+        for function in taken - {own_function}
+        if not outside.isdisjoint(calls.targets(entries[function]))
+    }:
+        taken -= idle
+        outside |= idle
+    if not outside.isdisjoint(calls.targets(region.entry)):
+        return None
     return dataclasses.replace(region, outside=frozenset(outside))
 
 
