@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,12 @@ import pytest
 import ferryvm
 from ferryvm import Engine
 from ferryvm.engine.execution import Execution
+from ferryvm.image import ImageError
 from ferryvm.isa import Trap
 from ferryvm.machine.control import Status
 from ferryvm.machine.launch import innermost, suspend
 from ferryvm.machine.memory import AddressSpaceError, Limits
-from ferryvm.machine.piece import pieces
+from ferryvm.machine.piece import elements, pieces, read
 from ferryvm.testing.differential import Differ, Verdict
 from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import verify
@@ -204,6 +206,36 @@ def test_a_state_with_a_record_is_saved_and_resumed(tmp_path: Path) -> None:
     execution.save(tmp_path / "state")
     again = Engine("threaded").resume(tmp_path / "state")
     assert again.run().output == f"{TOTAL}\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda piece, words, references: words.__setitem__(3, words[3] + 1), "do not return to a"),
+        (lambda piece, words, references: words.__setitem__(1, 8), "bits that its type has not"),
+        (lambda piece, words, references: references.__setitem__(0, 5), "what is not a pair"),
+        (lambda piece, words, references: piece.__setitem__(2, 1), "not as large as their stack"),
+        (lambda piece, words, references: piece.__setitem__(2, 999), "which follows no call"),
+        (lambda piece, words, references: piece.__setitem__(3, 2), "not as large as their stack"),
+        (lambda piece, words, references: piece.__setitem__(5, 0), "words or references alone"),
+    ],
+)
+def test_a_forged_item_in_a_saved_state_is_refused(
+    change: Callable[[memoryview, memoryview, memoryview], None], expected: str, tmp_path: Path
+) -> None:
+    execution = _started(SQUARES)
+    machine = execution.machine
+    suspend(machine, _into_item(execution))
+    objects = machine.objects
+    assert objects is not None
+    objects.collect()
+    reference = machine.memory.stack[machine.control.sp - 1]
+    piece = read(objects, reference)
+    fields = objects.space.words[reference // 8 + 1 : reference // 8 + 8]
+    change(fields, elements(objects, piece.words), elements(objects, piece.references))
+    execution.save(tmp_path / "state")
+    with pytest.raises(ImageError, match=expected):
+        Engine("reference").resume(tmp_path / "state")
 
 
 def test_references_in_a_suspended_item_survive_a_collection() -> None:

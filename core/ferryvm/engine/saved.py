@@ -18,23 +18,23 @@ everything that backends rely on is then checked against the program and the ver
   it stopped at a call of just that function, so control and operands return as verified;
 - each frame is as large as its stack map says, up to the frame above, and can grow to its
   function's largest size within the stack;
+- the frames of suspended items of launches are as those of the stack: see `saved_piece`;
 - a word has no bits outside its type; headers of calls not made yet are zero;
 - the heap pointer is aligned and not below the program's own data.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import struct
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from ferryvm.atomic_file import replace_file
-from ferryvm.engine.entry_stub import stub_name
+from ferryvm.engine.saved_frame import Misfit, check_frames
 from ferryvm.engine.saved_object import ObjectsTooLargeError, SavedObjects, pack_objects
+from ferryvm.engine.saved_piece import check_pieces
 from ferryvm.errors import FerryError
 from ferryvm.image import ImageError, from_bytes, to_bytes
 from ferryvm.image.container import (
@@ -47,15 +47,13 @@ from ferryvm.image.container import (
     unpack_views,
 )
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Trap
-from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.type import WORD_BYTES, Reference, Type, ValueType, with_article
+from ferryvm.isa.type import WORD_BYTES, Reference, with_article
 from ferryvm.machine.control import Status
-from ferryvm.machine.frame_chain import WINDOW, Header, period, repeats
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.object_walk import ImageFault
 from ferryvm.machine.sparse import GRANULE, runs
 from ferryvm.machine.state import Machine
-from ferryvm.verify import Verified, verify
+from ferryvm.verify import verify
 
 STATE = ImageKind(
     "a saved ferryvm state (.ferry)",
@@ -70,10 +68,6 @@ _MOST_COUNTED = (1 << 63) - 1
 _ENDED = (Status.HALT, Status.TRAP)
 _HALT = BY_MNEMONIC["halt"].opcode
 _RESUMABLE = (Status.RUNNING, *_ENDED, Status.INTERRUPTED, Status.FUEL)
-
-
-class _Misfit(Exception):  # noqa: N818 - not for users: `load` makes an ImageError of it
-    """The state is not one that the program can reach; the text is the reason."""
 
 
 def save(machine: Machine, instructions: int | None, path: Path) -> None:
@@ -135,7 +129,7 @@ def unpack_state(content: bytes, limits: Limits, name: str) -> tuple[Machine, in
     machine = Machine(verified, limits)
     try:
         count = _restore(machine, sections, name)
-    except _Misfit as misfit:
+    except Misfit as misfit:
         raise ImageError(f"{name}: not a state of its program: {misfit}") from None
     return machine, count
 
@@ -144,20 +138,20 @@ def _restore(machine: Machine, sections: Mapping[str, memoryview], name: str) ->
     """Fill a machine at its start with a saved state; the count of instructions."""
     memory, control = machine.memory, machine.control
     if len(sections["REGS"]) != _REGISTERS.size:
-        raise _Misfit(f"{len(sections['REGS'])} bytes of registers, not {_REGISTERS.size}")
+        raise Misfit(f"{len(sections['REGS'])} bytes of registers, not {_REGISTERS.size}")
     status, trap, pc, sp, fp, hp, count = _REGISTERS.unpack(sections["REGS"])
     _check_status(machine, status, trap, pc)
     if count > _MOST_COUNTED and count != _NOT_COUNTED:
-        raise _Misfit(f"{count} instructions")
+        raise Misfit(f"{count} instructions")
     for tag, size in (("STAT", memory.statics.nbytes), ("STCK", WORD_BYTES * sp)):
         if len(sections[tag]) != size:
-            raise _Misfit(f"{len(sections[tag])} bytes in section {tag}, not {size}")
+            raise Misfit(f"{len(sections[tag])} bytes in section {tag}, not {size}")
     if hp < control.hp or hp % WORD_BYTES:
-        raise _Misfit(f"heap pointer {hp}; a multiple of {WORD_BYTES} from {control.hp} expected")
+        raise Misfit(f"heap pointer {hp}; a multiple of {WORD_BYTES} from {control.hp} expected")
     heap = _heap_runs(sections["HEAP"], hp)
     objects = _objects(machine, sections["OBJS"], name)
     _check_statics(machine, sections["STAT"], objects)
-    needed = _check_frames(machine.verified, sections["STCK"], pc, fp, objects)
+    needed = check_frames(machine.verified, sections["STCK"], pc, fp, objects)
     # A program that has ended needs no headroom: it may have trapped for lack of it.
     if sp > memory.stack_words or (needed > memory.stack_words and status not in _ENDED):
         size = WORD_BYTES * max(sp, needed)
@@ -173,6 +167,7 @@ def _restore(machine: Machine, sections: Mapping[str, memoryview], name: str) ->
         memory.heap[start : start + len(content)] = content
     if objects is not None and machine.objects is not None:
         objects.restore(machine.objects)
+        check_pieces(machine, objects)
     machine.bind()
     return None if count == _NOT_COUNTED else count
 
@@ -181,13 +176,13 @@ def _objects(machine: Machine, section: memoryview, name: str) -> SavedObjects |
     """The objects of a saved state; None for a program that has no references."""
     if machine.objects is None:
         if len(section):
-            raise _Misfit("it has objects, and its program has no references")
+            raise Misfit("it has objects, and its program has no references")
         return None
     limit = machine.objects.space.limit
     try:
         return SavedObjects(section, machine.verified, limit)
     except ImageFault as fault:
-        raise _Misfit(str(fault)) from None
+        raise Misfit(str(fault)) from None
     except ObjectsTooLargeError:
         raise ImageError(
             f"{name}: needs more than {limit} bytes of objects; raise the limit"
@@ -198,25 +193,25 @@ def _heap_runs(section: memoryview, hp: int) -> list[tuple[int, memoryview]]:
     """The start of each run of a saved heap, and its bytes; runs must be as `sparse.runs` makes
     them."""
     if len(section) < _RUN.size:
-        raise _Misfit(f"{len(section)} bytes in section HEAP, {_RUN.size} at least")
+        raise Misfit(f"{len(section)} bytes in section HEAP, {_RUN.size} at least")
     count, size = _RUN.unpack_from(section)
     if size != hp:
-        raise _Misfit(f"a heap of {size} bytes, its heap pointer is {hp}")
+        raise Misfit(f"a heap of {size} bytes, its heap pointer is {hp}")
     at = _RUN.size * (1 + count)
     if at > len(section):
-        raise _Misfit(f"{len(section)} bytes in section HEAP, which is to have {count} runs")
+        raise Misfit(f"{len(section)} bytes in section HEAP, which is to have {count} runs")
     found, last = [], -1
     for start, length in _RUN.iter_unpack(section[_RUN.size : at]):
         end = start + length
         if not last < start < end <= hp or start % GRANULE or (end % GRANULE and end < hp):
-            raise _Misfit(f"a run of {length} bytes at byte {start} of the heap")
+            raise Misfit(f"a run of {length} bytes at byte {start} of the heap")
         content = section[at : at + length]
         if len(content) != length or list(runs(content, [(0, length)])) != [(0, length)]:
-            raise _Misfit(f"the run at byte {start} of the heap ends early, or is zero in part")
+            raise Misfit(f"the run at byte {start} of the heap ends early, or is zero in part")
         found.append((start, content))
         at, last = at + length, end
     if at != len(section):
-        raise _Misfit(f"{len(section) - at} bytes after the last run of the heap")
+        raise Misfit(f"{len(section) - at} bytes after the last run of the heap")
     return found
 
 
@@ -225,17 +220,17 @@ def _check_status(machine: Machine, status: int, trap: int, pc: int) -> None:
     program, verified = machine.program, machine.verified
     if status not in _RESUMABLE:
         allowed = ", ".join(f"{s:d}" for s in _RESUMABLE)
-        raise _Misfit(f"status {status}, none of {allowed}")
+        raise Misfit(f"status {status}, none of {allowed}")
     if trap not in list(Trap) or (trap != Trap.NONE) != (status == Status.TRAP):
-        raise _Misfit(f"trap {trap} with status {status}")
+        raise Misfit(f"trap {trap} with status {status}")
     if pc >= len(program.code) or not verified.is_reachable(pc):
-        raise _Misfit(f"control never gets to pc {pc}")
+        raise Misfit(f"control never gets to pc {pc}")
     opcode = program.code.opcodes[pc]
     if trap == Trap.UNCAUGHT_EXCEPTION and INSTRUCTIONS[opcode].flow is not Flow.THROW:
-        raise _Misfit(f"an exception was thrown at pc {pc}, which is no throw")
+        raise Misfit(f"an exception was thrown at pc {pc}, which is no throw")
     is_end = opcode == _HALT
     if status == Status.HALT and not is_end:
-        raise _Misfit(f"it halted at pc {pc}, which is no halt")
+        raise Misfit(f"it halted at pc {pc}, which is no halt")
 
 
 def _check_statics(machine: Machine, content: memoryview, objects: SavedObjects | None) -> None:
@@ -244,145 +239,9 @@ def _check_statics(machine: Machine, content: memoryview, objects: SavedObjects 
     bad = np.flatnonzero(np.frombuffer(content, "<u8") & ~masks)
     if len(bad):
         static = machine.program.statics[bad[0]]
-        raise _Misfit(f"static {static.name!r} is not {with_article(static.type)}")
+        raise Misfit(f"static {static.name!r} is not {with_article(static.type)}")
     for number, static in enumerate(machine.program.statics):
         if isinstance(static.type, Reference) and objects is not None:
             word = np.frombuffer(content, "<u8", 1, WORD_BYTES * number)
             if objects.is_wrong(word, static.type):
-                raise _Misfit(f"static {static.name!r} is not {with_article(static.type)}")
-
-
-@dataclasses.dataclass(frozen=True)
-class _Shape:
-    """The layout of a frame whose function has stopped at some pc."""
-
-    owner: int
-    """Number of the function."""
-    parameters: int
-    """Number of its parameters: the words below the frame's header."""
-    size: int
-    """Words of the frame, with its parameters, up to the frame of the function that it called."""
-    most: int
-    """The largest number of words that it may grow to."""
-    masks: npt.NDArray[np.uint64]
-    """The bits that each of its words may have."""
-    references: tuple[tuple[int, Reference], ...]
-    """Its words with references, with their types."""
-
-
-def _shape(verified: Verified, pc: int, callee: int | None) -> _Shape:
-    """The shape of a frame at `pc`, which called function `callee` if there is one."""
-    program = verified.program
-    if not 0 <= pc < len(program.code) or not verified.is_reachable(pc):
-        raise _Misfit(f"a frame returns to pc {pc + 1}, which follows no call")
-    owner = verified.owner(pc)
-    kinds = verified.operand_types(pc)
-    if callee is not None:
-        row, immediate = (
-            INSTRUCTIONS[program.code.opcodes[pc]],
-            program.code.immediates[pc],
-        )
-        signature = program.functions[callee].signature
-        is_caller = (row.flow is Flow.CALL and immediate == callee) or (
-            row.flow is Flow.CALL_INDIRECT and immediate == signature and callee in program.table
-        )
-        if not is_caller and not _is_entered_at(verified, pc, callee):
-            raise _Misfit(f"{program.functions[callee].name!r} is not called at pc {pc}")
-        if is_caller:
-            # While the callee runs, its arguments belong to its own frame.
-            parameters = len(program.signatures[signature].parameters)
-            kinds = kinds[: len(kinds) - parameters - len(row.pops)]
-    types: list[ValueType] = [*program.frame_types(owner), *kinds]
-    header = verified.parameters(pc)
-    types[header:header] = [Type.I64] * HEADER_WORDS
-    references = tuple((n, t) for n, t in enumerate(types) if isinstance(t, Reference))
-    masks = np.array([t.mask for t in types], np.uint64)
-    return _Shape(owner, header, len(types), verified.frame_words[owner], masks, references)
-
-
-def _is_entered_at(verified: Verified, pc: int, callee: int) -> bool:
-    """True if the function may have been entered from outside while the program was at `pc`: the
-    function never returns to there, and is an entry stub, or the program was at a `halt`."""
-    program = verified.program
-    name, opcodes = program.functions[callee].name, program.code.opcodes
-    if opcodes[pc] != _HALT and not any(name == stub_name(each.name) for each in program.exports):
-        return False
-    return not any(
-        INSTRUCTIONS[opcode].flow is Flow.RETURN and verified.owner(at) == callee
-        for at, opcode in enumerate(opcodes)
-    )
-
-
-@dataclasses.dataclass
-class _Part:
-    """Adjacent equal frames, and their number."""
-
-    times: int
-    shapes: list[_Shape]
-    """Of each frame, outwards."""
-
-
-def _check_frames(
-    verified: Verified, content: memoryview, pc: int, fp: int, objects: SavedObjects | None
-) -> int:
-    """Check the stack, from the innermost frame at `fp` outwards; the largest number of words that
-    it may grow to."""
-    shapes: dict[tuple[int, int | None], _Shape] = {}
-    words = content.cast("Q")
-    array = np.frombuffer(words, np.uint64)
-    parts = [_Part(1, [])]
-    recent: list[tuple[Header, _Shape]] = []
-    top, callee, needed = len(words), None, 0
-    while True:
-        shape = shapes.get((pc, callee))
-        if shape is None:
-            shape = shapes[pc, callee] = _shape(verified, pc, callee)
-        end = fp - shape.parameters + shape.size
-        if end != top:
-            raise _Misfit(f"the frame at word {fp} ends at {end}, the next is at {top}")
-        parts[-1].shapes.append(shape)
-        needed = max(needed, fp + shape.most)
-        return_pc, distance = words[fp], words[fp + 1]
-        if fp == 0:
-            break
-        if not 0 < distance <= fp:
-            raise _Misfit(f"the frame at word {fp} has its caller {distance} words below")
-        top, fp, pc, callee = fp - shape.parameters, fp - distance, return_pc - 1, shape.owner
-        recent.append(((return_pc, distance), shape))
-        if len(recent) == WINDOW:
-            again = period([header for header, _ in recent])
-            times = repeats(array, fp, again)
-            if times:  # these frames equal the previous ones, so only their words are left to check
-                repeated = [shape for _, shape in recent[-len(again) :]]
-                parts += [_Part(times, repeated), _Part(1, [])]
-                fp -= times * sum(distance for _, distance in again)
-                top = fp + distance - shape.parameters
-            recent.clear()
-    if shape.owner or return_pc or distance:
-        raise _Misfit("its outermost frame is not that of function 0")
-    _check_words(array, parts, objects)
-    return needed
-
-
-def _check_words(
-    words: npt.NDArray[np.uint64], parts: list[_Part], objects: SavedObjects | None
-) -> None:
-    """Check that words of frames, which are given from the end of the stack, are of their types."""
-    start = 0
-    for part in reversed(parts):
-        shapes = part.shapes[::-1]
-        mask = np.concatenate([*(shape.masks for shape in shapes), np.empty(0, np.uint64)])
-        end = start + part.times * len(mask)
-        rows = words[start:end].reshape(part.times, len(mask))
-        bad = np.flatnonzero(rows & ~mask)
-        if len(bad):
-            raise _Misfit(f"word {start + bad[0]} of the stack has bits that its type has not")
-        first = 0
-        for shape in shapes:
-            for number, t in shape.references:
-                if objects is not None and objects.is_wrong(rows[:, first + number], t):
-                    raise _Misfit(
-                        f"word {start + first + number} of the stack is not {with_article(t)}"
-                    )
-            first += shape.size
-        start = end
+                raise Misfit(f"static {static.name!r} is not {with_article(static.type)}")

@@ -130,6 +130,10 @@ class SavedObjects:
         types = self._type_at[np.where(is_offset, at, 0).astype(np.int64)]
         return not bool(((words == 0) | is_i31 | (is_offset & allowed[types])).all())
 
+    def offsets_of(self, type_: int) -> list[int]:
+        """The offsets of all objects of a type number."""
+        return [WORD_BYTES * int(at) for at in np.flatnonzero(self._type_at == type_)]
+
     def restore(self, memory: ObjectMemory) -> None:
         """Make a machine's objects be these. Raises AddressSpaceError."""
         offsets = [one.offset for one in self.arrays]

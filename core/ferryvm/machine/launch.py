@@ -26,6 +26,7 @@ from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.machine.control import Status
 from ferryvm.machine.piece import Block, Piece, add_item, add_range, elements, read, reserve
 from ferryvm.machine.state import Machine
+from ferryvm.program import Program
 
 _STEP = tuple(
     BY_MNEMONIC[name].opcode for name in ("launch.test", "jump_unless", "launch.item", "call")
@@ -38,10 +39,10 @@ CALL_DISTANCE = len(_STEP) - 1
 """Instructions from `launch.test` to the call of the items' function."""
 
 
-def item_call(machine: Machine, pc: int) -> int | None:
+def item_call(program: Program, pc: int) -> int | None:
     """pc of the call of the items of the launch whose `launch.test` is at `pc`; None if the
     instructions there are others."""
-    code = machine.program.code
+    code = program.code
     call = pc + CALL_DISTANCE
     if tuple(code.opcodes[pc : call + 1]) != _STEP:
         return None
@@ -81,7 +82,7 @@ def continue_launch(machine: Machine) -> Status:
 def _fault(machine: Machine, piece: Piece, words: memoryview) -> Trap:
     """The trap of an item that cannot be resumed here; NONE if it can."""
     program, verified, control = machine.program, machine.verified, machine.control
-    call = item_call(machine, control.pc)
+    call = item_call(program, control.pc)
     if call is None:
         return Trap.INVALID_LAUNCH
     parameters = len(program.signature(program.code.immediates[call]).parameters)
@@ -99,10 +100,11 @@ def innermost(machine: Machine) -> int | None:
     """The word of the header of the frame whose launch runs the current item, the innermost one;
     None if no launch does, or the item has called a host function that called the program."""
     stack, fp = machine.memory.stack, machine.control.fp
-    opcodes = machine.program.code.opcodes
+    program = machine.program
+    opcodes = program.code.opcodes
     while stack[fp + 1]:
         call, fp = stack[fp] - 1, fp - stack[fp + 1]
-        if call >= CALL_DISTANCE and item_call(machine, call - CALL_DISTANCE) == call:
+        if call >= CALL_DISTANCE and item_call(program, call - CALL_DISTANCE) == call:
             return fp
         if opcodes[call] not in _CALLS:
             return None
