@@ -352,6 +352,15 @@ def test_repl_without_a_fault_ends_well() -> None:
     assert ferry("repl", given="(print! 1)\n(+ 1\n 2)\n") == (0, "1\n=> 3\n", "")
 
 
+def test_metrics_show_a_result_that_is_a_reference(tmp_path: Path) -> None:
+    path = tmp_path / "p.skiff"
+    path.write_text("(define-struct point (x i64)) (make-point 3)")
+    done = ferry("run", "--backend", "switch", "--stats", "-", str(path))
+    stats = json.loads(done.out)
+    found = stats["result"], stats["result_type"], stats["result_bits"]
+    assert found == ("<point x=3>", "point", None)
+
+
 def test_repl_shows_structs_arrays_strings_and_null() -> None:
     given = """(define-struct point (x f64) (next point))
 (define p (make-point 1.5 null))

@@ -262,9 +262,14 @@ def _report(
 ) -> None:
     if stats is None:
         return
-    value = result.value if result else None
+    machine = execution.machine
+    value: object = result.value if result else None
+    type_: object = result.type if result else None
     if isinstance(value, float) and not math.isfinite(value):
-        value = str(value)  # type: ignore[assignment]  # JSON has no such numbers
+        value = str(value)  # JSON has no such numbers
+    if result is not None and result.read is not None:
+        value = machine.result_text()
+        type_ = machine.verified.operand_types(machine.control.pc)[-1]
     import dataclasses  # hardly any run writes metrics
     import json
 
@@ -273,7 +278,7 @@ def _report(
         "backend": statistics.backend,
         "status": status.name.lower(),
         "result": value,
-        "result_type": str(result.type) if result and result.type else None,
+        "result_type": str(type_) if type_ else None,
         "result_bits": f"{result.bits:#x}" if result and result.bits is not None else None,
         "trap": trap,
         "seconds": {**dataclasses.asdict(statistics.seconds), "load": load_seconds},
