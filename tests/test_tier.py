@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from pathlib import Path
 
 import pytest
 
-from .tier import is_kept, nightly, sample
+from .tier import is_kept, nightly, sample, together
 
 pytest_plugins = ("pytester",)
 
@@ -82,6 +83,25 @@ def test_a_sample_keeps_all_values_and_marks_those_after_the_first() -> None:
     assert found[2] == nightly("c")
     assert [mark.name for mark in found[2].marks] == ["nightly"]
     assert nightly((1, 2)).values == (1, 2)
+
+
+def test_a_test_of_values_together_tries_all_and_names_those_that_fail() -> None:
+    tried = []
+
+    @together("number", range(4), label=lambda number: f"no. {number}")
+    def odd(number: int, extra: str) -> None:
+        tried.append(number)
+        if number == 2:
+            pytest.fail(extra)
+        assert number % 2, "even"
+
+    with pytest.raises(AssertionError) as caught:
+        odd(extra="two")
+    assert tried == [0, 1, 2, 3]
+    first, *_, last = str(caught.value).splitlines()
+    assert first.startswith("number no. 0: even")
+    assert last == "number no. 2: two"
+    assert list(inspect.signature(odd).parameters) == ["extra"]
 
 
 def run(pytester: pytest.Pytester, text: str, *words: str) -> pytest.RunResult:

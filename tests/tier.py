@@ -14,14 +14,18 @@ A test that is marked `nightly` is in the second tier. Of a product of parameter
 
 With `most=2` it keeps two of these, of which the longest parameter's values are others in each test.
 
+What takes a millisecond a value is one test of all values: `together("row", INSTRUCTIONS)`.
+
 docs/testing.md says what belongs in which tier.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -58,6 +62,35 @@ def examples(number: int) -> settings:
     from hypothesis import settings  # few tests need it
 
     return settings(max_examples=number * int(os.environ.get(TIMES, "1")), deadline=None)
+
+
+def together(
+    name: str, values: Iterable[Any], label: Callable[[Any], str] = str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """One test of many values of a parameter, for tests that take less time than a test costs pytest
+    and xdist, some 4 ms. All values are tried, and the message names those that fail."""
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(test)
+
+        @functools.wraps(test)
+        def run(**fixtures: Any) -> None:
+            failures: list[tuple[str, BaseException]] = []
+            for value in values:
+                try:
+                    test(**{name: value}, **fixtures)
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - the others are tried
+                    failures.append((label(value), error))
+            if failures:
+                lines = (f"{name} {each}: {error}" for each, error in failures)
+                raise AssertionError("\n".join(lines)) from failures[0][1]
+
+        rest = [each for each in signature.parameters.values() if each.name != name]
+        assert len(rest) < len(signature.parameters), f"it has no parameter {name!r}"
+        run.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined] # what pytest reads
+        return run
+
+    return decorate
 
 
 def nightly(value: Any) -> Any:

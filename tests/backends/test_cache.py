@@ -131,7 +131,7 @@ def _store_forever(folder: str) -> None:
 
 def test_kill_at_any_moment_leaves_no_bad_entry(empty_cache: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    for attempt in range(4):
+    for attempt in range(2):
         process = context.Process(target=_store_forever, args=(str(empty_cache),))
         process.start()
         while not empty_cache.exists() or len(list(empty_cache.glob("*/*.bin"))) < 10 * (

@@ -15,6 +15,7 @@ def test_the_built_and_the_assembled_program_are_the_same_code_and_run() -> None
     assert isinstance(ferryvm.run(built, "reference").value, int)
 
 
+@pytest.mark.nightly
 def test_figures_have_a_row_for_each_stage() -> None:
     seen: list[str] = []
     figures = making.measure(1, 1000, seen.append)

@@ -51,6 +51,7 @@ def test_unknown_program_is_a_usage_error_that_lists_the_known_ones() -> None:
     assert "'sheve' is none of loop, loopmix, fib, sieve" in " ".join(outcome.output.split())
 
 
+@pytest.mark.nightly
 def test_interrupt_measures_and_checks_that_states_go_on() -> None:
     found = interrupt.measure("switch", 3, 1, lambda _line: None)
     assert found["interruptions"] == 3

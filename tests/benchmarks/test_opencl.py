@@ -298,6 +298,7 @@ def test_text_without_a_kernel_is_refused() -> None:
         entering.header("static int f(void) { return 0; }")
 
 
+@pytest.mark.nightly
 def test_kernel_is_entered_each_time_round_and_timed_against_pyopencl(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -49,6 +49,7 @@ def test_results_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         speed.measure([TWINS[-1]], 1, True, _ignore)
 
 
+@pytest.mark.nightly
 def test_llvm_is_measured_and_a_missing_peer_is_said_to_be_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -89,7 +89,10 @@ def test_program_gives_what_the_model_gives_on_the_reference(program: Simulated)
 
 @pytest.mark.parametrize(
     "program",
-    [nightly(each) if each.name in ("dct", "matmul", "fir") else each for each in PROGRAMS],
+    [
+        nightly(each) if each.name in ("dct", "matmul", "fir", "dot", "sort") else each
+        for each in PROGRAMS
+    ],
     ids=lambda program: program.name,
 )
 def test_program_is_right_on_the_machine(program: Simulated) -> None:
@@ -136,6 +139,7 @@ def test_each_run_takes_the_same_cycles_and_rounds_are_its_seconds() -> None:
     assert first.operations > 0 < first.speed
 
 
+@pytest.mark.nightly
 def test_other_cycles_than_before_are_an_error() -> None:
     with pytest.raises(BenchmarkError, match=r"it took 4000 cycles, then \d+"):
         Whole(runs("fir", is_whole=True)).round(KERNEL, figure())
@@ -179,6 +183,7 @@ def test_code_that_is_not_of_the_machine_asked_for_is_an_error() -> None:
             code_for(attempts, machine_of("single"))
 
 
+@pytest.mark.nightly
 def test_loops_that_were_run_are_told_with_their_cycles() -> None:
     watched = runs("dot", is_whole=True)
     watched.run()
@@ -296,6 +301,7 @@ def test_record_has_every_round_and_every_loop() -> None:
     assert written["targets"][0]["is_met"] is True
 
 
+@pytest.mark.nightly
 def test_command_measures_small_sizes_and_writes_them(tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     arguments = ["vliw", "--quick", "--programs", "looptest", "--machines", "multi16"]
@@ -306,6 +312,7 @@ def test_command_measures_small_sizes_and_writes_them(tmp_path: Path) -> None:
     assert len(one["seconds"]) == 2
 
 
+@pytest.mark.nightly
 def test_program_that_fails_is_a_fault_and_the_others_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -152,6 +152,7 @@ def test_replay_shows_the_disagreement_again(ferry: Ferry, saved: Path) -> None:
     assert marked.count("i64.shl ( 0xffffffffffffffff 0xffffffffffffffff -- ") == 2
 
 
+@pytest.mark.nightly
 def test_replay_tells_when_the_backends_agree_now(ferry: Ferry, saved: Path) -> None:
     content = json.loads(saved.read_text())
     content["bad"], content["backends"] = "switch", ["switch"]
@@ -177,6 +178,7 @@ def test_replay_without_the_backend_is_unusable(ferry: Ferry, saved: Path) -> No
     assert "is a program; `ferry diff` compares backends on it" in err
 
 
+@pytest.mark.nightly
 def test_replay_does_not_agree_while_the_saved_place_shows_a_difference(
     ferry: Ferry, saved: Path
 ) -> None:

@@ -53,6 +53,7 @@ def test_campaign_without_findings_prints_a_table_and_ends_with_0(backends: list
     assert last.startswith("seed 4, 1 job: 10 programs in ")
 
 
+@pytest.mark.nightly
 def test_kinds_and_schedules_may_be_named_several_times() -> None:
     kinds = [word for kind in ("image", "bytecode", "bytecode") for word in ("--kind", kind)]
     schedules = ["--schedule", "random", "--schedule", "every-boundary"]
@@ -119,6 +120,7 @@ def test_campaign_in_which_nothing_was_compared_ends_with_2() -> None:
     assert done.err == "ferry: switch was compared on none of them: nothing is shown\n"
 
 
+@pytest.mark.nightly
 def test_policy_puts_mixed_execution_under_test(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
@@ -139,6 +141,7 @@ def test_policy_puts_mixed_execution_under_test(
     assert (again.code, again.err.splitlines()[-1]) == (1, repeat)
 
 
+@pytest.mark.nightly
 def test_disagreement_under_a_policy_can_be_replayed_without_its_file(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:

@@ -121,6 +121,7 @@ def test_the_machine_is_the_one_that_is_named_or_in_a_file(
     assert rows[0][1] == f"{find('single').cost:g}"
 
 
+@pytest.mark.nightly
 def test_a_plot_is_written(file: Path, tmp_path: Path) -> None:
     for name, begin in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml")):
         plot = tmp_path / name

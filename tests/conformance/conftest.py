@@ -19,13 +19,17 @@ BACKENDS = ("llvm", "opencl", "reference", "switch", "threaded", "vliw")
 PARTS = 8
 """Of how many manners of a case the default tier has one."""
 
-DEEP = {"call/deep/plain": ("opencl", "switch", "threaded")}
+DEEP = {"call/deep/plain": ("opencl", "threaded")}
 """Cases that the default tier has on some backends only, since they take seconds on others. All of
 them have as many frames in `call/overflow`; tests/engine/test_recursion.py goes deeper with llvm and
 comes back; what the reference does is what is expected of the others."""
 
 
-COSTLY = ("exception/ten-frames/cuts", "call/results-in-a-loop/cuts")
+COSTLY = (
+    "call/results-in-a-loop/cuts",
+    "exception/nested-loops/cuts",
+    "exception/ten-frames/cuts",
+)
 """What takes seconds on some backends: the other manners of these cases take turns without it."""
 
 

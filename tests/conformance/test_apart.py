@@ -54,7 +54,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "os.kill(os.getpid(), signal.SIGSEGV)",
             "the process ended with SIGSEGV\n  at {site}/harmful_plugin.py:7, harm\n",
         ),
-        ("raise SystemExit(0)", "raises SystemExit: 0\n"),
+        nightly(("raise SystemExit(0)", "raises SystemExit: 0\n")),
         nightly(("raise KeyboardInterrupt", "raises KeyboardInterrupt\n")),
         nightly(("raise GeneratorExit", "raises GeneratorExit\n")),
     ],
@@ -115,6 +115,7 @@ def test_what_it_raises_is_told_whole_with_its_place(site: Path) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_what_it_prints_is_no_answer_and_gets_to_standard_error(site: Path) -> None:
     plant_backend(site, "loud", HARM.format('print(\'{"verdict": "passed"}\', sys.stdin.read())'))
     environment = os.environ | {"PYTHONPATH": str(site)}
@@ -135,8 +136,8 @@ def test_what_it_prints_is_no_answer_and_gets_to_standard_error(site: Path) -> N
     ("load", "told"),
     [
         ("os._exit(0)", "backend 'odd' does not load: the process ended with exit code 0"),
-        ("sys.exit(4)", "backend 'odd' of odd:odd does not load: SystemExit: 4"),
-        ("1 / 0", "does not load: ZeroDivisionError: division by zero"),
+        nightly(("sys.exit(4)", "backend 'odd' of odd:odd does not load: SystemExit: 4")),
+        nightly(("1 / 0", "does not load: ZeroDivisionError: division by zero")),
     ],
 )
 def test_backend_that_cannot_be_loaded_is_an_error(site: Path, load: str, told: str) -> None:

@@ -143,6 +143,7 @@ def test_flipped_expectations_fail(runner: Path, label: str) -> None:
             "trap/on-the-way-back/plain",
             "failed trap/on-the-way-back/plain: Segmentation fault",
             id="crash",
+            marks=pytest.mark.nightly,
         ),
         pytest.param(
             "OP(heap_size, PUSH(hp))",
@@ -150,6 +151,7 @@ def test_flipped_expectations_fail(runner: Path, label: str) -> None:
             "instruction/heap.size/counting",
             "refused instruction/heap.size/counting",
             id="lacking",
+            marks=pytest.mark.nightly,
         ),
     ],
 )

@@ -80,6 +80,7 @@ def test_expected_failures_come_from_a_file(tmp_path: Path) -> None:
     assert "passes, but is expected to fail (pops): take it out of the table" in result.output
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("site")
 def test_expected_failures_may_be_named_by_a_pattern(tmp_path: Path) -> None:
     file = tmp_path / "x.toml"

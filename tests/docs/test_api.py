@@ -9,8 +9,7 @@ import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
+from ..tier import together
 from .source import nodes, parsed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,7 +122,7 @@ def test_a_module_is_listed_if_and_only_if_it_says_what_is_public() -> None:
     assert declaring == set(PUBLIC)
 
 
-@pytest.mark.parametrize("module", PUBLIC)
+@together("module", PUBLIC)
 def test_the_page_lists_the_public_names_of_the_module(module: str) -> None:
     assert sorted(PUBLIC[module]) == sorted(importlib.import_module(module).__all__)
 

@@ -25,6 +25,7 @@ from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.manual import markdown
 from ferryvm.machine.control import SCRATCH_WORDS, ControlBlock, Status
 
+from ..tier import together
 from .source import nodes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -298,7 +299,7 @@ def _anchors(page: Path) -> set[str]:
     return {heading.strip().replace(" ", "-") for heading in kept}
 
 
-@by_page
+@together("page", PAGES, label=lambda page: page.name)
 def test_links_of_the_page_lead_somewhere(page: Path) -> None:
     broken = []
     for target in LINK.findall(_prose(page)):

@@ -81,7 +81,7 @@ def test_fuel_stops_in_the_same_state_on_every_backend(text: str) -> None:
         assert states[0] == states[1] == states[2], fuel
 
 
-@pytest.mark.rotate("backend", most=3)
+@pytest.mark.rotate("backend", most=1)
 def test_fuel_that_is_just_enough_halts(backend: str) -> None:
     program = ferryvm.compile(FIB)
     total = ferryvm.Engine(backend).start(program).run(count=True).statistics.instructions

@@ -33,6 +33,8 @@ from ferryvm.testing.environment import (
     set_control_word,
 )
 
+from ..tier import nightly
+
 FLAGS = ENVIRONMENTS["flags"] & ~ENVIRONMENTS["usual"]
 BACKENDS = ("reference", "switch", "threaded", "llvm", "vliw", "opencl")
 ODD = {**ENVIRONMENTS, "trapped": TRAPPED}
@@ -189,7 +191,7 @@ def test_background_compilation_folds_constants_in_ours() -> None:
     assert float(found.stdout) == 0.1 / 3
 
 
-@pytest.mark.parametrize("first", ["ferryvm", "the caller"])
+@pytest.mark.parametrize("first", [nightly("ferryvm"), "the caller"])
 def test_workers_of_a_device_compute_in_ours(first: str) -> None:
     """PoCL's device `pthread` runs kernels in threads that it starts when it is first used, by us
     or by whoever uses OpenCL before, and which inherit the environment of that moment."""

@@ -26,7 +26,7 @@ PROCESSES = 3
         pytest.param("switch", "session", 100, marks=pytest.mark.nightly),
         pytest.param("threaded", "saved", 60, marks=pytest.mark.nightly),
         ("threaded", "forked", 60),
-        ("llvm", "distinct", 20),
+        pytest.param("llvm", "distinct", 20, marks=pytest.mark.nightly),
         pytest.param("llvm", "same", 40, marks=pytest.mark.nightly),
     ],
 )

@@ -15,6 +15,8 @@ import ferryvm
 from ferryvm.engine import Engine
 from ferryvm.machine import host_stack
 
+from ..tier import nightly
+
 RECURSION = """
 (define (f n) (if (= n 0) 0 (+ 1 (f (- n 1)))))
 (define (g a b c d n)
@@ -56,7 +58,7 @@ def run(kib: int, backend: str, limit: int | None = None, text: str = RECURSION)
 
 @pytest.mark.parametrize(
     ("kib", "backend"),
-    [(64, "llvm"), (128, "opencl"), (256, "llvm"), (64, "vliw"), (128, "threaded")],
+    [(64, "llvm"), nightly((128, "opencl")), (256, "llvm"), (64, "vliw"), (128, "threaded")],
 )
 def test_programs_run_in_threads_with_small_stacks(kib: int, backend: str) -> None:
     assert run(kib, backend) == EXPECTED

@@ -62,6 +62,7 @@ EXITS = {
 }
 
 
+@pytest.mark.rotate("text", "count")
 @pytest.mark.parametrize("count", [False, True], ids=["plain", "counting"])
 @pytest.mark.parametrize("text", EXITS.values(), ids=EXITS)
 def test_state_is_exact_at_every_kind_of_exit(text: str, count: bool) -> None:

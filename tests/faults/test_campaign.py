@@ -15,7 +15,7 @@ _EARLY = 60
 """Programs within which the slow job found the faults of the sample."""
 
 _PROGRAMS = 500
-_GROUPS = 8
+_GROUPS = 12
 
 SAMPLE = [entry["fault"] for entry in load(RESULTS)["results"] if entry.get("number", 1e9) < _EARLY]
 

@@ -13,6 +13,7 @@ from ferryvm.testing import Comparison, Differ, Schedule, Verdict
 from ferryvm.testing.generate import LIMITS
 from ferryvm.verify import verify
 
+from ..tier import together
 from .backend import FaultyBackend, registry_of, registry_with
 from .fault import TRANSFER, Fault
 from .native import NATIVE, NativeFaultyBackend
@@ -42,7 +43,7 @@ def test_witness_agrees_without_the_fault(fault: Fault) -> None:
     assert witness(fault, None).verdict is Verdict.AGREE
 
 
-@each_fault
+@together("fault", FAULTS, label=lambda fault: fault.name)
 def test_witness_has_what_the_search_looks_for(fault: Fault) -> None:
     used = {row.opcode: row.mnemonic for row in ferryvm.isa.INSTRUCTIONS}
     code = ferryvm.assemble(fault.text).code.opcodes.tolist()
@@ -54,7 +55,7 @@ def test_backend_without_a_fault_agrees(schedule: Schedule) -> None:
     differ = Differ(
         ["sound"], registry=registry_of([FaultyBackend("sound", None)]), limits=LIMITS, most=MOST
     )
-    for number in range(4 if schedule is Schedule.EVERY_BOUNDARY else 20):
+    for number in range(4 if schedule in (Schedule.EVERY_BOUNDARY, Schedule.COLLECT) else 20):
         (comparison,) = differ.compare(program_of(5, number), schedule, number)
         assert comparison.verdict is Verdict.AGREE, (number, comparison)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
 from ferryvm.flowgraph.dominance import DominatorTree
 from ferryvm.flowgraph.loop import NaturalLoop, find_natural_loops, latches_by_head
 from ferryvm.flowgraph.traversal import reverse_postorder
+
+from ..tier import together
 
 Edges = list[list[int]]
 
@@ -44,7 +44,7 @@ def test_successors_that_are_followed_later_come_first() -> None:
     assert reverse_postorder("a", edges.__getitem__) == ["a", "c", "b", "d"]
 
 
-@pytest.mark.parametrize("number", range(60))
+@together("number", range(60))
 def test_only_back_and_irreducible_edges_lead_to_earlier_nodes(number: int) -> None:
     edges = random_graph(number)
     before = predecessors(edges)
@@ -62,7 +62,7 @@ def test_only_back_and_irreducible_edges_lead_to_earlier_nodes(number: int) -> N
     assert not any(tree.dominates(to, source) for source, to in irreducible)
 
 
-@pytest.mark.parametrize("number", range(60))
+@together("number", range(60))
 def test_a_loop_is_what_reaches_its_latches_without_its_head(number: int) -> None:
     before = predecessors(random_graph(number))
     latches, _ = latches_by_head(before, DominatorTree(before))

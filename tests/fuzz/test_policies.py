@@ -31,7 +31,7 @@ WITH_GUARDS = (9, 26, 63)
 """Numbers of programs made with the weights in which a guard fails."""
 
 
-@pytest.mark.parametrize("programs", sample([8, 20], 1))
+@pytest.mark.parametrize("programs", sample([5, 20], 1))
 @pytest.mark.parametrize(
     ("policy", "forcing"), [(SPECULATION, frozenset()), (SHADOW, frozenset([Forcing.HOT]))]
 )

@@ -34,7 +34,7 @@ def run(
     return report
 
 
-@pytest.mark.parametrize("programs", sample([60, 2500], 1))
+@pytest.mark.parametrize("programs", sample([40, 2500], 1))
 @pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
 def test_random_programs_run_alike_on_every_backend(kind: ProgramKind, programs: int) -> None:
     report = run(kind, programs)

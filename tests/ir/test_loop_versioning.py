@@ -233,7 +233,7 @@ def test_a_length_of_all_ones_is_no_reason_for_doubt() -> None:
     leaves_as_before(found, machine)
 
 
-@pytest.mark.parametrize("seed", sample(range(8), 2))
+@pytest.mark.parametrize("seed", sample(range(8), 1))
 def test_any_vectors_leave_as_they_did(seed: int) -> None:
     chance = random.Random(seed)
     found, machine = at_nest()

@@ -16,7 +16,9 @@ from ferryvm.isa.manual import markdown
 from ferryvm.isa.reference import TextEmitter, meaning
 from ferryvm.isa.type import CANONICAL_NAN, from_float, to_float
 
-by_mnemonic = pytest.mark.parametrize("row", INSTRUCTIONS, ids=lambda row: row.mnemonic)
+from ..tier import together
+
+by_mnemonic = together("row", INSTRUCTIONS, label=lambda row: row.mnemonic)
 
 CHANGE = re.compile(r"(hp|fp|sp)(?= = )|(stack|heap|static|local)\d*(?=\[.* = )")
 READ = re.compile(r"\b(?:(hp|fp|sp)\b|(stack|heap|static|local)\d*\[)")

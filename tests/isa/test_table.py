@@ -7,12 +7,12 @@ import inspect
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from ferryvm.isa import INSTRUCTIONS, Flow, Immediate, Instruction, Trap, Type
 from ferryvm.isa.table import REF, T, Variable
 from ferryvm.isa.type import Reference
 from ferryvm.testing.conformance.golden import GoldenCase, cases, object_cases
+
+from ..tier import together
 
 PINNED = Path(__file__).parent / "opcodes.txt"
 
@@ -27,7 +27,7 @@ EVERY = (*cases(), *object_cases())
 LENT = Trap.READ_ONLY_ARRAY
 """The trap that no case of the files has: only a host makes such arrays (tests/object)."""
 
-by_mnemonic = pytest.mark.parametrize("row", INSTRUCTIONS, ids=lambda row: row.mnemonic)
+by_mnemonic = together("row", INSTRUCTIONS, label=lambda row: row.mnemonic)
 
 
 class Recorder:

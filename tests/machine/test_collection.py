@@ -12,6 +12,7 @@ from ferryvm.machine.object_memory import native_collector
 from ferryvm.machine.object_space import Collector
 from ferryvm_backends._llvm import collector
 
+from ..tier import together
 from .object_graph import NODES, PAIR, Graph, Node
 
 COLLECTORS = {"python": collect, "native": native_collector(collector.address())}
@@ -22,7 +23,7 @@ def each(request: pytest.FixtureRequest) -> Collector:
     return COLLECTORS[request.param]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@together("seed", range(40))
 def test_a_collection_keeps_what_is_reachable_in_breadth_first_order(
     each: Collector, seed: int
 ) -> None:
@@ -63,7 +64,7 @@ def test_references_of_a_deep_stack_are_forwarded_outermost_first(each: Collecto
     assert graph.content() == graph.expected()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@together("seed", range(60))
 def test_damaged_words_raise_or_are_collected_alike(seed: int) -> None:
     outcomes = []
     for each in COLLECTORS.values():

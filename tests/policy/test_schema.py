@@ -17,6 +17,7 @@ from ferryvm.policy.fact import vocabulary
 from ferryvm.policy.keys import TABLES
 from ferryvm.policy.schema import json_schema
 
+from ..tier import together
 from .test_check import _cases
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.toml"))
@@ -36,8 +37,9 @@ def test_the_schema_takes_every_policy_that_is_shipped(path: Path) -> None:
     VALIDATOR.validate(tomli.loads(path.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize(("text", "message"), _cases("mistakes.txt"))
-def test_the_schema_refuses_what_the_checker_refuses(text: str, message: str) -> None:
+@together("case", _cases("mistakes.txt"))
+def test_the_schema_refuses_what_the_checker_refuses(case: tuple[str, str]) -> None:
+    text, message = case
     if not NOT_IN_A_SCHEMA.search(message):
         assert not VALIDATOR.is_valid(tomli.loads(text))
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ferryvm.policy.fact import vocabulary
 from ferryvm.policy.schema import json_schema
 
-from ..tier import examples
+from ..tier import examples, together
 from .sample import check
 
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
@@ -162,7 +162,7 @@ def test_what_is_good_passes_both(text: str) -> None:
     assert _verdicts(text) == (True, True)
 
 
-@pytest.mark.parametrize("text", ["[[rule]]", "[[rule]]\naction = 'compile'", *_rules(BAD)])
+@together("text", ["[[rule]]", "[[rule]]\naction = 'compile'", *_rules(BAD)])
 def test_what_is_bad_passes_neither(text: str) -> None:
     assert _verdicts(text) == (False, False)
 

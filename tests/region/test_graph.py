@@ -18,6 +18,7 @@ from ferryvm.region.region import candidates, regions
 from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import Verified, verify
 
+from ..tier import together
 from .reach import reached_pcs
 
 MAIN = ".function main\n"
@@ -222,7 +223,7 @@ def _check_by_definition(found: Graph) -> None:
             assert places[a] < places[b] or (a, b) in back or (a, b) in found.irreducible_edges
 
 
-@pytest.mark.parametrize("number", range(40))
+@together("number", range(40))
 def test_random_program_agrees_with_the_definitions(number: int) -> None:
     verified = verify(
         generate(7, number, ProgramKind.SKIFF if number % 4 == 0 else ProgramKind.BYTECODE)
@@ -238,7 +239,7 @@ def test_random_program_agrees_with_the_definitions(number: int) -> None:
         assert all(verified.owner(pc) == function for pc in inside)
 
 
-@pytest.mark.parametrize("number", range(60))
+@together("number", range(60))
 def test_random_branches_agree_with_the_definitions(number: int) -> None:
     """Random programs have few irreducible cycles; branches that go anywhere have many."""
     state, count = number * 2654435761 + 1, 4 + number % 14

@@ -12,6 +12,8 @@ from ferryvm.errors import SourceError
 from ferryvm.skiff import parse_listing
 from ferryvm.skiff.scope import FORMS
 
+from ..tier import together
+
 Faults = Callable[[str], list[str]]
 
 CASES = {
@@ -143,7 +145,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("text", CASES, ids=lambda text: text[:40])
+@together("text", CASES)
 def test_a_fault_is_reported_with_its_place_and_text(faults: Faults, text: str) -> None:
     assert faults(text) == CASES[text]
 

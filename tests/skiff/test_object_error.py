@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from ferryvm.skiff.scope import FORMS
+
+from ..tier import together
 
 Faults = Callable[[str], list[str]]
 
@@ -173,6 +173,6 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", CASES, ids=lambda text: text[-50:])
+@together("text", CASES)
 def test_a_fault_is_reported_with_its_place_and_text(faults: Faults, text: str) -> None:
     assert faults(text) == CASES[text]

@@ -29,6 +29,8 @@ from ferryvm.program import (
 from ferryvm.verify import VerifyCode, structure, verify
 from ferryvm.verify.structure import MAX_DATA_END, MAX_LOCALS, MAX_PARAMETERS
 
+from ..tier import together
+
 Alter = Callable[[Program], Program]
 
 
@@ -399,7 +401,7 @@ def test_more_statics_than_the_limit_are_refused(
     assert caught.value.code is VerifyCode.STATIC_BITS
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@together("case", CASES)
 def test_refusal_has_its_code_place_and_message(
     case: Case, assemble: Callable[[str], Program]
 ) -> None:

@@ -38,7 +38,7 @@ def test_random_programs_run_alike_where_words_are_stored_early(
     monkeypatch.setattr(early_store, "_RUN", 2)
     forced = frozenset({Forcing.HOT, Forcing.DEOPT} if forcing else {Forcing.HOT})
     differ = Differ(["llvm"], limits=LIMITS, forcing=forced)
-    for number in range(600, 600 + PROGRAMS):
+    for number in range(600, 600 + PROGRAMS // (2 if forcing else 1)):
         for comparison in differ.compare(verify(generate(SEED, number, kind))):
             assert comparison.verdict is Verdict.AGREE, (SEED, number, comparison)
 

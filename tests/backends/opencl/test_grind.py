@@ -48,7 +48,7 @@ def grind(folder: Path, *arguments: object) -> tuple[int, str]:
     return kernels, log.read_text()
 
 
-@pytest.mark.parametrize(("programs", "least"), [(8, 2 * 8), nightly((PROGRAMS, 3 * PROGRAMS))])
+@pytest.mark.parametrize(("programs", "least"), [(4, 2 * 4), nightly((PROGRAMS, 3 * PROGRAMS))])
 def test_kernels_of_random_programs_access_nothing_that_is_not_theirs(
     tmp_path: Path, programs: int, least: int
 ) -> None:
@@ -57,6 +57,7 @@ def test_kernels_of_random_programs_access_nothing_that_is_not_theirs(
     assert found == ""
 
 
+@pytest.mark.nightly
 def test_kernels_on_objects_access_nothing_that_is_not_theirs(tmp_path: Path) -> None:
     kernels, found = grind(tmp_path, SEED, 0, 0, "--objects")
     assert kernels > 8

@@ -80,6 +80,7 @@ def test_a_case_of_the_conformance_suite_passes(backend: OpenClBackend, item: It
     assert found.verdict in (ItemVerdict.PASSED, ItemVerdict.SKIPPED), found.message
 
 
+@pytest.mark.nightly
 def test_machines_take_turns(backend: OpenClBackend) -> None:
     region = whole(SUM)
     code = backend.compile(region, Options())

@@ -113,6 +113,7 @@ print(result.output == f"{number}\\n")
 """
 
 
+@pytest.mark.nightly
 def test_a_program_runs_on_a_device_that_the_process_listed_before_ferryvm() -> None:
     """Without POCL_DEVICES: then the process lists `pthread` alone, in the place where the process
     that builds kernels has `basic`."""

@@ -97,6 +97,7 @@ def test_a_large_loop_whose_rounds_wait_for_each_other_is_not_tried() -> None:
     assert loop.reason == "its iterations would hardly overlap"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("machine", sample(["multi16", "single"], 1))
 def test_quick_code_pipelines_nothing_and_does_the_same(machine: str) -> None:
     part, full = whole(COUNTS), compiled(whole(COUNTS), find(machine))

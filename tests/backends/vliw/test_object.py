@@ -17,6 +17,7 @@ from ...engine.mixing import policy, start
 from ...engine.object_program import GARBAGE, LISTS, MIXED, TREES, on_elements
 from ...faults.compilers.search import differ_of
 from ...object.compiled import engine
+from ...tier import nightly
 from ..ending import ended
 from ..llvm.test_objects import SMALL
 from .program import compiled, run, whole
@@ -166,7 +167,7 @@ sum
 """
 
 
-@pytest.mark.parametrize("filtered", ["filtered", "samples"])
+@pytest.mark.parametrize("filtered", [nightly("filtered"), "samples"])
 def test_a_filter_ends_as_the_reference_does_also_in_place(filtered: str) -> None:
     program = ferryvm.compile(FILTER.format(filtered=filtered))
     assert ended(engine("vliw", Limits()), program) == ended(engine("reference", Limits()), program)
@@ -178,7 +179,7 @@ def test_arrays_that_are_two_limit_no_interval() -> None:
     assert (4, 4) in {(loop.interval, loop.resource_bound) for loop in program.loops}
 
 
-@pytest.mark.rotate("machine", "text")
+@pytest.mark.rotate("machine", "text", most=2)
 @pytest.mark.parametrize("text", [FILTER.format(filtered="filtered"), STRUCTS])
 @pytest.mark.parametrize("machine", sorted(shipped()))
 def test_both_simulators_agree_on_objects(machine: str, text: str) -> None:

@@ -43,7 +43,7 @@ def test_they_agree_on_a_program(machine: str, name: str) -> None:
     assert slow.counts.cycles > 20
 
 
-@pytest.mark.parametrize("number", sample(range(12), 2))
+@pytest.mark.parametrize("number", sample([1, 0, *range(2, 12)], 1))
 def test_they_agree_on_random_programs(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if number % 3 == 0:
         monkeypatch.setattr(native, "LARGE", 0)  # code that is made in less time

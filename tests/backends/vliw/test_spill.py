@@ -191,6 +191,7 @@ def test_the_state_is_the_same_with_registers_and_with_loads(
     _is_right(keeping, text)
 
 
+@pytest.mark.nightly
 @pytest.mark.rotate("machine", "registers", most=1)
 @pytest.mark.parametrize("taps", [8, nightly(14)])
 @pytest.mark.parametrize("registers", [nightly(6), 12, 20])

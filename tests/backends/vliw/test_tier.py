@@ -94,6 +94,7 @@ def test_good_code_takes_over_in_the_middle_of_a_loop_that_is_entered_once() -> 
     assert good.totals.cycles > 700
 
 
+@pytest.mark.nightly
 def test_explain_shows_both_compilations_and_the_replacement() -> None:
     engine = Engine(policy=tiered("dsp4", 1_500, False))
     observer = Observer()

@@ -18,6 +18,7 @@ from ferryvm.testing import Verdict
 from ferryvm.verify import verify
 from ferryvm_backends.llvm.build import improved
 
+from ...tier import together
 from .by_hand import BY_HAND
 from .campaign import SHARE
 from .page import MISSED, first, load
@@ -35,7 +36,7 @@ SAMPLE = (
 """One fault of each class, which a program by hand shows."""
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+@together("fault", FAULTS, label=lambda fault: fault.name)
 def test_the_text_that_a_fault_replaces_is_there_once(
     fault: CompilerFault, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,7 @@ from ...double.campaign import is_hit
 from ...tier import nightly, sample
 
 SEED = 3
-PROGRAMS = 22
+PROGRAMS = 10
 
 
 @functools.cache
@@ -182,6 +182,7 @@ def test_what_a_backend_builds_once_is_not_held_against_its_first_program() -> N
     assert good(report) == 4
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("bad_backends")
 def test_what_a_backend_prints_does_not_disturb_the_campaign() -> None:
     report = Campaign(plan("noisy"), 1, 10).run()
@@ -212,6 +213,7 @@ def test_worker_that_takes_too_much_memory_is_replaced_and_nothing_is_lost() -> 
     assert len(workers) > 1
 
 
+@pytest.mark.nightly
 def test_worker_is_not_replaced_for_the_memory_of_whoever_started_it() -> None:
     ballast = b"x" * (400 << 20)
     campaign, workers = Campaign(plan("threaded", memory=380 << 20), 1, 6), set[object]()
@@ -220,6 +222,7 @@ def test_worker_is_not_replaced_for_the_memory_of_whoever_started_it() -> None:
     assert len(ballast) == 400 << 20
 
 
+@pytest.mark.nightly
 def test_trials_may_begin_anywhere_and_come_to_the_same() -> None:
     whole = Campaign(plan("threaded"), 2, 30).run()
     parts = [Campaign(plan("threaded"), 1, n, first=at).run() for at, n in ((0, 11), (11, 19))]
@@ -250,6 +253,7 @@ def test_campaign_ends_after_as_many_findings_as_asked() -> None:
     assert report.programs < 1000
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("bad_backends")
 def test_finding_with_a_huge_text_is_heard_cut_while_the_campaign_ends(
     monkeypatch: pytest.MonkeyPatch,

@@ -92,6 +92,7 @@ def test_forced_hot_more_regions_are_compiled_and_all_still_agree() -> None:
     assert forced.compiled > 2 * run(plan("leaving")).compiled
 
 
+@pytest.mark.nightly
 def test_interpreter_that_is_forced_is_unsupported_and_never_agrees() -> None:
     report = run(plan("threaded", forcing=frozenset([Forcing.HOT])))
     assert of(report, TrialOutcome.UNSUPPORTED) == PROGRAMS
@@ -188,6 +189,7 @@ def test_ferry_diff_calls_what_a_compiler_raises_an_error(tmp_path: Path) -> Non
     assert "in a compiler: backend 'clumsy': region program: it raised KeyError" in answer.stderr
 
 
+@pytest.mark.nightly
 def test_what_a_compiler_refuses_is_no_finding(tmp_path: Path) -> None:
     report = run(under_policy(tmp_path, "shy", forcing=frozenset([Forcing.HOT])))
     assert report.findings == []
@@ -198,6 +200,7 @@ def test_what_a_compiler_refuses_is_no_finding(tmp_path: Path) -> None:
     assert alone.reasons["shy"].endswith(": not this one")
 
 
+@pytest.mark.nightly
 def test_difference_under_a_policy_is_saved_with_it_and_shows_again(tmp_path: Path) -> None:
     chosen = under_policy(tmp_path, "forging", save=str(tmp_path / "found"))
     report = run(chosen)
@@ -210,6 +213,7 @@ def test_difference_under_a_policy_is_saved_with_it_and_shows_again(tmp_path: Pa
     assert "backend mixed" not in one.versions
 
 
+@pytest.mark.nightly
 def test_disagreement_without_mixed_execution_has_no_policy(tmp_path: Path) -> None:
     finding = run(plan("forging", save=str(tmp_path))).findings[0]
     one = disagreement.load(str(finding.path))
@@ -217,6 +221,7 @@ def test_disagreement_without_mixed_execution_has_no_policy(tmp_path: Path) -> N
     assert "backend forging" in one.versions
 
 
+@pytest.mark.nightly
 def test_policy_under_which_nothing_is_compiled_shows_nothing_of_compilers(tmp_path: Path) -> None:
     chosen = under_policy(tmp_path, "leaving")
     Path(str(chosen.policy)).write_text("[profile]\nenabled = false\n")

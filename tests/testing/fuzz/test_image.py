@@ -191,6 +191,7 @@ def test_altered_states_are_half_refused_each_for_one_of_many_reasons() -> None:
         assert part in text
 
 
+@pytest.mark.nightly
 def test_altered_states_run_alike_or_are_refused() -> None:
     plan = CampaignPlan(5, ("threaded",), "switch", (ProgramKind.STATE,))
     with tempfile.TemporaryFile() as file:
