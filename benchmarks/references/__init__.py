@@ -12,14 +12,17 @@ from rich.table import Table
 
 from benchmarks.peers.peer import MissingError
 from benchmarks.references import collecting, memory, speed
-from benchmarks.references.contender import SMALL, versions
+from benchmarks.references.contender import SKIFF, SMALL, versions
 from benchmarks.references.goal import goals
 from benchmarks.references.program import TWINS
 from benchmarks.report import Target
 
 __all__ = ["COLUMNS", "Figures", "Settings", "measure"]
 
-COLUMNS = ("gcc", "llvm", "gcc" + SMALL, "threaded", "switch", "lua", "cpython")
+COLUMNS = (
+    "gcc", "llvm", "llvm" + SKIFF, "gcc" + SMALL, "threaded", "threaded" + SKIFF, "switch", "lua",
+    "cpython",
+)  # fmt: skip
 """Contenders in the order of the table."""
 
 

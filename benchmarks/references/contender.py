@@ -23,7 +23,8 @@ from benchmarks.peers.cpython import DRIVER as PYTHON_DRIVER
 from benchmarks.peers.ferry import engine
 from benchmarks.peers.lua import DRIVER as LUA_DRIVER
 from benchmarks.peers.peer import SECONDS_A_RUN, MissingError, first_line, tool
-from benchmarks.references.program import Sizes, Twin, assembled
+from benchmarks.references.program import Sizes, Twin, assembled, of_skiff
+from ferryvm.program import Program
 
 Outcome = tuple[float, int | float]
 """Processor seconds and the result."""
@@ -38,7 +39,13 @@ WARM_UPS = 3
 SMALL = " (small)"
 """Ends the name of gcc where it runs the sizes of interpreters."""
 
-AT_MOST = {"threaded": 3, "switch": 3, "lua": 3, "cpython": 1}
+SKIFF = " (Skiff)"
+"""Ends the name of a backend where it runs the twin in Skiff, not the one in assembly."""
+
+COMPILED = ("gcc", "llvm", "llvm" + SKIFF)
+"""Contenders that run the sizes of compilers."""
+
+AT_MOST = {"threaded": 3, "threaded" + SKIFF: 3, "switch": 3, "lua": 3, "cpython": 1}
 """Rounds that slow contenders take part in."""
 
 
@@ -46,12 +53,16 @@ def tasks(twin: Twin, sizes: Sizes) -> dict[str, Callable[[], Task]]:
     """What makes the task of each contender; it raises MissingError where there is none."""
     found: dict[str, Callable[[], Task]] = {
         "gcc": lambda: _gcc(twin, sizes.compiled),
-        "llvm": lambda: _ferry(twin, "llvm", sizes.compiled),
+        "llvm": lambda: _ferry(assembled(twin.name), "llvm", sizes.compiled),
+        "llvm" + SKIFF: lambda: _ferry(of_skiff(twin.name), "llvm", sizes.compiled),
     }
     if sizes.interpreted != sizes.compiled:
         found["gcc" + SMALL] = lambda: _gcc(twin, sizes.interpreted)
     for name in ("threaded", "switch"):
-        found[name] = lambda backend=name: _ferry(twin, backend, sizes.interpreted)  # type: ignore[misc]  # a default binds the name
+        found[name] = lambda backend=name: _ferry(  # type: ignore[misc]  # a default binds the name
+            assembled(twin.name), backend, sizes.interpreted
+        )
+    found["threaded" + SKIFF] = lambda: _ferry(of_skiff(twin.name), "threaded", sizes.interpreted)
     if twin.has_structs:
         found["lua"] = lambda: _lua(twin, sizes.interpreted)
         found["cpython"] = lambda: _cpython(twin, sizes.interpreted)
@@ -68,8 +79,8 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _ferry(twin: Twin, backend: str, size: int) -> Task:
-    work = engine(backend).instantiate(assembled(twin.name)).exports["work"]
+def _ferry(program: Program, backend: str, size: int) -> Task:
+    work = engine(backend).instantiate(program).exports["work"]
     for _ in range(WARM_UPS if backend == "llvm" else 0):
         work(size)
 

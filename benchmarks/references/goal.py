@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from benchmarks.references.contender import SKIFF
 from benchmarks.references.speed import Row
 from benchmarks.report import Target
 
@@ -34,6 +35,8 @@ def goals(
         found.append(
             Target(f"{name}: llvm over gcc", row.over_gcc("llvm"), twin.goal, is_upper=True)
         )
+        of_skiff = row.over_gcc("llvm" + SKIFF)
+        found.append(Target(f"{name} in Skiff: llvm over gcc", of_skiff, twin.goal, is_upper=True))
         if twin.has_structs:
             lua, cpython = row.ratio("lua", "threaded"), row.ratio("cpython", "threaded")
             found.append(Target(f"{name}: Lua 5.4 over threaded", lua, OVER_LUA))

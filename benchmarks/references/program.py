@@ -2,7 +2,7 @@
 """The programs with references, their sizes and their twins in benchmarks/programs/references.
 
 Each has a function `work` of one size. ferryvm's twins are assembly, so that they measure the
-machine and no compiler.
+machine and no compiler, and Skiff, as users write them.
 """
 
 from __future__ import annotations
@@ -53,6 +53,12 @@ def assembled(name: str) -> Program:
     """A program of the folder, by its name."""
     path = path_of(f"{name}.fasm")
     return ferryvm.assemble(path.read_text(encoding="utf-8"), str(path))
+
+
+def of_skiff(name: str) -> Program:
+    """The same program in Skiff."""
+    path = path_of(f"{name}.skiff")
+    return ferryvm.compile(path.read_text(encoding="utf-8"), file=str(path))
 
 
 TWINS = (

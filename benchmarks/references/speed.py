@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.benchmark import BenchmarkError
 from benchmarks.measure import interleave, median
 from benchmarks.peers.peer import MissingError
-from benchmarks.references.contender import AT_MOST, SMALL, Outcome, tasks
+from benchmarks.references.contender import AT_MOST, COMPILED, SMALL, Outcome, tasks
 from benchmarks.references.program import Twin
 
 
@@ -38,7 +38,7 @@ class Row:
     def over_gcc(self, contender: str) -> float | None:
         """The ratio to gcc at the same size."""
         baseline = (
-            "gcc" if contender == "llvm" or "gcc" + SMALL not in self.seconds else "gcc" + SMALL
+            "gcc" if contender in COMPILED or "gcc" + SMALL not in self.seconds else "gcc" + SMALL
         )
         return self.ratio(contender, baseline)
 
@@ -71,8 +71,7 @@ def _row(twin: Twin, rounds: int, is_tiny: bool, progress: Callable[[str], None]
     results: dict[int, int | float] = {}
     for name, (seconds, result) in interleave(ready, rounds, AT_MOST):
         row.seconds.setdefault(name, []).append(seconds)
-        is_compiled = name in ("gcc", "llvm")
-        size = sizes.compiled if is_compiled else sizes.interpreted
+        size = sizes.compiled if name in COMPILED else sizes.interpreted
         first = results.setdefault(size, result)
         # gcc may contract a product and a sum, and then rounds once.
         if not math.isclose(first, result, rel_tol=1e-9 if twin.is_float else 0.0):
