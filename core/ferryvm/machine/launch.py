@@ -6,6 +6,8 @@
 
 `ferryvm.isa.launch` has the operands of a launch, `ferryvm.isa.declared_type` the fields of a piece.
 A piece never changes, so nothing is copied when it is taken: the record becomes the next piece.
+The range that comes right after a resumed item becomes that of the launch: where a single item was
+suspended, the operands are then what they were.
 
 A suspended item is a block of words: the stack from its arguments on, up to the operands of its
 innermost frame. It does not depend on where on the stack it stands, since frames have distances.
@@ -74,6 +76,10 @@ def continue_launch(machine: Machine) -> Status:
         for position, word in zip(positions, found, strict=True):
             stack[position] = word
         control.pc, control.sp, control.fp = piece.pc, end, fp
+        rest = read(objects, piece.next) if piece.next else None
+        if rest is not None and not rest.words and rest.first == piece.end:
+            stack[sp - LAUNCH_WORDS], stack[sp - 2] = rest.end, rest.first
+            piece = rest
     stack[sp - 1] = piece.next
     control.status = Status.RUNNING
     return Status.RUNNING

@@ -7,6 +7,7 @@ fuel is counted from the program's start, over all runs.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 
@@ -26,6 +27,7 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.difference import Difference
 from ferryvm.machine.host import HostError
 from ferryvm.machine.launch import innermost, suspend
+from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.testing.environment import STICKY, control_word, environment
 from ferryvm.testing.held import HeldObject
 from ferryvm.testing.state import StoppedState
@@ -154,15 +156,16 @@ class Trial:
             raise ValueError(f"the objects of the program are damaged: {error}") from None
 
     def suspend(self) -> None:
-        """Suspend the item of a launch that is running, if there is one: the next run resumes it.
-        Raises ValueError where a faulty backend has damaged the state."""
+        """Suspend the item of a launch that is running, if there is one, and room for it: the next
+        run resumes it. Raises ValueError where a faulty backend has damaged the state."""
         machine = self.execution.machine
         if machine.objects is None:
             return
         try:
             launch = innermost(machine)
             if launch is not None:
-                suspend(machine, launch)
+                with contextlib.suppress(AddressSpaceError):
+                    suspend(machine, launch)
         except IndexError as error:
             raise ValueError(f"the frames of the program are damaged: {error}") from None
 
