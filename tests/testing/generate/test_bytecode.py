@@ -41,7 +41,7 @@ def test_programs_of_a_seed_are_the_same_on_every_python() -> None:
     a change of Python, processor or operating system must not."""
     images = b"".join(to_bytes(generate(2026, number)) for number in range(40))
     digest = hashlib.blake2b(images, digest_size=16).hexdigest()
-    assert digest == "f89d2c4a3ed6179daf69e543f8a8d11a"
+    assert digest == "923663c276cbe2f9ba6b0410acfbaa65"
 
 
 def test_program_does_not_depend_on_those_before_it() -> None:
@@ -118,7 +118,8 @@ def test_programs_are_of_60_to_some_hundred_instructions() -> None:
 
 def test_every_trap_is_reached() -> None:
     found = {life.trap for life in lives()}
-    assert found == set(Trap) - {Trap.READ_ONLY_ARRAY}  # which only hosts make
+    # Only hosts make arrays that are read-only, and only they exchange the records of launches.
+    assert found == set(Trap) - {Trap.READ_ONLY_ARRAY, Trap.INVALID_LAUNCH}
 
 
 def test_loops_run_some_with_operands_below_them() -> None:

@@ -36,6 +36,7 @@ STATEMENTS = {
     Corner.HOARD: "[chance]\nobjects = 1.0\n[object_statement]\nhoard = 300",
     Corner.CAUGHT: "[chance]\nobjects = 1.0\n[statement]\ntry = 60",
     Corner.RECORD: "[chance]\nobjects = 1.0\n[statement]\ntry = 60",
+    Corner.LAUNCH: "[chance]\nlaunches = 1.0\n[launch_statement]\nlaunch = 60",
 }
 
 
@@ -63,11 +64,12 @@ def test_each_corner_occurs_in_its_share_of_programs() -> None:
     assert 0.05 < shares[Corner.IRREDUCIBLE] < 0.25
     assert 0.04 < shares[Corner.FORGED] < 0.25
     assert 0.08 < shares[Corner.WRAPPING] < 0.35
-    assert 0.005 < shares[Corner.DEEP] < 0.05
+    assert 0.003 < shares[Corner.DEEP] < 0.05
     assert 0.003 < shares[Corner.LOCALS] < 0.03
     assert 0.06 < shares[Corner.HOARD] < 0.25
     assert 0.04 < shares[Corner.CAUGHT] < 0.2
     assert 0.01 < shares[Corner.RECORD] < 0.1
+    assert 0.15 < shares[Corner.LAUNCH] < 0.3
 
 
 def test_cycles_have_several_entries() -> None:

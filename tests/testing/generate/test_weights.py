@@ -11,6 +11,7 @@ from ferryvm.errors import FerryError
 from ferryvm.image import to_bytes
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.testing.generate import ProgramKind, Weights, generate, skiff_source
+from ferryvm.testing.generate.item import ItemStatements
 from ferryvm.testing.generate.skiff import Writer
 from ferryvm.testing.generate.statement import Statements
 from ferryvm.testing.generate.weights import default
@@ -26,11 +27,12 @@ def load(tmp_path: Path, text: str) -> Weights:
 @pytest.mark.parametrize(
     ("ways", "sections", "prefix"),
     [
-        (Statements, ("statement",), "statement"),
+        (Statements, ("statement", "launch_statement"), "statement"),
         (Statements, ("object_statement",), "object"),
         (Statements, ("value", "object_value"), "value"),
         (Statements, ("reference",), "reference"),
-        (Statements, ("trap", "object_trap"), "trap"),
+        (Statements, ("trap", "object_trap", "launch_trap"), "trap"),
+        (ItemStatements, ("item",), "item"),
         (Writer, ("skiff_statement",), "statement"),
         (Writer, ("skiff_value",), "value"),
     ],
@@ -55,7 +57,7 @@ def test_file_changes_what_it_names_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_weights_decide_what_is_generated(tmp_path: Path) -> None:
-    text = "[functions]\n0 = 1\n[chance]\nmain_loop = 0\nrisky = 0\nobjects = 0\n[statement]\n"
+    text = "[functions]\n0 = 1\n[chance]\nmain_loop = 0\nrisky = 0\nobjects = 0\nlaunches = 0\n[statement]\n"
     text += "\n".join(f"{key} = 0" for key in default().statement if key != "nop")
     plain = load(tmp_path, text)
     for number in range(20):

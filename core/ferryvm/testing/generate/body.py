@@ -21,7 +21,7 @@ from ferryvm.testing.generate.catalogue import CONST, OPCODE
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.literal import TYPES
 from ferryvm.testing.generate.object_type import FIRST, ObjectTypes
-from ferryvm.testing.generate.tables import Choices, Tables
+from ferryvm.testing.generate.tables import Choices, CodeKind, Tables
 
 GET, SET = OPCODE["local.get"], OPCODE["local.set"]
 STATIC_GET, STATIC_SET = OPCODE["static.get"], OPCODE["static.set"]
@@ -61,6 +61,15 @@ class Callee:
     """Tags of the exceptions that it may leave to its callers."""
 
 
+class ItemFunction(NamedTuple):
+    """A function that launches call, once for each item."""
+
+    callee: Callee
+    written: frozenset[int]
+    """Parameters that hold the places of the items, each of which an item writes its own of: an
+    array, or an i64 with the address of words."""
+
+
 @dataclasses.dataclass
 class ProgramContext:
     """Context that the functions of a program share."""
@@ -70,7 +79,9 @@ class ProgramContext:
     ops: list[int]
     immediates: list[int]
     statics: list[list[int]]
-    """By type, those that can be read and written; for i64, the first ones."""
+    """By type, those that can be written; for i64, the first ones."""
+    readable_statics: list[list[int]]
+    """By type, those that can be read."""
     all_i64: bool
     """True if statics can be numbered at run time: `free_statics` is then a power of two."""
     free_statics: int
@@ -91,6 +102,8 @@ class ProgramContext:
     clauses: list[Clause] = dataclasses.field(default_factory=list)
     """Inner ones first, without their depths."""
     callees: list[Callee] = dataclasses.field(default_factory=list)
+    items: list[ItemFunction] = dataclasses.field(default_factory=list)
+    kind: CodeKind = CodeKind.PLAIN
     table: dict[int, int] = dataclasses.field(default_factory=dict)
     """The place of each function in the function table."""
     table_size: int = 0
@@ -125,7 +138,7 @@ class ProgramContext:
     @property
     def choices(self) -> Choices:
         """The parts of its code, to be drawn."""
-        return self.tables.plain if self.objects is None else self.tables.with_objects
+        return self.tables.choices[self.kind, self.objects is not None]
 
     def any_type(self) -> int:
         """The type of a variable, a parameter or a result."""
@@ -153,6 +166,7 @@ class Corner(enum.Enum):
     HOARD = "loops whose objects live"
     CAUGHT = "handlers of exceptions with references"
     RECORD = "records with references that wait"
+    LAUNCH = "launches"
 
 
 class Known(NamedTuple):

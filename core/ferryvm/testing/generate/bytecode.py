@@ -40,12 +40,13 @@ from ferryvm.testing.generate.body import (
 from ferryvm.testing.generate.catalogue import OPCODE
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.exception import tags
-from ferryvm.testing.generate.function import Functions
+from ferryvm.testing.generate.function import Functions, Made
+from ferryvm.testing.generate.item import ItemFunctions, ItemStatements
 from ferryvm.testing.generate.layout import HOSTS, Layout
 from ferryvm.testing.generate.literal import F32, F64, I64, TYPES
 from ferryvm.testing.generate.object_type import FIRST, ObjectTypes
 from ferryvm.testing.generate.statement import Statements
-from ferryvm.testing.generate.tables import Tables
+from ferryvm.testing.generate.tables import CodeKind, Tables
 from ferryvm.testing.generate.trap import LIMITS
 from ferryvm.testing.generate.weights import Weights, default
 from ferryvm.verify import verify
@@ -70,8 +71,10 @@ def generate_bytecode(
     counts of corners; `hosts`: host functions that it may call besides those that print."""
     tables = _tables(weights or default())
     has_objects = chance.apart("objects").flip(tables.chance["objects"])
+    has_launches = chance.apart("launches").flip(tables.chance["launches"])
+    kind = CodeKind.LAUNCHING if has_launches else CodeKind.PLAIN
     while True:
-        made = _Maker(chance, tables, hosts, has_objects)
+        made = _Maker(chance, tables, hosts, has_objects, kind)
         made.make()
         # What loops cost is known when their bodies are: rarely it is too much after all.
         if made.cost <= MOST_INSTRUCTIONS:
@@ -82,14 +85,19 @@ def generate_bytecode(
 
 @functools.lru_cache(maxsize=4)
 def _tables(weights: Weights) -> Tables:
-    return Tables(weights, Statements)
+    return Tables(weights, Statements, ItemStatements)
 
 
 class _Maker:
     """One program in the making."""
 
     def __init__(
-        self, chance: Chance, tables: Tables, hosts: tuple[HostImport, ...], has_objects: bool
+        self,
+        chance: Chance,
+        tables: Tables,
+        hosts: tuple[HostImport, ...],
+        has_objects: bool,
+        kind: CodeKind,
     ) -> None:
         self.chance, self.tables = chance, tables
         self.hosts = (*HOSTS, *hosts)
@@ -103,6 +111,7 @@ class _Maker:
             ops=[],
             immediates=[],
             statics=layout.by_type,
+            readable_statics=layout.by_type,
             all_i64=layout.all_i64,
             free_statics=layout.free,
             static_count=len(layout.statics),
@@ -115,9 +124,11 @@ class _Maker:
             heap_budget=LIMITS.heap - layout.first_hp - WORD_BYTES,
             is_crowded=chance.flip(tables.chance["many_locals"]),
             objects=objects,
+            kind=kind,
             tags=tags(chance.apart("tags"), objects),
         )
-        self.functions = Functions(self.plan)
+        self.made: list[Made] = []
+        self.functions = Functions(self.plan, self.made)
         self.functions.signature((), None)  # main's
         self.cost = 0
         self.main: tuple[int, list[int]] = (0, [])
@@ -129,7 +140,11 @@ class _Maker:
         if plan.objects is not None:
             size += size // 2
         count, functions = chance.weighted(tables.functions), self.functions
-        while len(functions.made) < count:
+        if plan.kind is CodeKind.LAUNCHING:
+            ItemFunctions(plan, self.made).make(size, work)
+            count //= 2
+        count += len(self.made)
+        while len(self.made) < count:
             # Each may take an equal part of half the size.
             limit = max(12, size // (2 * count))
             if chance.flip(tables.chance["recursive"]):
@@ -167,11 +182,13 @@ class _Maker:
         capacity = body.limit - len(plan.ops)
         # Risk comes late, so that much is executed before a trap.
         careful_until = len(plan.ops) + int(capacity * (0.5 + 0.5 * chance.random()))
-        uncalled = list(plan.callees)
+        uncalled, unlaunched = list(plan.callees), list(plan.items)
         while body.has_capacity:
             body.is_risky = plan.is_risky and len(plan.ops) >= careful_until
             if uncalled and chance.flip(self.tables.chance["first_call"]):
                 body.perform(uncalled.pop())
+            elif unlaunched and chance.flip(self.tables.chance["first_launch"]):
+                body.launch(unlaunched.pop())
             elif plan.own_hosts and chance.flip(_HOST_CALLS):
                 body.statement_print()
             elif chance.flip(self.tables.chance["main_loop"]):
@@ -218,7 +235,7 @@ class _Maker:
             plan.immediates[pc] = plan.static_count + plan.counters
         first, locals_ = self.main
         functions = [Function("main", 0, 0, tuple(plan.types[t] for t in locals_))]
-        for number, (entry, signature, types, parameters) in enumerate(self.functions.made, 1):
+        for number, (entry, signature, types, parameters) in enumerate(self.made, 1):
             own = tuple(plan.types[t] for t in types[parameters:])
             entry += len(plan.ops) - first
             functions.append(Function(f"f{number}", entry, signature, own))
@@ -286,8 +303,8 @@ class _Maker:
         self, opcodes: npt.NDArray[np.uint16], immediates: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.uint64]:
         """Offsets from numbers of locals to words of the frame."""
-        entries = [entry for entry, *_ in self.functions.made] + [self.main[0], len(opcodes)]
-        counts = [parameters for *_, parameters in self.functions.made] + [0]
+        entries = [entry for entry, *_ in self.made] + [self.main[0], len(opcodes)]
+        counts = [parameters for *_, parameters in self.made] + [0]
         parameters = np.repeat(np.array(counts, np.uint64), np.diff(entries))
         more = np.where(immediates < parameters, np.uint64(0), np.uint64(HEADER_WORDS)) - parameters
         return np.where((opcodes == GET) | (opcodes == SET), more, np.uint64(0))

@@ -37,13 +37,19 @@ Shape = tuple[tuple[int, ...], int | None, tuple[int, ...]]
 """Parameters, the result on top, and those below it."""
 
 
+Made = tuple[int, int, list[int], int]
+"""Of a function: entry, signature, types of parameters and locals, number of parameters."""
+
+
 class Functions:
     """The functions so far, numbered from 1; main is number 0."""
 
-    def __init__(self, plan: ProgramContext) -> None:
+    body_type = Statements
+
+    def __init__(self, plan: ProgramContext, made: list[Made]) -> None:
+        """`made`: those there are, which further ones are appended to."""
         self.plan, self.chance, self.tables = plan, plan.chance, plan.tables
-        self.made: list[tuple[int, int, list[int], int]] = []
-        """Of each: entry, signature, types of parameters and locals, number of parameters."""
+        self.made = made
 
     def signature(
         self, parameters: tuple[int, ...], result: int | None, more: tuple[int, ...] = ()
@@ -93,7 +99,7 @@ class Functions:
         plan, chance = self.plan, self.chance
         parameters, result, more = shape
         risky = plan.is_risky and chance.flip(self.tables.chance["risky_function"])
-        body = Statements(plan, parameters, result, len(plan.ops) + limit, budget, risky)
+        body = self.body_type(plan, parameters, result, len(plan.ops) + limit, budget, risky)
         body.more, body.caught = more, throws
         for _ in range(chance.between(0, 3)):
             body.new_local(plan.any_type(), is_writable=True)

@@ -82,7 +82,7 @@ class References(HeapTraffic):
                 self.put(GET, chance.pick(found))
                 return
         if choice < 0.95:
-            statics = [number for u in self.types.below[t] for number in plan.statics[u]]
+            statics = [number for u in self.types.below[t] for number in plan.readable_statics[u]]
             if statics:
                 self.put(STATIC_GET, chance.pick(statics))
                 return

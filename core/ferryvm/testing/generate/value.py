@@ -44,8 +44,8 @@ class Values(Body):
         kind = self.chance.weighted(self.tables.leaf)
         if kind == "local" and self.readable[t]:
             self.put(GET, self.chance.pick(self.readable[t]))
-        elif kind == "static" and self.plan.statics[t]:
-            self.put(STATIC_GET, self.chance.pick(self.plan.statics[t]))
+        elif kind == "static" and self.plan.readable_statics[t]:
+            self.put(STATIC_GET, self.chance.pick(self.plan.readable_statics[t]))
         else:
             self.const(t, self.literal(t))
 

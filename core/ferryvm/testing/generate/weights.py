@@ -18,9 +18,15 @@ from ferryvm.testing.generate.chance import Weighted
 Section = Mapping[str, float]
 
 _DEFAULT = Path(__file__).with_name("weights.toml")
-_OPEN = {"functions": "number", "size": "number", "work": "number", "trips": "number"}
+_OPEN = {
+    "functions": "number",
+    "size": "number",
+    "work": "number",
+    "trips": "number",
+    "items": "number",
+}
 """Sections whose keys are numbers."""
-_MOST = {"functions": 20, "size": 2000, "work": 15_000, "trips": 500}
+_MOST = {"functions": 20, "size": 2000, "work": 15_000, "trips": 500, "items": 100}
 """Upper bounds of those numbers: beyond, programs would not end in time."""
 
 
@@ -37,6 +43,7 @@ class Weights:
     size: Section
     work: Section
     trips: Section
+    items: Section
     literal: Section
     statement: Section
     value: Section
@@ -46,6 +53,13 @@ class Weights:
     object_value: Section
     reference: Section
     object_trap: Section
+    launch_statement: Section
+    launch_trap: Section
+    item: Section
+    item_statement: Section
+    item_object: Section
+    item_trap: Section
+    item_object_trap: Section
     instruction: Section
     skiff_statement: Section
     skiff_value: Section
