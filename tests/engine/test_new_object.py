@@ -173,6 +173,7 @@ def test_the_limit_of_objects_holds_for_python_and_nothing_is_lost() -> None:
         (("leaf",), {"bytes": np.zeros(2)}, "leaf.bytes is an array of float64; a contiguous"),
         (("node[]",), {}, "node[]: a length, or the elements in a sequence, are expected; found 0"),
         (("node[]", 2.5), {}, "are expected; found 2.5"),
+        (("node[]", np.array(2.5)), {}, "in a sequence, are expected; found array(2.5)"),
         (("node[]", -1), {}, "node[]: a length of -1; 0 or more is allowed"),
         (("node[]", [None, 5]), {}, "element 1 of a node[] is 5; a node of this instance"),
     ],

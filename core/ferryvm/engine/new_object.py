@@ -102,24 +102,23 @@ def _listed(names: Iterable[str]) -> str:
 
 def _elements(declared: ArrayType, value: object) -> int | list[object]:
     """The length of a new array, or its elements."""
-    length = None
     if not isinstance(value, ObjectView) and hasattr(value, "__index__"):
         try:
             length = operator.index(value)
         except TypeError:  # as an ndarray of several elements says
-            length = None
-    if length is not None:
-        if length < 0:
-            raise CallError(f"{declared.name}: a length of {length}; 0 or more is allowed")
-        return length
-    found = shown(value)
-    if isinstance(value, StructView):
-        found, value = with_article(type_name(value)), None
-    if not isinstance(value, Iterable):
+            pass
+        else:
+            if length < 0:
+                raise CallError(f"{declared.name}: a length of {length}; 0 or more is allowed")
+            return length
+    found = with_article(type_name(value)) if isinstance(value, StructView) else shown(value)
+    try:
+        elements = iter(value)  # type: ignore[call-overload]  # it says so by TypeError
+    except TypeError:
         raise CallError(
             f"{declared.name}: a length, or the elements in a sequence, are expected; found {found}"
-        )
-    return [*value]
+        ) from None
+    return [*elements]
 
 
 def _of_array(declared: ArrayType, elements: Sequence[object]) -> Iterator[tuple[Slot, object]]:
