@@ -274,3 +274,19 @@ def test_no_room_for_a_suspended_item_changes_nothing() -> None:
 def test_a_negative_number_of_items_traps() -> None:
     with pytest.raises(ferryvm.TrapError, match="negative number of items"):
         _started(SQUARES.replace("i64.const 6\n    launch", "i64.const -6\n    launch")).run()
+
+
+def test_a_suspended_item_with_many_references_stays_within_the_limit() -> None:
+    text, outcomes = RECURSIVE.replace("i64.const 3", "i64.const 30"), set()
+    for limit in range(960, 1280, 8):
+        execution = _started(text, limits=Limits(objects=limit))
+        frame = _into_item(execution, steps=2080)
+        control = execution.machine.control
+        try:
+            suspend(execution.machine, frame)
+        except AddressSpaceError:
+            outcomes.add("no room")
+        else:
+            outcomes.add("suspended")
+            assert control.object_top <= control.object_end <= limit
+    assert outcomes == {"no room", "suspended"}

@@ -131,9 +131,9 @@ def suspend(machine: Machine, launch_fp: int) -> None:
         fp -= stack[fp + 1]
     call = stack[fp] - 1
     start = fp - len(machine.program.signature(machine.program.code.immediates[call]).parameters)
-    reserve(machine, 2, control.sp - start)
-    words = array("Q", stack[start : control.sp].tobytes())
     positions = objects.frame_references(control.pc, control.fp, start)
+    reserve(machine, 2, control.sp - start + len(positions))
+    words = array("Q", stack[start : control.sp].tobytes())
     references = array("Q", [stack[position] for position in positions])
     for position in positions:
         words[position - start] = 0
