@@ -308,7 +308,7 @@ class Differ:
         """The baseline, with the items of launches checked."""
         trial.forcing = {self.against: frozenset({Forcing.INDEPENDENCE})}
         try:
-            failure = trial.attempt(self.against, expected.instructions, self.patience)
+            failure = trial.attempt(self.against, trial.remaining, self.patience)
         except RefusalError as error:
             return self._unsupported((self.against,), trial, 0, error)
         return self._judge((self.against,), trial, failure, expected, 0)

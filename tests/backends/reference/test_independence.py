@@ -12,6 +12,7 @@ from ferryvm import Engine
 from ferryvm.backend import Forcing, RefusalError
 from ferryvm.errors import FerryError
 from ferryvm.testing.differential import Differ, Verdict
+from ferryvm.testing.disagreement import record
 from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import verify
 
@@ -281,8 +282,11 @@ def test_a_schedule_of_comparisons_checks_it() -> None:
     assert found.verdict is Verdict.DISAGREE
     assert found.difference is not None
     assert "are not independent" in str(found.difference)
-    (found,) = differ.compare(verify(_program(INDEPENDENT["all read"])), Schedule.INDEPENDENCE)
-    assert found.verdict is Verdict.AGREE
+    disagreement = record(differ, verify(_program(RACES["bytes"][0])), found, Schedule.INDEPENDENCE)
+    assert disagreement.bad == "reference"
+    for text in (INDEPENDENT["all read"], "trap"):
+        (found,) = differ.compare(verify(_program(text)), Schedule.INDEPENDENCE)
+        assert found.verdict is Verdict.AGREE
 
 
 def test_other_interpreters_do_not_check() -> None:

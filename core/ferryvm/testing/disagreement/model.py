@@ -140,7 +140,7 @@ def record(
         program.program,
         differ.limits or Limits(),
         differ.against,
-        parting.bad if parting else entered[0],
+        parting.bad if parting else (*entered, differ.against)[0],
         backends,
         schedule,
         seed,
