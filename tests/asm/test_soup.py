@@ -92,7 +92,7 @@ def test_classic_words_in_any_order(words: list[str]) -> None:
     check(".classic " + " ".join(words))
 
 
-@examples(35)
+@examples(20)
 @given(st.text(max_size=60))
 def test_any_characters(text: str) -> None:
     check(text)

@@ -290,6 +290,12 @@ def test_diff_reports_agreement_program_by_program(fib: Path, tmp_path: Path) ->
     code, out, err = ferry("diff", fib, other, *words)
     assert (code, err) == (0, "")
     assert out.count(" agree ") == 2
+
+
+@pytest.mark.nightly
+def test_diff_moves_between_all_backends_by_default(tmp_path: Path) -> None:
+    other = tmp_path / "trap.skiff"
+    other.write_text("(print! 1)\n(/ 1 0)\n")
     code, out, err = ferry("diff", other, "--schedule", "every-boundary")
     assert (code, err) == (0, "")
     assert "reference, llvm, opencl, switch, threaded" in out

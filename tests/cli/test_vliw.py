@@ -176,6 +176,7 @@ def test_a_trap_ends_it_with_its_line(tmp_path: Path) -> None:
     assert err.startswith(f"ferry: {file}:2:1: trap: integer division by zero\n    (/ 5 x)\n")
 
 
+@pytest.mark.nightly
 def test_ctrl_c_prints_and_draws_what_there_is(file: Path, tmp_path: Path) -> None:
     plot = tmp_path / "a.svg"
     arguments = ("vliw", "sweep", file, "--vary", "alu=1..4", "--plot", plot)

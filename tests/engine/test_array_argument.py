@@ -114,7 +114,7 @@ def test_stores_are_seen_by_both_sides(backend: str, is_forced: bool) -> None:
     assert one.call("kept") is a
 
 
-@pytest.mark.rotate("backend")
+@pytest.mark.rotate("backend", "length")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("length", [0, 3, 1_000])
 def test_a_result_is_memory_of_both_and_outlives_the_instance(backend: str, length: int) -> None:

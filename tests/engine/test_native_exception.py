@@ -63,13 +63,16 @@ def _checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FERRYVM_CHECK_IR", "1")
 
 
+@pytest.mark.rotate("name", "count")
+@pytest.mark.parametrize("count", [False, True], ids=["plain", "counting"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_exceptions_stay_in_compiled_code_in_the_state_of_the_reference(name: str) -> None:
+def test_exceptions_stay_in_compiled_code_in_the_state_of_the_reference(
+    name: str, count: bool
+) -> None:
     program = ferryvm.assemble(PROGRAMS[name])
-    for count in (False, True):
-        execution = start(program, "llvm")
-        same_as_reference(program, execution, count)
-        assert [entries(placement) for placement in placements(execution)] == [1]
+    execution = start(program, "llvm")
+    same_as_reference(program, execution, count)
+    assert [entries(placement) for placement in placements(execution)] == [1]
 
 
 KERNELS = ["tags of all types above operands", "records thrown on", "caught by nobody in the end"]

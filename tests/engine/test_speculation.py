@@ -12,7 +12,7 @@ from ferryvm.engine.journal import Event, Placement
 from ferryvm.policy import Policy
 from ferryvm.program import Program
 
-from ..tier import sample
+from ..tier import nightly, sample
 from .mixing import end, entries, listen, placements, policy, start, state
 
 LATE = ferryvm.compile("""
@@ -114,7 +114,7 @@ STAIRS = ferryvm.compile(
 """Eight ways, each of which begins to be taken after the ones before."""
 
 
-@pytest.mark.parametrize(("limit", "expected"), [(8, 8), (3, 4), (1, 2), (0, 1)])
+@pytest.mark.parametrize(("limit", "expected"), [nightly((8, 8)), (3, 4), nightly((1, 2)), (0, 1)])
 def test_making_code_again_comes_to_an_end_and_is_reported(limit: int, expected: int) -> None:
     chosen = speculating(guard_limit=5, recompile_limit=limit)
     (placement,) = placements(ran(STAIRS, chosen))

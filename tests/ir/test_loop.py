@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import ferryvm
 from ferryvm.ir.control_flow_graph import ControlFlowGraph
 from ferryvm.ir.graph import Body
@@ -15,13 +17,14 @@ from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 
 
-def bodies() -> list[Body]:
-    found = []
+@functools.cache
+def bodies() -> tuple[Body, ...]:
+    found: list[Body] = []
     for kind in (ProgramKind.BYTECODE, ProgramKind.SKIFF):
         for number in range(5):
             for part in regions(verify(generate(3, number, kind))):
                 found += lift(part).bodies
-    return found
+    return tuple(found)
 
 
 def reached(graph: ControlFlowGraph, without: int) -> set[int]:

@@ -55,6 +55,7 @@ def backends(site: Path, **environment: str) -> dict[str, str]:
     return {line.split()[0]: line for line in done.stdout.splitlines()}
 
 
+@pytest.mark.nightly
 def test_the_installed_plugin_is_listed_as_usable(installed: Path) -> None:
     line = backends(installed)["cc"]
     assert "ferryvm-cc:cc" in line
