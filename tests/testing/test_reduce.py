@@ -259,11 +259,12 @@ def test_most_choices_give_valid_programs(number: int) -> None:
 
 
 def test_no_choice_kept_leaves_filler_alone() -> None:
-    units = Units(verify(generate(6, 1)))
+    whole = generate(6, 1)
+    units = Units(verify(whole))
     program = units.build([0] * len(units.choices))
     *filler, last = mnemonics(program)
     assert last == "halt"
-    assert len(filler) < 6
+    assert len(filler) < len(whole.code) // 10
     assert all(name in ("drop", "ref.null") or name.endswith(".const") for name in filler)
     assert not program.statics
     assert not program.data
