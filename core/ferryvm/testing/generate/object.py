@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from ferryvm.isa.object import LARGEST_INLINE
 from ferryvm.testing.generate.body import (
     DROP,
     DUP,
@@ -41,7 +42,9 @@ _SIZE = OPCODE["heap.size"]
 
 _TRIPS = (1, 2, 3, 4, 6, 9, 17)
 _MANY = (8, 20, 50, 100)
-_HOARDED = 1600
+OUTSIDE = LARGEST_INLINE // 8 + 4
+"""Words of elements that are outside of the object space."""
+_HOARDED = 4000
 """Words of elements that one statement keeps alive, at most."""
 _ITERATION_COST = 25
 
@@ -137,7 +140,7 @@ class Objects(References):
         family = types.families.get(t)
         length = None
         if family is not None and chance.flip(0.7):
-            length = chance.pick((100, 500, 520, 520, 1000)) * 8 // family.bytes
+            length = chance.pick((100, 500, 1000, OUTSIDE, OUTSIDE)) * 8 // family.bytes
         with self.counted(trips):
             if length is not None:
                 self.make(t, 0, length)
@@ -156,7 +159,7 @@ class Objects(References):
             self.object_list()
             return
         self.plan.occurred[Corner.HOARD] += 1
-        sizes = [words for words in (2, 8, 30, 100, 520) if trips * words <= _HOARDED]
+        sizes = [words for words in (2, 8, 30, 100, 500) if trips * words <= _HOARDED]
         self.hoard(trips, (*sizes,))
 
     def hoard(self, trips: int, words: tuple[int, ...]) -> None:

@@ -5,7 +5,7 @@ with `trap_` generates one."""
 from __future__ import annotations
 
 from ferryvm.testing.generate.literal import I32, I64, MASK
-from ferryvm.testing.generate.object import Objects
+from ferryvm.testing.generate.object import OUTSIDE, Objects
 from ferryvm.testing.generate.object_type import ANY, ARRAY, FIRST, I31
 from ferryvm.testing.generate.reference import CAST, FIELD_GET, FROM_I31, LENGTH, NULL
 
@@ -74,5 +74,5 @@ class ObjectTraps(Objects):
         chance, types = self.chance, self.types
         if not types.keepers or self.weight > 1 or not self.affords(60 * 12):
             return self.trap_length()
-        self.hoard(chance.pick((5, 30, 60)), (100, 400, 520, 1000))
+        self.hoard(chance.pick((5, 30, 60)), (100, 400, 1000, OUTSIDE))
         return None

@@ -20,10 +20,10 @@ from ferryvm.testing.generate.literal import BITS, EDGES, I32, I64, MASK, TYPES
 LIMITS = Limits(stack=16 << 10, heap=36_000, first_heap=1 << 12, objects=72_000)
 """Under which random programs run: small, so that heaps grow and run out and stacks overflow."""
 
-OBJECT_LIMITS = (LIMITS.objects, 14_000, 900)
-"""Bytes of object memory that a campaign gives its programs in turn: with the first one arrays
-whose elements are outside live and die, with the last one most programs that make objects are
-collected in the middle, and many end for want of memory."""
+OBJECT_LIMITS = (LIMITS.objects, 45_000, 900)
+"""Bytes of object memory that a campaign gives its programs in turn: two arrays whose elements are
+outside, one, or none; with the last one many programs that make objects are collected in the
+middle, and many end for want of memory."""
 
 _DIVISIONS = tuple(o for o in OPERATORS.values() if o.guard is Guard.DIVISOR)
 _TRUNCATIONS = tuple(o for o in OPERATORS.values() if o.guard is Guard.RANGE)
