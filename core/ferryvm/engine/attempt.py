@@ -210,6 +210,8 @@ class Compilers:
         if reason is not None:
             raise RefusalError(checked_reason(reason))
         code = checked_code(compiler.compile(region, options))
+        if choice.options.threads != 1 and compiler.capabilities.native and not options.counting:
+            code = _threaded(code, region, choice.options.threads)
         if self._shadow is not None:
             code = self._shadow.checked(
                 code, site.placed(self._journal), choice.backend, region.name
@@ -255,6 +257,17 @@ class Compilers:
         if outcome in (Outcome.FAILED, Outcome.LOST) and not choice.options.required:
             self.say_once(f"backend {choice.backend!r} failed on region {name}: {reason}")
         return attempt
+
+
+def _threaded(code: Code, region: Region, threads: int) -> Code:
+    """The code, on several threads where the region is the loop of a launch."""
+    from ferryvm.region.region import RegionKind
+
+    if region.kind is not RegionKind.LAUNCH:
+        return code
+    from ferryvm.engine.parallel import ParallelCode  # few programs have launches
+
+    return ParallelCode(code, region, threads)
 
 
 def _count_on(site: Site, times: int) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 from ferryvm.engine.saved_frame import FrameShape, Misfit, frame_shape
 from ferryvm.engine.saved_object import SavedObjects
 from ferryvm.isa.type import LAUNCH, with_article
-from ferryvm.machine.launch import CALL_DISTANCE, item_call
 from ferryvm.machine.piece import Piece, elements, read
 from ferryvm.machine.state import Machine
+from ferryvm.region.launch import CALL_DISTANCE, item_call
 
 
 def check_pieces(machine: Machine, objects: SavedObjects) -> None:

@@ -25,30 +25,13 @@ from array import array
 from ferryvm.isa import BY_MNEMONIC, Trap
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.launch import LAUNCH_WORDS
-from ferryvm.machine.control import Status
+from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.piece import Block, Piece, add_item, add_range, elements, read, reserve
 from ferryvm.machine.state import Machine
-from ferryvm.program import Program
-
-_STEP = tuple(
-    BY_MNEMONIC[name].opcode for name in ("launch.test", "jump_unless", "launch.item", "call")
-)
-"""The instructions that run an item."""
+from ferryvm.region.launch import CALL_DISTANCE, item_call
 
 _CALLS = frozenset(BY_MNEMONIC[name].opcode for name in ("call", "call_indirect"))
-
-CALL_DISTANCE = len(_STEP) - 1
-"""Instructions from `launch.test` to the call of the items' function."""
-
-
-def item_call(program: Program, pc: int) -> int | None:
-    """pc of the call of the items of the launch whose `launch.test` is at `pc`; None if the
-    instructions there are others."""
-    code = program.code
-    call = pc + CALL_DISTANCE
-    if tuple(code.opcodes[pc : call + 1]) != _STEP:
-        return None
-    return call if code.immediates[call - 1] == code.immediates[call] else None
 
 
 def continue_launch(machine: Machine) -> Status:
@@ -71,7 +54,7 @@ def continue_launch(machine: Machine) -> Status:
             return Status.TRAP
         fp, end = sp + piece.frame, sp + len(words)
         stack[sp:end] = words
-        positions = objects.frame_references(piece.pc, fp, sp)
+        positions = objects.frame_references(stack, piece.pc, fp, sp)
         found = elements(objects, piece.references)
         for position, word in zip(positions, found, strict=True):
             stack[position] = word
@@ -100,6 +83,16 @@ def _fault(machine: Machine, piece: Piece, words: memoryview) -> Trap:
     largest = verified.frame_words[verified.owner(piece.pc)]
     is_too_large = control.sp + piece.frame + largest > machine.memory.stack_words
     return Trap.STACK_OVERFLOW if is_too_large else Trap.NONE
+
+
+def packed(objects: ObjectMemory, stack: memoryview, control: ControlBlock, start: int) -> Block:
+    """The item whose part of a stack begins at word `start`, in whose frames control is."""
+    words = array("Q", stack[start : control.sp].tobytes())
+    positions = objects.frame_references(stack, control.pc, control.fp, start)
+    references = array("Q", [stack[position] for position in positions])
+    for position in positions:
+        words[position - start] = 0
+    return Block(control.pc, control.fp - start, words, references)
 
 
 def innermost(machine: Machine) -> int | None:
@@ -131,16 +124,12 @@ def suspend(machine: Machine, launch_fp: int) -> None:
         fp -= stack[fp + 1]
     call = stack[fp] - 1
     start = fp - len(machine.program.signature(machine.program.code.immediates[call]).parameters)
-    positions = objects.frame_references(control.pc, control.fp, start)
-    reserve(machine, 2, control.sp - start + len(positions))
-    words = array("Q", stack[start : control.sp].tobytes())
-    references = array("Q", [stack[position] for position in positions])
-    for position in positions:
-        words[position - start] = 0
+    positions = objects.frame_references(stack, control.pc, control.fp, start)
+    reserve(objects, 2, control.sp - start + len(positions))
+    block = packed(objects, stack, control, start)
     limit, next_, record = stack[start - LAUNCH_WORDS : start]
     if next_ < limit:
-        record = add_range(machine, next_, limit, record)
-    block = Block(control.pc, control.fp - start, words, references)
-    record = add_item(machine, next_ - 1, block, record)
+        record = add_range(objects, next_, limit, record)
+    record = add_item(objects, next_ - 1, block, record)
     stack[start - LAUNCH_WORDS : start] = array("Q", (next_, next_, record))
     control.pc, control.sp, control.fp = call - CALL_DISTANCE, start, launch_fp

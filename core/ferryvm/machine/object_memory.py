@@ -248,10 +248,10 @@ class ObjectMemory:
         """The shapes of the program's types."""
         return self._facts.shapes
 
-    def frame_references(self, pc: int, fp: int, start: int) -> list[int]:
-        """Words of the stack with references, from word `start` on: of the frame at `fp`, in which
+    def frame_references(self, words: memoryview, pc: int, fp: int, start: int) -> list[int]:
+        """Words of a stack with references, from word `start` on: of the frame at `fp`, in which
         control is at `pc`, and of the frames around it that begin there or behind it."""
-        words, found = self._memory.stack, list[int]()
+        found: list[int] = []
         facts = self._facts.map
         row = facts.row(pc)
         while True:

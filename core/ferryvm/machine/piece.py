@@ -23,10 +23,9 @@ from ferryvm.isa.object import (
     STRUCT_HEADER_BYTES,
     header,
 )
-from ferryvm.isa.type import FRAME_REFERENCES, LAUNCH, WORD_BYTES
+from ferryvm.isa.type import FRAME_REFERENCES, I64, LAUNCH, WORD_BYTES
 from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.machine.object_memory import ObjectMemory
-from ferryvm.machine.state import Machine
 from ferryvm.named_tuple import NamedTuple
 
 
@@ -81,11 +80,10 @@ def elements(objects: ObjectMemory, reference: int) -> memoryview:
     return space.block(place).cast("Q")[:length]
 
 
-def reserve(machine: Machine, blocks: int, words: int) -> None:
+def reserve(objects: ObjectMemory, blocks: int, words: int) -> None:
     """Make room for so many pieces with so many words in all. References found before are not valid
     any more. Raises AddressSpaceError if the limit of objects leaves none."""
-    objects, control = machine.objects, machine.control
-    assert objects is not None
+    control = objects.control
     wanted = blocks * (_PIECE_BYTES + 2 * ARRAY_HEADER_BYTES) + WORD_BYTES * words
     if control.object_top + wanted > control.object_end:
         objects.collect()
@@ -98,40 +96,48 @@ def reserve(machine: Machine, blocks: int, words: int) -> None:
         control.object_end = max(control.object_end, control.object_top + wanted)
 
 
-def add_range(machine: Machine, first: int, end: int, following: int) -> int:
+def add_range(objects: ObjectMemory, first: int, end: int, following: int) -> int:
     """A new piece for items that have not begun."""
-    return _add(machine, Piece(first, end, 0, 0, 0, 0, following))
+    return _add(objects, Piece(first & I64.mask, end & I64.mask, 0, 0, 0, 0, following))
 
 
-def add_item(machine: Machine, item: int, block: Block, following: int) -> int:
+def add_item(objects: ObjectMemory, item: int, block: Block, following: int) -> int:
     """A new piece for a suspended item."""
-    words = _add_array(machine, Element.I64.array.number, block.words)
-    references = _add_array(machine, FRAME_REFERENCES.number, block.references)
-    return _add(machine, Piece(item, item + 1, block.pc, block.frame, words, references, following))
+    words = _add_array(objects, Element.I64.array.number, block.words)
+    references = _add_array(objects, FRAME_REFERENCES.number, block.references)
+    return _add(
+        objects,
+        Piece(
+            item & I64.mask,
+            item + 1 & I64.mask,
+            block.pc,
+            block.frame,
+            words,
+            references,
+            following,
+        ),
+    )
 
 
-def _add(machine: Machine, piece: Piece) -> int:
-    return _place(machine, array("Q", (header(LAUNCH.number), *piece)))
+def _add(objects: ObjectMemory, piece: Piece) -> int:
+    return _place(objects, array("Q", (header(LAUNCH.number), *piece)))
 
 
-def _add_array(machine: Machine, type_: int, content: array[int]) -> int:
-    objects = machine.objects
-    assert objects is not None
+def _add_array(objects: ObjectMemory, type_: int, content: array[int]) -> int:
     size = WORD_BYTES * len(content)
     if size <= LARGEST_INLINE:
-        place = machine.control.object_top + ARRAY_HEADER_BYTES
-        return _place(machine, array("Q", (header(type_), len(content), place, *content)))
+        place = objects.control.object_top + ARRAY_HEADER_BYTES
+        return _place(objects, array("Q", (header(type_), len(content), place, *content)))
     found = objects.space.make_block(size)
     if found is None:
         raise AddressSpaceError(f"no memory for an array of {size} bytes")
     objects.space.block(found).cast("Q")[:] = memoryview(content)
-    return _place(machine, array("Q", (header(type_), len(content), found)))
+    return _place(objects, array("Q", (header(type_), len(content), found)))
 
 
-def _place(machine: Machine, words: array[int]) -> int:
+def _place(objects: ObjectMemory, words: array[int]) -> int:
     """The reference of a new object of these words, for which there is room."""
-    objects, control = machine.objects, machine.control
-    assert objects is not None
+    control = objects.control
     reference: int = control.object_top
     at = reference // WORD_BYTES
     objects.space.words[at : at + len(words)] = memoryview(words)

@@ -86,6 +86,9 @@ class ChoiceKeys(Table):
     """For a backend that can compile quickly, `vliw`: code is first compiled quickly, and after so
     much work of it (cycles of the machine) again at the level of `optimize`. 0: at once at that
     level. If omitted, the backend's own number; 0 if `background` is off."""
+    threads: Annotated[int, pydantic.Field(ge=0, le=1024)] = Options.threads
+    """Threads that run the items of a launch, where the region is the launch's loop and the backend
+    makes native code. 0: as many as the process has cores."""
 
 
 def _name_or_table(entry: object) -> object:

@@ -37,7 +37,7 @@ class Facts:
     name: str
     """Its name: `work/loop.2.1`."""
     kind: str
-    """`scope`, `loop`, `nest`, `function` or `program`."""
+    """`scope`, `loop`, `nest`, `launch`, `function` or `program`."""
     function: str
     """Name of the function that it is in."""
     marked: bool

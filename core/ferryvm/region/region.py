@@ -22,6 +22,7 @@ from ferryvm.errors import UnknownNameError
 from ferryvm.region.call import call_graph
 from ferryvm.region.code import PROGRAM, code
 from ferryvm.region.graph import Graph, graph
+from ferryvm.region.launch import is_launch_head
 from ferryvm.region.loop import Loop
 from ferryvm.region.scope import marked_pcs, scope_entries, scope_pcs
 from ferryvm.verify import Verified
@@ -38,6 +39,8 @@ class RegionKind(enum.Enum):
     """A natural loop, with the loops inside it if there are any."""
     NEST = "nest"
     """An outermost loop that has loops inside, with them."""
+    LAUNCH = "launch"
+    """The loop that runs the items of a launch."""
     FUNCTION = "function"
     """A function; it calls others as functions."""
     PROGRAM = "program"
@@ -173,7 +176,8 @@ def candidates(verified: Verified, pc: int) -> tuple[Region, ...]:
     """Regions that can be compiled when `pc` got hot, in the order in which to try them.
 
     For the entry of a function the function; for the head of a loop the outermost loop around it,
-    then the smaller ones, down to the loop itself; for an `enter_jit` its scope. A pc that is
+    then the smaller ones, down to the loop itself, but the loop of a launch before those around it;
+    for an `enter_jit` its scope. A pc that is
     several of these has all of them, in this order; any other pc has none.
     """
     function = verified.owner(pc)
@@ -186,6 +190,8 @@ def candidates(verified: Verified, pc: int) -> tuple[Region, ...]:
     while loop is not None:
         around.append(_loop(verified, own, loop))
         loop = loop.parent
+    if around and around[0].kind is RegionKind.LAUNCH:
+        found.append(around.pop(0))
     found += reversed(around)
     found += [scope for scope in _scopes(verified, function) if scope.entry == pc]
     return tuple(found)
@@ -206,7 +212,11 @@ def _function(verified: Verified, own: Graph) -> Region:
 
 
 def _loop(verified: Verified, own: Graph, loop: Loop) -> Region:
-    kind = RegionKind.NEST if loop.parent is None and loop.loops > 1 else RegionKind.LOOP
+    kind = RegionKind.LOOP
+    if is_launch_head(verified.program, loop.head) and loop.loops == 1:
+        kind = RegionKind.LAUNCH
+    elif loop.parent is None and loop.loops > 1:
+        kind = RegionKind.NEST
     return Region(verified, kind, own.function, loop.head, loop)
 
 

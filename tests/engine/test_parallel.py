@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launches on several threads: the results, the output and the trap are those of the loop."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import ferryvm
+from ferryvm import Engine
+from ferryvm.engine import parallel
+from ferryvm.engine.execution import Execution
+from ferryvm.engine.parallel import ParallelCode
+from ferryvm.engine.result import ProgramInterrupted
+from ferryvm.isa import Trap
+from ferryvm.machine.piece import elements
+from ferryvm.policy import Choice, Options, Policy, Profile, Rule
+
+ITEMS = 600
+
+HEAD = f"""
+.host print_i64 (i64)
+.tag odd i64
+.struct cell value i64
+
+.function main
+.local to i64[] at i64 sum i64 round i64
+    i64.const {ITEMS}
+    array.new_default_i64
+    local.set to
+:rounds
+    local.get to
+    i64.const 3
+    i64.const {ITEMS}
+    launch.begin
+:again
+    launch.test
+    jump_unless over
+    launch.item body
+    call body
+    jump again
+:over
+    drop
+    drop
+    drop
+    drop
+    drop
+    local.get round
+    i64.const 1
+    i64.add
+    local.set round
+    local.get round
+    i64.const 4
+    i64.lt_s
+    jump_if rounds
+:add
+    local.get sum
+    i64.const 31
+    i64.mul
+    local.get to
+    local.get at
+    array.get_i64
+    i64.add
+    local.set sum
+    local.get at
+    i64.const 1
+    i64.add
+    local.set at
+    local.get at
+    i64.const {ITEMS}
+    i64.lt_s
+    jump_if add
+    local.get sum
+    halt
+
+.function body (item i64, to i64[], factor i64)
+.local made cell
+"""
+
+STORE = """
+    local.get to
+    local.get item
+    local.get item
+    local.get factor
+    i64.mul
+    array.set_i64
+    return
+"""
+
+BODIES = {
+    "stores": STORE,
+    "prints where it is divisible by 100": f"""
+    local.get item
+    i64.const 100
+    i64.rem_s
+    i64.const 0
+    i64.eq
+    jump_unless store
+    local.get item
+    host print_i64
+:store
+{STORE}""",
+    "prints always": f"""
+    local.get item
+    host print_i64
+{STORE}""",
+    "makes an object": """
+    local.get item
+    struct.new cell
+    local.set made
+    local.get to
+    local.get item
+    local.get made
+    struct.get cell.value
+    local.get factor
+    i64.mul
+    array.set_i64
+    return
+""",
+    "makes an object now and then": f"""
+    local.get item
+    i64.const 50
+    i64.rem_s
+    i64.const 7
+    i64.eq
+    jump_unless store
+    local.get item
+    struct.new cell
+    local.set made
+    local.get to
+    local.get item
+    local.get made
+    struct.get cell.value
+    array.set_i64
+    return
+:store
+{STORE}""",
+}
+
+TRAPPING = """
+    local.get to
+    local.get item
+    i64.const 1000000000
+    local.get item
+    i64.const 411
+    i64.sub
+    local.get item
+    i64.const 499
+    i64.sub
+    i64.mul
+    i64.div_s
+    array.set_i64
+    return
+"""
+
+EXCEPTION = f"""
+    local.get item
+    i64.const 300
+    i64.eq
+    jump_unless store
+    local.get item
+    throw odd
+:store
+{STORE}"""
+
+ENDLESS = """
+:for_ever
+    jump for_ever
+"""
+
+
+@pytest.fixture(autouse=True)
+def _threads_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Threads are woken for any work."""
+    monkeypatch.setattr(parallel, "_FIRST", 8)
+    monkeypatch.setattr(parallel, "_WORTH", 0.0)
+    return
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The ranges that several threads have run."""
+    found: list[tuple[int, int]] = []
+    run = ParallelCode._parallel
+
+    def noted(self: ParallelCode, objects: object, first: int, limit: int) -> int:
+        found.append((first, limit))
+        return run(self, objects, first, limit)  # type: ignore[arg-type]  # what it was given
+
+    monkeypatch.setattr(ParallelCode, "_parallel", noted)
+    return found
+
+
+def started(body: str, threads: int) -> Execution:
+    options = Options(background=False, required=True, cache=False, threads=threads)
+    policy = Policy(
+        rules=(Rule(backends=(Choice("llvm", options),)),), profile=Profile(loop_threshold=2)
+    )
+    return Engine(policy=policy).start(ferryvm.assemble(HEAD + body))
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_results_and_output_are_those_of_the_loop(
+    name: str, launched: list[tuple[int, int]]
+) -> None:
+    expected = Engine("threaded").start(ferryvm.assemble(HEAD + BODIES[name])).run()
+    execution = started(BODIES[name], threads=3)
+    found = execution.run()
+    assert launched or name == "prints always"  # each item leaves in front of the call
+    assert (found.value, found.output) == (expected.value, expected.output)
+    reference = Engine("threaded").start(ferryvm.assemble(HEAD + BODIES[name]))
+    reference.run()
+    assert execution.machine.snapshot() == reference.machine.snapshot()
+
+
+def test_the_trap_is_that_of_the_lowest_item(launched: list[tuple[int, int]]) -> None:
+    execution = started(TRAPPING, threads=3)
+    with pytest.raises(ferryvm.TrapError) as raised:
+        execution.run()
+    assert launched
+    assert raised.value.kind is Trap.INTEGER_DIVIDE_BY_ZERO
+    machine = execution.machine
+    assert machine.memory.stack[machine.control.fp - 3] == 411  # the item that trapped
+    assert machine.objects is not None
+    to = machine.memory.stack[machine.control.fp - 2]
+    found = elements(machine.objects, to)
+    assert [found[item] != 0 for item in (1, 410, 411)] == [True, True, False]
+
+
+def test_an_exception_of_an_item_leaves_the_launch(launched: list[tuple[int, int]]) -> None:
+    with pytest.raises(ferryvm.TrapError, match="uncaught exception"):
+        started(EXCEPTION, threads=3).run()
+    assert launched
+
+
+def test_an_interrupt_stops_all_threads(launched: list[tuple[int, int]]) -> None:
+    body = f"""
+    local.get item
+    i64.const 590
+    i64.eq
+    jump_unless store
+    jump for_ever
+:store
+{STORE}
+{ENDLESS}"""
+    execution = started(body, threads=2)
+    control = execution.machine.control
+
+    def stop() -> None:
+        while not launched:
+            time.sleep(0.001)
+        time.sleep(0.05)
+        control.interrupt = 1
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    with pytest.raises(ProgramInterrupted):
+        execution.run()
+    thread.join()
+    assert execution.machine.memory.stack[control.fp - 3] <= 590 or control.fp == 0
+
+
+def test_one_thread_runs_the_code_itself(launched: list[tuple[int, int]]) -> None:
+    expected = Engine("threaded").start(ferryvm.assemble(HEAD + STORE)).run()
+    assert started(STORE, threads=1).run().value == expected.value
+    assert not launched
