@@ -16,6 +16,7 @@ from ferryvm.engine.execution import Execution
 from ferryvm.engine.parallel import ParallelCode
 from ferryvm.engine.result import ProgramInterrupted
 from ferryvm.isa import Trap
+from ferryvm.machine.memory import Limits
 from ferryvm.machine.piece import elements
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 
@@ -267,3 +268,18 @@ def test_one_thread_runs_the_code_itself(launched: list[tuple[int, int]]) -> Non
     expected = Engine("threaded").start(ferryvm.assemble(HEAD + STORE)).run()
     assert started(STORE, threads=1).run().value == expected.value
     assert not launched
+
+
+def test_without_room_for_a_record_the_code_runs_in_order(launched: list[tuple[int, int]]) -> None:
+    body = STORE.replace(
+        "i64.mul", "i64.mul\n    local.get to\n    local.get item\n    array.get_i64\n    i64.add"
+    )
+    options = Options(background=False, required=True, cache=False, threads=2)
+    policy = Policy(
+        rules=(Rule(backends=(Choice("llvm", options),)),), profile=Profile(loop_threshold=2)
+    )
+    program = ferryvm.assemble(HEAD + body)
+    expected = Engine("threaded").start(program).run().value
+    found = Engine(policy=policy, limits=Limits(objects=8000)).start(program).run().value
+    assert launched
+    assert found == expected

@@ -25,15 +25,18 @@ import time
 import weakref
 from array import array
 from collections.abc import Callable
+from typing import Any
 
 from ferryvm import record
 from ferryvm.backend import Code
 from ferryvm.float_environment import ours
+from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, WORD_BYTES, signed
 from ferryvm.machine import host_stack
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.entry import ENTRY, PythonEntry
 from ferryvm.machine.launch import packed
+from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.machine.native import NATIVE_WORDS
 from ferryvm.machine.object_memory import ObjectMemory, objects_at
 from ferryvm.machine.piece import Block, add_item, add_range, reserve
@@ -51,7 +54,11 @@ _CHUNKS = 8
 """Chunks for each thread, so that all have something to do where items differ."""
 
 _MOST_SUSPENDED = 1 << 12
-"""Items that a chunk suspends before the rest of it is left for later."""
+"""Items that are suspended before no further ones begin: there is room for so many, and for one more
+of each thread."""
+
+_MOST_WORDS = 1 << 17
+"""Words of these items, likewise."""
 
 _STOPPING = (Status.INTERRUPTED, Status.TRAP, Status.THROW)
 """Statuses of an item after which no higher one needs to begin."""
@@ -153,10 +160,7 @@ class ParallelCode(CodeWrapper):
         control.pc = self._pc
         if seconds / _FIRST * (limit - next_) < _WORTH:
             return self._native(address)
-        try:
-            return self._parallel(objects, next_, limit)
-        except BaseException:  # noqa: BLE001 - ctypes would return 0; nothing of the launch is changed
-            return int(Status.INTERRUPTED) if control.interrupt else self._native(address)
+        return _waited(_pool().submit(self._parallel, objects, next_, limit), control)
 
     def _is_inside(self, pc: int) -> bool:
         """True for an instruction of the launch's own loop."""
@@ -166,59 +170,53 @@ class ParallelCode(CodeWrapper):
         """Run the items from `first` up to `limit` on all threads; a status."""
         control = objects.control
         size = -(-(limit - first) // (self._threads * _CHUNKS))
-        starts = [*range(first, limit, size)]
-        work = _Work([(start, min(start + size, limit)) for start in starts], control)
+        chunks = [(start, min(start + size, limit)) for start in range(first, limit, size)]
+        try:
+            # Now, since a collection would move what suspended items refer to.
+            reserve(objects, len(chunks) + _MOST_SUSPENDED, _MOST_WORDS)
+            lanes = self._prepared(objects)
+        except (AddressSpaceError, OSError, MemoryError):
+            return self._native(ctypes.addressof(control))
+        work = _Work(chunks, control)
+        for future in [_pool().submit(self._work, objects, lane, work) for lane in lanes]:
+            work.wait(future)
+        outcomes = work.outcomes
+        completed = sum(one.completed for one in outcomes)
+        if completed < sum(len(one.suspended) for one in outcomes):
+            self._threads = 1  # most items do what they cannot do out of order
+        try:
+            self._commit(objects, outcomes, limit)
+        except AddressSpaceError:  # not even for a few words: the items are lost
+            control.trap = Trap.HEAP_EXHAUSTED
+            return int(Status.TRAP)
+        return int(Status.INTERRUPTED if control.interrupt else Status.LEAVE)
+
+    def _prepared(self, objects: ObjectMemory) -> list[_Lane]:
+        """The lanes for a machine, where it stands."""
+        control = objects.control
         lanes = self._lanes.setdefault(objects, [])
         words = (control.stack_end - control.stack) // WORD_BYTES
         while len(lanes) < self._threads:
             lanes.append(_Lane(words))
         start = control.fp - self._parameters
-        frame = memoryview(
-            ctypes.string_at(control.stack + WORD_BYTES * start, WORD_BYTES * (control.sp - start))
-        ).cast("Q")
+        size = WORD_BYTES * (control.sp - start)
+        frame = memoryview(ctypes.string_at(control.stack + WORD_BYTES * start, size)).cast("Q")
         for lane in lanes:
             lane.prepare(objects, frame, start)
-        # This thread waits, so that it can pass an interrupt on.
-        work.wait([_pool().submit(self._work, objects, lane, work) for lane in lanes])
-        outcomes = work.outcomes
-        completed = sum(one.completed for one in outcomes)
-        if completed < sum(len(one.suspended) for one in outcomes):
-            self._threads = 1  # most items do what they cannot do out of order
-        if not completed:
-            return self._native(ctypes.addressof(control))
-        self._commit(objects, outcomes, limit)
-        return int(Status.INTERRUPTED if control.interrupt else Status.LEAVE)
+        return lanes
 
     def _commit(self, objects: ObjectMemory, outcomes: list[_Done], limit: int) -> None:
         """Write the outcome of all chunks, in the order of items, into the launch."""
-        suspended = [one for outcome in outcomes for one in outcome.suspended]
-        rests = [outcome.rest for outcome in outcomes if outcome.rest is not None]
-        record_ = 0
-        if suspended or rests:
-            # A collection may come first: it moves what the blocks refer to.
-            held = [
-                [
-                    objects.handles.hold(word) if word and not word & 1 else None
-                    for word in references
-                ]
-                for references in (one.block.references for one in suspended)
-            ]
-            sizes = (len(one.block.words) + len(one.block.references) for one in suspended)
-            reserve(objects, len(suspended) + len(rests), sum(sizes))
-            for one, handles in zip(suspended, held, strict=True):
-                for number, handle in enumerate(handles):
-                    if handle is not None:
-                        one.block.references[number] = objects.handles.words[handle]
-                        objects.handles.release(handle)
-            for outcome in reversed(outcomes):
-                if outcome.rest is not None:
-                    record_ = add_range(objects, *outcome.rest, record_)
-                for one in reversed(outcome.suspended):
-                    record_ = add_item(objects, one.item, one.block, record_)
+        pieces = 0
+        for outcome in reversed(outcomes):
+            if outcome.rest is not None:
+                pieces = add_range(objects, *outcome.rest, pieces)
+            for one in reversed(outcome.suspended):
+                pieces = add_item(objects, one.item, one.block, pieces)
         control = objects.control
         stack = (ctypes.c_uint64 * control.sp).from_address(control.stack)
         stack[control.sp - 3] = stack[control.sp - 2] = limit & _MASK
-        stack[control.sp - 1] = record_
+        stack[control.sp - 1] = pieces
 
     def _work(self, objects: ObjectMemory, lane: _Lane, work: _Work) -> None:
         """Run chunks, as long as there are some, in this thread."""
@@ -258,8 +256,11 @@ class ParallelCode(CodeWrapper):
                 return _Done(suspended, rest, next_ - first - len(suspended))
             suspended.append(_Suspended(next_ - 1, packed(objects, stack, control, sp)))
             if status in _STOPPING:
-                work.stop(next_)
-            if status in _STOPPING or len(suspended) == _MOST_SUSPENDED:
+                work.stop(next_)  # higher ones need not begin
+            is_full = work.is_full(
+                len(suspended[-1].block.words) + len(suspended[-1].block.references)
+            )
+            if status in _STOPPING or is_full:
                 rest = (next_, limit) if next_ < limit else None
                 return _Done(suspended, rest, next_ - first - len(suspended))
         return _Done(suspended, None, limit - first - len(suspended))
@@ -276,6 +277,8 @@ class _Work:
         """Chunks from this item on do not begin."""
         self._lock = threading.Lock()
         self._watched: list[ControlBlock] = []
+        self._items = self._words = 0
+        """Suspended items, and their words."""
         self.outcomes = [_Done([], chunk, 0) for chunk in chunks]
 
     def take(self) -> tuple[int, tuple[int, int] | None]:
@@ -303,21 +306,39 @@ class _Work:
         if control not in self._watched:
             self._watched.append(control)
 
-    def wait(self, others: list[concurrent.futures.Future[None]]) -> None:
-        """Wait for other threads; an interrupt of the machine is passed on."""
-        while True:
-            try:
-                _, pending = concurrent.futures.wait(others, timeout=0.01)
-            except KeyboardInterrupt:
-                self._control.interrupt = self._control.interrupt or 1
-                continue
+    def is_full(self, words: int) -> bool:
+        """Note an item of so many words that was suspended; True if no further one is to begin."""
+        with self._lock:
+            self._items += 1
+            self._words += words
+            is_full = self._items >= _MOST_SUSPENDED // 2 or self._words >= _MOST_WORDS // 2
+        if is_full:
+            self.stop(self._chunks[0][0])
+        return is_full
+
+    def wait(self, future: concurrent.futures.Future[None]) -> None:
+        """Wait for a thread; an interrupt of the machine is passed on to all."""
+        while not _is_done(future):
             if self._control.interrupt:
                 for control in self._watched:
                     control.interrupt = 1
-            if not pending:
-                break
-        for future in others:
-            future.result()
+        future.result()
+
+
+def _is_done(future: concurrent.futures.Future[Any]) -> bool:
+    """True if a call has ended, after a hundredth of a second at most."""
+    return bool(concurrent.futures.wait([future], timeout=0.01).done)
+
+
+def _waited(future: concurrent.futures.Future[int], control: ControlBlock) -> int:
+    """The result of a call. A signal's handler that raises meanwhile interrupts the program: the
+    call ends in a state that it can go on from."""
+    while True:
+        try:
+            if _is_done(future):
+                return future.result()
+        except KeyboardInterrupt:
+            control.interrupt = control.interrupt or 1
 
 
 _threads: concurrent.futures.ThreadPoolExecutor | None = None
