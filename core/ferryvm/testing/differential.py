@@ -19,6 +19,8 @@ from ferryvm.engine import Engine
 from ferryvm.engine.host_declaration import Hosts
 from ferryvm.engine.host_log import HostLog
 from ferryvm.errors import FerryError
+from ferryvm.isa import Trap
+from ferryvm.machine.control import Status
 from ferryvm.machine.difference import Difference
 from ferryvm.machine.host import STANDARD, Context, Determinism
 from ferryvm.machine.memory import Limits
@@ -40,6 +42,9 @@ _EXPECTED_CHUNK = 1_000_000
 Progress = Callable[[], object]
 
 _NEVER = Deadline(None)
+
+_HELD = "the check keeps objects alive, for which the limit leaves no room"
+"""The reason for which a program whose launches are checked may end earlier."""
 
 _WARM_UP = """
 .host print_i64 (i64)
@@ -311,7 +316,14 @@ class Differ:
             failure = trial.attempt(self.against, trial.remaining, self.patience)
         except RefusalError as error:
             return self._unsupported((self.against,), trial, 0, error)
-        return self._judge((self.against,), trial, failure, expected, 0)
+        found = self._judge((self.against,), trial, failure, expected, 0)
+        is_earlier = failure is None and trial.instructions < expected.instructions
+        lacks_memory = trial.execution.machine.control.trap == Trap.HEAP_EXHAUSTED
+        if is_earlier and trial.status is Status.TRAP and lacks_memory:
+            return dataclasses.replace(
+                found, verdict=Verdict.DIVERGE, difference=None, reason=_HELD
+            )
+        return found
 
     def _moved(
         self, schedule: Schedule, seed: int, expected: Trial, progress: Progress

@@ -11,6 +11,7 @@ import ferryvm
 from ferryvm import Engine
 from ferryvm.backend import Forcing, RefusalError
 from ferryvm.errors import FerryError
+from ferryvm.machine.memory import Limits
 from ferryvm.testing.differential import Differ, Verdict
 from ferryvm.testing.disagreement import record
 from ferryvm.testing.schedule import Schedule
@@ -287,6 +288,17 @@ def test_a_schedule_of_comparisons_checks_it() -> None:
     for text in (INDEPENDENT["all read"], "trap"):
         (found,) = differ.compare(verify(_program(text)), Schedule.INDEPENDENCE)
         assert found.verdict is Verdict.AGREE
+
+
+def test_objects_that_the_check_keeps_alive_may_take_all_memory() -> None:
+    body = INDEPENDENT["own arrays"].replace("i64.const 4", "i64.const 100", 1)
+    differ = Differ(["switch"], limits=Limits(objects=4096))
+    program = verify(_program(body))
+    (switch,) = differ.compare(program)
+    assert switch.verdict is Verdict.AGREE
+    (found,) = differ.compare(program, Schedule.INDEPENDENCE)
+    assert found.verdict is Verdict.DIVERGE
+    assert found.reason == "the check keeps objects alive, for which the limit leaves no room"
 
 
 def test_other_interpreters_do_not_check() -> None:
