@@ -2,13 +2,16 @@
 """The order of the passes that are run over a region.
 
     level 1   value_numbering ─> check_elimination ─> canonicalisation
-    level 2   jump_threading ─> code_motion ─> value_numbering ─> check_elimination
+    level 2   jump_threading ─> exit_threading ─> code_motion ─> value_numbering ─> check_elimination
                 ├─ a branch was folded: ──> jump_threading ─> value_numbering ─┐
                 └──────────────────────────────────────────────────────────────┴─>
               loop_versioning ─> canonicalisation ─> nan_check
 
 For a compiler that requests it `unroll` runs before `loop_versioning`; if it has changed the body,
 the passes before it run again.
+
+If `exit_threading` has changed the body, its flags are folded: `dead_code`, `value_numbering` and
+`jump_threading` run.
 
 `code_motion` runs before `value_numbering`, which merges equal operations of several preheaders.
 `jump_threading` bypasses preheaders, so loops with two entries get them again then.
@@ -31,6 +34,7 @@ from ferryvm.ir.passes.canonicalisation import defer_canonicalisation
 from ferryvm.ir.passes.check_elimination import eliminate_checks
 from ferryvm.ir.passes.code_motion import hoist_invariants
 from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.passes.exit_threading import thread_exits
 from ferryvm.ir.passes.jump_threading import thread_jumps
 from ferryvm.ir.passes.loop_versioning import version_loops
 from ferryvm.ir.passes.nan_check import combine_nan_checks
@@ -107,7 +111,11 @@ def _optimise(
     if level <= 0:
         return
     if level >= 2:
-        run(thread_jumps, hoist_invariants)
+        run(thread_jumps)
+        if thread_exits(body):
+            check(body)
+            run(remove_dead_code, number_values, thread_jumps)
+        run(hoist_invariants)
     run(number_values, eliminate_checks)
     if level >= 2 and _has_decided_branch(body):
         run(thread_jumps, remove_dead_code, add_preheaders, number_values)
