@@ -7,8 +7,8 @@
     (vector-length v)        (i64.load 0 v)
     (v (vector f64))         (v i64), of a parameter
 
-ELEMENT is (i64.add (i64.add v 8) (i64.shl (array.index i (i64.load 0 v)) 3)). So an access has two
-range checks, of the index and of the address. The vector of an access is a variable.
+ELEMENT is (i64.add (i64.add v 8) (i64.shl i 3)). So the check of an access is that of the address.
+The vector of an access is a variable.
 
 The type of an element follows from the name of the vector: from its definition, from the type of
 the parameter, from the first call of the function; else it is i64. Lines stay where they are.
@@ -50,8 +50,7 @@ def _form(name: str, operands: list[str], elements: dict[str, str]) -> str:
         return f"(i64.load 0 {vector})"
     assert re.fullmatch(_NAME, vector), f"the vector of an access is {vector!r}, no variable"
     element = elements.get(vector, "i64")
-    index = f"(array.index{operands[1]} (i64.load 0 {vector}))"
-    where = f"(i64.add (i64.add {vector} 8) {_bytes(index, element)})"
+    where = f"(i64.add (i64.add {vector} 8) {_bytes(operands[1].strip(), element)})"
     if name == "vector-ref":
         return f"({_LOADS.get(element, f'{element}.load')} 0 {where})"
     return f"({_STORES.get(element, f'{element}.store')} 0 {where}{operands[2]})"

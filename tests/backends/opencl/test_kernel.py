@@ -202,7 +202,7 @@ def test_a_trap_is_at_its_instruction(backend: OpenClBackend) -> None:
     region = whole(PROGRAMS["trap"])
     machine = Machine(region.verified)
     assert enter(backend.compile(region, Options()), machine) is Status.TRAP
-    assert machine.control.trap == Trap.INDEX_OUT_OF_BOUNDS
+    assert machine.control.trap == Trap.MEMORY_OUT_OF_BOUNDS
 
 
 @pytest.mark.rotate("name", "t", "backend")

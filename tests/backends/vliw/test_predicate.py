@@ -44,7 +44,7 @@ PROGRAMS = {
     # One side alone, which stores.
     "some": """
         (define v (make-vector i64 32)) (define i 0)
-        (while (< i 32) (if (> (% (* i 7) 5) 2) (vector-set! v i (* i (+ 3 (* i i))))) (set! i (+ i 1)))
+        (while (< i 32) (if (> (% (* i 7) 5) 2) (vector-set! v i (* i (* 5 (* i (+ 3 (* i (* i i)))))))) (set! i (+ i 1)))
         (+ (vector-ref v 4) (vector-ref v 5))
     """,
     "nested": """

@@ -32,7 +32,7 @@ BY_HAND: dict[str, str] = {
 (f a b c 5 8)
 (f a a c 5 8)
 (f a b a 3 8)
-(f b a c 5 9)
+(f b c a 5 9)
 """,
     "checks": """
 (define out 1)

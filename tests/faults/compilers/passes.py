@@ -317,12 +317,12 @@ _put(
     "return self.m.compare(I64, Condition.LT_S, distance, self.m.constant(I64, 0))",
 )
 _put(
-    "passes.loop_versioning",
+    "loop.runtime_check",
     "llvm",
     "largest-index-may-be-the-length",
     "The largest index may equal the length in the version without checks.",
-    "self.m.compare(I64, Condition.GE_U, largest, length)",
-    "self.m.compare(I64, Condition.GT_U, largest, length)",
+    "self.conditions.compare(I64, Condition.GE_U, high, limit)",
+    "self.conditions.compare(I64, Condition.GT_U, high, limit)",
 )
 _put(
     "passes.loop_versioning",

@@ -24,8 +24,6 @@ class AccessRange(NamedTuple):
     offset: int
     terms: tuple[tuple[Parameter, Value], ...]
     bytes: int
-    more: Value
-    """An invariant that is added to the offset."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -38,8 +36,6 @@ class HeapObject:
     parts: dict[AccessRange, None] = dataclasses.field(default_factory=dict)
     stored: dict[AccessRange, None] = dataclasses.field(default_factory=dict)
     """The ranges that are stored into."""
-    lengths: dict[AccessRange, None] = dataclasses.field(default_factory=dict)
-    """The ranges that must not be modified."""
     known_extent: Interval | None = None
     """Its extent, once all ranges are known."""
 

@@ -3,11 +3,10 @@
 
 A check is *eliminated* if it passes wherever the objects that the nest accesses are in bounds
 (`ferryvm.ir.loop.access`), or if its smallest index is not negative and its largest is below a
-length that nothing in the nest changes. Lengths of arrays never change, and two arrays are one or
-do not overlap; so of arrays it only matters, for loads that a copy is to hoist, which are stored
-into. First and last byte of an access are found at the extremes
-of each induction variable (`ferryvm.ir.loop.iteration_space`). Building the checks changes nothing
-in the body.
+limit that is invariant in the nest. Lengths of arrays are, and two arrays are one or do not
+overlap; so of arrays it only matters, for loads that a copy is to hoist, which are stored into.
+First and last byte of an access are found at the extremes of each induction variable
+(`ferryvm.ir.loop.iteration_space`). Building the checks changes nothing in the body.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from ferryvm.ir.versioned_nest import VersioningReason
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import I64, WORD_BYTES, signed
+from ferryvm.isa.type import I64, signed
 
 LARGEST_NEST = 1000
 """The default limit of operations of a nest that is versioned."""
@@ -38,7 +37,7 @@ FEWEST_OBJECTS = 2
 """The minimum of objects of a loop without inner loops: with one object, runtime checks were
 measured to cost more than they save."""
 
-OUTSIDE = "an address may be outside of the heap or of its vector"
+OUTSIDE = "an address may be outside of the heap or of its object"
 TOO_LARGE = "an index may be past the last element"
 
 
@@ -104,14 +103,9 @@ class RuntimeChecks:
         """The loads and stores of elements of arrays."""
         self._checked_indices: set[tuple[Value, Value]] = set()
         """Arrays with indices that are in bounds where their variables are below their bounds."""
-        self.late: dict[tuple[Value, Value], int] = {}
-        """Largest indices, with the addresses of the lengths that they must be below; the pc of the
-        first check of each."""
         self._refuse(largest)
         self.conditions = FailureConditions(body.constants)
         self.conditions.open(Block("check", nest.header.pc))
-        self._references = self._find_references()
-        """References of vectors, recognised by loads of their lengths."""
         self.loops = [each for each in loops if nest.contains(each)]
         if any(each.entry is None for each in self.loops):
             raise UnfitError("a loop has more than one entry")  # the loop has no preheader
@@ -198,8 +192,6 @@ class RuntimeChecks:
             return None
         scales = [scale.bits for _, scale in part.terms if isinstance(scale, Constant)]
         stride = math.gcd(*scales) if len(scales) == len(part.terms) else None
-        if part.more is not self.conditions.zero:
-            stride = None
         return Footprint(self.nest.header, reference, part.offset, stride, part.bytes)
 
     def _refuse(self, largest: int) -> None:
@@ -215,19 +207,6 @@ class RuntimeChecks:
             raise UnfitError("it has more than one exit")
         if len(operations) > largest:
             raise UnfitError(f"it has more than {largest} operations")
-
-    def _find_references(self) -> set[Value]:
-        found = set()
-        for block in self.nest.extent:
-            for check in block.operations:
-                p = check.arguments[0] if check.name == "trap_if" else None
-                if isinstance(p, Operation) and p.static == (I64, Condition.GE_U):
-                    length = p.arguments[1]
-                    if isinstance(length, Operation) and length.name == "heap_load":
-                        reference, offset = _split(length.arguments[0])
-                        if not offset and self.nest.is_invariant(reference):
-                            found.add(reference)
-        return found
 
     def _array_access(self, operation: Operation) -> ArrayAccess:
         place, offset = operation.arguments[:2]
@@ -289,27 +268,16 @@ class RuntimeChecks:
         """True if runtime checks can prove that an index is below a limit; adds them."""
         value, limit = p.arguments
         expression = self.space.expression_at(value, place)
-        if expression is None:
+        if expression is None or not self.nest.is_invariant(limit):
             return False
-        if not self.nest.is_invariant(limit):
-            if not isinstance(limit, Operation) or limit.name != "heap_load":
-                return False
-            address = limit.arguments[0]
-            found = self._range_of(address, WORD_BYTES, place)
-            if found is None or found[1].terms or limit.fact(0, int) != WORD_BYTES:
-                return False
-            self._add_access(*found, check.pc).lengths[found[1]] = None
         self.space.check(expression, check.pc)
         low, high = self.space.extremes(expression)
         self.conditions.doubt_below(
             low, self.conditions.zero, VersioningReason("an index may be negative", (check.pc,))
         )
-        if self.nest.is_invariant(limit):
-            self._note_index(value, limit)
-            over = self.conditions.compare(I64, Condition.GE_U, high, limit)
-            self.conditions.doubt(over, VersioningReason(TOO_LARGE, (check.pc,)))
-        else:
-            self.late.setdefault((high, address), check.pc)
+        self._note_index(value, limit)
+        over = self.conditions.compare(I64, Condition.GE_U, high, limit)
+        self.conditions.doubt(over, VersioningReason(TOO_LARGE, (check.pc,)))
         return True
 
     def _range_of(self, address: Value, size: int, place: int) -> tuple[Value, AccessRange] | None:
@@ -318,40 +286,20 @@ class RuntimeChecks:
         if expression is None:
             return None
         reference, offset = _split(expression.base)
-        more: Value = self.conditions.zero
-        if reference not in self._references and isinstance(reference, Operation):
-            reference, offset, more = self._vector(reference, offset)
-        return reference, AccessRange(offset, expression.terms, size, more)
-
-    def _vector(self, base: Operation, offset: int) -> tuple[Value, int, Value]:
-        """The reference of the vector that a base points into, with the constant and the value
-        added to it; the base itself, if it is not a sum with a vector's reference."""
-        if base.name in ("add", "sub"):
-            a, b = base.arguments
-            for one, other in ((a, b), (b, a)) if base.name == "add" else ((a, b),):
-                reference, by = _split(one)
-                if reference in self._references and abs(offset + by) < LARGEST_OFFSET:
-                    more = (
-                        other
-                        if base.name == "add"
-                        else self.conditions.sub(I64, self.conditions.zero, other)
-                    )
-                    return reference, offset + by, more
-        return base, offset, self.conditions.zero
+        return reference, AccessRange(offset, expression.terms, size)
 
     def _add_access(self, reference: Value, part: AccessRange, pc: int) -> HeapObject:
         """The object of an accessed range; the range is added to it, with its checks."""
         found = self.objects.setdefault(reference, HeapObject(reference, pc))
         if part not in found.parts:
             found.parts[part] = None
-            self.space.check(AffineExpression(part.more, part.terms), pc)
+            self.space.check(AffineExpression(self.conditions.zero, part.terms), pc)
         return found
 
     # --- extents of objects --------------------------------------------------------------------
 
     def _bound(self, each: HeapObject) -> None:
-        """Compute the extent of an object; add the checks that it begins in the heap, and that
-        stores into it do not change its lengths."""
+        """Compute the extent of an object; add the check that it begins in the heap."""
         m, low = self.conditions, self._lowest(each)
         each.known_extent = Interval(low, self._highest(each))
         first = m.add(I64, each.reference, low)
@@ -360,18 +308,15 @@ class RuntimeChecks:
         else:
             m.small[each.reference] = None
             m.doubt_below(first, m.zero, VersioningReason(OUTSIDE, (each.pc,)))
-        for length in each.lengths:
-            for stored in each.stored:
-                self._protect(length, stored, each.pc)
 
     def _ends(self, part: AccessRange) -> Interval:
-        low, high = self.space.extremes(AffineExpression(part.more, part.terms))
+        low, high = self.space.extremes(AffineExpression(self.conditions.zero, part.terms))
         first, last = self._number(part.offset), self._number(part.offset + part.bytes)
         return Interval(self.conditions.add(I64, low, first), self.conditions.add(I64, high, last))
 
     def _lowest(self, each: HeapObject) -> Value:
         """The offset of the first byte. If it is constant for one range, checks prove that no other
-        range begins before it: a vector's length is its first range."""
+        range begins before it: an object's header is its first range."""
         lows = dict.fromkeys(self._ends(part).low for part in each.parts)
         fixed = [signed(I64, low.bits) for low in lows if isinstance(low, Constant)]
         others = [low for low in lows if not isinstance(low, Constant)]
@@ -396,15 +341,6 @@ class RuntimeChecks:
             is_more = self.conditions.compare(I64, Condition.GT_S, high, highest)
             highest = self.conditions.select(is_more, high, highest)
         return highest
-
-    def _protect(self, length: AccessRange, stored: AccessRange, pc: int) -> None:
-        """Add the check that a store through the reference does not change a length."""
-        end = self._number(length.offset + length.bytes)
-        low, high = self._ends(stored)
-        if isinstance(high, Constant) and signed(I64, high.bits) <= length.offset:
-            return
-        reason = VersioningReason("a store may change the length of a vector", (pc,))
-        self.conditions.doubt_below(low, end, reason)
 
     def _number(self, value: int) -> Constant:
         return self.conditions.constant(I64, value & I64.mask)

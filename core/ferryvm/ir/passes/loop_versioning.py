@@ -6,12 +6,11 @@ redundant.
                   ├─ no  ─> the original nest
                   └─ yes ─> a copy without them
 
-A store to the heap may change the length that another check compares with: references are plain
-offsets into the heap. So all lengths have to be loaded again after each store, and no check implies
-a later one. Therefore one runtime check before the outermost possible loop
+References into the heap are plain offsets, so a store may change what any later access loads, and
+each access has a check of its own. Therefore one runtime check before the outermost possible loop
 (`ferryvm.ir.loop.runtime_check`) establishes that all objects that the nest accesses are in bounds,
-and that none that is stored into overlaps another. Then no length changes in the copy, and loads
-from objects that an inner loop does not store into move to its preheader. (Byler, Davies, Huson,
+and that none that is stored into overlaps another. Then loads from objects that an inner loop does
+not store into move to its preheader in the copy. (Byler, Davies, Huson,
 Leasure, Wolfe: Multiple Version Loops, ICPP 1987. Gupta: Optimizing Array Bound Checks Using Flow
 Analysis, 1993, section 5, checks the largest value of an affine expression; here no check fails
 early, because the original nest is still there.)
@@ -20,7 +19,7 @@ Arrays are simpler: their lengths never change, and two of them are one or apart
 are checked, and for each load that can be hoisted out of an inner loop, that the loop stores into
 another array.
 
-The usual case is cheap to check: vectors that were allocated one after another, and so are in the
+The usual case is cheap to check: blocks that were allocated one after another, and so are in the
 heap in the order in which their references are defined. Otherwise all pairs are compared.
 
 Nests whose innermost loops do not store are left to `range_check`. Requires `code_motion`, for one
@@ -42,7 +41,6 @@ from ferryvm.ir.loop.preheader import add_preheaders
 from ferryvm.ir.loop.runtime_check import (
     LARGEST_NEST,
     OUTSIDE,
-    TOO_LARGE,
     NoNestError,
     RuntimeChecks,
     UnfitError,
@@ -50,7 +48,7 @@ from ferryvm.ir.loop.runtime_check import (
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.versioned_nest import VersionedNest, VersioningReason
 from ferryvm.isa.emitter import Condition
-from ferryvm.isa.type import I64, WORD_BYTES
+from ferryvm.isa.type import I64
 
 OVERLAP = "what is accessed in two places overlaps"
 ONE_ARRAY = "an array that is loaded from is also stored into"
@@ -126,9 +124,8 @@ class _Split:
     ) -> None:
         self.remarks, self.checks, self.m = remarks, checks, checks.conditions
         self.nest, self.clone = checks.nest, LoopClone(body, checks.nest, checks.eliminated)
-        self.first, self.pairs, self.lengths, self.original, self.preheader = (
-            self.clone.new_block(name)
-            for name in ("check", "overlap", "length", "original", "preheader")
+        self.first, self.pairs, self.original, self.preheader = (
+            self.clone.new_block(name) for name in ("check", "overlap", "original", "preheader")
         )
         self.first.operations = self.m.block.operations
         self.m.block = self.first
@@ -153,17 +150,13 @@ class _Split:
         early = list(self._early())
         doubt = self._any(early)
         row = self._any(self._row())
-        self._branch(m.any(doubt, row), self.pairs, self.lengths)
+        self._branch(m.any(doubt, row), self.pairs, self.preheader)
         m.open(self.pairs)
         overlaps = list(self._overlaps())
         unsure = m.any(doubt, self._any(overlaps))
-        pairs = self._reporting([*early, *overlaps])
-        self._branch(unsure, pairs, self.lengths)
-        m.open(self.lengths)
-        late = list(self._late())
-        self._branch(self._any(late), self._reporting(late), self.preheader)
+        self._branch(unsure, self._reporting([*early, *overlaps]), self.preheader)
         self._end_reporting()
-        between = [self.pairs, self.lengths, *self.reporters]
+        between = [self.pairs, *self.reporters]
         self.clone.select_version(self.first, self.original, self.preheader, between)
         self._advance_loads()
         headers = {loop.header for loop in self.checks.loops}
@@ -253,15 +246,6 @@ class _Split:
                 if a.stored or b.stored:
                     short = self._is_short(a, self._first(b)), self._is_short(b, self._first(a))
                     yield self.m.all(*short), VersioningReason(OVERLAP, (b.pc, a.pc))
-
-    def _late(self) -> Iterator[Doubt]:
-        """The condition that an index is not below a length."""
-        for (largest, address), pc in self.checks.late.items():
-            length = self.m.invariant("heap_load", (WORD_BYTES,), (address,), I64)
-            yield (
-                self.m.compare(I64, Condition.GE_U, largest, length),
-                VersioningReason(TOO_LARGE, (pc,)),
-            )
 
     # --- reports ----------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ negative, the upper one must be below the limit. All of this is checked at run t
 bounds are needed. (Gupta: Optimizing Array Bound Checks Using Flow Analysis, 1993, section 5,
 hoists the checks themselves. Here they are not moved, so that none fails early.)
 
-Loops that store are excluded: a store may change the length of a vector, and the runtime checks
-were measured to cost more than they save.
+Loops that store are excluded: a store may change a limit that lies in the heap, and the runtime
+checks were measured to cost more than they save.
 
 Requires `code_motion`: one edge enters each loop, and invariant values are outside. Preserves
 effects and exits; adds blocks before loops.
