@@ -157,6 +157,7 @@ MISUSED = {
     "if": "(if 1)",
     "cond": "(cond)",
     "while": "(while)",
+    "for-each-item": "(for-each-item 1)",
     "let": "(let)",
     "throw": "(throw)",
     "try": "(try 1)",

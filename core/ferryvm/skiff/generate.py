@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ferryvm.isa import BY_MNEMONIC, Type
+from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import ValueType
 from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing import Operand as Immediate
@@ -104,6 +105,7 @@ class _Generator:
             tree.Direct: self._direct,
             tree.Convert: self._convert,
             tree.Call: self._call,
+            tree.Launch: self._launch,
             tree.Print: self._print,
             tree.WriteByte: self._write_byte,
             tree.WriteString: objects.write_string,
@@ -369,6 +371,22 @@ class _Generator:
         if node.function.is_host:
             self._import(node.function)
         self.emit(node, "host" if node.function.is_host else "call", node.function.name)
+
+    def _launch(self, node: tree.Launch) -> None:
+        for argument in node.arguments:
+            self.value(argument)
+        self.value(node.count)
+        again, over = self.label("item"), self.label("over")
+        self.emit(node, "launch.begin")
+        self.place(again)
+        self.emit(node, "launch.test")
+        self.emit(node, "jump_unless", over)
+        self.emit(node, "launch.item", node.function.name)
+        self.emit(node, "call", node.function.name)
+        self.emit(node, "jump", again)
+        self.place(over)
+        for _ in range(LAUNCH_WORDS + len(node.arguments)):
+            self.emit(node, "drop")
 
     def _import(self, function: Function) -> None:
         result = default(function.result)

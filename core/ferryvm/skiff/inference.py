@@ -85,7 +85,7 @@ _COMPOUND = (Block, Choice, tree.Try, tree.Finally)
 
 
 _STATEMENTS = (
-    tree.Set, tree.While, tree.Print, tree.WriteByte, tree.WriteString,
+    tree.Set, tree.While, tree.Launch, tree.Print, tree.WriteByte, tree.WriteString,
 )  # fmt: skip
 
 
@@ -133,6 +133,7 @@ class _Inference:
             tree.Direct: self._direct,
             tree.Convert: self._convert,
             tree.Call: self._call,
+            tree.Launch: self._launch,
             tree.Print: self._print,
             tree.WriteByte: self._write_byte,
             tree.WriteString: self.objects.write_string,
@@ -366,6 +367,23 @@ class _Inference:
             self.expect(argument, parameter.type, what)
         return function.result
 
+    def _launch(self, node: tree.Launch) -> SkiffType:
+        function = node.function
+        self.expect(node.count, of(Type.I64), "the number of items")
+        item, *parameters = function.parameters
+        if not fits(item.type, of(Type.I64)):
+            message = f"'{item.name}' of '{function.name}' is {describe(item.type)}, an item is i64"
+            self.faults.add(node.place, message)
+        pairs = zip(node.arguments, parameters, strict=True)
+        for number, (argument, parameter) in enumerate(pairs, 2):
+            what = f"argument {number} ('{parameter.name}') of '{function.name}'"
+            self.expect(argument, parameter.type, what)
+        if not unify(function.result, NOTHING):
+            found = describe(function.result)
+            message = f"'{function.name}' yields {found}, a function of items yields no value"
+            self.faults.add(node.place, message)
+        return NOTHING
+
     def _print(self, node: tree.Print) -> SkiffType:
         for value in node.values:
             found = find(self.operand(value))
@@ -400,6 +418,7 @@ class _Inference:
 
 _NAMES: dict[type[Node], str] = {
     tree.While: "while",
+    tree.Launch: "for-each-item",
     tree.Try: "try",
     tree.Finally: "try",
     tree.Print: "print!",

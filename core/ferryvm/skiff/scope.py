@@ -39,6 +39,7 @@ FORMS = {
     "if": "(if condition then [else])",
     "cond": "(cond (condition form ...) ... [(else form ...)])",
     "while": "(while condition form ...)",
+    "for-each-item": "(for-each-item count (function argument ...))",
     "begin": "(begin form ...)",
     "throw": "(throw value)",
     "try": "(try form ... [(catch (name) form ...)] [(finally form ...)]), with at least one of both",

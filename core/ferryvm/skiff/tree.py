@@ -191,6 +191,15 @@ class Call(Node):
 
 
 @record.dataclass(eq=False)
+class Launch(Node):
+    """`for-each-item`: calls of a function with each item, and arguments that are the same."""
+
+    count: Node
+    function: Function
+    arguments: list[Node]
+
+
+@record.dataclass(eq=False)
 class Print(Node):
     values: list[Node]
 
