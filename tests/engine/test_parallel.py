@@ -19,6 +19,8 @@ from ferryvm.isa import Trap
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.piece import elements
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
+from ferryvm.policy.condition import Like
+from ferryvm.policy.predicate import Test, When
 
 ITEMS = 600
 
@@ -283,3 +285,22 @@ def test_without_room_for_a_record_the_code_runs_in_order(launched: list[tuple[i
     found = Engine(policy=policy, limits=Limits(objects=8000)).start(program).run().value
     assert launched
     assert found == expected
+
+
+def test_exported_functions_launch_on_threads(launched: list[tuple[int, int]]) -> None:
+    program = ferryvm.compile(
+        "(define (put item to) (array-set! to item (* item item)))"
+        "(define (squares n) (define to (make-array i64 n))"
+        " (for-each-item n (put to)) (for-each-item n (put to)) (for-each-item n (put to)) to)"
+        "(array-length (squares 1))"
+    )
+    options = Options(background=False, required=True, cache=False, threads=2)
+    when = When((Test("kind", (Like("launch"),)),))
+    policy = Policy(
+        rules=(Rule(when=when, backends=(Choice("llvm", options),)),),
+        profile=Profile(loop_threshold=2),
+    )
+    instance = Engine(policy=policy).instantiate(program)
+    for _ in range(3):
+        assert instance.squares(700).tolist() == [item * item for item in range(700)]
+    assert launched

@@ -110,7 +110,10 @@ class Mixed(Interpreter):
 
     def _is_native(self) -> bool:
         """True if no compiler of the policy has code that runs Python; code of an unknown kind may
-        run Python."""
+        run Python, and launches on several threads do."""
+        choices = [choice for rule in self.policy.rules for choice in rule.backends]
+        if any(choice.options.threads != 1 for choice in choices):
+            return False
         with contextlib.suppress(FerryError):
             return all(self._find(name).capabilities.native for name in self._compiler_names())
         return False
