@@ -14,6 +14,8 @@ from typing import Any
 from .collector import FAULTS as COLLECTOR_FAULTS
 from .compilers.page import section
 from .fault import TRANSFER, Fault
+from .launch import FAULTS as LAUNCH_FAULTS
+from .launch import MOST
 from .table import FAULTS
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -156,6 +158,19 @@ COLLECTOR_MISSED = {
 """Faults of collections that random programs do not find."""
 
 
+def _launch_section() -> list[str]:
+    """The faults of suspended items."""
+    lines = ["## In suspended items", "", _LAUNCH.format(count=len(LAUNCH_FAULTS), most=MOST)]
+    lines += ["| fault | what it does |", "|---|---|"]
+    return lines + [f"| `{fault.name}` | {fault.about} |" for fault in LAUNCH_FAULTS]
+
+
+_LAUNCH = """Faults in the record of a launch: `ferryvm.machine.launch` with one mistake. Random programs with launches
+(`tests/fuzz/launches.toml`) run under the schedule `suspend`. `tests/faults/test_launch.py` finds all {count} within {most}
+programs each, and nothing without a fault.
+"""
+
+
 def markdown() -> str:
     """The page."""
     results, native = load(RESULTS), load(NATIVE_RESULTS)
@@ -171,7 +186,7 @@ def markdown() -> str:
         "held against the right one, both at native speed."
     )
     lines += ["", *_table([fault for fault in FAULTS if fault.name in planted], native)]
-    lines += ["", *section(), "", *_collector_section()]
+    lines += ["", *section(), "", *_collector_section(), "", *_launch_section()]
     return "\n".join(lines) + "\n"
 
 
