@@ -304,3 +304,12 @@ def test_exported_functions_launch_on_threads(launched: list[tuple[int, int]]) -
     for _ in range(3):
         assert instance.squares(700).tolist() == [item * item for item in range(700)]
     assert launched
+
+
+def test_threads_in_which_no_item_can_begin_are_not_asked_again(
+    launched: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel.host_stack, "floor", lambda: (1 << 63) - 1)  # no stack is left
+    expected = Engine("threaded").start(ferryvm.assemble(HEAD + STORE)).run()
+    assert started(STORE, threads=2).run().value == expected.value
+    assert len(launched) == 1

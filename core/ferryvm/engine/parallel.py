@@ -182,8 +182,9 @@ class ParallelCode(CodeWrapper):
             work.wait(future)
         outcomes = work.outcomes
         completed = sum(one.completed for one in outcomes)
-        if completed < sum(len(one.suspended) for one in outcomes):
-            self._threads = 1  # most items do what they cannot do out of order
+        suspended = sum(len(one.suspended) for one in outcomes)
+        if not control.interrupt and completed <= suspended:
+            self._threads = 1  # most items do what they cannot do out of order, or none could begin
         try:
             self._commit(objects, outcomes, limit)
         except AddressSpaceError:  # not even for a few words: the items are lost
