@@ -52,19 +52,20 @@ ALONE_CASES = 3
 
 
 def batches(omitted: frozenset[str] = frozenset()) -> Iterator[tuple[str, ...]]:
-    """Mnemonics whose cases are run together, without the omitted ones."""
-    batch: list[str] = []
-    count = 0
+    """Mnemonics whose cases are run together, without the omitted ones. Each batch has cases."""
+    found: list[list[str]] = []
+    left = 0
     for row in INSTRUCTIONS:
-        if row.mnemonic not in omitted:
-            batch.append(row.mnemonic)
-            weight = ALONE_CASES if row.mnemonic.startswith("static.") else 1
-            count += weight * len(cases_of(row.mnemonic))
-            if count >= MOST_CASES:
-                yield tuple(batch)
-                batch, count = [], 0
-    if batch:
-        yield tuple(batch)
+        if row.mnemonic in omitted:
+            continue
+        weight = ALONE_CASES if row.mnemonic.startswith("static.") else 1
+        count = weight * len(cases_of(row.mnemonic))
+        if not found or (count and left <= 0):
+            found.append([])
+            left = MOST_CASES
+        found[-1].append(row.mnemonic)
+        left -= count
+    return map(tuple, found)
 
 
 def scripts(
