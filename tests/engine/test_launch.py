@@ -14,7 +14,7 @@ from ferryvm.engine.execution import Execution
 from ferryvm.image import ImageError
 from ferryvm.isa import Trap
 from ferryvm.machine.control import Status
-from ferryvm.machine.launch import innermost, suspend
+from ferryvm.machine.launch import innermost, running_item, suspend
 from ferryvm.machine.memory import AddressSpaceError, Limits
 from ferryvm.machine.piece import elements, pieces, read
 from ferryvm.testing.differential import Differ, Verdict
@@ -236,6 +236,18 @@ def test_a_forged_item_in_a_saved_state_is_refused(
     execution.save(tmp_path / "state")
     with pytest.raises(ImageError, match=expected):
         Engine("reference").resume(tmp_path / "state")
+
+
+def test_an_item_keeps_its_number_where_it_is_suspended_again() -> None:
+    execution = _started(SQUARES)
+    machine = execution.machine
+    frame = _into_item(execution, steps=20)
+    item = running_item(machine)
+    for _ in range(3):
+        suspend(machine, frame)
+        assert running_item(machine) is None
+        execution.run(1)
+        assert running_item(machine) == item
 
 
 def test_references_in_a_suspended_item_survive_a_collection() -> None:

@@ -225,6 +225,7 @@ def test_the_trap_is_that_of_the_lowest_item(launched: list[tuple[int, int]]) ->
         execution.run()
     assert launched
     assert raised.value.kind is Trap.INTEGER_DIVIDE_BY_ZERO
+    assert "trap: integer division by zero, in item 411\n" in str(raised.value)
     machine = execution.machine
     assert machine.memory.stack[machine.control.fp - 3] == 411  # the item that trapped
     assert machine.objects is not None

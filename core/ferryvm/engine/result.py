@@ -31,8 +31,18 @@ class TrapError(FerryError):
         self.position: Position | None = machine.position
         self.stack: list[Frame] = machine.frames()
         """The active calls, innermost first, without the middle of a deep stack."""
-        event = f"trap: {self.kind.message}{_limit(machine)}"
+        event = f"trap: {self.kind.message}{_limit(machine)}{_item(machine)}"
         super().__init__(_show(machine, event, self.stack))
+
+
+def _item(machine: Machine) -> str:
+    """The item of a launch in which a program stopped; empty if it is in none."""
+    if machine.objects is None:
+        return ""
+    from ferryvm.machine.launch import running_item  # few programs have launches
+
+    item = running_item(machine)
+    return "" if item is None else f", in item {item}"
 
 
 def _limit(machine: Machine) -> str:
@@ -74,7 +84,7 @@ class UncaughtError(TrapError):
         )
         """Signed for integers; of references what a call returns for them."""
         self._thrown, self._types = exception, tag.parameters
-        event = f"trap: {self.kind.message} {self.tag}({shown})"
+        event = f"trap: {self.kind.message} {self.tag}({shown}){_item(machine)}"
         self.args = (_show(machine, event, self.stack),)
 
     def thrown(self, references: Callable[[], References]) -> Thrown | None:

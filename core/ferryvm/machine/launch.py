@@ -25,6 +25,7 @@ from array import array
 from ferryvm.isa import BY_MNEMONIC, Trap
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.launch import LAUNCH_WORDS
+from ferryvm.isa.type import I64, signed
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.piece import Block, Piece, add_item, add_range, elements, read, reserve
@@ -59,10 +60,12 @@ def continue_launch(machine: Machine) -> Status:
         for position, word in zip(positions, found, strict=True):
             stack[position] = word
         control.pc, control.sp, control.fp = piece.pc, end, fp
+        limit = piece.end
         rest = read(objects, piece.next) if piece.next else None
         if rest is not None and not rest.words and rest.first == piece.end:
-            stack[sp - LAUNCH_WORDS], stack[sp - 2] = rest.end, rest.first
-            piece = rest
+            limit, piece = rest.end, rest
+        # The running item is the one below `next`, as where nobody disturbed it.
+        stack[sp - LAUNCH_WORDS], stack[sp - 2] = limit, piece.first if piece is rest else limit
     stack[sp - 1] = piece.next
     control.status = Status.RUNNING
     return Status.RUNNING
@@ -95,19 +98,44 @@ def packed(objects: ObjectMemory, stack: memoryview, control: ControlBlock, star
     return Block(control.pc, control.fp - start, words, references)
 
 
-def innermost(machine: Machine) -> int | None:
+MOST_FRAMES = 10_000
+"""Frames of an item that are walked for messages."""
+
+
+def innermost(machine: Machine, most: int | None = None) -> int | None:
     """The word of the header of the frame whose launch runs the current item, the innermost one;
-    None if no launch does, or the item has called a host function that called the program."""
+    None if no launch does, or the item has called a host function that called the program, or is
+    more than `most` frames deep."""
     stack, fp = machine.memory.stack, machine.control.fp
     program = machine.program
     opcodes = program.code.opcodes
-    while stack[fp + 1]:
+    frames = 0
+    while stack[fp + 1] and frames != most:
+        frames += 1
         call, fp = stack[fp] - 1, fp - stack[fp + 1]
         if call >= CALL_DISTANCE and item_call(program, call - CALL_DISTANCE) == call:
             return fp
         if opcodes[call] not in _CALLS:
             return None
     return None
+
+
+def running_item(machine: Machine) -> int | None:
+    """The item that control is in, of the innermost launch, for messages; None if it is in none, or
+    in very many frames."""
+    launch_fp = innermost(machine, MOST_FRAMES)
+    if launch_fp is None:
+        return None
+    stack, fp = machine.memory.stack, machine.control.fp
+    while fp - stack[fp + 1] != launch_fp:
+        fp -= stack[fp + 1]
+    start = fp - len(machine.program.signature(_callee(machine, fp)).parameters)
+    return signed(I64, stack[start - 2]) - 1
+
+
+def _callee(machine: Machine, fp: int) -> int:
+    """The function of the items, of which the outermost frame of one is at word `fp`."""
+    return int(machine.program.code.immediates[machine.memory.stack[fp] - 1])
 
 
 def suspend(machine: Machine, launch_fp: int) -> None:
@@ -123,7 +151,7 @@ def suspend(machine: Machine, launch_fp: int) -> None:
     while fp - stack[fp + 1] != launch_fp:
         fp -= stack[fp + 1]
     call = stack[fp] - 1
-    start = fp - len(machine.program.signature(machine.program.code.immediates[call]).parameters)
+    start = fp - len(machine.program.signature(_callee(machine, fp)).parameters)
     positions = objects.frame_references(stack, control.pc, control.fp, start)
     reserve(objects, 2, control.sp - start + len(positions))
     block = packed(objects, stack, control, start)
