@@ -234,6 +234,22 @@ def test_the_trap_is_that_of_the_lowest_item(launched: list[tuple[int, int]]) ->
     assert [found[item] != 0 for item in (1, 410, 411)] == [True, True, False]
 
 
+def test_exceptions_of_items_that_the_launching_function_catches_keep_the_order() -> None:
+    text = (HEAD + EXCEPTION).replace("    local.get round", ":go_on\n    local.get round", 1)
+    caught = ":caught\n    drop\n    jump go_on\n"
+    caught += ".catch odd from again to over using caught depth 0\n"
+    text = text.replace("    halt\n", f"    halt\n{caught}", 1)
+    options = Options(background=False, required=True, cache=False, threads=3)
+    policy = Policy(
+        rules=(Rule(backends=(Choice("llvm", options),)),), profile=Profile(loop_threshold=2)
+    )
+    program = ferryvm.assemble(text)
+    expected = Engine("threaded").start(program)
+    execution = Engine(policy=policy).start(program)
+    assert execution.run().value == expected.run().value
+    assert execution.machine.snapshot() == expected.machine.snapshot()
+
+
 def test_an_exception_of_an_item_leaves_the_launch(launched: list[tuple[int, int]]) -> None:
     with pytest.raises(ferryvm.TrapError, match="uncaught exception"):
         started(EXCEPTION, threads=3).run()

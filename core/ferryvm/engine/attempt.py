@@ -260,10 +260,16 @@ class Compilers:
 
 
 def _threaded(code: Code, region: Region, threads: int) -> Code:
-    """The code, on several threads where the region is the loop of a launch."""
+    """The code, on several threads where the region is the loop of a launch. Where a handler of its
+    function catches exceptions of items, native code leaves behind the throw, not in front of it: no
+    threads then."""
+    from ferryvm.region.launch import CALL_DISTANCE
     from ferryvm.region.region import RegionKind
 
     if region.kind is not RegionKind.LAUNCH:
+        return code
+    call = region.entry + CALL_DISTANCE
+    if any(one.start <= call < one.end for one in region.verified.program.clauses):
         return code
     from ferryvm.engine.parallel import ParallelCode  # few programs have launches
 
