@@ -107,7 +107,7 @@ def _copying(bytes_: int) -> list[str]:
     """Statements that copy words of a size, from the end on where the other order would lose
     some."""
     shift = bytes_.bit_length() - 1
-    step = f"object_set_{bytes_}(to + {bytes_} * i, object_load_{bytes_}(from + {bytes_} * i));"
+    step = f"object_set_{bytes_}(to + {bytes_} * i, object_get_{bytes_}(from + {bytes_} * i));"
     count = f"size >> {shift}" if shift else "size"
     return [
         "if (to - from >= size)",
@@ -156,26 +156,41 @@ def objects(types: dict[int, str], apart: bool) -> dict[str, str]:
 
 
 def _of_size(bytes_: int, c: str, apart: bool) -> dict[str, str]:
-    load, set_, store, fill = (f"object_{n}_{bytes_}" for n in ("load", "set", "store", "fill"))
+    names = ("load", "get", "set", "store", "fill")
+    load, get, set_, store, fill = (f"object_{name}_{bytes_}" for name in names)
+    pointer = f"__global ferry_object_{bytes_} *"
     alias = f"typedef {c} ferry_object_{bytes_} FERRY_MAY_ALIAS;\n"
     found = {f"ferry_object_{bytes_}": alias}
-    found[load] = helper_text(
-        "ulong",
-        load,
-        "ulong address",
-        f"return *(const __global ferry_object_{bytes_} *)address;",
-    )
+    found[get] = helper_text("ulong", get, "ulong address", f"return *(const {pointer})address;")
     found[set_] = helper_text(
         "void",
         set_,
         "ulong address, ulong word",
-        f"*(__global ferry_object_{bytes_} *)address = ({c})word;",
+        f"*({pointer})address = ({c})word;",
     )
     each = ["for (ulong i = 0; i < count; ++i)", f"    {set_}(address + {bytes_} * i, word);"]
     if not apart:
-        found[store] = f"#define {store}(address, word) {set_}(address, word)\n"
+        # Addresses from one pointer: of addresses that are computed as integers compilers know no
+        # base, so they cannot check that two ranges are apart, and vectorise no loop.
+        base, offset = "__global uchar *base", "(address) - objects"
+        found[load] = helper_text(
+            "ulong",
+            f"{load}_at",
+            f"const {base}, ulong offset",
+            f"return *(const {pointer})(base + offset);",
+        ) + (f"#define {load}(address) {load}_at((const __global uchar *)objects, {offset})\n")
+        found[store] = helper_text(
+            "void",
+            f"{store}_at",
+            f"{base}, ulong offset, ulong word",
+            f"*({pointer})(base + offset) = ({c})word;",
+        ) + (
+            f"#define {store}(address, word) "
+            f"{store}_at((__global uchar *)objects, {offset}, word)\n"
+        )
         found[fill] = helper_text("void", fill, "ulong address, ulong count, ulong word", *each)
         return found
+    found[load] = f"#define {load}(address) {get}(address)\n"
     # An element does not cross a chunk's end: each is at a multiple of its size.
     mark = f"*(__global uchar *)(base + ~((address - base) >> {DIRTY_SHIFT})) = 1;"
     put = helper_text(
