@@ -13,11 +13,14 @@ import pytest
 
 import ferryvm
 from ferryvm.backend import Artifact, Interpreter
+from ferryvm.engine.execution import Execution
+from ferryvm.engine.saved import pack_state, unpack_state
 from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.isa import I64, Trap
 from ferryvm.isa.type import signed
 from ferryvm.machine.control import Status
 from ferryvm.machine.host import HostFunction
+from ferryvm.machine.memory import Limits
 from ferryvm.machine.raised import MOST_RAISED
 from ferryvm.machine.state import Machine
 from ferryvm.program import Signature
@@ -443,3 +446,31 @@ def test_two_instances_of_one_program_are_both_in_the_notes() -> None:
     with pytest.raises(NobodyAnswersError) as caught:
         instance.call("outer", 0)
     assert without_pcs(caught.value.__notes__) == FRAMES[3:] * 2
+
+
+THROWN_AGAIN = """
+.host fail ()
+.function main
+:try
+    host fail
+:end
+    halt
+:handler
+    throw_record
+.catch_record from try to end using handler
+"""
+
+
+def test_state_whose_exception_of_a_host_function_was_thrown_again_traps_when_loaded() -> None:
+    @ferryvm.host
+    def fail() -> None:
+        raise OSError("disk")
+
+    own = ferryvm.Engine("switch", hosts=[fail])
+    execution = own.start(ferryvm.assemble(THROWN_AGAIN))
+    with pytest.raises(OSError, match="disk"):
+        execution.run()
+    machine, _ = unpack_state(pack_state(execution.machine, None), Limits(), "saved")
+    with pytest.raises(ferryvm.TrapError, match="trap: uncaught exception") as caught:
+        Execution(own, machine, 0.0).run()
+    assert caught.value.kind is Trap.UNCAUGHT_EXCEPTION

@@ -129,34 +129,6 @@ def test_trapped_state_traps_again_at_the_same_place(backend: str, tmp_path: Pat
     assert state(resumed) == state(execution)
 
 
-THROWN_AGAIN = """
-.host fail ()
-.function main
-:try
-    host fail
-:end
-    halt
-:handler
-    throw_record
-.catch_record from try to end using handler
-"""
-
-
-def test_state_whose_exception_of_a_host_function_was_thrown_again_traps_when_loaded() -> None:
-    @ferryvm.host
-    def fail() -> None:
-        raise OSError("disk")
-
-    own = Engine("switch", limits=LIMITS, hosts=[fail])
-    execution = own.start(ferryvm.assemble(THROWN_AGAIN))
-    with pytest.raises(OSError, match="disk"):
-        execution.run()
-    machine, _ = unpack_state(pack_state(execution.machine, None), LIMITS, "saved")
-    with pytest.raises(TrapError, match="trap: uncaught exception") as caught:
-        Execution(own, machine, 0.0).run()
-    assert caught.value.kind is Trap.UNCAUGHT_EXCEPTION
-
-
 @pytest.mark.parametrize("locals_", [10, 2000, 3000])
 def test_state_that_trapped_for_want_of_stack_at_its_start_can_be_saved(
     locals_: int, tmp_path: Path
