@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import signal
 import threading
@@ -21,6 +20,7 @@ from ferryvm.cli.limit import Size
 from ferryvm.cli.option import hosts_option
 from ferryvm.cli.path import FILE, FolderPath
 from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
+from ferryvm.policy.machine import cpus
 
 if TYPE_CHECKING:
     from ferryvm.testing.fuzz import Campaign, Report
@@ -30,12 +30,6 @@ _PROGRAMS = 1000
 _MOST_FINDINGS = 100
 _LAST = 2**63 - 1
 """The largest number of a program: it must fit the memory that processes share."""
-
-
-def _cpus() -> int:
-    """The number of processors that this process may use."""
-    usable = getattr(os, "sched_getaffinity", None)
-    return len(usable(0)) if usable else os.cpu_count() or 1
 
 
 @click.command()
@@ -174,7 +168,7 @@ def fuzz(
         hosts=hosts,
         patience=patience,
     )
-    campaign = Campaign(plan, jobs or _cpus(), programs, seconds, first, findings)
+    campaign = Campaign(plan, jobs or cpus(), programs, seconds, first, findings)
     came: list[int] = []
     termination.be_patient()
     try:

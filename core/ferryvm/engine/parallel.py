@@ -40,6 +40,7 @@ from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.machine.native import NATIVE_WORDS
 from ferryvm.machine.object_memory import ObjectMemory, objects_at
 from ferryvm.machine.piece import Block, add_item, add_range, reserve
+from ferryvm.policy.machine import cpus
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.region import Region
 from ferryvm.wrapper import CodeWrapper
@@ -64,11 +65,6 @@ _STOPPING = (Status.INTERRUPTED, Status.TRAP, Status.THROW)
 """Statuses of an item after which no higher one needs to begin."""
 
 _MASK = (1 << 64) - 1
-
-
-def core_count() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @record.dataclass
@@ -125,7 +121,7 @@ class ParallelCode(CodeWrapper):
         super().__init__(inner)
         self._native: Callable[[int], int] = ENTRY(inner.address)
         self._pc, self._program = region.entry, region.verified.program
-        self._threads = threads or core_count()
+        self._threads = threads or cpus()
         parameters = self._program.signature(
             self._program.code.immediates[self._pc + CALL_DISTANCE]
         ).parameters
@@ -177,7 +173,7 @@ class ParallelCode(CodeWrapper):
             lanes = self._prepared(objects)
         except (AddressSpaceError, OSError, MemoryError):
             return self._native(ctypes.addressof(control))
-        work = _Work(chunks, control)
+        work = _Work(chunks, control, [lane.control for lane in lanes])
         for future in [_pool().submit(self._work, objects, lane, work) for lane in lanes]:
             work.wait(future)
         outcomes = work.outcomes
@@ -245,7 +241,6 @@ class ParallelCode(CodeWrapper):
             stack[sp - 2] = next_ & _MASK
             control.pc, control.sp, control.fp = self._pc, sp, fp
             control.interrupt = source.interrupt
-            work.watch(control)
             status = self._native(address)
             next_ = signed(I64, stack[sp - 2])
             if control.fp == fp:
@@ -270,14 +265,15 @@ class ParallelCode(CodeWrapper):
 class _Work:
     """The chunks of a launch, and what became of them."""
 
-    def __init__(self, chunks: list[tuple[int, int]], control: ControlBlock) -> None:
-        """`control`: of the machine, whose interrupt flag stops all threads."""
-        self._chunks, self._control = chunks, control
+    def __init__(
+        self, chunks: list[tuple[int, int]], control: ControlBlock, lanes: list[ControlBlock]
+    ) -> None:
+        """`control`: of the machine, whose interrupt flag is passed on to those of the lanes."""
+        self._chunks, self._control, self._lanes = chunks, control, lanes
         self._taken = 0
         self._past: int | None = None
         """Chunks from this item on do not begin."""
         self._lock = threading.Lock()
-        self._watched: list[ControlBlock] = []
         self._items = self._words = 0
         """Suspended items, and their words."""
         self.outcomes = [_Done([], chunk, 0) for chunk in chunks]
@@ -302,11 +298,6 @@ class _Work:
         with self._lock:
             self._past = item if self._past is None else min(self._past, item)
 
-    def watch(self, control: ControlBlock) -> None:
-        """Pass an interrupt on to a control block from now on."""
-        if control not in self._watched:
-            self._watched.append(control)
-
     def is_full(self, words: int) -> bool:
         """Note an item of so many words that was suspended; True if no further one is to begin."""
         with self._lock:
@@ -321,8 +312,8 @@ class _Work:
         """Wait for a thread; an interrupt of the machine is passed on to all."""
         while not _is_done(future):
             if self._control.interrupt:
-                for control in self._watched:
-                    control.interrupt = 1
+                for lane in self._lanes:
+                    lane.interrupt = 1
         future.result()
 
 
@@ -334,12 +325,13 @@ def _is_done(future: concurrent.futures.Future[Any]) -> bool:
 def _waited(future: concurrent.futures.Future[int], control: ControlBlock) -> int:
     """The result of a call. A signal's handler that raises meanwhile interrupts the program: the
     call ends in a state that it can go on from."""
-    while True:
+    is_done = False
+    while not is_done:
         try:
-            if _is_done(future):
-                return future.result()
-        except KeyboardInterrupt:
+            is_done = _is_done(future)
+        except BaseException:  # noqa: BLE001 - a handler's: the threads still write to the program
             control.interrupt = control.interrupt or 1
+    return future.result()
 
 
 _threads: concurrent.futures.ThreadPoolExecutor | None = None

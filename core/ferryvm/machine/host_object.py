@@ -121,14 +121,10 @@ class HostObjects:
 
     def _collect(self, wanted: int) -> None:
         """Collect, so that `wanted` more bytes fit."""
-        objects, space = self._objects, self._space
-        objects.collect()
-        is_enough = space.enlarge(self._control.object_top, wanted)
-        objects.bind()
-        if not is_enough:
+        if not self._objects.collect_for(wanted):
             raise AddressSpaceError(
                 f"no memory for {wanted} more bytes of objects: live objects may take "
-                f"{space.limit} bytes; raise Limits.objects"
+                f"{self._space.limit} bytes; raise Limits.objects"
             )
 
     def _lent(self, one: HostArray) -> int:

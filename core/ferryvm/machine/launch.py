@@ -126,16 +126,18 @@ def running_item(machine: Machine) -> int | None:
     launch_fp = innermost(machine, MOST_FRAMES)
     if launch_fp is None:
         return None
-    stack, fp = machine.memory.stack, machine.control.fp
+    _, start = _outermost(machine, launch_fp)
+    return signed(I64, machine.memory.stack[start - 2]) - 1
+
+
+def _outermost(machine: Machine, launch_fp: int) -> tuple[int, int]:
+    """Of the running item of the launch in the frame at word `launch_fp`: pc of its call, and the
+    word of the stack at which its frames begin, with its first argument."""
+    program, stack, fp = machine.program, machine.memory.stack, machine.control.fp
     while fp - stack[fp + 1] != launch_fp:
         fp -= stack[fp + 1]
-    start = fp - len(machine.program.signature(_callee(machine, fp)).parameters)
-    return signed(I64, stack[start - 2]) - 1
-
-
-def _callee(machine: Machine, fp: int) -> int:
-    """The function of the items, of which the outermost frame of one is at word `fp`."""
-    return int(machine.program.code.immediates[machine.memory.stack[fp] - 1])
+    call = stack[fp] - 1
+    return call, fp - len(program.signature(program.code.immediates[call]).parameters)
 
 
 def suspend(machine: Machine, launch_fp: int) -> None:
@@ -147,11 +149,7 @@ def suspend(machine: Machine, launch_fp: int) -> None:
     """
     stack, control, objects = machine.memory.stack, machine.control, machine.objects
     assert objects is not None  # the program has references
-    fp = control.fp
-    while fp - stack[fp + 1] != launch_fp:
-        fp -= stack[fp + 1]
-    call = stack[fp] - 1
-    start = fp - len(machine.program.signature(_callee(machine, fp)).parameters)
+    call, start = _outermost(machine, launch_fp)
     positions = objects.frame_references(stack, control.pc, control.fp, start)
     reserve(objects, 2, control.sp - start + len(positions))
     block = packed(objects, stack, control, start)

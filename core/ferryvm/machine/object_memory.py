@@ -183,6 +183,14 @@ class ObjectMemory:
 
     # --- collections --------------------------------------------------------------------------
 
+    def collect_for(self, wanted: int) -> bool:
+        """Collect, so that `wanted` more bytes fit; False if the limit forbids it. Raises ValueError
+        as `collect`."""
+        self.collect()
+        is_enough = self.space.enlarge(self._control.object_top, wanted)
+        self.bind()
+        return is_enough
+
     def collect(self) -> None:
         """Perform a collection. Raises ValueError if the machine is in no state of its program."""
         control, memory, facts = self._control, self._memory, self._facts

@@ -86,10 +86,7 @@ def reserve(objects: ObjectMemory, blocks: int, words: int) -> None:
     control = objects.control
     wanted = blocks * (_PIECE_BYTES + 2 * ARRAY_HEADER_BYTES) + WORD_BYTES * words
     if control.object_top + wanted > control.object_end:
-        objects.collect()
-        is_enough = objects.space.enlarge(control.object_top, wanted)
-        objects.bind()
-        if not is_enough:
+        if not objects.collect_for(wanted):
             limit = objects.space.limit
             message = f"suspended items of a launch take {wanted} bytes of objects"
             raise AddressSpaceError(f"{message}, the limit is {limit}; raise Limits.objects")

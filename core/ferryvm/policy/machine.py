@@ -30,10 +30,11 @@ class MachineFacts:
 def here() -> MachineFacts:
     """The facts of this computer, cached in the process."""
     name = os.uname()
-    return MachineFacts(_cpus(), name.machine, name.sysname, _memory(), _cpu())
+    return MachineFacts(cpus(), name.machine, name.sysname, _memory(), _cpu())
 
 
-def _cpus() -> int:
+def cpus() -> int:
+    """The number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
