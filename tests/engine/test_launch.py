@@ -21,9 +21,11 @@ from ferryvm.testing.differential import Differ, Verdict
 from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import verify
 
+from ..launching import launch
+
 INTERPRETERS = ("reference", "switch", "threaded")
 
-SQUARES = """
+SQUARES = f"""
 .host print_i64 (i64)
 .host print_f64 (f64)
 .struct pair left i64[] right f64
@@ -35,18 +37,7 @@ SQUARES = """
     struct.new pair
     i64.const 7
     i64.const 6
-    launch.begin
-:again
-    launch.test
-    jump_unless over
-    launch.item put
-    call put
-    jump again
-:over
-    drop
-    drop
-    drop
-    drop
+{launch("put", drops=4)}
     struct.get pair.left
     call total
     host print_i64
@@ -104,21 +95,11 @@ SQUARES = """
 """
 TOTAL = 7 * sum(item * item for item in range(6))
 
-RECURSIVE = """
+RECURSIVE = f"""
 .host print_i64 (i64)
 .function main
     i64.const 3
-    launch.begin
-:again
-    launch.test
-    jump_unless over
-    launch.item deep
-    call deep
-    jump again
-:over
-    drop
-    drop
-    drop
+{launch("deep", drops=3)}
     halt
 .function deep (depth i64)
 .local one anyref two i64

@@ -22,6 +22,8 @@ from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.condition import Like
 from ferryvm.policy.predicate import Test, When
 
+from ..launching import launch
+
 ITEMS = 600
 
 HEAD = f"""
@@ -38,19 +40,7 @@ HEAD = f"""
     local.get to
     i64.const 3
     i64.const {ITEMS}
-    launch.begin
-:again
-    launch.test
-    jump_unless over
-    launch.item body
-    call body
-    jump again
-:over
-    drop
-    drop
-    drop
-    drop
-    drop
+{launch("body", drops=5)}
     local.get round
     i64.const 1
     i64.add

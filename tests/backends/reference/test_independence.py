@@ -17,7 +17,9 @@ from ferryvm.testing.disagreement import record
 from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import verify
 
-HEAD = """
+from ...launching import launch
+
+HEAD = f"""
 .struct node value i64 next node
 .static total i64
 .static best f64
@@ -51,20 +53,7 @@ HEAD = """
     local.get bytes
     local.get nodes
     i64.const 8
-    launch.begin
-:again
-    launch.test
-    jump_unless over
-    launch.item body
-    call body
-    jump again
-:over
-    drop
-    drop
-    drop
-    drop
-    drop
-    drop
+{launch("body", drops=6)}
     halt
 
 .function one (numbers i64[], index i64)
