@@ -19,6 +19,7 @@ from benchmarks import (
     interrupt,
     loading,
     opencl,
+    parallel,
     peers,
     profiling,
     record,
@@ -331,6 +332,35 @@ def references_command(rounds: int, seconds: float, quick: bool, json_path: str 
         found.show(Console(width=None if sys.stdout.isatty() else WIDTH))
     if json_path:
         report = {"schema": record.SCHEMA, "kind": "references", **record.circumstances()}
+        record.write(json_path, report | found.as_json())
+
+
+@main.command("parallel")
+@_rounds(5)
+@click.option(
+    "--programs",
+    callback=_known(lambda: parallel.BY_NAME),
+    metavar="NAME,...",
+    help="Default: all.",
+)
+@click.option(
+    "--size",
+    type=click.Choice(parallel.SIZES),
+    default=parallel.SIZES[0],
+    show_default=True,
+    help="Goals are held to full sizes.",
+)
+@JSON
+def parallel_command(
+    rounds: int, programs: tuple[str, ...] | None, size: str, json_path: str | None
+) -> None:
+    """Data-parallel programs as launches, against C with OpenMP, in interleaved rounds."""
+    twins = tuple(parallel.BY_NAME[name] for name in programs or parallel.BY_NAME)
+    found = parallel.measure(parallel.Settings(rounds, size, twins), _progress)
+    if json_path != "-":
+        found.show(Console(width=None if sys.stdout.isatty() else WIDTH))
+    if json_path:
+        report = {"schema": record.SCHEMA, "kind": "parallel", **record.circumstances()}
         record.write(json_path, report | found.as_json())
 
 

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launches: data-parallel programs on all cores, against C with OpenMP."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.parallel import launching, speed
+from benchmarks.parallel.contender import contenders, versions
+from benchmarks.parallel.goal import goals, mean
+from benchmarks.parallel.program import BY_NAME, TWINS, Twin
+from benchmarks.peers.peer import MissingError
+from benchmarks.report import Target
+
+__all__ = ["BY_NAME", "SIZES", "Figures", "Settings", "measure"]
+
+SIZES = ("full", "small", "tiny")
+"""Names of sizes; goals are held to the full ones."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What is measured."""
+
+    rounds: int = 5
+    size: str = "full"
+    twins: tuple[Twin, ...] = TWINS
+
+
+@dataclasses.dataclass
+class Figures:
+    """All parts of a run."""
+
+    settings: Settings
+    rows: list[speed.Row]
+    launch: dict[str, Any]
+    missing: dict[str, str]
+    """Parts that did not take place, with the reason."""
+
+    def targets(self) -> list[Target]:
+        """The goals, none for smaller sizes."""
+        return goals(self.rows, self.launch) if self.settings.size == "full" else []
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures as JSON."""
+        return {
+            "rounds": self.settings.rounds,
+            "size": self.settings.size,
+            "peers": versions(),
+            "programs": {
+                row.twin.name: {"size": row.twin.size(self.settings.size), **row.as_json()}
+                for row in self.rows
+            },
+            "means": {name: mean(self.rows, name) for name in contenders()},
+            "launch": self.launch,
+            "missing": self.missing,
+            "targets": [target.as_json() for target in self.targets()],
+        }
+
+    def show(self, console: Console) -> None:
+        """Print tables and goals."""
+        names = list(contenders())
+        table = Table("program", *names, title="medians, milliseconds (x gcc)")
+        for row in self.rows:
+            table.add_row(row.twin.name, *(_cell(row, name) for name in names))
+        means = [mean(self.rows, name) for name in names]
+        table.add_row("geometric mean", *("-" if one is None else f"({one:.2f})" for one in means))
+        console.print(table)
+        for row in self.rows:
+            for name, reason in row.missing.items():
+                console.print(f"{row.twin.name}: {name} is missing: {reason}")
+        if self.launch:
+            shown = ", ".join(f"{key} {value:,.4g}" for key, value in self.launch.items())
+            console.print(f"launch, microseconds: {shown}")
+        for part, reason in self.missing.items():
+            console.print(f"{part} is missing: {reason}")
+        for target in self.targets():
+            console.print(str(target), highlight=False)
+
+
+def measure(settings: Settings, progress: Callable[[str], None]) -> Figures:
+    """The figures of all parts. Raises BenchmarkError for results that differ."""
+    rounds, size = settings.rounds, settings.size
+    rows = speed.measure(settings.twins, contenders(), rounds, size, progress)
+    missing: dict[str, str] = {}
+    launch: dict[str, Any] = {}
+    try:
+        launch = launching.measure(rounds)
+    except MissingError as error:
+        missing["launch"] = str(error)
+    return Figures(settings, rows, launch, missing)
+
+
+def _cell(row: speed.Row, name: str) -> str:
+    seconds, ratio = row.median(name), row.ratio(name)
+    if seconds is None:
+        return "-"
+    over = "" if ratio is None or name == "gcc" else f" ({ratio:.2f})"
+    return f"{1e3 * seconds:.1f}{over}"

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contenders on data-parallel work: each makes a task, which does the work once.
+
+All run in this process, on the same inputs, with arrays of results of their own: C by ctypes, ferryvm
+on an instance whose launches have been compiled before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Callable, Mapping
+
+import numpy
+
+import ferryvm
+from benchmarks.build import build
+from benchmarks.parallel.program import Argument, Twin, Work
+from benchmarks.peers.ferry import engine
+from benchmarks.peers.native import C_FLAGS, HOST
+from benchmarks.peers.peer import MissingError, first_line, tool
+from ferryvm.engine import Engine
+from ferryvm.policy.model import build_ours
+
+Task = Callable[[], object]
+Make = Callable[[Twin, Work], Task]
+
+GCC, LLVM = "gcc", "llvm"
+"""On all cores."""
+IN_ORDER = " (in order)"
+"""Ends the names of contenders that use one core."""
+
+FLAGS = (*C_FLAGS, HOST)
+
+
+def contenders() -> Mapping[str, Make]:
+    """All contenders by name; what makes a task raises MissingError where there is none."""
+    return {
+        GCC: lambda twin, work: _gcc(twin, work, "-fopenmp"),
+        LLVM: lambda twin, work: _ferry(twin, work, LLVM, threads=0),
+        GCC + IN_ORDER: lambda twin, work: _gcc(twin, work),
+        LLVM + IN_ORDER: lambda twin, work: _ferry(twin, work, LLVM, threads=1),
+    }
+
+
+def versions() -> dict[str, str]:
+    """The versions of the peers that are installed."""
+    found = {"ferryvm": ferryvm.__version__}
+    with contextlib.suppress(MissingError):  # each program says what is missing
+        compiler = first_line([tool("gcc"), "--version"])
+        found[GCC] = f"{compiler}, {' '.join(FLAGS)} -fopenmp"
+    return found
+
+
+def launching(backend: str, threads: int) -> Engine:
+    """An engine that has a backend run the loops of launches from their first item on, and an
+    interpreter everything else. Raises MissingError where the backend cannot run."""
+    engine(backend)
+    choice = {"name": backend, "threads": threads, "background": False, "required": True}
+    rule = {"when": {"kind": "launch"}, "backends": [choice]}
+    return Engine(policy=build_ours({"profile": {"loop_threshold": 1}, "rule": [rule]}))
+
+
+def _ferry(twin: Twin, work: Work, backend: str, threads: int) -> Task:
+    path = twin.path("skiff")
+    program = ferryvm.compile(path.read_text(encoding="utf-8"), file=str(path))
+    call = launching(backend, threads).instantiate(program).exports["work"]
+    return lambda: call(*work.arguments)
+
+
+def _gcc(twin: Twin, work: Work, *extra: str) -> Task:
+    command = [tool("gcc"), *FLAGS, *extra, "-shared", "-fPIC"]
+    library = build(f"{twin.name}{''.join(extra)}.so", command, [twin.path("c")])
+    function = ctypes.CDLL(str(library)).work
+    function.restype = None
+    arguments = [_native(argument) for argument in work.arguments]
+    return lambda: function(*arguments)
+
+
+def _native(argument: Argument) -> ctypes.c_int64 | ctypes.c_double | ctypes.c_void_p:
+    if isinstance(argument, numpy.ndarray):
+        return ctypes.c_void_p(argument.ctypes.data)
+    return ctypes.c_int64(argument) if isinstance(argument, int) else ctypes.c_double(argument)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of data-parallel work, their sizes and their arrays; the twins are in
+benchmarks/programs/parallel.
+
+Each twin has a function `work` of numbers and arrays, which stores its results in arrays. The order
+of floating-point operations is that of the Skiff twin, so all results are equal to the last bit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy
+
+from benchmarks.benchmark import PROGRAMS as FOLDER
+
+Array = numpy.ndarray[tuple[int, ...], numpy.dtype[numpy.generic]]
+Argument = int | float | Array
+
+SEED = 20260823
+"""Of the numbers in arrays."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """The arguments of `work`, and what of them it stores into."""
+
+    arguments: tuple[Argument, ...]
+    results: tuple[int, ...]
+    """Positions of the arrays that hold the results."""
+
+    def fresh(self) -> Work:
+        """The same work with arrays of results of its own; arrays that are only read are shared."""
+        own = list(self.arguments)
+        for position in self.results:
+            own[position] = self.array(position).copy()
+        return Work(tuple(own), self.results)
+
+    def restore(self, original: Work) -> None:
+        """Make the arrays of results what they were at the start."""
+        for position in self.results:
+            self.array(position)[...] = original.array(position)
+
+    def array(self, position: int) -> Array:
+        """The array at a position of the arguments."""
+        found = self.arguments[position]
+        assert isinstance(found, numpy.ndarray)
+        return found
+
+    def bits(self) -> list[bytes]:
+        """The results as bytes."""
+        return [self.array(position).tobytes() for position in self.results]
+
+
+@dataclasses.dataclass(frozen=True)
+class Twin:
+    """A program that is written once for each language."""
+
+    name: str
+    full: int
+    small: int
+    tiny: int
+    """What a test runs."""
+    make: Callable[[int], Work]
+    """The work of a size."""
+    items: Callable[[int], int] = lambda size: size
+    """The items of its launch."""
+
+    def path(self, suffix: str) -> Path:
+        """Where the twin with a file name's suffix is."""
+        return FOLDER / "parallel" / f"{self.name}.{suffix}"
+
+    def size(self, name: str) -> int:
+        """The size by its name: full, small or tiny."""
+        return {"full": self.full, "small": self.small, "tiny": self.tiny}[name]
+
+
+def uniform(count: int, low: float, high: float, stream: int) -> Array:
+    """Random f64 of [low, high); `stream` tells arrays of one program apart."""
+    return numpy.random.default_rng((SEED, stream)).uniform(low, high, count)
+
+
+def _daxpy(n: int) -> Work:
+    x, y = uniform(n, -1.0, 1.0, 0), uniform(n, -1.0, 1.0, 1)
+    return Work((n, 2.5, x, y, numpy.zeros(n)), (4,))
+
+
+def _blackscholes(n: int) -> Work:
+    price, strike = uniform(n, 10.0, 50.0, 0), uniform(n, 10.0, 50.0, 1)
+    years = uniform(n, 0.25, 4.0, 2)
+    both = numpy.zeros(n), numpy.zeros(n)
+    return Work((n, 0.02, 0.3, price, strike, years, *both), (6, 7))
+
+
+def _mandelbrot(size: int) -> Work:
+    return Work((size, 256, numpy.zeros(size * size, numpy.int32)), (2,))
+
+
+TWINS = (
+    Twin("daxpy", 1 << 23, 1 << 19, 300, _daxpy),
+    Twin("blackscholes", 1 << 20, 1 << 16, 300, _blackscholes),
+    Twin("mandelbrot", 1024, 192, 20, _mandelbrot, lambda size: size * size),
+)
+BY_NAME = {twin.name: twin for twin in TWINS}

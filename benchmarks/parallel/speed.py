@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seconds of data-parallel work, in interleaved rounds."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from benchmarks.benchmark import BenchmarkError
+from benchmarks.measure import interleave, median
+from benchmarks.parallel.contender import GCC, Make, Task
+from benchmarks.parallel.program import Twin
+from benchmarks.peers.peer import MissingError
+
+PAUSE = 0.01
+"""Seconds in front of each run: OpenMP's threads wait actively for a while after their work."""
+
+
+@dataclasses.dataclass
+class Row:
+    """One program: seconds of each round by contender."""
+
+    twin: Twin
+    seconds: dict[str, list[float]] = dataclasses.field(default_factory=dict)
+    missing: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Contenders that took no part, with the reason."""
+
+    def median(self, contender: str) -> float | None:
+        """Seconds; None if it took no part."""
+        return median(self.seconds[contender]) if contender in self.seconds else None
+
+    def ratio(self, mine: str, baseline: str = GCC) -> float | None:
+        """The median of the ratios of each round; None where one of them took no part."""
+        pairs = zip(self.seconds.get(mine, []), self.seconds.get(baseline, []), strict=False)
+        ratios = [own / other for own, other in pairs if other]
+        return median(ratios) if ratios else None
+
+    def as_json(self) -> dict[str, Any]:
+        """The row as JSON."""
+        ratios = {name: self.ratio(name) for name in self.seconds if name != GCC}
+        return {"seconds": self.seconds, "missing": self.missing, "over_gcc": ratios}
+
+
+def measure(
+    twins: Sequence[Twin],
+    known: Mapping[str, Make],
+    rounds: int,
+    size: str,
+    progress: Callable[[str], None],
+) -> list[Row]:
+    """A row for each program. Raises BenchmarkError if a contender's results are not, to the last
+    bit, those of the first one; nothing is timed then."""
+    return [_row(twin, known, rounds, size, progress) for twin in twins]
+
+
+def _row(
+    twin: Twin, known: Mapping[str, Make], rounds: int, size: str, progress: Callable[[str], None]
+) -> Row:
+    row, ready = Row(twin), dict[str, Callable[[], float]]()
+    original = twin.make(twin.size(size))
+    first: tuple[str, list[bytes]] | None = None
+    for name, make in known.items():
+        work = original.fresh()
+        try:
+            task = make(twin, work)
+        except MissingError as error:
+            row.missing[name] = str(error)
+            progress(f"{twin.name}: {name} takes no part: {error}")
+            continue
+        for _ in range(2):  # the second one is whole in native code
+            work.restore(original)
+            task()
+            bits = work.bits()
+            first = first or (name, bits)
+            if bits != first[1]:
+                raise BenchmarkError(f"{twin.name}: {name} and {first[0]} differ")
+        ready[name] = _timed(task, lambda work=work: work.restore(original))  # type: ignore[misc]  # a default binds the work
+    for name, seconds in interleave(ready, rounds, {}):
+        row.seconds.setdefault(name, []).append(seconds)
+    shown = ", ".join(f"{name} {row.median(name):.4f} s" for name in row.seconds)
+    progress(f"{twin.name}: {shown}")
+    return row
+
+
+def _timed(task: Task, restore: Callable[[], None]) -> Callable[[], float]:
+    def run() -> float:
+        restore()
+        time.sleep(PAUSE)
+        began = time.perf_counter()
+        task()
+        return time.perf_counter() - began
+
+    return run

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data-parallel programs of the benchmark give the same bits in all languages."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from benchmarks import parallel
+from benchmarks.__main__ import main
+from benchmarks.benchmark import BenchmarkError
+from benchmarks.parallel import contender, goal, speed
+from benchmarks.parallel.contender import GCC, LLVM, Make, Task
+from benchmarks.parallel.program import TWINS, Twin, Work
+from benchmarks.peers.peer import MissingError
+from click.testing import CliRunner
+
+import ferryvm
+
+
+def _ignore(_line: str) -> None:
+    """Progress that nobody reads."""
+
+
+def interpreted(twin: Twin, work: Work) -> Task:
+    """A program in Skiff on an interpreter: as the launch of llvm, but nothing is compiled."""
+    path = twin.path("skiff")
+    program = ferryvm.compile(path.read_text(encoding="utf-8"), file=str(path))
+    call = ferryvm.Engine("threaded").instantiate(program).exports["work"]
+    return lambda: call(*work.arguments)
+
+
+def cheap() -> Mapping[str, Make]:
+    return {"threaded": interpreted, GCC: contender.contenders()[GCC]}
+
+
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
+def test_c_and_skiff_store_the_same_bits(twin: Twin) -> None:
+    (row,) = speed.measure([twin], cheap(), 1, "tiny", _ignore)
+    assert {*row.seconds, *row.missing} == {"threaded", GCC}
+    assert "threaded" in row.seconds
+    work = twin.make(twin.tiny)
+    assert work.bits() != _done(twin, work).bits()
+
+
+def _done(twin: Twin, work: Work) -> Work:
+    mine = work.fresh()
+    interpreted(twin, mine)()
+    return mine
+
+
+def test_results_that_differ_in_one_bit_are_refused() -> None:
+    def wrong(twin: Twin, work: Work) -> Task:
+        task = interpreted(twin, work)
+
+        def run() -> None:
+            task()
+            work.array(work.results[0]).view("u1")[7] ^= 1
+
+        return run
+
+    with pytest.raises(BenchmarkError, match="daxpy: wrong and threaded differ"):
+        speed.measure(TWINS[:1], {"threaded": interpreted, "wrong": wrong}, 1, "tiny", _ignore)
+
+
+def test_a_report_names_sizes_ratios_and_missing_contenders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(_twin: Twin, _work: Work) -> Task:
+        raise MissingError("llvm is not usable")
+
+    monkeypatch.setattr(parallel, "contenders", lambda: {**cheap(), LLVM: missing})
+    monkeypatch.setattr(parallel.launching, "measure", lambda _rounds: {"over": 2.0})
+    path = tmp_path / "report.json"
+    done = CliRunner().invoke(
+        main,
+        ["parallel", "--size", "tiny", "--rounds", "2", "--programs", "daxpy", "--json", str(path)],
+    )
+    assert done.exit_code == 0, done.output
+    assert "daxpy: llvm is missing: llvm is not usable" in done.output
+    found = json.loads(path.read_text())
+    assert (found["kind"], found["size"], found["targets"]) == ("parallel", "tiny", [])
+    row = found["programs"]["daxpy"]
+    assert (row["size"], len(row["seconds"]["threaded"])) == (300, 2)
+    assert row["missing"][LLVM] == "llvm is not usable"
+
+
+def test_goals_are_the_mean_and_the_worst_of_the_programs_that_ran() -> None:
+    rows = [
+        speed.Row(twin, {GCC: [1.0, 2.0], LLVM: [ratio, 2 * ratio]})
+        for twin, ratio in zip(TWINS, (2.0, 0.5, 0.125), strict=False)
+    ]
+    found = {target.name: target for target in goal.goals(rows, {"over": 6.0})}
+    assert found["llvm over gcc, geometric mean"].found == pytest.approx(0.5)
+    assert found["llvm over gcc, worst program (daxpy)"].is_met is False
+    assert found["llvm over gcc, mandelbrot"].is_met
+    assert found["launch of 1,000 items over a plain call"].is_met is False
+    assert [target.found for target in goal.goals([], {})] == [None] * 4
+
+
+@pytest.mark.nightly
+def test_llvm_runs_the_launches_on_threads_and_in_order() -> None:
+    rows = speed.measure(TWINS, contender.contenders(), 1, "tiny", _ignore)
+    assert all({LLVM, LLVM + contender.IN_ORDER} <= {*row.seconds} for row in rows)
+    assert parallel.launching.measure(1)["launch"] > 0
