@@ -93,10 +93,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Have the garbage collector leave alone what was collected: ten thousand tests live to the
-    end."""
+    end. It looks at what tests make less often than usual, as in the command."""
     gc.enable()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, *gc.get_threshold()[1:])
 
 
 _seconds: dict[str, float] = {}

@@ -33,14 +33,18 @@ def test_a_limit_of_instructions_compares_there_and_says_so(long: str) -> None:
     )
 
 
-def test_a_limit_of_time_says_what_was_not_compared(long: str) -> None:
-    (Path(long).parent / "next.skiff").write_text("(print! 1)", encoding="utf-8")
-    code, out, err = ferry("diff", long, "next.skiff", *BACKENDS, "--seconds", "0.01", "--progress")
-    assert (code, out.count("agree")) == (2, 1)
-    reached, *progress, still, left, following = err.splitlines()
-    assert reached == f"ferry: 1 of 2: {long}: reference, 1,000,000 instructions"
-    assert progress == [f"ferry: 1 of 2: {long}: switch, 1,000,000 instructions"]
-    assert still.startswith(f"ferry: {long}: still runs after 1000000 instructions")
+def test_a_limit_of_time_says_what_was_not_compared(
+    long: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(differential, "_EXPECTED_CHUNK", 10_000)
+    Path("next.skiff").write_text("(print! 1)", encoding="utf-8")
+    words = ["diff", long, "next.skiff", *BACKENDS, "--seconds", "0.000001", "--progress"]
+    result = CliRunner().invoke(command.ferry, words, standalone_mode=False)
+    assert (result.return_value, result.stdout.count("agree")) == (2, 1)
+    reached, *progress, still, left, following = result.stderr.splitlines()
+    assert reached == f"ferry: 1 of 2: {long}: reference, 10,000 instructions"
+    assert progress == [f"ferry: 1 of 2: {long}: switch, 10,000 instructions"]
+    assert still.startswith(f"ferry: {long}: still runs after 10000 instructions")
     assert left == f"ferry: {long}: the time of --seconds is over: not compared: threaded"
     assert following == "ferry: next.skiff: not compared: the time of --seconds is over"
 

@@ -239,7 +239,7 @@ NEEDS = r"which block \S+ needs, should be .* and is "
     ("name", "machine", "faults", "said", "is_each"),
     [
         ("nest", "multi16", _earlier, NEEDS, False),
-        ("nest", "single", _earlier, "should be .* and is", False),
+        nightly(("nest", "single", _earlier, "should be .* and is", False)),
         ("vectors", "wide16", _bypass_late, "should be .* and is", False),
         ("nest", "multi16", _swapped_numbers, NEEDS + "nothing that was set", False),
         ("nest", "multi16", _without("move"), NEEDS, False),

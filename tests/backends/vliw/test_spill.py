@@ -266,6 +266,10 @@ def test_of_schedules_of_one_interval_one_that_needs_few_registers_is_taken() ->
 # --- windows that move ----------------------------------------------------------------------
 
 
+SMALL_FIRST = [nightly(name) if name == "wide16" else name for name in sorted(shipped())]
+"""Machines. A schedule of the one with the most units takes seconds."""
+
+
 @pytest.fixture
 def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops keep all that they have loaded."""
@@ -276,7 +280,7 @@ def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("keeping")
 @pytest.mark.parametrize("taps", [6, nightly(9)])
 @pytest.mark.parametrize("n", sample([0, 1, 8, 40], 3))
-@pytest.mark.parametrize("machine", sorted(shipped()))
+@pytest.mark.parametrize("machine", SMALL_FIRST)
 def test_samples_of_earlier_rounds_are_those(machine: str, n: int, taps: int) -> None:
     """Also where the loop ends before its first samples have been used up."""
     text = MIX.format(taps=taps, n=n, step="i")

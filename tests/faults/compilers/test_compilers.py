@@ -30,7 +30,7 @@ from .table import FAULTS, by_name
 SAMPLE = (
     "poll-not-made",  # a pass
     "frame-written-backwards",  # llvm
-    "branch-inverted",  # vliw
+    "store-moved-over-an-exit",  # vliw
     "fuel-not-given-back",  # C
 )
 """One fault of each class, which a program by hand shows."""

@@ -23,7 +23,7 @@ from ferryvm.testing.generate.corner import MANY_LOCALS, _trip_count
 from ferryvm.testing.generate.literal import I32, I64
 from ferryvm.verify import Verified, verify
 
-COUNT = 600
+COUNT = 400
 STATEMENTS = {
     Corner.IRREDUCIBLE: "[statement]\nirreducible = 60",
     Corner.FORGED: "[statement]\nforge = 60",

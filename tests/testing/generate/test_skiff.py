@@ -18,7 +18,7 @@ from ferryvm.verify import verify
 from ...tier import sample
 from .census import Life, live
 
-COUNT = 200
+COUNT = 120
 
 
 @functools.cache
