@@ -27,6 +27,7 @@ from ferryvm.program import Signature
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
+    from ferryvm.item_range import RangeRunner
     from ferryvm.region.region import Region
 
 __all__ = [
@@ -136,6 +137,10 @@ class Capabilities:
     code leaves with LONG. None: it compiles at once at the level that is wanted."""
     references: bool = False
     """A compiler: it compiles code that uses references. It is not offered such a region else."""
+    launches: bool = False
+    """A compiler: its code leaves in front of launches, see `Options.launches`."""
+    ranges: bool = False
+    """A compiler: its code of a launch's loop has `Code.ranges`."""
     heap: int | None = None
     """Bytes of heap that it can address; None: no limit but the engine's. A program that needs
     more traps with HEAP_EXHAUSTED, and a state with a larger heap is refused."""
@@ -310,6 +315,10 @@ class Options:
     natives: frozenset[int] = frozenset()
     """Host imports that are native functions: code may call them by `control.natives`, and leaves
     with HOST where the row there is zero."""
+    launches: frozenset[tuple[int, int]] = frozenset()
+    """Launches, by the pc of `launch.test` and their number in `control.launches`, in front of whose
+    loop the code leaves with PARALLEL if more items are left than that word says. Only for a
+    compiler that declares it."""
     recompile_after: int = 0
     """Work, see `Tiers`, each time after which the code leaves with LONG, where it may run that
     long; 0: it never does. Only for a compiler that has tiers."""
@@ -413,6 +422,12 @@ class Code(abc.ABC):
     def long(self) -> str:
         """The work that it has done ("it ran 1000 cycles"), once it has left with LONG."""
         return ""
+
+    @property
+    def ranges(self) -> RangeRunner | None:
+        """Runs items of a launch out of order, where the region is the launch's loop; None, the
+        default: its code runs them as it likes, or in order."""
+        return None
 
     @abc.abstractmethod
     def activity(self) -> Activity:

@@ -57,19 +57,21 @@ def lifted(
     remarks: bool = False,
     natives: bool = False,
     exceptions: bool = False,
+    launches: bool = False,
 ) -> Module:
     """The region IR, improved by the passes that every compiler shares.
 
     `exceptions`: the target lowers `caught`, so that calls catch what their callees throw; `least`:
     the lowest level at which they are run; `natives`: the target lowers `call_host`, so that native
-    functions are called; `unrolled`, `remarks`: as for
-    `ferryvm.ir.passes.optimise`.
+    functions are called; `launches`: the target lowers `launch_word` and `parallel_if`; `unrolled`,
+    `remarks`: as for `ferryvm.ir.passes.optimise`.
     """
     from ferryvm.ir.lift import lift
     from ferryvm.ir.passes import optimise
 
     called = options.natives if natives else ()
-    module = lift(region, options.counting, options.unseen, called, exceptions)
+    left = dict(options.launches) if launches else {}
+    module = lift(region, options.counting, options.unseen, called, exceptions, left)
     level = max(options.optimize, least)
     optimise(
         module, level, region.verified, unrolled=unrolled, check=options.check, remarks=remarks
@@ -97,6 +99,7 @@ def code_facts(region: Region, options: Options) -> list[str | bytes]:
         sorted(kind.value for kind in options.forcing),
         options.device,
         options.quick,
+        sorted(options.launches),
     )
     return [repr(chosen), *fingerprint(region)]
 

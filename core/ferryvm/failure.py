@@ -166,6 +166,15 @@ def is_ctrl_c(error: BaseException) -> bool:
     return False
 
 
+class SignalRaised(BaseException):
+    """The exception of a signal handler that came while the engine was busy, raised once the
+    machine's state is exact."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 def is_signals(error: BaseException) -> bool:
     """True if a signal handler raised it, or what that called: it says nothing of the code that was
     running. Handlers run in the main thread alone."""

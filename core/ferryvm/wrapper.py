@@ -31,6 +31,7 @@ from ferryvm.program import Signature
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
+    from ferryvm.item_range import RangeRunner
     from ferryvm.region.region import Region
 
 
@@ -163,6 +164,10 @@ class CodeWrapper(Code):
     @property
     def long(self) -> str:
         return self.inner.long
+
+    @property
+    def ranges(self) -> RangeRunner | None:
+        return self.inner.ranges
 
     def activity(self) -> Activity:
         return self.inner.activity()

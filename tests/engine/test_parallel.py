@@ -11,13 +11,16 @@ import pytest
 
 import ferryvm
 from ferryvm import Engine
-from ferryvm.engine import parallel
+from ferryvm.engine import launching, parallel
 from ferryvm.engine.execution import Execution
-from ferryvm.engine.parallel import ParallelCode
+from ferryvm.engine.mixed import MixedArtifact
+from ferryvm.engine.parallel import ThreadedRanges
 from ferryvm.engine.result import ProgramInterrupted
 from ferryvm.isa import Trap
+from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.piece import elements
+from ferryvm.machine.state import Machine
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.condition import Like
 from ferryvm.policy.predicate import Test, When
@@ -168,8 +171,8 @@ ENDLESS = """
 @pytest.fixture(autouse=True)
 def _threads_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Threads are woken for any work."""
-    monkeypatch.setattr(parallel, "_FIRST", 8)
-    monkeypatch.setattr(parallel, "_WORTH", 0.0)
+    monkeypatch.setattr(launching, "WORTH", 0.0)
+    monkeypatch.setattr(launching, "SAMPLE", 0.0)
     return
 
 
@@ -177,13 +180,13 @@ def _threads_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The ranges that several threads have run."""
     found: list[tuple[int, int]] = []
-    run = ParallelCode._parallel
+    run = ThreadedRanges.run
 
-    def noted(self: ParallelCode, objects: object, first: int, limit: int) -> int:
+    def noted(self: ThreadedRanges, machine: Machine, first: int, limit: int) -> RangeOutcome:
         found.append((first, limit))
-        return run(self, objects, first, limit)  # type: ignore[arg-type]  # what it was given
+        return run(self, machine, first, limit)
 
-    monkeypatch.setattr(ParallelCode, "_parallel", noted)
+    monkeypatch.setattr(ThreadedRanges, "run", noted)
     return found
 
 
@@ -271,6 +274,48 @@ def test_an_interrupt_stops_all_threads(launched: list[tuple[int, int]]) -> None
         execution.run()
     thread.join()
     assert execution.machine.memory.stack[control.fp - 3] <= 590 or control.fp == 0
+
+
+NEST = """
+(define (put item to factor) (array-set! to item (+ (array-ref to item) (* item factor))))
+(define (fill to rounds)
+  (define round 0)
+  (while (< round rounds) (for-each-item 500 (put to round)) (set! round (+ round 1))))
+(define to (make-array i64 500))
+(fill to 40)
+(array-ref to 499)
+"""
+
+
+@pytest.mark.parametrize("kind", ["whole program", "function", "nest"])
+def test_code_around_a_launch_leaves_for_it(kind: str, launched: list[tuple[int, int]]) -> None:
+    options = Options(background=False, required=True, cache=False, threads=2)
+    kinds = ("launch", kind.rpartition(" ")[2])
+    when = When((Test("kind", tuple(map(Like, kinds))),))
+    policy = Policy(
+        rules=(Rule(when=when, backends=(Choice("llvm", options),)),),
+        profile=Profile(loop_threshold=2, function_threshold=1),
+        whole_program=kind == "whole program",
+    )
+    execution = Engine(policy=policy).start(ferryvm.compile(NEST))
+    assert execution.run().value == 499 * sum(range(40))
+    assert len(launched) >= 30  # the first ones were interpreted
+
+
+def test_small_launches_stay_in_the_code_around_them(
+    launched: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "WORTH", 1e9)
+    options = Options(background=False, required=True, cache=False, threads=2)
+    policy = Policy(rules=(Rule(backends=(Choice("llvm", options),)),), whole_program=True)
+    execution = Engine(policy=policy).start(ferryvm.compile(NEST))
+    assert execution.run().value == 499 * sum(range(40))
+    assert not launched
+    artifact = execution._last
+    assert isinstance(artifact, MixedArtifact)
+    assert artifact.launches is not None
+    (activity,) = artifact.launches.activities.values()
+    assert activity.exits == 1  # to time items
 
 
 def test_one_thread_runs_the_code_itself(launched: list[tuple[int, int]]) -> None:

@@ -99,6 +99,21 @@ def test_a_site_where_code_was_cut_off_is_queued_at_once() -> Execution:
     return execution
 
 
+@drives((State.COLD, On.CONTAINED))
+def test_a_launch_in_compiled_code_is_queued_if_it_is_to_run_on_threads() -> Execution:
+    chosen = policy()
+    (rule,) = chosen.rules
+    (choice,) = rule.backends
+    options = dataclasses.replace(choice.options, threads=2, background=False)
+    rules = (dataclasses.replace(rule, backends=(Choice("llvm", options),)),)
+    text = "(define (f item) (set! seen item)) (define seen 0) (for-each-item 5 (f)) seen"
+    whole = dataclasses.replace(chosen, rules=rules, whole_program=True)
+    execution = start(ferryvm.compile(text), whole)
+    assert execution.run().value == 4
+    assert [placement.kind for placement in placements(execution)] == ["program", "launch"]
+    return execution
+
+
 # --- decisions ------------------------------------------------------------------------------
 
 

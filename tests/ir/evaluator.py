@@ -195,6 +195,13 @@ class Evaluator(PythonArithmetic):
     def _do_continue_launch_if(self, frame: _Frame, operation: Operation, p: int) -> None:
         self._leave_if(frame, operation, p, Status.LAUNCH)
 
+    def _do_launch_word(self, frame: _Frame, operation: Operation) -> int:
+        address = self.control.launches + WORD_BYTES * self._number(operation)
+        return ctypes.c_uint64.from_address(address).value
+
+    def _do_parallel_if(self, frame: _Frame, operation: Operation, p: int) -> None:
+        self._leave_if(frame, operation, p, Status.PARALLEL)
+
     def _do_guard(self, frame: _Frame, operation: Operation, p: int) -> None:
         self._leave_if(frame, operation, p, Status.LEAVE)
 

@@ -63,6 +63,11 @@ class Access:
         where = self.storage.offset(table, self.builder.shl(index, word(3)))
         return self.storage.load(where, "table", fixed=True)
 
+    def do_launch_word(self, operation: Operation) -> ir.Value:
+        words = self.storage.pointer(self.storage.field(self.function.control, "launches"))
+        where = self.storage.offset(words, WORD_BYTES * operation.fact(0, int))
+        return self.storage.load(where, "launches")  # the engine changes it, now and then
+
     # --- statics and heap -------------------------------------------------------------------
 
     def do_static(self, operation: Operation) -> ir.Value:

@@ -50,7 +50,13 @@ Step = Callable[[str], None]
 def improved(region: Region, options: Options) -> tuple[Module, int]:
     """The IR that is lowered, and at which of its levels LLVM is to optimise it."""
     module = lifted(
-        region, options, least=1, remarks=options.observe, natives=True, exceptions=True
+        region,
+        options,
+        least=1,
+        remarks=options.observe,
+        natives=True,
+        exceptions=True,
+        launches=True,
     )
     hoisted = 0
     if options.optimize >= 2:

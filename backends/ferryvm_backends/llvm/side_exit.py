@@ -193,6 +193,9 @@ class SideExits:
     def do_continue_launch_if(self, operation: Operation, p: ir.Value) -> None:
         self.leave_if(p, self.exit_state(operation), Status.LAUNCH)
 
+    def do_parallel_if(self, operation: Operation, p: ir.Value) -> None:
+        self.leave_if(p, self.exit_state(operation), Status.PARALLEL)
+
     def do_guard(self, operation: Operation, fails: ir.Value) -> None:
         shared = self.shared
         with self.function.rarely(fails, "guard"):

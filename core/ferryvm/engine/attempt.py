@@ -30,6 +30,7 @@ from ferryvm.notice import Log
 from ferryvm.policy import Choice
 
 if TYPE_CHECKING:
+    from ferryvm.engine.launching import Launches
     from ferryvm.engine.shadow import Shadow
     from ferryvm.region.region import Region
 
@@ -52,6 +53,7 @@ class Compilers:
         observe: bool,
         forcing: frozenset[Forcing],
         shadow: Shadow | None,
+        launches: Launches | None,
         strict: bool = False,
     ) -> None:
         """`find`: the backend of a name; `observe`: make code record metrics of `Activity`;
@@ -65,6 +67,7 @@ class Compilers:
         """The host imports that are native functions."""
         self.seconds = 0.0
         """Time of all attempts."""
+        self.launches = launches
 
     def is_beside(self, site: Site) -> bool:
         """True if the program continues while the site's region is compiled."""
@@ -211,7 +214,7 @@ class Compilers:
             raise RefusalError(checked_reason(reason))
         code = checked_code(compiler.compile(region, options))
         if choice.options.threads != 1 and compiler.capabilities.native and not options.counting:
-            code = _threaded(code, region, choice.options.threads)
+            code = self._threaded(code, region, choice.options.threads)
         if self._shadow is not None:
             code = self._shadow.checked(
                 code, site.placed(self._journal), choice.backend, region.name
@@ -231,8 +234,27 @@ class Compilers:
             wanted.device,
             self._strict,
             natives=self.natives,
+            launches=self.launches_of(site, choice),
             recompile_after=recompile_after,
         )
+
+    def launches_of(self, site: Site, choice: Choice) -> frozenset[tuple[int, int]]:
+        """The launches in the region of a site that its code leaves for."""
+        region = site.region
+        if site.counting or region is None or self.launches is None:
+            return frozenset()
+        is_able = self.find(choice.backend).capabilities.launches
+        return self.launches.within(region) if is_able else frozenset()
+
+    def _threaded(self, code: Code, region: Region, threads: int) -> Code:
+        """The code, on several threads where the region is the loop of a launch."""
+        if self.launches is None or not self.launches.has(region.entry):
+            return code
+        if region.kind.value != "launch":
+            return code
+        from ferryvm.engine.parallel import ThreadedCode  # few programs have launches
+
+        return ThreadedCode(code, region, threads)
 
     def _noted(
         self,
@@ -257,23 +279,6 @@ class Compilers:
         if outcome in (Outcome.FAILED, Outcome.LOST) and not choice.options.required:
             self.say_once(f"backend {choice.backend!r} failed on region {name}: {reason}")
         return attempt
-
-
-def _threaded(code: Code, region: Region, threads: int) -> Code:
-    """The code, on several threads where the region is the loop of a launch. Where a handler of its
-    function catches exceptions of items, native code leaves behind the throw, not in front of it: no
-    threads then."""
-    from ferryvm.region.launch import CALL_DISTANCE
-    from ferryvm.region.region import RegionKind
-
-    if region.kind is not RegionKind.LAUNCH:
-        return code
-    call = region.entry + CALL_DISTANCE
-    if any(one.start <= call < one.end for one in region.verified.program.clauses):
-        return code
-    from ferryvm.engine.parallel import ParallelCode  # few programs have launches
-
-    return ParallelCode(code, region, threads)
 
 
 def _count_on(site: Site, times: int) -> None:

@@ -8,6 +8,7 @@ The interpreter owns the cells; this module records which cell each site has, an
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ferryvm.backend import Artifact
 from ferryvm.engine.site import Site
@@ -16,12 +17,18 @@ from ferryvm.policy import Profile
 from ferryvm.region.loop_head import likely_loop_heads, scope_marks
 from ferryvm.verify import Verified
 
+if TYPE_CHECKING:
+    from ferryvm.engine.launching import Launches
+
 
 class SiteCells:
     """The sites by pc and form of the code, with the artifact that has their cells."""
 
-    def __init__(self, program: Verified, profile: Profile, inner: Artifact) -> None:
-        """`inner`: the interpreter's artifact."""
+    def __init__(
+        self, program: Verified, profile: Profile, inner: Artifact, launches: Launches | None
+    ) -> None:
+        """`inner`: the interpreter's artifact; `launches`: None if the program has none."""
+        self._launches = launches
         self.sites: dict[tuple[int, bool], Site] = {}
         self._program, self._profile, self._inner = program, profile, inner
 
@@ -69,13 +76,25 @@ class SiteCells:
                 assert site.code is not None
                 self._inner.install(site.pc, site.code.address, site.counting)
                 site.is_counted = False
+                self._leave_for(site)
             case CellChange.REPLACE:
                 assert site.better is not None
                 self._inner.install(site.pc, site.better.address, site.counting)
                 site.code, site.better = site.better, None
+                self._leave_for(site)
             case CellChange.CLEAR:
+                if self._launches is not None and not site.counting:
+                    self._launches.remove(site.pc)
                 self._inner.remove(site.pc, site.counting)
                 site.code = None
+
+    def _leave_for(self, site: Site) -> None:
+        """Let code around a launch leave for it, if the site's code is that of its loop."""
+        launches, region, code = self._launches, site.region, site.code
+        if launches is None or site.counting or region is None or code is None:
+            return
+        if region.kind.value == "launch":
+            launches.install(site.pc, code)
 
     def _around(self, site: Site) -> Iterator[tuple[Site, int]]:
         """The loops around a site at which no region starts, except those that are sites already,

@@ -6,7 +6,7 @@ Short programs never get here, so the modules on regions are imported at the fir
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from ferryvm import record
@@ -25,9 +25,16 @@ class Decider:
     """The policy of one program, applied to its regions."""
 
     def __init__(
-        self, program: Verified, policy: Policy, journal: Journal, extra_facts: ExtraFacts | None
+        self,
+        program: Verified,
+        policy: Policy,
+        journal: Journal,
+        extra_facts: ExtraFacts | None,
+        has_ranges: Callable[[str], bool],
     ) -> None:
-        """`extra_facts`: facts about a region from plugins."""
+        """`extra_facts`: facts about a region from plugins; `has_ranges`: True for the name of a
+        backend whose code runs items of launches out of order by itself."""
+        self._has_ranges = has_ranges
         self._program, self._policy = program, policy
         self._journal, self._extra_facts = journal, extra_facts
 
@@ -75,6 +82,23 @@ class Decider:
                 site.region = region
                 return rule
         return None
+
+    def launch(self, pc: int) -> Region | None:
+        """The region of the launch at `pc`, if the policy's first backend for it runs items out of
+        order."""
+        from ferryvm.region.fact import facts
+        from ferryvm.region.region import RegionKind, candidates
+
+        region = candidates(self._program, pc)[0]
+        if region.kind is not RegionKind.LAUNCH:
+            return None
+        extra = self._extra_facts(region) if self._extra_facts is not None else {}
+        rule = choose(self._policy, facts(region, 1), here(), extra).rule
+        if rule is None or rule.action is not Action.COMPILE or not rule.backends:
+            return None
+        choice = rule.backends[0]
+        has_ranges = choice.options.threads != 1 or self._has_ranges(choice.backend)
+        return region if has_ranges else None
 
     def _why_no_region(self, pc: int) -> str:
         from ferryvm.region.graph import graph

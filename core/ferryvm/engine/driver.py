@@ -24,7 +24,15 @@ from ferryvm.backend import Artifact, BackendError, DirectEntry, Interpreter, Re
 from ferryvm.engine.exit_check import ExitChecker
 from ferryvm.engine.result import UncaughtError, add_frames
 from ferryvm.errors import FerryError
-from ferryvm.failure import class_name, described, is_out_of_memory, is_signals, shown, undisguised
+from ferryvm.failure import (
+    SignalRaised,
+    class_name,
+    described,
+    is_out_of_memory,
+    is_signals,
+    shown,
+    undisguised,
+)
 from ferryvm.float_environment import call_in_ours, callers
 from ferryvm.isa import Trap
 from ferryvm.machine.control import EXIT_ID, INTERRUPT, Status
@@ -42,7 +50,7 @@ _ENDS = (Status.HALT, Status.TRAP, Status.INTERRUPTED, Status.FUEL)
 
 _NOT_OURS = (
     *(Status.RUNNING, Status.LEAVE, Status.GUARD, Status.HOT, Status.SLICED, Status.LOST),
-    Status.LONG,
+    *(Status.LONG, Status.PARALLEL),
 )
 """Statuses after which the engine cannot continue, whatever the state is."""
 
@@ -228,6 +236,8 @@ class Driver:
             return call_in_ours(step, *args, **kwargs)
         except (FerryError, KeyboardInterrupt, MemoryError):
             raise
+        except SignalRaised as raised:
+            raise raised.error from None
         except BaseException as error:
             if is_out_of_memory(error):
                 raise MemoryError from error

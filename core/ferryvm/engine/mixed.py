@@ -34,6 +34,7 @@ from ferryvm.engine.requirement import Requirements
 from ferryvm.engine.tiering import Tiering
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
+from ferryvm.machine.reference_use import has_objects
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Policy
 from ferryvm.program import Signature
@@ -100,20 +101,29 @@ class Mixed(Interpreter):
             from ferryvm.engine.shadow import Shadow
 
             shadow = Shadow(program, self._shadow)
-        decider = Decider(program, policy, journal, self.extra_facts)
-        compilers = Compilers(self._find, journal, self.observe, forcing, shadow, self._strict)
+        launches = None
+        if has_objects(program):
+            from ferryvm.engine.launching import launches_in
+
+            launches = launches_in(program)
+        decider = Decider(program, policy, journal, self.extra_facts, self._has_ranges)
+        compilers = Compilers(
+            self._find, journal, self.observe, forcing, shadow, launches, self._strict
+        )
         requirements = Requirements(policy, journal, forcing, self._strict)
         tiering = Tiering(program, policy, inner, journal, decider, compilers, requirements)
         return MixedArtifact(
             inner, journal, compilers, requirements, tiering, shadow, self._is_native
         )
 
+    def _has_ranges(self, name: str) -> bool:
+        with contextlib.suppress(FerryError):
+            return self._find(name).capabilities.ranges
+        return False
+
     def _is_native(self) -> bool:
         """True if no compiler of the policy has code that runs Python; code of an unknown kind may
-        run Python, and launches on several threads do."""
-        choices = [choice for rule in self.policy.rules for choice in rule.backends]
-        if any(choice.options.threads != 1 for choice in choices):
-            return False
+        run Python."""
         with contextlib.suppress(FerryError):
             return all(self._find(name).capabilities.native for name in self._compiler_names())
         return False
@@ -170,6 +180,7 @@ class MixedArtifact(Artifact):
         self.journal, self.tiering = journal, tiering
         self._inner, self._compilers = inner, compilers
         self._requirements, self._shadow = requirements, shadow
+        self.launches = compilers.launches
 
     @property
     def waited(self) -> float:  # type: ignore[override]  # counted where programs wait
@@ -204,6 +215,8 @@ class MixedArtifact(Artifact):
         inner = self._inner.direct(machine, counting)
         if inner is None:
             return None
+        if self.launches is not None:
+            self.launches.bind(machine.control)
 
         def finish(machine: Machine, counting: bool, left: int) -> Status:
             return self._enter(machine, counting, inner.finish(machine, counting, left))
@@ -213,7 +226,9 @@ class MixedArtifact(Artifact):
     def _enter(self, machine: Machine, counting: bool, left: Status | None = None) -> Status:
         """`left`: the status with which the interpreter was left already, if it was."""
         tiering, requirements = self.tiering, self._requirements
-        inner, control = self._inner, machine.control
+        inner, control, launches = self._inner, machine.control, self.launches
+        if launches is not None:
+            launches.bind(control)
         if counting not in tiering.counted_forms:
             tiering.start(counting)
         while True:
@@ -238,6 +253,10 @@ class MixedArtifact(Artifact):
                 tiering.lost(counting)
             elif status is Status.LONG:
                 tiering.ran_long(control.pc, counting)
+            elif status is Status.PARALLEL and launches is not None:
+                left = launches.run(machine)
+                if left is Status.LEAVE:
+                    left = None
             elif status is not Status.INTERRUPTED or requirements.refused is None:
                 if requirements.may_stop:
                     requirements.settle(status, control, list(tiering.sites.values()))

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launches on several threads: native code of a launch's loop, run on chunks of its range.
 
-    launch.test ─> first items, timed ─> is there much left? ─┬─ no: the code itself
-                                                              └─ chunks ─> threads ─> record
+    launch.test, many items left ─> chunks ─> threads ─> record
 
 The code is that of the loop in order. Each thread has a control block and a stack of its own, with a
 copy of the launch's frame in which the range is a chunk. So the code needs to know nothing of
@@ -12,44 +11,45 @@ are suspended, and the thread goes on with the next item.
 What an item must not do out of order, it cannot do: on these control blocks there is no space for an
 object, no heap to grow into, no native host function. The code leaves in front of that.
 After a trap no higher chunk begins. The engine then takes the pieces of the record in order.
+
+The thread that launches waits meanwhile, so that signal handlers run; the thread of the pool that
+ends last writes the record. So an exception of a handler finds the threads at work, or the machine
+in an exact state, nothing between.
 """
 
 from __future__ import annotations
 
-import concurrent.futures
 import ctypes
 import mmap
-import os
 import threading
 import time
 import weakref
 from array import array
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from ferryvm import record
 from ferryvm.backend import Code
+from ferryvm.engine.launching import quiet_words
+from ferryvm.engine.thread_pool import Action, pool
 from ferryvm.float_environment import ours
-from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, WORD_BYTES, signed
+from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine import host_stack
 from ferryvm.machine.control import ControlBlock, Status
-from ferryvm.machine.entry import ENTRY, PythonEntry
+from ferryvm.machine.entry import ENTRY
 from ferryvm.machine.launch import packed
-from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.machine.native import NATIVE_WORDS
-from ferryvm.machine.object_memory import ObjectMemory, objects_at
+from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.piece import Block, add_item, add_range, reserve
+from ferryvm.machine.state import Machine
 from ferryvm.policy.machine import cpus
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.region import Region
+from ferryvm.thread import Bell
 from ferryvm.wrapper import CodeWrapper
 
-_FIRST = 64
-"""Items that are run, and timed, before threads are."""
-
-_WORTH = 200e-6
-"""Seconds of work for which threads are woken: four times what that takes."""
+_LOOK = 0.01
+"""Seconds between two looks at the interrupt flag while threads run."""
 
 _CHUNKS = 8
 """Chunks for each thread, so that all have something to do where items differ."""
@@ -81,7 +81,7 @@ class _Done:
 
     suspended: list[_Suspended]
     rest: tuple[int, int] | None
-    """Items that have not begun."""
+    """Items that have not submitted."""
     completed: int
     """Items that are done."""
 
@@ -113,80 +113,74 @@ class _Lane:
         self.stack[first : first + len(frame)] = frame
 
 
-class ParallelCode(CodeWrapper):
-    """The code of a launch's loop, run by several threads where that is worth it."""
+class ThreadedCode(CodeWrapper):
+    """Native code of a launch's loop, which several threads can run."""
 
     def __init__(self, inner: Code, region: Region, threads: int) -> None:
         """`threads`: their number; 0: as many as there are cores."""
         super().__init__(inner)
-        self._native: Callable[[int], int] = ENTRY(inner.address)
-        self._pc, self._program = region.entry, region.verified.program
-        self._threads = threads or cpus()
-        parameters = self._program.signature(
-            self._program.code.immediates[self._pc + CALL_DISTANCE]
-        ).parameters
+        self._ranges = ThreadedRanges(inner, region, threads or cpus())
+
+    @property
+    def ranges(self) -> RangeRunner:
+        return self._ranges
+
+
+class ThreadedRanges(RangeRunner):
+    """Runs items by native code on several threads."""
+
+    def __init__(self, code: Code, region: Region, threads: int) -> None:
+        self._native: Callable[[int], int] = ENTRY(code.address)
+        self._code = code  # for as long as its address is used
+        program = region.verified.program
+        self._pc, self._threads = region.entry, threads
+        parameters = program.signature(program.code.immediates[self._pc + CALL_DISTANCE]).parameters
         self._arguments = len(parameters)
         """Words that `launch.item` pushes."""
-        self._parameters = len(self._program.signature(region.function).parameters)
+        self._parameters = len(program.signature(region.function).parameters)
+        self._quiet = quiet_words(region.verified)
+        """Launches within items run in order."""
         self._lanes: weakref.WeakKeyDictionary[ObjectMemory, list[_Lane]] = (
             weakref.WeakKeyDictionary()
         )
-        self._entry = PythonEntry(self._run)
-        self.address = self._entry.address
 
-    def _run(self, address: int) -> int:
-        """As the code itself."""
-        objects = objects_at(address)
-        if objects is None:
-            return self._native(address)
-        control = objects.control
-        stack = (ctypes.c_uint64 * control.sp).from_address(control.stack)
-        sp = control.sp
-        limit, next_ = signed(I64, stack[sp - 3]), signed(I64, stack[sp - 2])
-        if self._threads == 1 or limit - next_ <= 2 * _FIRST or stack[sp - 1] or control.interrupt:
-            return self._native(address)
-        began = time.perf_counter()
-        stack[sp - 3] = (next_ + _FIRST) & _MASK
-        status = self._native(address)
-        stack[sp - 3] = limit & _MASK
-        seconds = time.perf_counter() - began
-        if control.sp != sp or self._is_inside(control.pc) or status != Status.LEAVE:
-            return status
-        next_ += _FIRST
-        control.pc = self._pc
-        if seconds / _FIRST * (limit - next_) < _WORTH:
-            return self._native(address)
-        return _waited(_pool().submit(self._parallel, objects, next_, limit), control)
+    @property
+    def where(self) -> str:
+        return f"{self._threads} threads"
 
     def _is_inside(self, pc: int) -> bool:
         """True for an instruction of the launch's own loop."""
         return self._pc <= pc <= self._pc + CALL_DISTANCE + 1
 
-    def _parallel(self, objects: ObjectMemory, first: int, limit: int) -> int:
-        """Run the items from `first` up to `limit` on all threads; a status."""
-        control = objects.control
+    def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        objects = machine.objects
+        assert objects is not None  # the program has launches
+        control = machine.control
         size = -(-(limit - first) // (self._threads * _CHUNKS))
         chunks = [(start, min(start + size, limit)) for start in range(first, limit, size)]
-        try:
-            # Now, since a collection would move what suspended items refer to.
-            reserve(objects, len(chunks) + _MOST_SUSPENDED, _MOST_WORDS)
-            lanes = self._prepared(objects)
-        except (AddressSpaceError, OSError, MemoryError):
-            return self._native(ctypes.addressof(control))
+        # Now, since a collection would move what suspended items refer to.
+        reserve(objects, len(chunks) + _MOST_SUSPENDED, _MOST_WORDS)
+        lanes = self._prepared(objects)
         work = _Work(chunks, control, [lane.control for lane in lanes])
-        for future in [_pool().submit(self._work, objects, lane, work) for lane in lanes]:
-            work.wait(future)
-        outcomes = work.outcomes
-        completed = sum(one.completed for one in outcomes)
-        suspended = sum(len(one.suspended) for one in outcomes)
-        if not control.interrupt and completed <= suspended:
-            self._threads = 1  # most items do what they cannot do out of order, or none could begin
-        try:
-            self._commit(objects, outcomes, limit)
-        except AddressSpaceError:  # not even for a few words: the items are lost
-            control.trap = Trap.HEAP_EXHAUSTED
-            return int(Status.TRAP)
-        return int(Status.INTERRUPTED if control.interrupt else Status.LEAVE)
+
+        def ended() -> None:
+            self._commit(objects, work.outcomes, limit)
+
+        threads = pool()
+        threads.start(len(lanes))
+        actions = [work.action(self._worker(objects, lane, work), ended) for lane in lanes]
+        raised = work.run(threads.submit, actions)
+        if work.failures:
+            machine.torn = f"a thread of a launch failed: {work.failures[0]!r}"
+            raise work.failures[0]
+        if raised is not None:
+            raise raised
+        return RangeOutcome(
+            sum(one.completed for one in work.outcomes),
+            sum(len(one.suspended) for one in work.outcomes),
+            work.seconds,
+            bool(control.interrupt),
+        )
 
     def _prepared(self, objects: ObjectMemory) -> list[_Lane]:
         """The lanes for a machine, where it stands."""
@@ -200,31 +194,37 @@ class ParallelCode(CodeWrapper):
         frame = memoryview(ctypes.string_at(control.stack + WORD_BYTES * start, size)).cast("Q")
         for lane in lanes:
             lane.prepare(objects, frame, start)
+            lane.control.launches, _ = self._quiet.buffer_info()
         return lanes
 
     def _commit(self, objects: ObjectMemory, outcomes: list[_Done], limit: int) -> None:
         """Write the outcome of all chunks, in the order of items, into the launch."""
-        pieces = 0
+        control = objects.control
+        stack = (ctypes.c_uint64 * control.sp).from_address(control.stack)
+        pieces = stack[control.sp - 1]
         for outcome in reversed(outcomes):
             if outcome.rest is not None:
                 pieces = add_range(objects, *outcome.rest, pieces)
             for one in reversed(outcome.suspended):
                 pieces = add_item(objects, one.item, one.block, pieces)
-        control = objects.control
-        stack = (ctypes.c_uint64 * control.sp).from_address(control.stack)
         stack[control.sp - 3] = stack[control.sp - 2] = limit & _MASK
         stack[control.sp - 1] = pieces
 
-    def _work(self, objects: ObjectMemory, lane: _Lane, work: _Work) -> None:
-        """Run chunks, as long as there are some, in this thread."""
-        with ours():
-            lane.control.host_stack = host_stack.floor()
-            while True:
-                number, chunk = work.take()
-                if chunk is None:
-                    return
-                done = self._chunk(objects, lane, work, *chunk)
-                work.finish(number, done)
+    def _worker(self, objects: ObjectMemory, lane: _Lane, work: _Work) -> Callable[[], None]:
+        """Runs chunks, as long as there are some, in a thread of the pool."""
+
+        def run() -> None:
+            with ours():
+                lane.control.host_stack = host_stack.floor()
+                while True:
+                    number, chunk = work.take()
+                    if chunk is None:
+                        return
+                    began = time.perf_counter()
+                    done = self._chunk(objects, lane, work, *chunk)
+                    work.finish(number, done, time.perf_counter() - began)
+
+        return run
 
     def _chunk(
         self, objects: ObjectMemory, lane: _Lane, work: _Work, first: int, limit: int
@@ -240,12 +240,12 @@ class ParallelCode(CodeWrapper):
         while next_ < limit:
             stack[sp - 2] = next_ & _MASK
             control.pc, control.sp, control.fp = self._pc, sp, fp
-            control.interrupt = source.interrupt
+            control.interrupt = source.interrupt or work.is_stopped
             status = self._native(address)
             next_ = signed(I64, stack[sp - 2])
             if control.fp == fp:
                 if control.sp == sp + self._arguments:
-                    next_ -= 1  # in front of the call of an item: it has not begun
+                    next_ -= 1  # in front of the call of an item: it has not submitted
                 elif not self._is_inside(control.pc):
                     break  # behind the loop
                 rest = (next_, limit) if next_ < limit else None
@@ -277,21 +277,30 @@ class _Work:
         self._items = self._words = 0
         """Suspended items, and their words."""
         self.outcomes = [_Done([], chunk, 0) for chunk in chunks]
+        self.seconds = 0.0
+        """Time of the chunks that have ended."""
+        self.failures: list[BaseException] = []
+        """Exceptions of threads, which only a lack of memory explains."""
+        self._running = len(lanes)
+        self.is_stopped = False
+        self._bell = Bell()
 
     def take(self) -> tuple[int, tuple[int, int] | None]:
         """The number and the items of the next chunk; None if there is none."""
         with self._lock:
             number = self._taken
-            if number == len(self._chunks) or self._control.interrupt:
+            if number == len(self._chunks) or self._control.interrupt or self.is_stopped:
                 return number, None
             if self._past is not None and self._chunks[number][0] >= self._past:
                 return number, None
             self._taken += 1
             return number, self._chunks[number]
 
-    def finish(self, number: int, done: _Done) -> None:
+    def finish(self, number: int, done: _Done, seconds: float) -> None:
         """Note the outcome of a chunk."""
-        self.outcomes[number] = done
+        with self._lock:
+            self.outcomes[number] = done
+            self.seconds += seconds
 
     def stop(self, item: int) -> None:
         """Begin no chunk from an item on."""
@@ -308,47 +317,44 @@ class _Work:
             self.stop(self._chunks[0][0])
         return is_full
 
-    def wait(self, future: concurrent.futures.Future[None]) -> None:
-        """Wait for a thread; an interrupt of the machine is passed on to all."""
-        while not _is_done(future):
-            if self._control.interrupt:
-                for lane in self._lanes:
-                    lane.interrupt = 1
-        future.result()
+    def action(self, run: Callable[[], None], ended: Callable[[], None]) -> Callable[[], None]:
+        """The action of a thread of the pool: `run`, and after the last of them `ended`."""
 
+        def act() -> None:
+            try:
+                run()
+            except BaseException as error:  # noqa: BLE001 - the thread that waits raises it
+                self.failures.append(error)
+            with self._lock:
+                self._running -= 1
+                is_last = not self._running
+            if is_last:
+                try:
+                    ended()
+                except BaseException as error:  # noqa: BLE001 - likewise
+                    self.failures.append(error)
+                self._bell.ring()
 
-def _is_done(future: concurrent.futures.Future[Any]) -> bool:
-    """True if a call has ended, after a hundredth of a second at most."""
-    return bool(concurrent.futures.wait([future], timeout=0.01).done)
+        return act
 
-
-def _waited(future: concurrent.futures.Future[int], control: ControlBlock) -> int:
-    """The result of a call. A signal's handler that raises meanwhile interrupts the program: the
-    call ends in a state that it can go on from."""
-    is_done = False
-    while not is_done:
+    def run(
+        self, submit: Callable[[Sequence[Action]], None], actions: Sequence[Action]
+    ) -> BaseException | None:
+        """Submit actions by a function of C, and wait for all threads. An interrupt of the machine
+        stops them, and so does an exception of a signal handler, which is returned."""
+        submitted: list[None] = []
+        raised: BaseException | None = None
         try:
-            is_done = _is_done(future)
-        except BaseException:  # noqa: BLE001 - a handler's: the threads still write to the program
-            control.interrupt = control.interrupt or 1
-    return future.result()
-
-
-_threads: concurrent.futures.ThreadPoolExecutor | None = None
-
-
-def _pool() -> concurrent.futures.ThreadPoolExecutor:
-    """The threads of this process that run launches."""
-    global _threads
-    if _threads is None:
-        _threads = concurrent.futures.ThreadPoolExecutor(1024, "ferry launch")
-    return _threads
-
-
-def _forget() -> None:
-    """Make a forked child start threads of its own."""
-    global _threads
-    _threads = None
-
-
-os.register_at_fork(after_in_child=_forget)
+            submitted.extend(map(submit, (actions,)))
+        except BaseException as error:  # noqa: BLE001 - a handler's, before or after it was done
+            raised = error
+        while submitted and not self._bell.is_rung:
+            try:
+                while not self._bell.wait(_LOOK):
+                    if self._control.interrupt or raised is not None:
+                        self.is_stopped = True
+                        for lane in self._lanes:
+                            lane.interrupt = 1
+            except BaseException as error:  # noqa: BLE001 - a handler's: the threads still write
+                raised = error
+        return raised

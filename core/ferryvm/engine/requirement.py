@@ -64,7 +64,8 @@ class Requirements:
 
         Raises the error of code that the policy requires and that is not available.
         """
-        for key, site in list(self.awaited.items()):
+        while self.awaited:  # more may be expected meanwhile
+            key, site = next(iter(self.awaited.items()))
             job = site.job
             assert job is not None
             began = self._journal.now()

@@ -63,7 +63,7 @@ class Tiering:
         requirements: Requirements,
     ) -> None:
         """`inner`: the interpreter's artifact, which has the cells."""
-        self._cells = SiteCells(program, policy.profile, inner)
+        self._cells = SiteCells(program, policy.profile, inner, compilers.launches)
         self.sites = self._cells.sites
         self.counted_forms: set[bool] = set()
         """The forms of the code whose sites are counted."""
@@ -301,7 +301,26 @@ class Tiering:
                 break
         if found.cells is CellChange.ENTER:
             self._journal.notify(Event.INSTALLED, site.placed(self._journal), code)
+            self._request_launches(site)
         self._do(found.work, site)
+
+    def _request_launches(self, site: Site) -> None:
+        """Request code for the launches that a site's code contains, where the policy has a backend
+        that runs their items out of order."""
+        assert site.choice is not None
+        for pc, _ in sorted(self._compilers.launches_of(site, site.choice)):
+            launch = self.sites.setdefault((pc, False), Site(pc, False, 1))
+            if launch is site or launch.state is not SiteState.COLD:
+                continue
+            region = self._decider.launch(pc)
+            if region is None:
+                continue
+            why = f"code that contains the launch was compiled: {site.placed(self._journal).region}"
+            found = self._step(launch, SiteEvent.CONTAINED, why, _COLD)
+            if found is not None:
+                launch.regions, launch.delay = (region,), 0.0
+                launch.placed(self._journal, why)
+                self._do(found.work, launch)
 
     def _recompile(self, site: Site) -> None:
         """Request good code to replace a site's quick code, in the compile thread. The quick code

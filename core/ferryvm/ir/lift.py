@@ -13,7 +13,8 @@ Around a call, the statics that the callee may see are stored.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 from ferryvm.ir.graph import Block, Body, FrameState, Module, Operation, Terminator
 from ferryvm.ir.lifter import BodyLifter
@@ -25,6 +26,8 @@ from ferryvm.region.region import Region, RegionKind
 
 __all__ = ["lift"]
 
+_NONE: Mapping[int, int] = MappingProxyType({})
+
 
 def lift(
     region: Region,
@@ -32,12 +35,14 @@ def lift(
     unseen: UnseenEdges = frozenset(),
     natives: Collection[int] = (),
     exceptions: bool = False,
+    launches: Mapping[int, int] = _NONE,
 ) -> Module:
     """The IR of a region and of every function that it calls, with dead code removed.
 
     `counting`: blocks pay fuel for their instructions; `unseen`: edges that are omitted, with a
     guard in their place; `natives`: host imports that are called natively; `exceptions`: calls
-    catch exceptions of their callees.
+    catch exceptions of their callees; `launches`: numbers of the launches, by the pc of their
+    `launch.test`, in front of whose loops the code leaves with PARALLEL.
     """
     verified = region.verified
     called = set(region.callees)
@@ -49,13 +54,13 @@ def lift(
         root = _stub(region)
     else:
         order = RegionOrder.of_region(region, unseen, natives)
-        root = BodyLifter(verified, order, True, counting, exceptions).run(region.name)
+        root = BodyLifter(verified, order, True, counting, exceptions, launches).run(region.name)
     functions = {}
     for number in sorted(called):
         function = verified.program.functions[number]
         pcs = region.pcs_of(number)
         order = RegionOrder(verified, number, function.entry, pcs, unseen, natives)
-        lifter = BodyLifter(verified, order, False, counting, exceptions)
+        lifter = BodyLifter(verified, order, False, counting, exceptions, launches)
         functions[number] = lifter.run(function.name)
     module = Module(region.name, root, functions, counting)
     for body in module.bodies:

@@ -8,11 +8,16 @@ ones.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from ferryvm.ir.exception import ExceptionLifter
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator, Value
 from ferryvm.ir.region_order import Dispatch, OrderedBlock, RegionOrder, Stop
 from ferryvm.ir.variable import HEADER, Variables
+from ferryvm.isa.emitter import Condition
 from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.table import Flow
 from ferryvm.isa.type import I64, Type, as_number
 from ferryvm.region.call import call_graph
@@ -20,6 +25,8 @@ from ferryvm.region.code import caught_locally
 from ferryvm.verify import Verified
 
 _CALLS = (Flow.CALL, Flow.CALL_INDIRECT)
+
+_NO_LAUNCHES: Mapping[int, int] = MappingProxyType({})
 
 Slot = tuple[int, Type]
 """A word of the frame except its header, by number and type."""
@@ -38,9 +45,12 @@ class BodyLifter(ExceptionLifter):
         is_root: bool,
         counting: bool,
         exceptions: bool = False,
+        launches: Mapping[int, int] = _NO_LAUNCHES,
     ) -> None:
-        """`exceptions`: those that cross calls are thrown and caught here, too."""
+        """`exceptions`: those that cross calls are thrown and caught here, too; `launches`: as for
+        `lift`."""
         super().__init__(verified, order)
+        self._launches = launches
         self.exceptions = exceptions
         self.is_root, self.counting = is_root, counting
         self.heads: dict[Stop, Block] = {}
@@ -196,7 +206,10 @@ class BodyLifter(ExceptionLifter):
             return Edge(self.heads[stop], [])
         arguments = self._arguments(target, stop)
         if source is None or not self.order.is_back(source, stop):
-            return Edge(self.heads[stop], arguments)
+            number = self._launches.get(target.pc)
+            if number is None or isinstance(stop, Dispatch):
+                return Edge(self.heads[stop], arguments)
+            return Edge(self._before_launch(number, Edge(self.heads[stop], arguments)), [])
         poll = Block(f"poll{len(self.body.blocks)}", target.pc)
         state = variables.state(target.pc, unpaid=0)
         poll.operations.append(Operation("poll", None, (), (), state))
@@ -204,6 +217,21 @@ class BodyLifter(ExceptionLifter):
         poll.terminator = Terminator("jump", edges=(end,))
         self.body.blocks.append(poll)
         return Edge(poll, [])
+
+    def _before_launch(self, number: int, onward: Edge) -> Block:
+        """A block that leaves if the launch of a number, whose loop it leads to, has many items
+        left."""
+        above = self.block, self._known
+        pc = onward.block.pc
+        block = self._new_block("launch", pc)
+        limit, next_, _ = self.variables.words[-LAUNCH_WORDS:]
+        word = self.emit(Operation("launch_word", I64, (number,)))
+        is_worth = self.compare(I64, Condition.GT_S, self.sub(I64, limit, next_), word)
+        state = self.variables.state(pc, unpaid=0)
+        self.emit(Operation("parallel_if", None, (), (is_worth,), state))
+        self.close(Terminator("jump", edges=(onward,)))
+        self.block, self._known = above
+        return block
 
     def _arguments(self, target: OrderedBlock, stop: Stop) -> list[Value]:
         """The arguments of an edge to a node that is a join, or is reached through a dispatch."""

@@ -151,6 +151,7 @@ _DECLARED = {
     "static": Shape(Role.READS, _NUMBER, (), WORD),
     "static_at": Shape(Role.READS, (), (I64,), I64),
     "heap_pointer": Shape(Role.READS, (), (), I64),
+    "launch_word": Shape(Role.READS, _NUMBER, (), I64),
     "heap_load": Shape(Role.READS, (AttributeKind.BYTES,), (I64,), I64),
     "frame": Shape(Role.FIXED, (), (), I64),
     "stack_limit": Shape(Role.FIXED, (), (), I64),
@@ -190,6 +191,7 @@ _DECLARED = {
     "grow_if": _check(BOOLEAN, I64),
     "allocate_if": _check(BOOLEAN, I64, I64),
     "continue_launch_if": _check(BOOLEAN),
+    "parallel_if": _check(BOOLEAN),
     "guard": _check(BOOLEAN, static=_NUMBER),
     "poll": _check(),
     "check_entry": _check(static=(AttributeKind.FLAG,)),
@@ -260,7 +262,9 @@ EFFECTS = CALLS | {"caught"}
 """Names of operations that have an effect although they yield a value."""
 HEAP_CHANGES = CALLS | {"heap_store", "canonicalise", "elements_to_heap"}
 """Names of operations that may change the heap."""
-CONDITIONAL_EXITS = frozenset({"trap_if", "grow_if", "allocate_if", "continue_launch_if", "guard"})
+CONDITIONAL_EXITS = frozenset(
+    {"trap_if", "grow_if", "allocate_if", "continue_launch_if", "parallel_if", "guard"}
+)
 """Names of checks that do nothing if their first operand does not hold."""
 
 HEADER, LENGTH, PLACE = range(3)

@@ -24,7 +24,7 @@ __all__ = [
     "Status",
 ]
 
-ABI_VERSION = 9
+ABI_VERSION = 10
 """Version of the layout of the control block."""
 
 
@@ -77,6 +77,9 @@ class Status(enum.IntEnum):
     LAUNCH = 15
     """pc is a `launch.test` whose range is done and whose record has more; the state is as before
     it."""
+    PARALLEL = 16
+    """pc is a `launch.test` that compiled code came to with more items left than the launch's word
+    in `launches`: to run them out of order may pay; the state is as before it."""
 
 
 class ControlBlock(ctypes.Structure):
@@ -120,6 +123,7 @@ class ControlBlock(ctypes.Structure):
     wanted_type: int
     types: int
     ahead: int
+    launches: int
 
     _fields_ = [
         ("abi_version", ctypes.c_uint32),  # ABI_VERSION
@@ -163,6 +167,7 @@ class ControlBlock(ctypes.Structure):
         ("wanted_type", ctypes.c_uint64),  # type number, when status is ALLOCATE
         ("types", ctypes.c_uint64),  # type rows, see `ferryvm.isa.object`
         ("ahead", ctypes.c_uint64),  # address of an `Ahead`, or 0
+        ("launches", ctypes.c_uint64),  # words by launch, see `PARALLEL`; or 0
     ]
 
 

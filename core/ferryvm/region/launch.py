@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
+
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.program import Program
+from ferryvm.region.memo import memoised
+from ferryvm.verify import Verified
 
 _STEP = tuple(
     BY_MNEMONIC[name].opcode for name in ("launch.test", "jump_unless", "launch.item", "call")
 )
 """The instructions that run an item."""
+_TEST = _STEP[0]
 _JUMP = BY_MNEMONIC["jump"].opcode
 
 CALL_DISTANCE = len(_STEP) - 1
@@ -33,3 +39,25 @@ def is_launch_head(program: Program, pc: int) -> bool:
     if call is None or call + 1 >= len(code):
         return False
     return code.opcodes[call + 1] == _JUMP and code.immediates[call + 1] == pc
+
+
+def has_launches(program: Program) -> bool:
+    """False if a program certainly has no launch; much faster than `launch_numbers`."""
+    return _TEST.to_bytes(2, sys.byteorder) in program.code.opcodes.tobytes()
+
+
+@memoised
+def launch_numbers(verified: Verified) -> Mapping[int, int]:
+    """The launches whose items may run out of order: their numbers by the pc of `launch.test`.
+
+    A launch with a handler for exceptions of its items in its function is not one of them: native
+    code leaves behind a throw that is caught there, not in front of it.
+    """
+    program = verified.program
+    heads = [
+        pc
+        for pc, opcode in enumerate(program.code.opcodes)
+        if opcode == _TEST and verified.is_reachable(pc) and is_launch_head(program, pc)
+    ]
+    free = [pc for pc in heads if not verified.clauses.covering(pc + CALL_DISTANCE)]
+    return {pc: number for number, pc in enumerate(free)}

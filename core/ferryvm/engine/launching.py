@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launches that compiled code leaves for, and the decision to run their items out of order.
+
+    code ─ items left > word ─> PARALLEL ─┬─ time of an item unknown: some items in order, timed
+                                          ├─ little work left: in order, the word is raised
+                                          └─ much: `ranges` of the launch's code ─> record
+
+Each launch has a word in `control.launches`. Code that comes to the launch, also code of a function
+or a loop around it, compares the items left with it, once for a launch. The word is `NEVER` as long
+as there is no code that runs items out of order. Then it is the number of items whose work pays for
+that, as far as items have been timed: so small launches stay within the code around them.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ferryvm import record
+from ferryvm.backend import Code
+from ferryvm.failure import SignalRaised, is_signals
+from ferryvm.isa.launch import LAUNCH_WORDS
+from ferryvm.isa.type import I64, signed
+from ferryvm.item_range import RangeRunner
+from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.entry import ENTRY
+from ferryvm.machine.memory import AddressSpaceError
+from ferryvm.machine.state import Machine
+from ferryvm.region.launch import CALL_DISTANCE, has_launches, launch_numbers
+from ferryvm.thread import ThreadError
+from ferryvm.verify import Verified
+
+if TYPE_CHECKING:
+    from ferryvm.region.region import Region
+
+NEVER = (1 << 63) - 1
+"""A word that no number of items is above."""
+
+WORTH = 200e-6
+"""Seconds of work that are worth an exit and threads: four times what these take."""
+
+SAMPLE = 10e-6
+"""Seconds of a sample of items after which their time is known well enough."""
+
+_FAILURE = (OSError, MemoryError, AddressSpaceError, ThreadError)
+"""Errors of a runner that has run nothing."""
+
+
+@record.dataclass
+class LaunchActivity:
+    """Metrics of one launch since its code was installed."""
+
+    where: str = ""
+    """Place where items run out of order: `2 threads`."""
+    item_seconds: float | None = None
+    """Time of one item, as last measured; None: not measured yet."""
+    exits: int = 0
+    """Times that code left for the launch."""
+    times: int = 0
+    """Times that items ran out of order."""
+    items: int = 0
+    """Items that were done so."""
+    suspended: int = 0
+    """Items that were suspended meanwhile."""
+    expected: float = 0.0
+    """Seconds that these items would have taken in order, by the time of one item."""
+    seconds: float = 0.0
+    """Seconds that they took."""
+    most: int = 0
+    """The largest number of items left at an exit."""
+    stopped: str = ""
+    """The reason that items run in order from now on; empty if they do not."""
+
+
+class _Launch:
+    """A launch with code that runs its items out of order."""
+
+    def __init__(self, pc: int, number: int, code: Code, ranges: RangeRunner) -> None:
+        self.pc, self.number, self.code, self.ranges = pc, number, code, ranges
+        self.in_order: Callable[[int], int] = ENTRY(code.address)
+        self.activity = LaunchActivity(ranges.where)
+
+    def is_inside(self, pc: int) -> bool:
+        """True for an instruction of the launch's own loop."""
+        return self.pc <= pc <= self.pc + CALL_DISTANCE + 1
+
+
+class Launches:
+    """The launches of one program, as its code leaves for them."""
+
+    def __init__(self, program: Verified) -> None:
+        self._numbers: Mapping[int, int] = launch_numbers(program)
+        self._words, self._never = (array("Q", [NEVER]) * len(self._numbers) for _ in range(2))
+        self._address, _ = self._words.buffer_info()
+        self._launches: dict[int, _Launch] = {}
+        self.activities: dict[int, LaunchActivity] = {}
+        """Metrics of the launches with such code, by pc."""
+
+    def bind(self, control: ControlBlock) -> None:
+        """Let code that a machine enters read the words."""
+        control.launches = self._address
+
+    def has(self, pc: int) -> bool:
+        """True if the items of the launch at `pc` may run out of order."""
+        return pc in self._numbers
+
+    def within(self, region: Region) -> frozenset[tuple[int, int]]:
+        """The launches in a region and what it calls: their pcs and numbers."""
+        owner, called = region.verified.owner, {*region.callees}
+        return frozenset(
+            (pc, number)
+            for pc, number in self._numbers.items()
+            if pc in region.pcs or owner(pc) in called
+        )
+
+    def install(self, pc: int, code: Code) -> None:
+        """Leave for the launch at `pc` from now on, if its code runs items out of order."""
+        ranges, number = code.ranges, self._numbers.get(pc)
+        if ranges is not None and number is not None:
+            launch = self._launches[pc] = _Launch(pc, number, code, ranges)
+            self.activities[pc] = launch.activity
+            self._words[number] = 1  # its items are timed first
+
+    def remove(self, pc: int) -> None:
+        """Leave for the launch at `pc` no more."""
+        if self._launches.pop(pc, None) is not None:
+            self._words[self._numbers[pc]] = NEVER
+
+    def run(self, machine: Machine) -> Status:
+        """Continue a machine that code has left at a launch with many items; LEAVE: an interpreter
+        goes on where it stands then.
+
+        Raises SignalRaised.
+        """
+        try:
+            return self._run(machine)
+        except BaseException as error:
+            if is_signals(error):  # the state is exact wherever it came
+                raise SignalRaised(error) from None
+            raise
+
+    def _run(self, machine: Machine) -> Status:
+        control = machine.control
+        launch = self._launches.get(control.pc)
+        if launch is None:
+            return Status.LEAVE  # it was removed at this moment
+        stack, sp, activity = machine.memory.stack, control.sp, launch.activity
+        limit, next_ = _signed(stack[sp - LAUNCH_WORDS]), _signed(stack[sp - 2])
+        activity.exits += 1
+        activity.most = max(activity.most, limit - next_)
+        if activity.item_seconds is None:
+            status = self._time(launch, machine, next_, limit)
+            if status is not None:
+                return status
+            next_ = _signed(stack[sp - 2])
+        assert activity.item_seconds is not None
+        work = activity.item_seconds * (limit - next_)
+        if work < WORTH or next_ == limit:
+            self._set_word(launch)
+            return Status.LEAVE
+        return self._run_out_of_order(launch, machine, next_, limit)
+
+    def _run_out_of_order(
+        self, launch: _Launch, machine: Machine, first: int, limit: int
+    ) -> Status:
+        activity = launch.activity
+        assert activity.item_seconds is not None
+        expected = activity.item_seconds * (limit - first)
+        began = time.perf_counter()
+        try:
+            outcome = launch.ranges.run(machine, first, limit)
+        except _FAILURE as error:
+            self._stop(launch, f"they cannot run out of order: {error}")
+            return Status.LEAVE
+        activity.times += 1
+        activity.seconds += time.perf_counter() - began
+        activity.items += outcome.completed
+        activity.suspended += outcome.suspended
+        if outcome.is_interrupted:
+            machine.control.status = Status.INTERRUPTED
+            return Status.INTERRUPTED
+        activity.expected += expected * outcome.completed / (limit - first)
+        if outcome.completed <= outcome.suspended:
+            self._stop(launch, "most items do what has to be done in order, or none could begin")
+        elif outcome.completed:
+            activity.item_seconds = outcome.seconds / outcome.completed
+            self._set_word(launch)
+        return Status.LEAVE
+
+    def _set_word(self, launch: _Launch) -> None:
+        seconds = launch.activity.item_seconds
+        assert seconds is not None
+        self._words[launch.number] = min(int(WORTH / max(seconds, 1e-12)), NEVER)
+
+    def _stop(self, launch: _Launch, reason: str) -> None:
+        """Run a launch's items in order from now on."""
+        launch.activity.stopped = reason
+        self._words[launch.number] = NEVER
+
+    def _time(self, launch: _Launch, machine: Machine, next_: int, limit: int) -> Status | None:
+        """Run some items in order, so that the time of one is known; None if all is as it was but
+        for them, else the status with which the machine was left."""
+        control, stack = machine.control, machine.memory.stack
+        sp, fp, launches = control.sp, control.fp, control.launches
+        record_ = stack[sp - 1]
+        size = 1
+        while True:
+            size = min(size, limit - next_)
+            try:
+                stack[sp - LAUNCH_WORDS], stack[sp - 1] = (next_ + size) & I64.mask, 0
+                control.launches = self._never.buffer_info()[0]
+                began = time.perf_counter()
+                status = launch.in_order(machine.address)
+                seconds = time.perf_counter() - began
+            finally:
+                control.launches = launches
+                stack[sp - LAUNCH_WORDS], stack[sp - 1] = limit & I64.mask, record_
+                is_done = (control.sp, control.fp) == (sp, fp) and not launch.is_inside(control.pc)
+                if is_done:
+                    control.pc = launch.pc
+            if not is_done or status != Status.LEAVE:
+                control.status = status
+                return Status(status)
+            next_ += size
+            if seconds >= SAMPLE or next_ == limit:
+                launch.activity.item_seconds = seconds / size
+                return None
+            size *= 2
+
+
+def _signed(word: int) -> int:
+    return signed(I64, word)
+
+
+def launches_in(program: Verified) -> Launches | None:
+    """The launches of a program; None if it has none whose items may run out of order."""
+    is_any = has_launches(program.program) and launch_numbers(program)
+    return Launches(program) if is_any else None
+
+
+def quiet_words(program: Verified) -> array[int]:
+    """Words for `control.launches` with which code leaves for no launch of a program."""
+    return array("Q", [NEVER]) * len(launch_numbers(program))

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract of code that runs items of a launch out of order.
+
+    launch.test, many items left ─> RangeRunner.run(machine, first, limit) ─> launch.test, all done
+                                                                              or in the record
+
+A compiler's code of the loop of a launch may have one (`ferryvm.backend.Code.ranges`); the engine
+makes one of native code, which it runs on several threads (`ferryvm.engine.parallel`).
+"""
+
+from __future__ import annotations
+
+import abc
+
+from ferryvm import record
+from ferryvm.machine.state import Machine
+
+__all__ = ["RangeOutcome", "RangeRunner"]
+
+
+@record.dataclass(frozen=True)
+class RangeOutcome:
+    """The outcome of a run of a range of items."""
+
+    completed: int
+    """Items that are done."""
+    suspended: int
+    """Items that stand in the middle, in the record. The others have not begun, and are in the
+    record, too."""
+    seconds: float
+    """Time of the work, of all threads together."""
+    is_interrupted: bool = False
+    """The machine's interrupt flag was set meanwhile."""
+
+
+class RangeRunner(abc.ABC):
+    """Runs items of one launch in any order, or at once."""
+
+    @property
+    @abc.abstractmethod
+    def where(self) -> str:
+        """The place where items run, for people: `2 threads`."""
+
+    @abc.abstractmethod
+    def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        """Run the items from `first` up to `limit`, all that the launch has left in its range.
+
+        The machine stands at the `launch.test`, before and after. Afterwards `next` is `limit`, and
+        every item that is not done is in the record, in front of what was there, in the order of
+        items: an item that traps, calls a host function, makes an object, throws or is interrupted
+        is suspended in front of that instruction (`ferryvm.machine.piece`). After an item has
+        trapped no higher one needs to begin; all lower ones are done, or in the record.
+
+        Raises OSError, MemoryError, AddressSpaceError or ThreadError if no item was run; then the
+        machine has not changed. Raises the exception of a signal handler that came meanwhile, once
+        the machine's state is exact.
+        """
