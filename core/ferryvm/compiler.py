@@ -68,11 +68,14 @@ def lifted(
     """
     from ferryvm.ir.lift import lift
     from ferryvm.ir.passes import optimise
+    from ferryvm.ir.passes.inline import inline_items
 
     called = options.natives if natives else ()
     left = dict(options.launches) if launches else {}
     module = lift(region, options.counting, options.unseen, called, exceptions, left)
     level = max(options.optimize, least)
+    if level >= 2:
+        inline_items(module, region.verified.program)
     optimise(
         module, level, region.verified, unrolled=unrolled, check=options.check, remarks=remarks
     )

@@ -155,7 +155,7 @@ class Evaluator(PythonArithmetic):
         control = self.control
         control.fuel += state.unpaid
         control.pc, control.sp = state.pc, frame.at + len(state.words)
-        control.fp = frame.at + frame.body.parameters
+        control.fp = frame.at + frame.body.header_of(state)
         control.status = status
         raise _LeftError
 

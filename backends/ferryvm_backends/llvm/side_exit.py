@@ -70,14 +70,14 @@ class SideExits:
         if self.early is not None:
             self._store_words(state)
             length = len(state.words)
-            parameters = self.body.parameters
+            parameters = self.body.header_of(state)
             self.shared.writers.leave_bare(
                 self.builder, where, parameters, state.pc, status, length
             )
             self._return_status(status, ir.Constant(INT32, how))
             return
         words = self._words(state)
-        layout, parameters = layout_of(state), self.body.parameters
+        layout, parameters = layout_of(state), self.body.header_of(state)
         self.shared.writers.leave(self.builder, where, parameters, state.pc, status, layout, words)
         self._return_status(status, ir.Constant(INT32, how))
 

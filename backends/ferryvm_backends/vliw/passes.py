@@ -16,6 +16,7 @@ from ferryvm.ir.passes import optimise
 from ferryvm.ir.passes.address_base import share_bases
 from ferryvm.ir.passes.code_motion import hoist_invariants
 from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.passes.inline import inline_items
 from ferryvm.ir.passes.load_forwarding import forward_loads
 from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range_check import hoist_range_checks
@@ -38,6 +39,8 @@ def optimised(region: Region, options: Options, machine: Machine) -> Module:
     """The IR from which code for a machine is generated."""
     module = lift(region, options.counting, options.unseen)
     level, check = max(options.optimize, 1), options.check
+    if options.optimize >= 2:
+        inline_items(module, region.verified.program)
     optimise(module, level, region.verified, unrolled=True, apart=True, check=check)
     verify = checker(module, region.verified, check)
     for body in module.bodies:

@@ -105,14 +105,18 @@ class FrameState:
     pc: int
     """The instruction at which control continues, or that leaves."""
     words: tuple[Value | None, ...]
-    """Words of the running frame up to the stack pointer. None for a word that memory has already
-    (the header of the frame), or that a callee writes (its arguments)."""
+    """Words of the body's frame up to the stack pointer, with the frames of inlined calls above it.
+    None for a word that memory has already (the header of the body's frame), or that a callee
+    writes (its arguments)."""
     statics: tuple[tuple[int, Value], ...] = ()
     """Values of statics that are not in memory yet, by number."""
     heap_pointer: Value | None = None
     """None if the control block has it already."""
     unpaid: int = 0
     """Instructions of the last payment that have not completed, in the counting form."""
+    header: int | None = None
+    """The word of the running frame's header if that frame is one of an inlined call; None: it is
+    the body's own."""
 
     def values(self) -> Iterator[Value]:
         """Every value that it refers to."""
@@ -283,6 +287,10 @@ class Body:
     def result(self) -> Type | None:
         """Type of the first result, which is passed as a value; the others are passed in memory."""
         return self.results[0] if self.results else None
+
+    def header_of(self, state: FrameState) -> int:
+        """The word of the header of the frame that runs in a state of this body."""
+        return self.parameters if state.header is None else state.header
 
     def place_of(self, result: int) -> int:
         """The word of the function's frame in which it leaves a result after the first: after the

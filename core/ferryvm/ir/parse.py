@@ -410,5 +410,6 @@ class _BodyParser:
                     statics.append((int(place[1:]), self._value()))
                 else:
                     p._fault(f"s and a number, or hp, expected, found {place!r}")
+        header = p._field("header") if p._next == "header" else None
         unpaid = p._field("unpaid") if p._next == "unpaid" else 0
-        return FrameState(pc, tuple(words), tuple(statics), pointer, unpaid)
+        return FrameState(pc, tuple(words), tuple(statics), pointer, unpaid, header)

@@ -118,6 +118,8 @@ class _Printer:
         text = f"@{state.pc} [{words}]"
         if extra:
             text += f" {{{' '.join(extra)}}}"
+        if state.header is not None:
+            text += f" header={state.header}"
         return f"{text} unpaid={state.unpaid}" if state.unpaid else text
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The uses of values: the users of each, and the replacement of values in all uses."""
+"""The uses of values: the users of each, and the replacement of values in all uses; the functions
+that operations use."""
 
 from __future__ import annotations
 
@@ -39,3 +40,10 @@ def substitute(blocks: Iterable[Block], new: dict[Value, Value]) -> None:
         for edge in block.end.edges:
             if not old.isdisjoint(edge.arguments):
                 edge.arguments = [new.get(a, a) for a in edge.arguments]
+
+
+def callees(operation: Operation) -> tuple[int, ...]:
+    """The functions that an operation may call."""
+    if operation.name == "call":
+        return (operation.fact(0, int),)
+    return operation.fact(0, tuple) if operation.name == "call_indirect" else ()

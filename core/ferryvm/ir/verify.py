@@ -29,6 +29,7 @@ from ferryvm.ir.graph import (
 )
 from ferryvm.ir.operation import SHAPES, AnyType, IrError, Role, Shape, computed_types
 from ferryvm.ir.text import operation_text
+from ferryvm.ir.use import callees
 from ferryvm.isa.element import Element
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import I64, Type, as_number
@@ -78,20 +79,13 @@ def _check_recursion(module: Module) -> None:
     numbers = {function: place for place, function in enumerate(module.functions)}
     bodies = [*module.functions.values()]
     calls = [
-        [numbers[callee] for operation in body.operations for callee in _callees(operation)]
+        [numbers[callee] for operation in body.operations for callee in callees(operation)]
         for body in bodies
     ]
     guarded = {place for place, body in enumerate(bodies) if body.recurs}
     for place in cycle_without(calls, guarded):
         name = bodies[place].name
         raise IrError(f"body {name}: it can call itself, `check_entry true` expected at its entry")
-
-
-def _callees(operation: Operation) -> tuple[int, ...]:
-    """The functions that an operation may call."""
-    if operation.name == "call":
-        return (operation.fact(0, int),)
-    return operation.fact(0, tuple) if operation.name == "call_indirect" else ()
 
 
 class _Check:
@@ -429,28 +423,59 @@ class _Check:
             raise self._fault("a state has every word of the frame but those of its header")
 
     def _stack_map(self, operation: Operation, state: FrameState, verified: Verified) -> None:
-        """A state has the words that the verifier's stack map has, with their types."""
-        pc = state.pc
-        if not 0 <= pc < len(verified.program.code) or verified.owner(pc) != self.body.function:
-            raise self._fault(f"a pc of function {self.body.function} expected, found {pc}")
-        program, parameters = verified.program, self.body.parameters
-        found = len(program.signature(self.body.function).parameters)
-        if parameters != found:
-            raise self._fault(f"{found} parameters expected, found {parameters}")
-        types = [*program.frame_types(self.body.function), *verified.operand_types(pc)]
-        end = count = HEADER_WORDS + len(types)
+        """A state has the words that the verifier's stack map has, with their types: those of the
+        body's frame, and above it those of the frames of inlined calls."""
+        own, parameters = self.body.function, self.body.parameters
+        header, pc = self.body.header_of(state), state.pc
+        call = None
         if SHAPES[operation.name].role is Role.CALLS:
-            # The callee's frame begins with the arguments, and its header is after them.@ core/ferryvm/ir/headroom.py
-            end = operation.fact(1, int)
+            # The callee's frame begins with the arguments, and its header is after them.
+            call = operation.fact(1, int)
             arguments = len(operation.arguments) - (operation.name == "call_indirect")
-            count = end + arguments + HEADER_WORDS
-        if len(state.words) != count:
-            raise self._fault(f"{count} words at pc {pc} expected, found {len(state.words)}")
-        own = (*state.words[:parameters], *state.words[parameters + HEADER_WORDS : end])
-        for word, t in zip(own, types, strict=False):
-            if word is not None:
-                self._match(word.type, as_number(t))
+            end = call + arguments + HEADER_WORDS
+            if len(state.words) != end:
+                raise self._fault(f"{end} words at pc {pc} expected, found {len(state.words)}")
+        while True:
+            is_own = header == parameters
+            is_code = 0 <= pc < len(verified.program.code)
+            function = verified.owner(pc) if is_code else -1
+            if not is_code or (is_own and function != own):
+                raise self._fault(f"a pc of function {own} expected, found {pc}")
+            first = header - len(verified.program.signature(function).parameters)
+            if is_own and first:
+                raise self._fault(f"{header - first} parameters expected, found {parameters}")
+            self._frame(state, verified, pc, first, header, call)
+            if is_own:
+                break
+            outer, distance = state.words[header : header + HEADER_WORDS]
+            if not isinstance(outer, Constant) or not isinstance(distance, Constant):
+                raise self._fault("constants in the header of an inlined call's frame expected")
+            pc, header, call = outer.bits - 1, header - distance.bits, first
+            if header < parameters:
+                raise self._fault(f"a frame above word {parameters} expected, found {header}")
         for number, value in state.statics:
             if number >= len(verified.program.statics):
                 raise self._fault(f"there is no static {number}")
             self._match(value.type, as_number(verified.program.statics[number].type))
+
+    def _frame(
+        self,
+        state: FrameState,
+        verified: Verified,
+        pc: int,
+        first: int,
+        header: int,
+        callee: int | None,
+    ) -> None:
+        """Check the words of the frame of the function of `pc`, from word `first` up to that of the
+        frame that it calls."""
+        types = [*verified.program.frame_types(verified.owner(pc)), *verified.operand_types(pc)]
+        past = header + HEADER_WORDS
+        end = len(state.words) if callee is None else callee
+        words = (*state.words[first:header], *state.words[past:end])
+        if callee is None and len(words) != len(types):
+            count = header + HEADER_WORDS + len(types) - (header - first)
+            raise self._fault(f"{count} words at pc {pc} expected, found {len(state.words)}")
+        for word, t in zip(words, types, strict=False):
+            if word is not None:
+                self._match(word.type, as_number(t))

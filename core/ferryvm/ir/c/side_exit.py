@@ -49,7 +49,7 @@ class SideExits:
         if state.unpaid:
             self.scope.lines.add(f"control->fuel += {state.unpaid};")
         frame = self.scope.base("frame")
-        numbers = f"{self.scope.body.parameters}, {len(state.words)}, {state.pc}"
+        numbers = f"{self.scope.body.header_of(state)}, {len(state.words)}, {state.pc}"
         leaving = f"leave({self.scope.dialect.passed}, {frame}, {numbers}, {status})"
         if self.scope.number is None:
             self.scope.lines.add(f"return {leaving};")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order of the passes that are run over a region.
 
-    level 1   value_numbering ─> check_elimination ─> canonicalisation
-    level 2   jump_threading ─> exit_threading ─> code_motion ─> value_numbering ─> check_elimination
+    level 1   launch_exit ─> value_numbering ─> check_elimination ─> canonicalisation
+    level 2   launch_exit ─> jump_threading ─> exit_threading ─> code_motion ─> value_numbering
+                └─> check_elimination
                 ├─ a branch was folded: ──> jump_threading ─> value_numbering ─┐
                 └──────────────────────────────────────────────────────────────┴─>
               loop_versioning ─> canonicalisation ─> nan_check
@@ -36,6 +37,7 @@ from ferryvm.ir.passes.code_motion import hoist_invariants
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.exit_threading import thread_exits
 from ferryvm.ir.passes.jump_threading import thread_jumps
+from ferryvm.ir.passes.launch_exit import sink_launch_exits
 from ferryvm.ir.passes.loop_versioning import version_loops
 from ferryvm.ir.passes.nan_check import combine_nan_checks
 from ferryvm.ir.passes.unroll import unroll
@@ -110,6 +112,7 @@ def _optimise(
 
     if level <= 0:
         return
+    run(sink_launch_exits)
     if level >= 2:
         run(thread_jumps)
         if thread_exits(body):

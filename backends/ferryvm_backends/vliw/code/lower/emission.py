@@ -135,8 +135,8 @@ class Emission:
         is_nan_ = self.compute("compare", (t, Condition.NE), (a, a))
         return self.compute("select", (), (is_nan_, CANONICAL_NAN[t], a))
 
-    def header(self, first: Operand) -> Operand:
-        """The number of the word where the frame's header is; `first`: of its first word."""
-        if not self.parameters:
-            return first
-        return self.compute("add", (I64,), (first, self.parameters))
+    def header(self, first: Operand, inner: int | None = None) -> Operand:
+        """The number of the word where the frame's header is; `first`: of its first word; `inner`:
+        the word of the header of an inlined call's frame, in place of the body's own."""
+        place = self.parameters if inner is None else inner
+        return self.compute("add", (I64,), (first, place)) if place else first

@@ -97,7 +97,7 @@ class SideExits:
         everything: dict[str, Operand] = {
             "pc": state.pc,
             "sp": sp,
-            "fp": self.emission.header(at),
+            "fp": self.emission.header(at, state.header),
             "status": int(status),
         }
         for name, operand in {**everything, **fields}.items():
