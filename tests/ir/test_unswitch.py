@@ -55,6 +55,13 @@ def test_the_copy_has_no_checks_that_need_the_doubt() -> None:
     assert "branch %1 original.b1() preheader.b1()" in text
 
 
+def test_a_loop_of_fewer_operations_than_wanted_stays_one() -> None:
+    text = LOOP.format(doubt="%1")
+    assert changed(lambda body: unswitch(body, least=9), text).count("trap_if") == 1
+    assert changed(lambda body: unswitch(body, least=9), text).count("^") == 1
+    assert changed(lambda body: unswitch(body, least=2), text).count("^") == 2
+
+
 def test_a_doubt_that_varies_is_none() -> None:
     text = LOOP.format(doubt="%3")
     assert changed(unswitch, text) == changed(lambda body: None, text)

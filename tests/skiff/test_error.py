@@ -158,6 +158,7 @@ MISUSED = {
     "cond": "(cond)",
     "while": "(while)",
     "for-each-item": "(for-each-item 1)",
+    "reduce": "(reduce +)",
     "let": "(let)",
     "throw": "(throw)",
     "try": "(try 1)",

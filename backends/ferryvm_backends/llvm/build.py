@@ -18,6 +18,7 @@ from ferryvm.compiler import lifted
 from ferryvm.ir.graph import Module
 from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range_check import hoist_range_checks
+from ferryvm.ir.passes.unswitch import unswitch
 from ferryvm.region.region import Region
 from ferryvm_backends.llvm.lower import lower
 from ferryvm_backends.llvm.native import has_loop, parsed
@@ -43,6 +44,10 @@ _CLOSED_FORM = frozenset(
 )
 """Operations of loops that LLVM can replace by a closed form, and of the code around them."""
 
+LARGE_LOOP = 50
+"""Operations of a loop that LLVM's own unswitching may find too large to copy, with its default
+threshold."""
+
 Step = Callable[[str], None]
 """Told the name of a step when it is done."""
 
@@ -61,6 +66,8 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
     hoisted = 0
     if options.optimize >= 2:
         hoisted = sum(hoist_range_checks(body) for body in module.bodies)
+        for body in module.bodies if hoisted else ():
+            unswitch(body, module.footprints, least=LARGE_LOOP)
         checker(module, region.verified, options.check)()
     # Level 3 makes two loops of one where a condition does not vary.
     return module, 3 if hoisted else options.optimize

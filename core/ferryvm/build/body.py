@@ -18,7 +18,7 @@ from ferryvm.errors import Position, suggestion
 from ferryvm.isa import Instruction
 from ferryvm.isa.table import Operand
 from ferryvm.isa.type import I64, LAUNCH, Reference, ValueType
-from ferryvm.listing import ClauseListing, FunctionCode
+from ferryvm.listing import ClauseListing, FunctionCode, FunctionListing
 from ferryvm.program import Signature
 
 
@@ -30,11 +30,16 @@ def method_name(row: Instruction) -> str:
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
+Generate = Callable[[str, Callable[[], Sequence[FunctionListing]]], "Body"]
+"""Finds a generated function by its name, or generates it with those that it needs."""
+
+
 class Body:
     """Code under construction, with the operand stack at its end."""
 
     _record: Callable[[], tuple[ValueType, ...]]
     """Types of the record of an exception, for code that catches one."""
+    _generate: Generate
 
     def __init__(
         self, program: object, name: str, signature: Signature, bottom: Shape, effect: int

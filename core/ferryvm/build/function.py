@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
+from typing import Any
 
+from ferryvm.build import skeleton
 from ferryvm.build.block import Block, If, Loop, Try, check_open
+from ferryvm.build.body import Generate
 from ferryvm.build.fault import BuildError
 from ferryvm.build.instruction import Instructions
 from ferryvm.build.object_type import ObjectTypes, OperandType
@@ -62,9 +65,11 @@ class Function(Instructions):
         bottom: Shape,
         effect: Callable[[Signature], int],
         record: Callable[[], tuple[ValueType, ...]],
+        generate: Generate,
     ) -> None:
         """`effect`: the number of the effect of calling a function of a signature; `record`: the
-        types of the record of an exception, for code that catches one."""
+        types of the record of an exception, for code that catches one; `generate`: adds generated
+        functions to the program."""
         what = f"function {name!r}"
         names: Sequence[str | None] = [None] * len(parameters)
         types: object = parameters
@@ -76,6 +81,7 @@ class Function(Instructions):
         )
         super().__init__(program, name, signature, bottom, effect(signature))
         self._record = record
+        self._generate = generate
         self._local_types: list[ValueType] = []
         """Types of the locals."""
         self._pending: list[Label] = []
@@ -139,6 +145,15 @@ class Function(Instructions):
         self.place(over)
         for _ in range(LAUNCH_WORDS + len(function.signature.parameters) - 1):
             self.drop()
+
+    def reduce(self, operation: str | Function, initial: bool = False) -> None:
+        """( array -- value ), or ( initial array -- value ): combine all elements of an array of
+        numbers, in launches; docs/parallel.md states the order.
+
+        `operation`: `add`, `mul`, `min`, `max`, `and`, `or`, `xor`, or a function of two values
+        that is associative, which needs an initial value. Raises BuildError.
+        """
+        self.call(skeleton.reduction_of(self, operation, initial))
 
     def _declare(self, name: str | None, type_: ValueType, number: int) -> Local:
         if name is not None and name in self.locals:
@@ -376,6 +391,19 @@ class Function(Instructions):
         names = [local.name or "" for local in self.parameters]
         listing.parameters = tuple(names) if any(names) else ()
         return listing
+
+
+class Generated(Function):
+    """A function of a program whose code is generated: nothing is added to it."""
+
+    def __init__(self, program: object, code: FunctionListing, *shared: Any) -> None:
+        """`shared`: as the last parameters of a function."""
+        signature = code.signature
+        super().__init__(program, code.name, signature.parameters, signature.results, *shared)
+        self._generated = code
+
+    def _listing(self) -> FunctionListing:
+        return self._generated
 
 
 class Located:

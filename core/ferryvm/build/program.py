@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import bisect
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ferryvm.build.fault import BuildError
-from ferryvm.build.function import Function, Parameters, types_of
+from ferryvm.build.function import Function, Generated, Parameters, types_of
 from ferryvm.build.method import float_bits
 from ferryvm.build.object_type import Array, ObjectTypes, OperandType, Struct
 from ferryvm.build.shape import bottom
@@ -38,6 +38,8 @@ class Program:
         self._types = ObjectTypes()
         self._bottom = bottom(self._types)
         self._effects: dict[Signature, int] = {}
+        self._shared = self._bottom, self._effect, self._record, self._generate
+        """Parts of the program that all functions use."""
         self._functions: dict[str, Function] = {}
         self._statics: list[EncodedStatic] = []
         self._data: list[Data] = []
@@ -59,10 +61,17 @@ class Program:
     ) -> Function:
         """A new function, whose code may be added at any time; its name must be new."""
         _check_name("function", name, self._functions)
-        function = self._functions[name] = Function(
-            self, name, parameters, results, self._bottom, self._effect, self._record
-        )
+        function = self._functions[name] = Function(self, name, parameters, results, *self._shared)
         return function
+
+    def _generate(self, name: str, make: Callable[[], Sequence[FunctionListing]]) -> Function:
+        """The function of that name, which is generated at its first use, with the others that it
+        needs."""
+        if name not in self._functions:
+            for code in make():
+                if code.name not in self._functions:
+                    self._functions[code.name] = Generated(self, code, *self._shared)
+        return self._functions[name]
 
     def struct(
         self,

@@ -13,7 +13,7 @@ from collections.abc import Sequence as Many
 
 from ferryvm.errors import Position
 from ferryvm.isa import Type
-from ferryvm.skiff import object_form, operation
+from ferryvm.skiff import object_form, operation, skeleton_form
 from ferryvm.skiff.array_form import ARRAY_FORMS
 from ferryvm.skiff.fault import Faults, SourceSpan
 from ferryvm.skiff.number import Number, looks_numeric, parse_number
@@ -108,6 +108,7 @@ class FormParser:
             "cond": self._cond,
             "while": self._while,
             "for-each-item": self._for_each_item,
+            "reduce": functools.partial(skeleton_form.reduce_form, self),
             "begin": self._begin,
             "throw": self._throw,
             "try": self._try,

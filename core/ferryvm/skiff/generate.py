@@ -30,6 +30,7 @@ from ferryvm.skiff.number import number_bits
 from ferryvm.skiff.object_code import ObjectCode, piece_function
 from ferryvm.skiff.object_type import ObjectTypes
 from ferryvm.skiff.operator import converter
+from ferryvm.skiff.skeleton_code import Generated, SkeletonCode
 from ferryvm.skiff.tree import Function, Node, Tree, Variable
 from ferryvm.skiff.type import (
     NOTHING,
@@ -49,6 +50,7 @@ def generate(program: Tree, types: ObjectTypes) -> Listing:
     while main.name in names:  # unless the program has its own function `main`
         main.name += "_"
     hosts: dict[str, HostImport] = {}
+    generated = Generated()
     listing = Listing()
     for struct in program.structs:
         types.reference(struct)
@@ -56,13 +58,14 @@ def generate(program: Tree, types: ObjectTypes) -> Listing:
     for static in program.statics:
         listing.statics.append(Static(static.name, types.value(static.type)))
     for function in program.functions:
-        generator = _Generator(function, hosts, types, tag)
+        generator = _Generator(function, hosts, types, tag, generated)
         is_main = function is main
         listing.functions.append(generator.generate(program.texts if is_main else [], is_main))
         if generator.throws:
             listing.tags = [tag]
     listing.hosts = list(hosts.values())
     listing.exports = {function.name: function.name for function in program.functions[1:]}
+    listing.functions += generated.functions.values()
     if program.texts:
         listing.functions.append(piece_function(program.texts))
     listing.types = types.declared()
@@ -75,7 +78,12 @@ def _is_nothing(node: Node) -> bool:
 
 class _Generator:
     def __init__(
-        self, function: Function, hosts: dict[str, HostImport], types: ObjectTypes, tag: Tag
+        self,
+        function: Function,
+        hosts: dict[str, HostImport],
+        types: ObjectTypes,
+        tag: Tag,
+        generated: Generated,
     ) -> None:
         self.function, self.tag = function, tag
         self.hosts = hosts
@@ -89,6 +97,7 @@ class _Generator:
         """True if the program throws or catches."""
         self.temporaries: dict[tuple[ValueType, int], int] = {}
         objects = self.objects = ObjectCode(self)
+        skeletons = SkeletonCode(self, generated)
         self.rules: dict[type[Node], Callable[[Any], None]] = {
             tree.Literal: self._literal,
             tree.Get: self._get,
@@ -106,6 +115,7 @@ class _Generator:
             tree.Convert: self._convert,
             tree.Call: self._call,
             tree.Launch: self._launch,
+            tree.Reduce: skeletons.reduce,
             tree.Print: self._print,
             tree.WriteByte: self._write_byte,
             tree.WriteString: objects.write_string,

@@ -21,6 +21,7 @@ from ferryvm.skiff.fault import Faults
 from ferryvm.skiff.number import integer_range, number_bits
 from ferryvm.skiff.object_inference import ObjectRules
 from ferryvm.skiff.operator import Family
+from ferryvm.skiff.skeleton_inference import SkeletonRules
 from ferryvm.skiff.tree import Block, Choice, Function, Node, Tree
 from ferryvm.skiff.type import (
     ERROR,
@@ -116,6 +117,7 @@ class _Inference:
         self.faults = faults
         self.literals: list[tree.Literal] = []
         self.objects = ObjectRules(self)
+        self.skeletons = SkeletonRules(self, self.objects)
         self.exception: SkiffType = Unknown(VALUES)
         """The type of all exceptions of the program."""
         self.rules: dict[type[Node], Callable[[Any], SkiffType]] = {
@@ -134,6 +136,7 @@ class _Inference:
             tree.Convert: self._convert,
             tree.Call: self._call,
             tree.Launch: self._launch,
+            tree.Reduce: self.skeletons.reduce,
             tree.Print: self._print,
             tree.WriteByte: self._write_byte,
             tree.WriteString: self.objects.write_string,
@@ -419,6 +422,7 @@ class _Inference:
 _NAMES: dict[type[Node], str] = {
     tree.While: "while",
     tree.Launch: "for-each-item",
+    tree.Reduce: "reduce",
     tree.Try: "try",
     tree.Finally: "try",
     tree.Print: "print!",

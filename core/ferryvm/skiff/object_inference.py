@@ -88,16 +88,17 @@ class ObjectRules:
                 whats = {"make-array": "length", "index-2d": "index or length"}
                 expect(operand, I64, f"the {whats.get(form.name, 'index')} of an array")
             else:
-                value = self._value(node.element, True, operand.place)
+                value = self.value(node.element, True, operand.place)
                 expect(operand, value, f"an element of {describe(array)}")
         results: dict[Role, SkiffType] = {
             Role.ARRAY: array, Role.INDEX: I64, Role.BOOLEAN: I32, Role.NOTHING: NOTHING,
         }  # fmt: skip
         if form.result is Role.VALUE:
-            return self._value(node.element, False, node.operands[0].place)
+            return self.value(node.element, False, node.operands[0].place)
         return results[form.result]
 
-    def _value(self, element: SkiffType, is_stored: bool, place: SourceSpan) -> SkiffType:
+    def value(self, element: SkiffType, is_stored: bool, place: SourceSpan) -> SkiffType:
+        """The type of the values that elements are read or stored as, here."""
         known = find(element)
         if not isinstance(known, Unknown):
             return value_type(known)

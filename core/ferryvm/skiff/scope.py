@@ -40,6 +40,7 @@ FORMS = {
     "cond": "(cond (condition form ...) ... [(else form ...)])",
     "while": "(while condition form ...)",
     "for-each-item": "(for-each-item count (function argument ...))",
+    "reduce": "(reduce operator [initial] array) or (reduce function initial array)",
     "begin": "(begin form ...)",
     "throw": "(throw value)",
     "try": "(try form ... [(catch (name) form ...)] [(finally form ...)]), with at least one of both",

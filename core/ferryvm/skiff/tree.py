@@ -11,6 +11,7 @@ import enum
 
 from ferryvm import record
 from ferryvm.isa import Instruction, Type
+from ferryvm.skeleton.operation import Operation as Combination
 from ferryvm.skiff.array_form import ArrayForm
 from ferryvm.skiff.fault import SourceSpan
 from ferryvm.skiff.number import Number
@@ -197,6 +198,16 @@ class Launch(Node):
     count: Node
     function: Function
     arguments: list[Node]
+
+
+@record.dataclass(eq=False)
+class Reduce(Node):
+    """`reduce`: all elements of an array combined, with an initial value in front of them."""
+
+    operation: Combination | Function
+    initial: Node | None
+    array: Node
+    element: SkiffType
 
 
 @record.dataclass(eq=False)

@@ -18,14 +18,17 @@ from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.ir.passes.dead_code import remove_dead_code
 
 
-def unswitch(body: Body, footprints: dict[Operation, Footprint] | None = None) -> int:
+def unswitch(
+    body: Body, footprints: dict[Operation, Footprint] | None = None, least: int = 0
+) -> int:
     """Unswitch loops whose checks depend on a doubt; the number of these loops.
 
-    `footprints`: of accesses; receives those of their copies.
+    `footprints`: of accesses; receives those of their copies. `least`: loops of fewer operations are
+    left as they are.
     """
     done: set[Block] = set()
     made = 0
-    while (found := _next(body, done)) is not None:
+    while (found := _next(body, done, least)) is not None:
         _split(body, *found, {} if footprints is None else footprints)
         made += 1
     if made:
@@ -33,13 +36,15 @@ def unswitch(body: Body, footprints: dict[Operation, Footprint] | None = None) -
     return made
 
 
-def _next(body: Body, done: set[Block]) -> tuple[Loop, Value] | None:
+def _next(body: Body, done: set[Block], least: int) -> tuple[Loop, Value] | None:
     """The next loop to unswitch, and the doubt."""
     for loop in find_loops(body):
         if loop.header in done or not loop.is_innermost:
             continue
         done.add(loop.header)
         if loop.entry is None or not loop.has_one_exit:
+            continue
+        if least and sum(1 for _ in loop.operations) < least:
             continue
         for operation in loop.operations:
             doubt = _doubt(operation, loop)

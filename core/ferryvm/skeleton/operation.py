@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations of reductions and scans: two values of one type become one."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ferryvm.isa.type import Type, ValueType, from_float
+from ferryvm.skeleton.writer import Push, Writer
+
+
+class Operation(NamedTuple):
+    """An operation of the table, or a function of the program, which is declared associative."""
+
+    name: str
+    """Of an operation of the table its name there, such as `add`; else that of the function."""
+    is_function: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    def is_defined(self, type_: ValueType) -> bool:
+        """True if the operation has a meaning for values of a type."""
+        return self.is_function or (
+            isinstance(type_, Type) and self.name in (FLOATS if type_.is_float else INTEGERS)
+        )
+
+    def identity(self, type_: Type) -> int:
+        """The bits of its result for no values at all; it is no function."""
+        if type_.is_float:
+            return from_float(type_, FLOATS[self.name])
+        largest = type_.mask >> 1
+        return {"min": largest, "max": largest + 1}.get(self.name, INTEGERS[self.name] & type_.mask)
+
+    def combine(self, writer: Writer, into: int, right: Push, type_: ValueType) -> None:
+        """Generate code that combines a local, the left operand, with the right one."""
+        if not self.is_function and self.name in ("min", "max") and not type_.is_float:
+            self._choose(writer, into, right, type_)
+            return
+        writer.get(into)
+        right()
+        if self.is_function:
+            writer.emit("call", self.name)
+        else:
+            writer.emit(f"{type_}.{self.name}")
+        writer.set(into)
+
+    def _choose(self, writer: Writer, into: int, right: Push, type_: ValueType) -> None:
+        """The minimum or maximum of integers."""
+        over, other = writer.label(), writer.local(type_)
+        right()
+        writer.set(other)
+        writer.get(other, into)
+        writer.emit(f"{type_}.{'lt_s' if self.name == 'min' else 'gt_s'}")
+        writer.emit("jump_unless", over)
+        writer.get(other)
+        writer.set(into)
+        writer.place(over)
+
+
+FLOATS = {"add": 0.0, "mul": 1.0, "min": math.inf, "max": -math.inf}
+"""The operations of floats, with their identities."""
+
+INTEGERS = {"add": 0, "mul": 1, "min": 0, "max": 0, "and": -1, "or": 0, "xor": 0}
+"""The operations of integers, with their identities; those of `min` and `max` are the largest and
+the smallest value of the type."""

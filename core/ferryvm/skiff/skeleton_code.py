@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of generated functions for `reduce`, and these functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ferryvm.isa.element import Element
+from ferryvm.listing import FunctionListing
+from ferryvm.skeleton.array_type import ArrayType
+from ferryvm.skeleton.operation import Operation
+from ferryvm.skeleton.reduction import reduction, reduction_name
+from ferryvm.skiff import tree
+from ferryvm.skiff.object_code import Generator
+from ferryvm.skiff.tree import Node
+from ferryvm.skiff.type import ELEMENT_NAMES, ArrayOf, Named, SkiffType, default
+
+
+class Generated:
+    """The generated functions of a program, each of them once."""
+
+    def __init__(self) -> None:
+        self.functions: dict[str, FunctionListing] = {}
+
+    def add(self, name: str, make: Callable[[], Sequence[FunctionListing]]) -> None:
+        """Generate the function of that name, and those that it needs, unless they are there."""
+        if name not in self.functions:
+            for function in make():
+                self.functions.setdefault(function.name, function)
+
+
+class SkeletonCode:
+    """Rules for the nodes of skeletons."""
+
+    def __init__(self, generator: Generator, generated: Generated) -> None:
+        self.generator, self.generated = generator, generated
+
+    def reduce(self, node: tree.Reduce) -> None:
+        """`reduce`."""
+        operation = _operation(node.operation)
+        array = self._array_type(node.element)
+        has_initial = node.initial is not None
+        if node.initial is not None:
+            self.generator.value(node.initial)
+        self.generator.value(node.array)
+        name = reduction_name(operation, array, has_initial)
+        position = node.place.position
+        self.generated.add(name, lambda: reduction(operation, array, has_initial, position))
+        self._call(node, name)
+
+    def _call(self, node: Node, name: str) -> None:
+        self.generator.emit(node, "call", name)
+
+    def _array_type(self, element: SkiffType) -> ArrayType:
+        found = default(element)
+        if isinstance(found, Named) and found.name in ELEMENT_NAMES:
+            return ArrayType.of(Element(found.name))
+        types = self.generator.types
+        return ArrayType(types.reference(ArrayOf(found)), types.reference(found))
+
+
+def _operation(operation: Operation | tree.Function) -> Operation:
+    if isinstance(operation, tree.Function):
+        return Operation(operation.name, is_function=True)
+    return operation

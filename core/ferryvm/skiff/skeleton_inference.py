@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of `reduce`: the values of the elements are the operands and the result."""
+
+from __future__ import annotations
+
+import functools
+
+from ferryvm.skeleton.operation import Operation
+from ferryvm.skiff import tree
+from ferryvm.skiff.object_inference import Inference, ObjectRules
+from ferryvm.skiff.skeleton_form import SYMBOLS
+from ferryvm.skiff.type import (
+    ERROR,
+    INTEGERS,
+    NUMBERS,
+    ArrayOf,
+    SkiffType,
+    Unknown,
+    describe,
+    find,
+    unify,
+)
+
+_DOMAINS = dict.fromkeys(("and", "or", "xor"), INTEGERS)
+"""The operands of operations that are not defined for all numbers."""
+_NAMES = {INTEGERS: "integers", NUMBERS: "numbers"}
+
+
+class SkeletonRules:
+    """Rules for the nodes of skeletons."""
+
+    def __init__(self, inference: Inference, objects: ObjectRules) -> None:
+        self.inference, self.objects = inference, objects
+
+    def reduce(self, node: tree.Reduce) -> SkiffType:
+        """`reduce`."""
+        value = self._elements("reduce", node.array, node.element, node.operation)
+        if node.initial is not None:
+            self.inference.expect(node.initial, value, "the initial value of 'reduce'")
+        return value
+
+    def _elements(
+        self,
+        form: str,
+        array: tree.Node,
+        element: SkiffType,
+        operation: Operation | tree.Function,
+    ) -> SkiffType:
+        """The type of the values of an array that an operation combines."""
+        self.inference.expect(array, ArrayOf(element), f"the last operand of '{form}'")
+        value = self.objects.value(element, False, array.place)
+        fault = functools.partial(self._fault, array)
+        if not isinstance(operation, tree.Function):
+            domain = Unknown(_DOMAINS.get(operation.name, NUMBERS))
+            if not unify(domain, value):
+                found = f"the array of '{form}' has values of {describe(value)}"
+                return fault(f"{found}, '{SYMBOLS[operation.name]}' takes {_NAMES[domain.domain]}")
+            return value
+        name = operation.name
+        for parameter in operation.parameters:
+            if not unify(parameter.type, value):
+                found = f"'{parameter.name}' of '{name}' is {describe(parameter.type)}"
+                return fault(f"{found}, an element here is {describe(value)}")
+        if not unify(operation.result, value):
+            found = f"'{name}' yields {describe(operation.result)}"
+            return fault(f"{found}, '{form}' needs {describe(value)}, as the elements are")
+        if not unify(Unknown(NUMBERS), value):
+            return fault(f"'{form}' takes arrays of numbers, the elements are {describe(value)}")
+        return find(value)
+
+    def _fault(self, node: tree.Node, message: str) -> SkiffType:
+        self.inference.faults.add(node.place, message)
+        return ERROR
