@@ -410,3 +410,39 @@ b1 @2 ():
     text = changed(version_loops, ARRAYS.replace(old, new).format(elements="f64", place="%4"))
     preheader = text.partition("unchecked.preheader.b2 @")[2].partition("jump")[0]
     assert "element_load" in preheader
+
+
+FLAT = """
+entry @0 ():
+  %0: i64 = word 2
+  %1: i64 = word 3
+  %2: i64 = header_word 1 %0
+  %3: i64 = header_word 2 %0
+  %4: i64 = header_word 1 %1
+  %5: i64 = header_word 2 %1
+  jump b0(i64:0)
+b0 @1 (%6: i64):
+  %7: boolean = compare i64 lt_s %6, i64:5
+  branch %7 b1() b2()
+b1 @2 ():
+  %8: boolean = compare i64 ge_u %6, %2
+  trap_if INDEX_OUT_OF_BOUNDS %8 @2 [_ _ %0 %1]
+  %9: i64 = shl i64 %6, i64:3
+  %10: i64 = element_load f64 %3, %9
+  %11: boolean = compare i64 ge_u %6, {length}
+  trap_if INDEX_OUT_OF_BOUNDS %11 @3 [_ _ %0 %1]
+  element_store f64 {place}, %9, %10
+  %12: i64 = add i64 %6, i64:1
+  poll @1 [_ _ %0 %1]
+  jump b0(%12)^
+b2 @6 ():
+  leave @6 [_ _ %0 %1]
+"""
+
+
+def test_a_loop_over_two_arrays_gets_a_copy_without_checks_and_one_over_one_array_none() -> None:
+    text = changed(version_loops, FLAT.format(length="%4", place="%5"))
+    copy = text.partition("unchecked.b1 @")[2].partition("jump unchecked.b0")[0]
+    assert "element_store" in copy
+    assert "trap_if" not in copy
+    assert "unchecked" not in changed(version_loops, FLAT.format(length="%2", place="%3"))

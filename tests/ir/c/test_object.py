@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The helpers for objects, compiled: bytes at addresses that nothing aligns."""
+"""The helpers for objects, compiled: bytes at addresses that nothing aligns, and NaNs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HELPERS = {
     f"object_{name}_{size}": parameters
     for size in (1, 2, 4, 8)
     for name, parameters in (("load", 1), ("store", 2), ("fill", 3))
-} | {"object_move": 3}
+} | {"object_move": 3, "object_canonical_f32": 1, "object_canonical_f64": 1}
 """Their names and numbers of parameters, all of which are words."""
 
 
@@ -57,6 +57,14 @@ def test_helpers_access_so_many_bytes_at_any_address(compiler: str, tmp_path: Pa
         expected[17 : 17 + 5 * size] = low * 5
         run(f"object_fill_{size}", first + 60, 0, word)
         assert memory == expected
+
+        if size >= 4:
+            quiet = 0x7FC0_0000 if size == 4 else 0x7FF8_0000_0000_0000
+            payload, infinity = quiet | 5, quiet & (quiet << 1)
+            for bits, made in ((payload, quiet), (infinity, infinity), (7, 7)):
+                run(f"object_store_{size}", first + 16, bits)
+                run(f"object_canonical_f{8 * size}", first + 16)
+                assert run(f"object_load_{size}", first + 16) == made
 
 
 @needs_compiler

@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import functools
-
 from ferryvm.ir.c.scope import FunctionScope
 from ferryvm.ir.graph import Operation
-from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, Type
 
 
@@ -84,10 +81,8 @@ class Access:
         t = operation.fact(0, Type)
         size = t.bits // 8
         values = operands[1::2]
-        nans = [self.scope.arithmetic.compare(t, Condition.NE, value, value) for value in values]
-        self.scope.lines.open(
-            f"if ({self.scope.helper('unlikely', functools.reduce(self.scope.arithmetic.any, nans))}) {{"
-        )
+        nans = self.scope.arithmetic.any_nan(t, values)
+        self.scope.lines.open(f"if ({self.scope.helper('unlikely', nans)}) {{")
         for address, value in zip(operands[::2], values, strict=True):
             bits = self.scope.arithmetic.to_slot(t, self.scope.arithmetic.canonical(t, value))
             store = self.scope.helper(f"store_{size}", self.scope.base("heap"), address, bits)

@@ -125,6 +125,22 @@ def _on_objects(bytes_: int, c: str) -> dict[str, str]:
     }
 
 
+def _canonical_element(t: Type) -> str:
+    """The helper that makes an element in memory canonical if it is a NaN. The load is volatile, so
+    that no compiler uses the operand of the store before it instead."""
+    bits = f"{CANONICAL_NAN[t]:#x}{'u' if t is F32 else 'ull'}"
+    pointer = f"volatile {_TYPES[t.integer]} *"
+    return helper_text(
+        "void",
+        f"object_canonical_{t}",
+        "uint64_t address",
+        f"{pointer}const element = ({pointer})(uintptr_t)address;",
+        f"const {_TYPES[t]} a = {t}_of_bits(*element);",
+        "if (a != a)",
+        f"    *element = {bits};",
+    )
+
+
 def _helpers() -> dict[str, str]:
     found = {
         "unlikely": "#define unlikely(p) __builtin_expect(p, 0)\n",
@@ -157,6 +173,10 @@ def _helpers() -> dict[str, str]:
         nan = f"{t}_of_bits({CANONICAL_NAN[t]:#x}{suffix})"
         canonical = f"return a != a ? {nan} : a;"
         found[f"canonical_{t}"] = helper_text(c, f"canonical_{t}", f"{c} a", canonical)
+        found[f"unordered_{t}"] = helper_text(
+            "bool", f"unordered_{t}", f"{c} a, {c} b", "return __builtin_isunordered(a, b);"
+        )
+        found[f"object_canonical_{t}"] = _canonical_element(t)
     for bytes_ in (1, 2, 4, 8):
         c = f"uint{8 * bytes_}_t"
         found[f"load_{bytes_}"] = helper_text(

@@ -7,7 +7,9 @@ result gets a name of its own before the next one uses it.
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.isa.emitter import Condition, PureEmitter
@@ -149,6 +151,12 @@ class Arithmetic(PureEmitter[str]):
     def canonical(self, t: Type, a: str) -> str:
         """`a`, or the canonical NaN if it is any NaN."""
         return self.helper(f"canonical_{t}", a)
+
+    def any_nan(self, t: Type, values: Sequence[str]) -> str:
+        """True if one of some floats is a NaN. A comparison of two says so of both."""
+        pairs = zip(values[::2], (*values[1::2], values[-1]), strict=False)
+        tests = [self.helper(f"unordered_{t}", a, b) for a, b in pairs]
+        return functools.reduce(self.any, tests)
 
     def wrap(self, a: str) -> str:
         return self.cast(I32, a)

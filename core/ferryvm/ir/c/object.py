@@ -8,13 +8,10 @@ object that it points into (ISO/IEC 9899:2011, 6.5.6).
 
 from __future__ import annotations
 
-import functools
-
 from ferryvm.ir.c.scope import FunctionScope
 from ferryvm.ir.graph import Operation
 from ferryvm.ir.operation import PLACE, element_bytes
 from ferryvm.isa.element import Element
-from ferryvm.isa.emitter import Condition
 from ferryvm.isa.object import STRUCT_HEADER_BYTES
 from ferryvm.isa.type import I64, WORD_BYTES
 
@@ -116,15 +113,14 @@ class Objects:
         self._store(self._bytes(operation), self._elements(place, offset), value)
 
     def do_canonicalise_elements(self, operation: Operation, *operands: str) -> None:
-        t, arithmetic = operation.fact(0, Element).type, self.scope.arithmetic
-        values = operands[2::3]
-        nans = [arithmetic.compare(t, Condition.NE, value, value) for value in values]
-        self.scope.lines.open(
-            f"if ({self.scope.helper('unlikely', functools.reduce(arithmetic.any, nans))}) {{"
-        )
-        for place, offset, value in zip(operands[::3], operands[1::3], values, strict=True):
-            bits = arithmetic.to_slot(t, arithmetic.canonical(t, value))
-            self.do_element_store(operation, place, offset, bits)
+        t = operation.fact(0, Element).type
+        nans = self.scope.arithmetic.any_nan(t, operands[2::3])
+        self.scope.lines.open(f"if ({self.scope.helper('unlikely', nans)}) {{")
+        for place, offset in zip(operands[::3], operands[1::3], strict=True):
+            # Elements overlap no others, so the last store's value is there. To use the operands
+            # instead would keep their bits in registers in the path without NaNs.
+            made = self.scope.helper(f"object_canonical_{t}", self._elements(place, offset))
+            self.scope.lines.add(f"{made};")
         self.scope.lines.close()
 
     def do_fill_elements(

@@ -204,6 +204,9 @@ def _floats(t: Type) -> dict[str, str]:
     found[f"canonical_{t}"] = helper_text(
         c, f"canonical_{t}", f"{c} a", f"return a != a ? {nan} : a;"
     )
+    found[f"unordered_{t}"] = helper_text(
+        "bool", f"unordered_{t}", f"{c} a, {c} b", "return a != a | b != b;"
+    )
     return found
 
 

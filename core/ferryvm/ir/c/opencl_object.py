@@ -20,6 +20,7 @@ outside of the space that it stores is that of the prepared elements.
 from __future__ import annotations
 
 from ferryvm.ir.c.dialect import helper_text
+from ferryvm.isa.type import CANONICAL_NAN, F32, F64, Type
 
 DIRTY_SHIFT = 12
 """Memory is divided into chunks of 2 to this power bytes, for which stores set dirty marks."""
@@ -131,6 +132,8 @@ def objects(types: dict[int, str], apart: bool) -> dict[str, str]:
         found |= {"marked": _MARK, "object_place": _PLACES, "object_host_place": _HOST_PLACE}
     for bytes_, c in types.items():
         found |= _of_size(bytes_, c, apart)
+    for t in (F32, F64):
+        found |= _canonical(t, types[t.bits // 8], apart)
     words = ["if (((to | from | size) & 7) == 0) {", *_indented(_copying(8))]
     halves = ["} else if (((to | from | size) & 3) == 0) {", *_indented(_copying(4))]
     bytes_left = ["} else {", *_indented(_copying(1)), "}"]
@@ -153,6 +156,27 @@ def objects(types: dict[int, str], apart: bool) -> dict[str, str]:
         else:
             found[name] = f"#define {name}(to, from, size) moved(to, from, size)\n"
     return found
+
+
+def _canonical(t: Type, c: str, apart: bool) -> dict[str, str]:
+    """The helper that makes an element in memory canonical if it is a NaN; `c`: the unsigned type
+    of its size. The load is volatile, so that no compiler uses the operand of the store before it
+    instead. That store has marked the chunk."""
+    name, float_ = f"object_canonical_{t}", "float" if t is F32 else "double"
+    pointer = f"volatile __global ferry_object_{t.bits // 8} *"
+    body = [
+        f"const {c} bits = *element;",
+        f"const {float_} a = as_{float_}(bits);",
+        "if (a != a)",
+        f"    *element = {CANONICAL_NAN[t]:#x}{'u' if t is F32 else 'ul'};",
+    ]
+    if apart:
+        first = f"{pointer}const element = ({pointer})address;"
+        return {name: helper_text("void", name, "ulong address", first, *body)}
+    first = f"{pointer}const element = ({pointer})(base + offset);"
+    text = helper_text("void", f"{name}_at", "__global uchar *base, ulong offset", first, *body)
+    given = "(__global uchar *)objects, (address) - objects"
+    return {name: f"{text}#define {name}(address) {name}_at({given})\n"}
 
 
 def _of_size(bytes_: int, c: str, apart: bool) -> dict[str, str]:

@@ -34,8 +34,8 @@ LARGEST_NEST = 1000
 
 MOST_OBJECTS = 16
 FEWEST_OBJECTS = 2
-"""The minimum of objects of a loop without inner loops: with one object, runtime checks were
-measured to cost more than they save."""
+"""The minimum of objects, arrays included, of a loop without inner loops: with one, runtime checks
+were measured to cost more than they save."""
 
 OUTSIDE = "an address may be outside of the heap or of its object"
 TOO_LARGE = "an index may be past the last element"
@@ -120,8 +120,8 @@ class RuntimeChecks:
         self.array_pairs = self._array_pairs() if apart else {}
         """The places of arrays of one type, one of which is stored into, that are different values
         and invariant in the nest, each pair with the pc of an access; none if there are many."""
-        is_alone = len(self.objects) < FEWEST_OBJECTS and not self.array_pairs
-        if len(self.loops) == 1 and is_alone:
+        arrays = {array for array, _ in self._checked_indices}
+        if len(self.loops) == 1 and len(self.objects) + len(arrays) < FEWEST_OBJECTS:
             raise NoNestError("it accesses one object only, so that runtime checks would not pay")
         if len(self.objects) > MOST_OBJECTS:
             raise UnfitError(f"it accesses more than {MOST_OBJECTS} objects")
