@@ -237,7 +237,7 @@ def opencl_command(
     "--programs",
     callback=_known(lambda: [program.name for program in vliw.PROGRAMS]),
     metavar="NAME,...",
-    help="Default: all seven.",
+    help="Default: all eight.",
 )
 @click.option(
     "--machines",

@@ -15,7 +15,7 @@ from benchmarks.benchmark import ROOT, Benchmark, Scale, Size
 FULL = Scale.INTERPRETERS
 """What is reported, and how the programs stand in their files."""
 
-DCT, LOOPTEST = "dct", "looptest"
+DCT, LAUNCH, LOOPTEST = "dct", "dct-launch", "looptest"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +78,14 @@ PROGRAMS: tuple[Simulated, ...] = (
         True,
         "dct",
         "both loops of 8 multiply-adds for each of the 4,096 elements",
+    ),
+    Simulated(
+        LAUNCH,
+        "the transform of dct as two launches, of rows and of columns of blocks",
+        (_defined("SIDE", 8, 16, 64), _defined("TIMES", 2, 2, 10)),
+        True,
+        "dct",
+        "eight times eight multiply-adds in each of 512 iterations, twice",
     ),
     Example(
         LOOPTEST,

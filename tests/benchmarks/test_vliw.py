@@ -90,7 +90,9 @@ def test_program_gives_what_the_model_gives_on_the_reference(program: Simulated)
 @pytest.mark.parametrize(
     "program",
     [
-        nightly(each) if each.name in ("dct", "matmul", "fir", "dot", "sort") else each
+        nightly(each)
+        if each.name in ("dct", "dct-launch", "matmul", "fir", "dot", "sort")
+        else each
         for each in PROGRAMS
     ],
     ids=lambda program: program.name,
@@ -245,6 +247,9 @@ def test_calls_of_the_transform_are_held_to_cycles_and_to_one_unit() -> None:
     }
     line = said(metrics, "dct on multi16, a call")
     assert line.endswith("at most 1,020,000 cycles, found 1,000,000: met")
+    launched = {"dct-launch": {"multi16": figure(kernel=Kernel(220_010, 10))}}
+    line = said(launched, "dct-launch on multi16, a call")
+    assert line.endswith("at most 22,000 cycles, found 22,001: NOT met")
     assert said(metrics, "dct, single over multi16").endswith("found 5.25x: met")
     del metrics["dct"]["single"]
     assert said(metrics, "dct, single over multi16").endswith("found -: not known")

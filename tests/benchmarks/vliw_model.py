@@ -151,6 +151,7 @@ MODELS: dict[str, Callable[..., int | float]] = {
     "fir": fir,
     "matmul": matmul,
     "dct": dct,
+    "dct-launch": dct,
     "looptest": looptest,
     "crc32": crc32,
     "sort": sort,
