@@ -65,8 +65,6 @@ class Twin:
     """What a test runs."""
     make: Callable[[int], Work]
     """The work of a size."""
-    items: Callable[[int], int] = lambda size: size
-    """The items of its launch."""
 
     def path(self, suffix: str) -> Path:
         """Where the twin with a file name's suffix is."""
@@ -94,13 +92,51 @@ def _blackscholes(n: int) -> Work:
     return Work((n, 0.02, 0.3, price, strike, years, *both), (6, 7))
 
 
+def _nbody(n: int) -> Work:
+    bodies = 32 * n
+    places = (uniform(bodies, -1.0, 1.0, stream) for stream in range(3))
+    mass = uniform(bodies, 0.5, 1.5, 3)
+    return Work((n, bodies, *places, mass, *(numpy.zeros(n) for _ in range(3))), (6, 7, 8))
+
+
+def _dft(n: int) -> Work:
+    both = uniform(n, -1.0, 1.0, 0), uniform(n, -1.0, 1.0, 1)
+    return Work((n, *both, numpy.zeros(n), numpy.zeros(n)), (3, 4))
+
+
 def _mandelbrot(size: int) -> Work:
     return Work((size, 256, numpy.zeros(size * size, numpy.int32)), (2,))
+
+
+def _kmeans(n: int) -> Work:
+    points = uniform(n, 0.0, 1.0, 0), uniform(n, 0.0, 1.0, 1)
+    centres = uniform(5, 0.0, 1.0, 2), uniform(5, 0.0, 1.0, 3)
+    return Work((n, 5, *points, *centres, numpy.zeros(n, numpy.int32)), (6,))
+
+
+def _hilbert(size: int) -> Work:
+    return Work((size, numpy.zeros(size * size)), (1,))
+
+
+def _spectralnorm(n: int) -> Work:
+    return Work((n, uniform(n, 0.5, 1.5, 0), numpy.zeros(n)), (2,))
+
+
+def _stencil(size: int) -> Work:
+    grid = uniform(size * size, 0.0, 1.0, 0)
+    times = 100 if size > 1000 else 10
+    return Work((size, times, grid, grid.copy()), (2, 3))
 
 
 TWINS = (
     Twin("daxpy", 1 << 23, 1 << 19, 300, _daxpy),
     Twin("blackscholes", 1 << 20, 1 << 16, 300, _blackscholes),
-    Twin("mandelbrot", 1024, 192, 20, _mandelbrot, lambda size: size * size),
+    Twin("nbody", 4096, 256, 8, _nbody),
+    Twin("dft", 10_240, 640, 100, _dft),
+    Twin("mandelbrot", 1024, 192, 20, _mandelbrot),
+    Twin("kmeans", 1 << 22, 1 << 18, 300, _kmeans),
+    Twin("hilbert", 4096, 512, 20, _hilbert),
+    Twin("spectralnorm", 32_000, 1600, 80, _spectralnorm),
+    Twin("stencil", 4096, 512, 20, _stencil),
 )
 BY_NAME = {twin.name: twin for twin in TWINS}
