@@ -47,7 +47,7 @@ _MOMENT = 0.02
 """Seconds that a backend runs before another thread sets the flag."""
 
 _MAY_CHANGE = {
-    *("interrupt", "wanted", "code", "counters", "entries", "originals", "scratch"),
+    *("interrupt", "wanted", "code", "counters", "entries", "originals", "scratch", "launches"),
     *("object_top", "prepared", "prepared_bytes", "wanted_type"),
 }
 """Fields of the control block's second half that may change during an entry. The flag is looked at
