@@ -158,6 +158,8 @@ MISUSED = {
     "cond": "(cond)",
     "while": "(while)",
     "for-each-item": "(for-each-item 1)",
+    "map": "(map +)",
+    "map!": "(map! 1 +)",
     "reduce": "(reduce +)",
     "let": "(let)",
     "throw": "(throw)",

@@ -155,6 +155,21 @@ class Function(Instructions):
         """
         self.call(skeleton.reduction_of(self, operation, initial))
 
+    def map(self, function: Function, arrays: int = 1) -> None:
+        """( shared arrays -- results ): call a function with the elements of arrays at each index, and
+        the shared arguments; a fresh array for each of its results, in order. It is a launch.
+
+        `function`: takes an element of each of so many arrays, then the shared arguments. Traps if
+        the arrays have different lengths. Raises BuildError.
+        """
+        self.call(skeleton.map_of(self, function, arrays, in_place=False))
+
+    def map_to(self, function: Function, arrays: int = 1) -> None:
+        """( results shared arrays -- ): as `map`, into arrays that are given, an array for each result;
+        they may be among those that are read. Raises BuildError.
+        """
+        self.call(skeleton.map_of(self, function, arrays, in_place=True))
+
     def _declare(self, name: str | None, type_: ValueType, number: int) -> Local:
         if name is not None and name in self.locals:
             raise self._fault(f"there is already a local {name!r}")

@@ -170,6 +170,10 @@ class ObjectTypes:
             self._parents[found_array.type] = ARRAYREF
         return found_array
 
+    def array_type(self, reference: object) -> Array | None:
+        """The declared type of arrays whose references have a type; None if there is none."""
+        return next((each for each in self._arrays.values() if each.type is reference), None)
+
     def _check_count(self, what: str) -> None:
         if len(self.declared) == MAX_TYPES:
             raise BuildError(f"{what}: there are {MAX_TYPES} types, which is the most")

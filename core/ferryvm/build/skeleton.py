@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions in a program under construction: the generated function for the operands on the
-stack."""
+"""Maps and reductions in a program under construction: the generated function for the operands on
+the stack."""
 
 from __future__ import annotations
 
 from ferryvm.build.body import Body
 from ferryvm.isa.element import Element
-from ferryvm.isa.type import Type, ValueType
-from ferryvm.skeleton.array_type import ArrayType
+from ferryvm.isa.type import I32, Type, ValueType
+from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
+from ferryvm.skeleton.mapping import Mapping, mapping
 from ferryvm.skeleton.operation import INTEGERS, Operation
 from ferryvm.skeleton.reduction import reduction, reduction_name
 
@@ -51,3 +52,58 @@ def _operation(function: Body, what: str, operation: object, array: ArrayType) -
         wanted = f"({value} {value}) -> ({value})"
         raise function._fault(f"{what}: a function {wanted} is expected, found {signature}")
     return Operation(operation.name, is_function=True)
+
+
+def map_of(function: Body, mapped: object, arrays: int, in_place: bool) -> Body:
+    """The function that maps another one over the arrays on the stack of a function."""
+    what = "map_to" if in_place else "map"
+    if not isinstance(mapped, Body) or mapped.program is not function.program:
+        raise function._fault(f"{what} takes a function of this program, found {mapped!r}")
+    signature = mapped.signature
+    results, parameters = tuple(signature.results), tuple(signature.parameters)
+    if not results or not 0 < arrays <= len(parameters):
+        wanted = f"a function with results that takes elements of {arrays} arrays"
+        raise function._fault(f"{what} takes {wanted}, found {signature}")
+    count = len(parameters) + (len(results) if in_place else 0)
+    operands = function.stack[-count:]
+    if len(operands) < count:
+        raise function._fault(f"{what} takes {count} operands, the stack has {function._shape}")
+    read = [_array(function, what, operand) for operand in operands[-arrays:]]
+    if in_place:
+        to = [_array(function, what, operand) for operand in operands[: len(results)]]
+    else:
+        to = [_of_value(function, result) for result in results]
+    for array, value in zip(read, parameters, strict=False):
+        if not _is_possible(function, array, array.value, value):
+            raise function._fault(f"{what}: an element of {array} is no {value} for {mapped!r}")
+    for array, value in zip(to, results, strict=True):
+        if not _is_possible(function, array, value, array.value):
+            raise function._fault(f"{what}: {value} of {mapped!r} is no element of {array}")
+    found = Mapping(mapped.name, signature, tuple(read), tuple(to), in_place)
+    return function._generate(found.name, lambda: mapping(found))
+
+
+def _array(function: Body, what: str, operand: ValueType) -> ArrayType:
+    """The type of an array on the stack."""
+    if operand in _NUMBERS:
+        return _NUMBERS[operand]
+    declared = function._types.array_type(operand)
+    if declared is None:
+        raise function._fault(f"{what} takes arrays, the stack has {function._shape}")
+    return ArrayType(declared.type, declared.element)
+
+
+def _of_value(function: Body, value: ValueType) -> ArrayType:
+    """The type of a fresh array for values of a type."""
+    if isinstance(value, Type):
+        return OF_VALUE[value]
+    declared = function._types.array(value)
+    return ArrayType(declared.type, declared.element)
+
+
+def _is_possible(function: Body, array: ArrayType, found: ValueType, wanted: ValueType) -> bool:
+    """True if a value, an element of an array or to become one, can stand where another type is
+    expected."""
+    if array.is_narrow and I32 in (found, wanted):
+        return True
+    return function._types.fits(found, wanted)

@@ -28,10 +28,11 @@ class TrapError(FerryError):
     def __init__(self, machine: Machine) -> None:
         self.kind = Trap(machine.control.trap)
         self.pc: int = machine.control.pc
-        self.position: Position | None = machine.position
         self.stack: list[Frame] = machine.frames()
+        self.position: Position | None = _position(self.stack)
         """The active calls, innermost first, without the middle of a deep stack."""
-        event = f"trap: {self.kind.message}{_limit(machine)}{_item(machine)}"
+        message = _unequal_lengths(machine) or self.kind.message
+        event = f"trap: {message}{_limit(machine)}{_item(machine)}"
         super().__init__(_show(machine, event, self.stack))
 
 
@@ -43,6 +44,25 @@ def _item(machine: Machine) -> str:
 
     item = running_item(machine)
     return "" if item is None else f", in item {item}"
+
+
+def _position(stack: list[Frame]) -> Position | None:
+    """The position of the innermost call that has one: generated code has none."""
+    return next((frame.position for frame in stack if frame.position is not None), None)
+
+
+def _unequal_lengths(machine: Machine) -> str:
+    """The message of generated code that traps for two lengths, its arguments; empty for others."""
+    control = machine.control
+    if control.trap != Trap.UNREACHABLE:
+        return ""
+    from ferryvm.skeleton.mapping import UNEQUAL  # few programs trap so
+
+    name = machine.program.functions[machine.verified.owner(control.pc)].name
+    if not name.startswith(UNEQUAL):
+        return ""
+    first, second = machine.memory.stack[control.fp - 2 : control.fp]
+    return f"{name}: {first} and {second}"
 
 
 def _limit(machine: Machine) -> str:
@@ -150,8 +170,8 @@ class ProgramInterrupted(KeyboardInterrupt):
 
     def __init__(self, machine: Machine, call: StoppedCall | None = None) -> None:
         self.pc: int = machine.control.pc
-        self.position: Position | None = machine.position
         self.stack: list[Frame] = machine.frames()
+        self.position: Position | None = _position(self.stack)
         """The active calls, innermost first, without the middle of a deep stack."""
         self.call = call
         """The call of an instance that can be resumed; None for a program that was run."""
@@ -165,7 +185,7 @@ def shown_stack(machine: Machine, event: str) -> str:
 
 def _show(machine: Machine, event: str, stack: list[Frame]) -> str:
     """The event and its position, then the active calls, innermost first."""
-    return "\n".join([f"{machine.position or f'pc {machine.control.pc}'}: {event}", *_calls(stack)])
+    return "\n".join([f"{_position(stack) or f'pc {machine.control.pc}'}: {event}", *_calls(stack)])
 
 
 def _calls(stack: list[Frame]) -> list[str]:

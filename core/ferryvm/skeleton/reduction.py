@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 
-from ferryvm.errors import Position
 from ferryvm.isa.type import I64, Type, ValueType
 from ferryvm.listing import FunctionListing
 from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
@@ -36,24 +35,19 @@ def reduction_name(operation: Operation, array: ArrayType, has_initial: bool) ->
 
 
 def reduction(
-    operation: Operation,
-    array: ArrayType,
-    has_initial: bool = False,
-    position: Position | None = None,
+    operation: Operation, array: ArrayType, has_initial: bool = False
 ) -> list[FunctionListing]:
     """The function that reduces arrays of numbers, ( array -- value ) or ( initial array -- value ),
-    and those that it needs; their code has the position. A function has an initial value."""
+    and those that it needs. A function has an initial value."""
     assert isinstance(array.value, Type), "only arrays of numbers are reduced"
     results = OF_VALUE[array.value]
     sources = {f"reduce {operation} {source}: block": source for source in (array, results)}
     name = reduction_name(operation, array, has_initial)
     parameters: list[ValueType] = [array.value] if has_initial else []
     parameters.append(array.reference)
-    functions = [
-        _levels(Writer(name, parameters, [array.value], position), operation, array, [*sources])
-    ]
+    functions = [_levels(Writer(name, parameters, [array.value]), operation, array, [*sources])]
     for name, source in sources.items():
-        writer = Writer(name, [I64, source.reference, results.reference], (), position)
+        writer = Writer(name, [I64, source.reference, results.reference])
         functions.append(_block(writer, operation, source))
     return functions
 

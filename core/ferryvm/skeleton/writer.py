@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code of a generated function, instruction by instruction."""
+"""The code of a generated function, instruction by instruction.
+
+It has no positions in the source: an error has that of the call, in the text of the program.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ferryvm.errors import Position
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import I64, ValueType
@@ -25,9 +27,8 @@ class Writer:
         name: str,
         parameters: Sequence[ValueType],
         results: Sequence[ValueType] = (),
-        position: Position | None = None,
     ) -> None:
-        self.name, self.position = name, position
+        self.name = name
         self.signature = Signature(tuple(parameters), tuple(results))
         self._locals: list[ValueType] = []
         self._items: list[Item] = []
@@ -40,7 +41,7 @@ class Writer:
 
     def emit(self, mnemonic: str, immediate: Immediate = None) -> None:
         """Append an instruction."""
-        self._items.append(Line(BY_MNEMONIC[mnemonic], immediate, self.position))
+        self._items.append(Line(BY_MNEMONIC[mnemonic], immediate))
 
     def get(self, *locals_: int) -> None:
         """Push locals."""
@@ -89,4 +90,8 @@ class Writer:
     def listing(self) -> FunctionListing:
         """The function, which returns at the end of its code."""
         self.emit("return", len(self.signature.results))
+        return self.endless()
+
+    def endless(self) -> FunctionListing:
+        """The function, the end of whose code is not reached."""
         return FunctionListing(self.name, self.signature, tuple(self._locals), self._items)

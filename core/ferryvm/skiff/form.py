@@ -95,6 +95,8 @@ class FormParser:
         start = SourceSpan(Position(file, 1, 1))
         self.main = Function("main", start, [], Unknown(RESULTS))
         self.scope = Scope(faults, globals_, self.main)
+        self.wrappers: list[Function] = []
+        """Functions that are made of operators, for forms that take functions."""
         self.later: dict[str, SourceSpan] = {}
         self.texts: dict[bytes, Variable] = {}
         """The statics of string literals, those of earlier texts of the session among them."""
@@ -108,6 +110,8 @@ class FormParser:
             "cond": self._cond,
             "while": self._while,
             "for-each-item": self._for_each_item,
+            "map": functools.partial(skeleton_form.map_form, self),
+            "map!": functools.partial(skeleton_form.map_form, self),
             "reduce": functools.partial(skeleton_form.reduce_form, self),
             "begin": self._begin,
             "throw": self._throw,

@@ -64,7 +64,11 @@ def generate(program: Tree, types: ObjectTypes) -> Listing:
         if generator.throws:
             listing.tags = [tag]
     listing.hosts = list(hosts.values())
-    listing.exports = {function.name: function.name for function in program.functions[1:]}
+    listing.exports = {
+        function.name: function.name
+        for function in program.functions[1:]
+        if not function.is_wrapper
+    }
     listing.functions += generated.functions.values()
     if program.texts:
         listing.functions.append(piece_function(program.texts))
@@ -115,6 +119,7 @@ class _Generator:
             tree.Convert: self._convert,
             tree.Call: self._call,
             tree.Launch: self._launch,
+            tree.Map: skeletons.map,
             tree.Reduce: skeletons.reduce,
             tree.Print: self._print,
             tree.WriteByte: self._write_byte,

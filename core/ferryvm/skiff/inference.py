@@ -61,6 +61,8 @@ def infer(program: Tree, faults: Faults) -> None:
     main, *functions = program.functions
     steps: list[tuple[Position, Callable[[], None]]] = []
     for function in functions:
+        if function.is_wrapper:
+            continue  # inferred with the form that has its operator
         steps.append((function.place.position, functools.partial(inference.function, function)))
     for node in main.body[:-1]:
         steps.append((node.place.position, functools.partial(inference.statement, node)))
@@ -109,6 +111,8 @@ def yields_nothing(node: Node) -> bool:
         return node.form.result is Role.NOTHING
     if isinstance(node, tree.OnStruct):
         return node.operation.verb is tree.StructVerb.SET
+    if isinstance(node, tree.Map):
+        return node.to is not None
     return isinstance(node, _STATEMENTS)
 
 
@@ -136,6 +140,7 @@ class _Inference:
             tree.Convert: self._convert,
             tree.Call: self._call,
             tree.Launch: self._launch,
+            tree.Map: self.skeletons.map,
             tree.Reduce: self.skeletons.reduce,
             tree.Print: self._print,
             tree.WriteByte: self._write_byte,
@@ -443,6 +448,8 @@ def _form(node: Node) -> str:
         return f"'{node.row.mnemonic}'"
     if isinstance(node, tree.OnArray):
         return f"'{node.form.name}'"
+    if isinstance(node, tree.Map):
+        return f"'{node.form}'"
     if isinstance(node, tree.OnStruct):
         return f"'{node.operation.name}'"
     return f"'{_NAMES[type(node)]}'"

@@ -47,6 +47,9 @@ class Inference(Protocol):
     def operand(self, node: Node) -> SkiffType:
         """The type of a form that must have a value."""
 
+    def function(self, function: tree.Function) -> None:
+        """Infer a function's body and its result."""
+
     def expect(self, node: Node, expected: SkiffType, what: str) -> None:
         """Infer a form and check that its value fits the expected type."""
 

@@ -18,6 +18,7 @@ from ferryvm.skiff.tree import (
     Broken,
     Convert,
     Direct,
+    Function,
     Get,
     Literal,
     Logic,
@@ -31,6 +32,11 @@ class Parser(Protocol):
     """The part of the parser that operations use."""
 
     scope: Scope
+    wrappers: list[Function]
+    """Functions that are made of operators."""
+
+    def form(self, datum: Datum) -> Node:
+        """The node of a form."""
 
     def forms_in(self, datums: Many[Datum]) -> list[Node]:
         """The nodes of some forms, in order."""

@@ -98,7 +98,7 @@ class _Parser(FormParser):
         own = [(function, definition) for function, definition in pending if not function.is_host]
         for function, definition in own:
             self._function(function, definition)
-        functions = [self.main, *(function for function, _ in own)]
+        functions = [self.main, *(function for function, _ in own), *self.wrappers]
         visible = self.scope.globals
         known = Known(
             {n: meaning for n, meaning in visible.items() if not isinstance(meaning, Function)},

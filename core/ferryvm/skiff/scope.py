@@ -40,6 +40,8 @@ FORMS = {
     "cond": "(cond (condition form ...) ... [(else form ...)])",
     "while": "(while condition form ...)",
     "for-each-item": "(for-each-item count (function argument ...))",
+    "map": "(map function array ...) or (map (function argument ...) array ...)",
+    "map!": "(map! to function array ...) or (map! to (function argument ...) array ...)",
     "reduce": "(reduce operator [initial] array) or (reduce function initial array)",
     "begin": "(begin form ...)",
     "throw": "(throw value)",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of generated functions for `reduce`, and these functions."""
+"""Calls of generated functions for `map`, `map!` and `reduce`, and these functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 
 from ferryvm.isa.element import Element
 from ferryvm.listing import FunctionListing
+from ferryvm.program import Signature
 from ferryvm.skeleton.array_type import ArrayType
+from ferryvm.skeleton.mapping import Mapping, mapping
 from ferryvm.skeleton.operation import Operation
 from ferryvm.skeleton.reduction import reduction, reduction_name
 from ferryvm.skiff import tree
@@ -44,9 +46,25 @@ class SkeletonCode:
             self.generator.value(node.initial)
         self.generator.value(node.array)
         name = reduction_name(operation, array, has_initial)
-        position = node.place.position
-        self.generated.add(name, lambda: reduction(operation, array, has_initial, position))
+        self.generated.add(name, lambda: reduction(operation, array, has_initial))
         self._call(node, name)
+
+    def map(self, node: tree.Map) -> None:
+        """`map` and `map!`."""
+        function, value = node.function, self.generator.types.value
+        types = tuple(value(parameter.type) for parameter in function.parameters)
+        result = node.to_element if node.to is not None else function.result
+        of = Mapping(
+            function.name,
+            Signature(types, (value(function.result),)),
+            tuple(self._array_type(element) for element in node.elements),
+            (self._array_type(result),),
+            in_place=node.to is not None,
+        )
+        for operand in ([] if node.to is None else [node.to]) + node.shared + node.arrays:
+            self.generator.value(operand)
+        self.generated.add(of.name, lambda: mapping(of))
+        self._call(node, of.name)
 
     def _call(self, node: Node, name: str) -> None:
         self.generator.emit(node, "call", name)

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`reduce`, from its datum to a node."""
+"""`map`, `map!` and `reduce`, from their datum to a node."""
 
 from __future__ import annotations
 
 from ferryvm.skeleton.operation import Operation
 from ferryvm.skiff.operation import Parser
+from ferryvm.skiff.operator import CONVERSIONS, DIRECT
+from ferryvm.skiff.operator import OPERATORS as ALL_OPERATORS
 from ferryvm.skiff.reader import Atom, Datum, Sequence
 from ferryvm.skiff.scope import show
-from ferryvm.skiff.tree import Broken, Function, Node, Reduce
-from ferryvm.skiff.type import ELEMENTS, Unknown
+from ferryvm.skiff.tree import Broken, Function, Map, Node, Reduce, Variable
+from ferryvm.skiff.type import ELEMENTS, RESULTS, Unknown
 
 OPERATIONS = {
     "+": "add", "*": "mul", "min": "min", "max": "max", "&": "and", "|": "or", "^": "xor",
@@ -60,3 +62,57 @@ def function_named(
         near = parser.scope.near(named.text, (Function,))
     wanted = f"'{form}' takes {otherwise}a function that the program defines"
     return parser.broken(named.place, f"{wanted}, found {show(named)}{near}")
+
+
+def map_form(parser: Parser, datum: Sequence) -> Node:
+    """The node of `map` or `map!`."""
+    head = datum.items[0]
+    assert isinstance(head, Atom)
+    in_place = head.text == "map!"
+    items = list(datum.items[1:])
+    if len(items) < 2 + in_place:
+        return parser.usage(datum)
+    to = parser.form(items.pop(0)) if in_place else None
+    called = items.pop(0)
+    if isinstance(called, Sequence) and not called.items:
+        return parser.usage(datum)
+    named, *arguments = called.items if isinstance(called, Sequence) else [called]
+    shared, arrays = parser.forms_in(arguments), parser.forms_in(items)
+    count = len(arrays) + len(shared)
+    function = _mapped(parser, head.text, named, count)
+    if isinstance(function, Broken):
+        return function
+    if len(function.parameters) != count:
+        names = "".join(f" {variable.name}" for variable in function.parameters)
+        gets = f"'{function.name}' gets an element of each array, of which there are {len(arrays)}"
+        if shared:
+            gets += f", and {len(shared)} argument{'' if len(shared) == 1 else 's'}"
+        return parser.broken(called.place, f"{gets}; it takes ({function.name}{names})")
+    elements = [Unknown(ELEMENTS) for _ in arrays]
+    return Map(datum.place, head.text, function, shared, arrays, [*elements], to, Unknown(ELEMENTS))
+
+
+def _mapped(parser: Parser, form: str, named: Datum, count: int) -> Function | Broken:
+    """The function that a form names, made of an operator if that is named."""
+    if isinstance(named, Atom) and named.text in {**ALL_OPERATORS, **CONVERSIONS, **DIRECT}:
+        return _wrapper(parser, named, count)
+    return function_named(parser, form, named, "an operator or ")
+
+
+def _wrapper(parser: Parser, operator: Atom, count: int) -> Function | Broken:
+    """A function of so many parameters that applies an operator."""
+    place, scope = operator.place, parser.scope
+    number = len(parser.wrappers) + 1
+    function = Function(f"{operator.text} {number}", place, [], Unknown(RESULTS), is_wrapper=True)
+    names = [f"x{parameter}" for parameter in range(1, count + 1)]
+    function.parameters = [Variable(name, place, is_static=False) for name in names]
+    function.locals = list(function.parameters)
+    outside = scope.function, scope.inner
+    scope.enter(function)
+    body = parser.form(Sequence((operator, *(Atom(name, place) for name in names)), place))
+    scope.function, scope.inner = outside
+    if isinstance(body, Broken):
+        return body
+    function.body = [body]
+    parser.wrappers.append(function)
+    return function

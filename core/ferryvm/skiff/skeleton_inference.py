@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of `reduce`: the values of the elements are the operands and the result."""
+"""Types of `map`, `map!` and `reduce`: functions take the values of elements, and yield values."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from ferryvm.skiff.skeleton_form import SYMBOLS
 from ferryvm.skiff.type import (
     ERROR,
     INTEGERS,
+    NOTHING,
     NUMBERS,
+    VALUES,
     ArrayOf,
     SkiffType,
     Unknown,
     describe,
     find,
+    fits,
     unify,
 )
 
@@ -38,6 +41,40 @@ class SkeletonRules:
         if node.initial is not None:
             self.inference.expect(node.initial, value, "the initial value of 'reduce'")
         return value
+
+    def map(self, node: tree.Map) -> SkiffType:
+        """`map` and `map!`."""
+        function, expect = node.function, self.inference.expect
+        name, count = function.name, len(node.arrays)
+        if function.is_wrapper:
+            name = name.partition(" ")[0]
+            self.inference.function(function)
+        if node.to is not None:
+            expect(node.to, ArrayOf(node.to_element), f"the first operand of '{node.form}'")
+        pairs = zip(node.shared, function.parameters[count:], strict=True)
+        for number, (argument, parameter) in enumerate(pairs, 1 + count):
+            what = f"argument {number} ('{parameter.name}') of '{name}'"
+            expect(argument, parameter.type, what)
+        for number, array in enumerate(node.arrays):
+            element, parameter = node.elements[number], function.parameters[number]
+            expect(array, ArrayOf(element), f"array {number + 1} of '{node.form}'")
+            value = self.objects.value(element, False, array.place)
+            if not fits(parameter.type, value):
+                found = f"'{parameter.name}' of '{name}' is {describe(parameter.type)}"
+                return self._fault(array, f"{found}, an element here is {describe(value)}")
+        result = find(function.result)
+        if result == NOTHING:
+            message = f"'{name}' yields no value, '{node.form}' needs its values"
+            return self._fault(node, message)
+        if isinstance(result, Unknown):
+            unify(result, Unknown(VALUES))
+        if node.to is None:
+            return ArrayOf(function.result)
+        value = self.objects.value(node.to_element, True, node.to.place)
+        if not fits(value, function.result):
+            message = f"'{name}' yields {describe(function.result)}"
+            return self._fault(node, f"{message}, an element here is {describe(value)}")
+        return NOTHING
 
     def _elements(
         self,

@@ -45,6 +45,8 @@ class Function:
     body: list[Node] = record.field(default_factory=list)
     is_host: bool = False
     """True if the host performs it; then it has no body and is no function of the program."""
+    is_wrapper: bool = False
+    """True if it is made of an operator; then it is not exported."""
     is_broken: bool = False
     """True if its head has a fault; then its calls are not checked."""
 
@@ -208,6 +210,22 @@ class Reduce(Node):
     initial: Node | None
     array: Node
     element: SkiffType
+
+
+@record.dataclass(eq=False)
+class Map(Node):
+    """`map` and `map!`: a function called with the elements of arrays at each index, and arguments
+    that are the same."""
+
+    form: str
+    function: Function
+    shared: list[Node]
+    arrays: list[Node]
+    elements: list[SkiffType]
+    """Element types of the arrays."""
+    to: Node | None
+    """The array for the results, of `map!`."""
+    to_element: SkiffType
 
 
 @record.dataclass(eq=False)
