@@ -110,7 +110,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
         return ""
     import difflib  # needed for messages only
 
-    names = list(known)
+    names = [each for each in known if each != name]
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     near = near or difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+import ferryvm
 from ferryvm import Engine, Execution, OutOfFuelError, TrapError
 from ferryvm.engine.saved import pack_state, unpack_state
 from ferryvm.errors import FerryError
@@ -16,6 +17,7 @@ from ferryvm.testing import Schedule
 from ferryvm.testing.differential import Differ, Verdict
 from ferryvm.verify import Verified
 
+from ..tier import together
 from .object_program import GARBAGE, HOARD, MIXED, program
 
 BACKENDS = ("reference", "switch", "threaded")
@@ -72,6 +74,25 @@ def test_the_trap_names_a_length_that_no_array_has(length: int) -> None:
     wanted = rf"heap exhausted: an array of {length} elements; live objects may take 1048576 bytes"
     with pytest.raises(TrapError, match=wanted):
         start("switch", text.replace(" / ", "\n")).run()
+
+
+@together(
+    "case",
+    (
+        ("(array-ref (array i64 1) -1)", "index -1, and the length is 1"),
+        ("(array-set! (make-array (array u8) 3) 3 null)", "index 3, and the length is 3"),
+        ("(array-fill! (array u8 1 2) 9 1 4)", "3 elements from index 1, and the length is 2"),
+        ("(array-copy! (array i64 1) 0 (array i64 1 2))", "2 elements from index 0, and the l.* 1"),
+        ("(array-copy! (array i64 1 2 3) 0 (array i64 1 2) 1 3)", "2 .* index 1, and .* is 2"),
+        ("(index-2d 1 2 1 2)", "index 1, and the length is 1"),
+        ('(define-struct p (x i64)) (define (f (a anyref)) (cast p a)) (f "")', "a u8.. is no p"),
+        ("(define (f (a anyref)) (cast string a)) (f (ref.i31 5))", "an i31ref is no u8.."),
+    ),
+)
+def test_the_trap_names_the_operands_that_trapped(case: tuple[str, str]) -> None:
+    text, wanted = case
+    with pytest.raises(TrapError, match=f"trap: [a-z ]+: {wanted}\n"):
+        Engine("threaded").start(ferryvm.compile(text)).run()
 
 
 def test_memory_that_the_system_lacks_is_taken_from_dead_arrays_else_the_trap_says_so(

@@ -63,6 +63,8 @@ def test_a_field_takes_its_type_alone() -> None:
         leaf.x = 1
     with pytest.raises(AttributeError, match="a leaf has no field 'x'; it has value, next, weight"):
         leaf.x  # noqa: B018 - it raises
+    with pytest.raises(AttributeError, match="the fields of a leaf cannot be deleted"):
+        del leaf.value
     with pytest.raises(KeyError, match="a leaf has no field 'x'"):
         leaf["x"]
     with pytest.raises(TypeError, match="a leaf of a program cannot be copied or pickled"):

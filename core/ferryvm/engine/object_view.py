@@ -109,6 +109,9 @@ class StructView(ObjectView):
         except KeyError:
             raise AttributeError(self._missing(name)) from None
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"the fields of {with_article(type_name(self))} cannot be deleted")
+
     def __getitem__(self, name: str) -> Any:
         try:
             return self._references.field(self, name)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ferryvm import record
 from ferryvm.errors import FerryError, Position
-from ferryvm.isa import INSTRUCTIONS, Trap, Type
+from ferryvm.isa import Trap, Type
 from ferryvm.isa.type import Reference, ValueType, format_value, to_python
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Frame, Machine
@@ -32,7 +32,7 @@ class TrapError(FerryError):
         self.position: Position | None = _position(self.stack)
         """The active calls, innermost first, without the middle of a deep stack."""
         message = _unequal_lengths(machine) or self.kind.message
-        event = f"trap: {message}{_limit(machine)}{_item(machine)}"
+        event = f"trap: {message}{_detail(machine)}{_item(machine)}"
         super().__init__(_show(machine, event, self.stack))
 
 
@@ -65,24 +65,11 @@ def _unequal_lengths(machine: Machine) -> str:
     return f"{name}: {first} and {second}"
 
 
-def _limit(machine: Machine) -> str:
-    """The limit that an allocation would have passed, and how it is raised; empty for others."""
-    if machine.control.trap != Trap.HEAP_EXHAUSTED:
-        return ""
-    from ferryvm.isa.effect import Effect, effects  # few runs trap so
+def _detail(machine: Machine) -> str:
+    """The operands that trapped, and what is allowed; empty if the trap's kind says all."""
+    from ferryvm.engine.trap_detail import trap_detail  # few runs trap
 
-    row = INSTRUCTIONS[machine.program.code.opcodes[machine.control.pc]]
-    if Effect.ALLOCATES_OBJECTS not in effects(row):
-        limit = machine.memory.heap_limit
-        return f": it may grow to {limit} bytes (--heap-limit, Limits.heap)"
-    objects, what = machine.objects, ""
-    if row.mnemonic.startswith("array.new"):
-        length = to_python(Type.I64, machine.memory.stack[machine.control.sp - 1])
-        what = f" an array of {length} elements;"
-    if objects is not None and objects.lacking:
-        return f":{what} the system has no memory for {objects.lacking} bytes"
-    limit = machine.memory.limits.objects
-    return f":{what} live objects may take {limit} bytes (--object-limit, Limits.objects)"
+    return trap_detail(machine)
 
 
 class UncaughtError(TrapError):
