@@ -122,6 +122,10 @@ def _spectralnorm(n: int) -> Work:
     return Work((n, uniform(n, 0.5, 1.5, 0), numpy.zeros(n)), (2,))
 
 
+def _reduce(n: int) -> Work:
+    return Work((n, uniform(n, -1.0, 1.0, 0), numpy.zeros(1)), (2,))
+
+
 def _stencil(size: int) -> Work:
     grid = uniform(size * size, 0.0, 1.0, 0)
     times = 100 if size > 1000 else 10
@@ -137,6 +141,7 @@ TWINS = (
     Twin("kmeans", 1 << 22, 1 << 18, 300, _kmeans),
     Twin("hilbert", 4096, 512, 20, _hilbert),
     Twin("spectralnorm", 32_000, 1600, 80, _spectralnorm),
+    Twin("reduce", 1 << 26, 1 << 20, 40_000, _reduce),
     Twin("stencil", 4096, 512, 20, _stencil),
 )
 BY_NAME = {twin.name: twin for twin in TWINS}
