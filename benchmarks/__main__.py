@@ -350,13 +350,19 @@ def references_command(rounds: int, seconds: float, quick: bool, json_path: str 
     show_default=True,
     help="Goals are held to full sizes.",
 )
+@_peers(lambda: parallel.contenders())
 @JSON
 def parallel_command(
-    rounds: int, programs: tuple[str, ...] | None, size: str, json_path: str | None
+    rounds: int,
+    programs: tuple[str, ...] | None,
+    size: str,
+    chosen: tuple[str, ...] | None,
+    json_path: str | None,
 ) -> None:
-    """Data-parallel programs as launches, against C with OpenMP, in interleaved rounds."""
+    """Data-parallel programs as launches, against C and OpenCL C, in interleaved rounds."""
     twins = tuple(parallel.BY_NAME[name] for name in programs or parallel.BY_NAME)
-    found = parallel.measure(parallel.Settings(rounds, size, twins), _progress)
+    peers = tuple(chosen or parallel.contenders())
+    found = parallel.measure(parallel.Settings(rounds, size, twins, peers), _progress)
     if json_path != "-":
         found.show(Console(width=None if sys.stdout.isatty() else WIDTH))
     if json_path:

@@ -17,7 +17,7 @@ from benchmarks.parallel.program import BY_NAME, TWINS, Twin
 from benchmarks.peers.peer import MissingError
 from benchmarks.report import Target
 
-__all__ = ["BY_NAME", "SIZES", "Figures", "Settings", "measure"]
+__all__ = ["BY_NAME", "SIZES", "Figures", "Settings", "contenders", "measure"]
 
 SIZES = ("full", "small", "tiny")
 """Names of sizes; goals are held to the full ones."""
@@ -30,6 +30,7 @@ class Settings:
     rounds: int = 5
     size: str = "full"
     twins: tuple[Twin, ...] = TWINS
+    contenders: tuple[str, ...] = tuple(contenders())
 
 
 @dataclasses.dataclass
@@ -56,7 +57,7 @@ class Figures:
                 row.twin.name: {"size": row.twin.size(self.settings.size), **row.as_json()}
                 for row in self.rows
             },
-            "means": {name: mean(self.rows, name) for name in contenders()},
+            "means": {name: mean(self.rows, name) for name in self.settings.contenders},
             "launch": self.launch,
             "missing": self.missing,
             "targets": [target.as_json() for target in self.targets()],
@@ -64,7 +65,7 @@ class Figures:
 
     def show(self, console: Console) -> None:
         """Print tables and goals."""
-        names = list(contenders())
+        names = self.settings.contenders
         table = Table("program", *names, title="medians, milliseconds (x gcc)")
         for row in self.rows:
             table.add_row(row.twin.name, *(_cell(row, name) for name in names))
@@ -86,7 +87,8 @@ class Figures:
 def measure(settings: Settings, progress: Callable[[str], None]) -> Figures:
     """The figures of all parts. Raises BenchmarkError for results that differ."""
     rounds, size = settings.rounds, settings.size
-    rows = speed.measure(settings.twins, contenders(), rounds, size, progress)
+    known = {name: contenders()[name] for name in settings.contenders}
+    rows = speed.measure(settings.twins, known, rounds, size, progress)
     missing: dict[str, str] = {}
     launch: dict[str, Any] = {}
     try:

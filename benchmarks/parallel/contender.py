@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contenders on data-parallel work: each makes a task, which does the work once.
+"""The contenders on data-parallel work: each makes a task, which does the work.
 
 All run in this process, on the same inputs, with arrays of results of their own: C by ctypes, ferryvm
 on an instance whose launches have been compiled before.
@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy
 
 import ferryvm
 from benchmarks.build import build
+from benchmarks.parallel.kernel import hand_written
 from benchmarks.parallel.program import Argument, Twin, Work
+from benchmarks.parallel.task import Make, Task
 from benchmarks.peers.ferry import engine
 from benchmarks.peers.native import C_FLAGS, HOST
 from benchmarks.peers.peer import MissingError, first_line, tool
 from ferryvm.engine import Engine
 from ferryvm.policy.model import build_ours
 
-Task = Callable[[], object]
-Make = Callable[[Twin, Work], Task]
-
 GCC, LLVM = "gcc", "llvm"
 """On all cores."""
+OPENCL, OPENCL_C = "opencl", "OpenCL C"
+"""On an OpenCL device: launches, and kernels written by hand."""
 IN_ORDER = " (in order)"
 """Ends the names of contenders that use one core."""
 
@@ -40,6 +41,8 @@ def contenders() -> Mapping[str, Make]:
         LLVM: lambda twin, work: _ferry(twin, work, LLVM, threads=0),
         GCC + IN_ORDER: lambda twin, work: _gcc(twin, work),
         LLVM + IN_ORDER: lambda twin, work: _ferry(twin, work, LLVM, threads=1),
+        OPENCL_C: hand_written,
+        OPENCL: lambda twin, work: _ferry(twin, work, OPENCL, threads=1),
     }
 
 
@@ -65,7 +68,7 @@ def _ferry(twin: Twin, work: Work, backend: str, threads: int) -> Task:
     path = twin.path("skiff")
     program = ferryvm.compile(path.read_text(encoding="utf-8"), file=str(path))
     call = launching(backend, threads).instantiate(program).exports["work"]
-    return lambda: call(*work.arguments)
+    return Task(lambda: call(*work.arguments))
 
 
 def _gcc(twin: Twin, work: Work, *extra: str) -> Task:
@@ -74,7 +77,7 @@ def _gcc(twin: Twin, work: Work, *extra: str) -> Task:
     function = ctypes.CDLL(str(library)).work
     function.restype = None
     arguments = [_native(argument) for argument in work.arguments]
-    return lambda: function(*arguments)
+    return Task(lambda: function(*arguments))
 
 
 def _native(argument: Argument) -> ctypes.c_int64 | ctypes.c_double | ctypes.c_void_p:

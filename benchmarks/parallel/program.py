@@ -65,6 +65,10 @@ class Twin:
     """What a test runs."""
     make: Callable[[int], Work]
     """The work of a size."""
+    range: Callable[[int], tuple[int, ...]] = lambda size: (size,)
+    """The work-items of a size in OpenCL C, which has ranges of several dimensions."""
+    kernels: Callable[[Work], list[tuple[Argument, ...]]] = lambda work: [work.arguments]
+    """The arguments of the kernels in OpenCL C that do the work, one after another."""
 
     def path(self, suffix: str) -> Path:
         """Where the twin with a file name's suffix is."""
@@ -126,10 +130,20 @@ def _reduce(n: int) -> Work:
     return Work((n, uniform(n, -1.0, 1.0, 0), numpy.zeros(1)), (2,))
 
 
+def _square(size: int) -> tuple[int, ...]:
+    return size, size
+
+
 def _stencil(size: int) -> Work:
     grid = uniform(size * size, 0.0, 1.0, 0)
     times = 100 if size > 1000 else 10
     return Work((size, times, grid, grid.copy()), (2, 3))
+
+
+def _sweeps(work: Work) -> list[tuple[Argument, ...]]:
+    size, times, a, b = work.arguments
+    assert isinstance(times, int)
+    return [(size, a, b), (size, b, a)] * (times // 2)
 
 
 TWINS = (
@@ -137,11 +151,11 @@ TWINS = (
     Twin("blackscholes", 1 << 20, 1 << 16, 300, _blackscholes),
     Twin("nbody", 4096, 256, 8, _nbody),
     Twin("dft", 10_240, 640, 100, _dft),
-    Twin("mandelbrot", 1024, 192, 20, _mandelbrot),
+    Twin("mandelbrot", 1024, 192, 20, _mandelbrot, _square),
     Twin("kmeans", 1 << 22, 1 << 18, 300, _kmeans),
-    Twin("hilbert", 4096, 512, 20, _hilbert),
+    Twin("hilbert", 4096, 512, 20, _hilbert, _square),
     Twin("spectralnorm", 32_000, 1600, 80, _spectralnorm),
     Twin("reduce", 1 << 26, 1 << 20, 40_000, _reduce),
-    Twin("stencil", 4096, 512, 20, _stencil),
+    Twin("stencil", 4096, 512, 20, _stencil, lambda size: (size - 2, size - 2), _sweeps),
 )
 BY_NAME = {twin.name: twin for twin in TWINS}

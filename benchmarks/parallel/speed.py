@@ -10,8 +10,9 @@ from typing import Any
 
 from benchmarks.benchmark import BenchmarkError
 from benchmarks.measure import interleave, median
-from benchmarks.parallel.contender import GCC, Make, Task
-from benchmarks.parallel.program import Twin
+from benchmarks.parallel.contender import GCC
+from benchmarks.parallel.program import Twin, Work
+from benchmarks.parallel.task import Make, Task
 from benchmarks.peers.peer import MissingError
 
 PAUSE = 0.01
@@ -71,12 +72,14 @@ def _row(
             continue
         for _ in range(2):  # the second one is whole in native code
             work.restore(original)
-            task()
+            task.send()
+            task.run()
+            task.fetch()
             bits = work.bits()
             first = first or (name, bits)
             if bits != first[1]:
                 raise BenchmarkError(f"{twin.name}: {name} and {first[0]} differ")
-        ready[name] = _timed(task, lambda work=work: work.restore(original))  # type: ignore[misc]  # a default binds the work
+        ready[name] = _timed(task, work, original)
     for name, seconds in interleave(ready, rounds, {}):
         row.seconds.setdefault(name, []).append(seconds)
     shown = ", ".join(f"{name} {row.median(name):.4f} s" for name in row.seconds)
@@ -84,12 +87,13 @@ def _row(
     return row
 
 
-def _timed(task: Task, restore: Callable[[], None]) -> Callable[[], float]:
+def _timed(task: Task, work: Work, original: Work) -> Callable[[], float]:
     def run() -> float:
-        restore()
+        work.restore(original)
+        task.send()
         time.sleep(PAUSE)
         began = time.perf_counter()
-        task()
+        task.run()
         return time.perf_counter() - began
 
     return run
