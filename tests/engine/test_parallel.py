@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -11,11 +14,13 @@ import pytest
 
 import ferryvm
 from ferryvm import Engine
-from ferryvm.engine import launching, parallel
+from ferryvm.engine import launching, parallel, thread_pool
 from ferryvm.engine.execution import Execution
+from ferryvm.engine.launching import LaunchActivity
 from ferryvm.engine.mixed import MixedArtifact
-from ferryvm.engine.parallel import ThreadedRanges
+from ferryvm.engine.parallel import ThreadedRanges, _Work
 from ferryvm.engine.result import ProgramInterrupted
+from ferryvm.engine.thread_pool import ThreadPool, pool
 from ferryvm.isa import Trap
 from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.memory import Limits
@@ -24,6 +29,7 @@ from ferryvm.machine.state import Machine
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.condition import Like
 from ferryvm.policy.predicate import Test, When
+from ferryvm.thread import ThreadError
 
 from ..launching import launch
 
@@ -190,12 +196,19 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return found
 
 
-def started(body: str, threads: int) -> Execution:
+def policy(threads: int, *, whole_program: bool = False) -> Policy:
+    """Everything to llvm at once."""
     options = Options(background=False, required=True, cache=False, threads=threads)
-    policy = Policy(
-        rules=(Rule(backends=(Choice("llvm", options),)),), profile=Profile(loop_threshold=2)
+    rules = (Rule(backends=(Choice("llvm", options),)),)
+    return Policy(
+        rules=rules,
+        profile=Profile(loop_threshold=2),
+        whole_program=whole_program,
     )
-    return Engine(policy=policy).start(ferryvm.assemble(HEAD + body))
+
+
+def started(body: str, threads: int) -> Execution:
+    return Engine(policy=policy(threads)).start(ferryvm.assemble(HEAD + body))
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -232,13 +245,9 @@ def test_exceptions_of_items_that_the_launching_function_catches_keep_the_order(
     caught = ":caught\n    drop\n    jump go_on\n"
     caught += ".catch odd from again to over using caught depth 0\n"
     text = text.replace("    halt\n", f"    halt\n{caught}", 1)
-    options = Options(background=False, required=True, cache=False, threads=3)
-    policy = Policy(
-        rules=(Rule(backends=(Choice("llvm", options),)),), profile=Profile(loop_threshold=2)
-    )
     program = ferryvm.assemble(text)
     expected = Engine("threaded").start(program)
-    execution = Engine(policy=policy).start(program)
+    execution = Engine(policy=policy(3)).start(program)
     assert execution.run().value == expected.run().value
     assert execution.machine.snapshot() == expected.machine.snapshot()
 
@@ -292,12 +301,12 @@ def test_code_around_a_launch_leaves_for_it(kind: str, launched: list[tuple[int,
     options = Options(background=False, required=True, cache=False, threads=2)
     kinds = ("launch", kind.rpartition(" ")[2])
     when = When((Test("kind", tuple(map(Like, kinds))),))
-    policy = Policy(
+    launches = Policy(
         rules=(Rule(when=when, backends=(Choice("llvm", options),)),),
         profile=Profile(loop_threshold=2, function_threshold=1),
         whole_program=kind == "whole program",
     )
-    execution = Engine(policy=policy).start(ferryvm.compile(NEST))
+    execution = Engine(policy=launches).start(ferryvm.compile(NEST))
     assert execution.run().value == 499 * sum(range(40))
     assert len(launched) >= 30  # the first ones were interpreted
 
@@ -306,15 +315,10 @@ def test_small_launches_stay_in_the_code_around_them(
     launched: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launching, "WORTH", 1e9)
-    options = Options(background=False, required=True, cache=False, threads=2)
-    policy = Policy(rules=(Rule(backends=(Choice("llvm", options),)),), whole_program=True)
-    execution = Engine(policy=policy).start(ferryvm.compile(NEST))
+    execution = Engine(policy=policy(2, whole_program=True)).start(ferryvm.compile(NEST))
     assert execution.run().value == 499 * sum(range(40))
     assert not launched
-    artifact = execution._last
-    assert isinstance(artifact, MixedArtifact)
-    assert artifact.launches is not None
-    (activity,) = artifact.launches.activities.values()
+    (activity,) = activities(execution)
     assert activity.exits == 1  # to time items
 
 
@@ -328,13 +332,9 @@ def test_without_room_for_a_record_the_code_runs_in_order(launched: list[tuple[i
     body = STORE.replace(
         "i64.mul", "i64.mul\n    local.get to\n    local.get item\n    array.get_i64\n    i64.add"
     )
-    options = Options(background=False, required=True, cache=False, threads=2)
-    policy = Policy(
-        rules=(Rule(backends=(Choice("llvm", options),)),), profile=Profile(loop_threshold=2)
-    )
     program = ferryvm.assemble(HEAD + body)
     expected = Engine("threaded").start(program).run().value
-    found = Engine(policy=policy, limits=Limits(objects=8000)).start(program).run().value
+    found = Engine(policy=policy(2), limits=Limits(objects=8000)).start(program).run().value
     assert launched
     assert found == expected
 
@@ -348,11 +348,11 @@ def test_exported_functions_launch_on_threads(launched: list[tuple[int, int]]) -
     )
     options = Options(background=False, required=True, cache=False, threads=2)
     when = When((Test("kind", (Like("launch"),)),))
-    policy = Policy(
+    launches = Policy(
         rules=(Rule(when=when, backends=(Choice("llvm", options),)),),
         profile=Profile(loop_threshold=2),
     )
-    instance = Engine(policy=policy).instantiate(program)
+    instance = Engine(policy=launches).instantiate(program)
     for _ in range(3):
         assert instance.squares(700).tolist() == [item * item for item in range(700)]
     assert launched
@@ -365,3 +365,106 @@ def test_threads_in_which_no_item_can_begin_are_not_asked_again(
     expected = Engine("threaded").start(ferryvm.assemble(HEAD + STORE)).run()
     assert started(STORE, threads=2).run().value == expected.value
     assert len(launched) == 1
+
+
+CAUGHT = """
+(define (put item to) (if (= item 400) (throw item) (array-set! to item item)))
+(define (fill to) (for-each-item 500 (put to)))
+(define to (make-array i64 500))
+(define seen (try (fill to) 0 (catch (item) item)))
+(+ seen (array-ref to 450))
+"""
+
+
+def test_launches_whose_items_throw_to_a_handler_elsewhere_keep_the_order(
+    launched: list[tuple[int, int]],
+) -> None:
+    assert Engine(policy=policy(2)).start(ferryvm.compile(CAUGHT)).run().value == 400
+    assert not launched
+
+
+class StopError(Exception):
+    """Raised by a signal handler."""
+
+
+def test_an_exception_of_a_signal_handler_keeps_its_class_and_the_state_is_exact(
+    launched: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_come = []
+
+    def handle(_number: int, _frame: object) -> None:
+        has_come.append(True)
+        raise StopError
+
+    def signalled(self: _Work, number: int, done: object, seconds: float) -> None:
+        if number == 3 and not has_come:
+            os.kill(os.getpid(), signal.SIGUSR1)
+            while not has_come:
+                time.sleep(0.001)
+        finish(self, number, done, seconds)  # type: ignore[arg-type]  # what it was given
+
+    finish = _Work.finish
+    monkeypatch.setattr(_Work, "finish", signalled)
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+        execution = started(STORE, threads=2)
+        with pytest.raises(StopError):
+            execution.run()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert launched
+    expected = Engine("threaded").start(ferryvm.assemble(HEAD + STORE)).run()
+    assert execution.run().value == expected.value
+
+
+def test_a_forked_child_launches_on_threads_of_its_own(launched: list[tuple[int, int]]) -> None:
+    expected = started(STORE, threads=2).run().value
+    child = os.fork()
+    if not child:
+        code = 1
+        with contextlib.suppress(BaseException):
+            launched.clear()
+            is_right = started(STORE, threads=2).run().value == expected
+            code = 0 if is_right and launched and pool().threads == 2 else 2
+        os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_launches_run_in_a_thread_and_at_once(launched: list[tuple[int, int]]) -> None:
+    found: list[object] = []
+
+    def run() -> None:
+        found.append(started(STORE, threads=2).run().value)
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = Engine("threaded").start(ferryvm.assemble(HEAD + STORE)).run().value
+    assert found == [expected, expected]
+    assert launched
+
+
+def test_without_a_thread_items_run_in_order(
+    launched: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_run: object) -> None:
+        raise ThreadError("a thread cannot be started: out of memory")
+
+    monkeypatch.setattr(thread_pool, "start", refused)
+    monkeypatch.setattr(thread_pool, "_pool", ThreadPool())
+    expected = Engine("threaded").start(ferryvm.assemble(HEAD + STORE)).run().value
+    execution = started(STORE, threads=2)
+    assert execution.run().value == expected
+    assert len(launched) == 1
+    (activity,) = activities(execution)
+    assert "out of memory" in activity.stopped
+
+
+def activities(execution: Execution) -> list[LaunchActivity]:
+    """The metrics of the launches of an execution."""
+    artifact = execution._last
+    assert isinstance(artifact, MixedArtifact)
+    assert artifact.launches is not None
+    return [*artifact.launches.activities.values()]

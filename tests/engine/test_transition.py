@@ -99,7 +99,7 @@ def test_a_site_where_code_was_cut_off_is_queued_at_once() -> Execution:
     return execution
 
 
-@drives((State.COLD, On.CONTAINED))
+@drives((State.COLD, On.LAUNCH))
 def test_a_launch_in_compiled_code_is_queued_if_it_is_to_run_on_threads() -> Execution:
     chosen = policy()
     (rule,) = chosen.rules

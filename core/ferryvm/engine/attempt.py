@@ -28,6 +28,7 @@ from ferryvm.engine.transition import SiteEvent
 from ferryvm.failure import described, is_ctrl_c, one_line
 from ferryvm.notice import Log
 from ferryvm.policy import Choice
+from ferryvm.policy.machine import cpus
 
 if TYPE_CHECKING:
     from ferryvm.engine.launching import Launches
@@ -213,8 +214,9 @@ class Compilers:
         if reason is not None:
             raise RefusalError(checked_reason(reason))
         code = checked_code(compiler.compile(region, options))
-        if choice.options.threads != 1 and compiler.capabilities.native and not options.counting:
-            code = self._threaded(code, region, choice.options.threads)
+        threads = choice.options.threads or cpus()
+        if threads > 1 and compiler.capabilities.native and not options.counting:
+            code = self._threaded(code, region, threads)
         if self._shadow is not None:
             code = self._shadow.checked(
                 code, site.placed(self._journal), choice.backend, region.name

@@ -6,6 +6,7 @@ Short programs never get here, so the modules on regions are imported at the fir
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from ferryvm.engine.hook import ExtraFacts
 from ferryvm.engine.journal import Considered, Journal, Placement
 from ferryvm.engine.site import Site
 from ferryvm.engine.transition import SiteEvent
-from ferryvm.policy import Action, Policy, Rule, choose, here
+from ferryvm.policy import Action, Choice, Policy, Rule, choose, here
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
@@ -30,13 +31,18 @@ class Decider:
         policy: Policy,
         journal: Journal,
         extra_facts: ExtraFacts | None,
-        has_ranges: Callable[[str], bool],
+        has_ranges: Callable[[Choice], bool],
     ) -> None:
-        """`extra_facts`: facts about a region from plugins; `has_ranges`: True for the name of a
-        backend whose code runs items of launches out of order by itself."""
-        self._has_ranges = has_ranges
+        """`extra_facts`: facts about a region from plugins; `has_ranges`: True for a choice whose
+        code runs items of launches out of order."""
+        self._runs_ranges = has_ranges
         self._program, self._policy = program, policy
         self._journal, self._extra_facts = journal, extra_facts
+
+    @functools.cached_property
+    def has_ranges(self) -> bool:
+        """True if the policy has choices whose code runs items of launches out of order."""
+        return any(self._runs_ranges(one) for rule in self._policy.rules for one in rule.backends)
 
     def decide(self, site: Site, counted: Collection[tuple[int, bool]]) -> tuple[SiteEvent, str]:
         """The event that results from a site's decision, and the reason; `site.rule` and
@@ -51,12 +57,17 @@ class Decider:
         placement = site.placed(self._journal)
         if site.regions is None:
             found = candidates(self._program, site.pc)
+            if self._is_launch_only(site):
+                found = found[:1]  # for the loops around it their own heads get hot
             site.regions = tuple(record.replace(one, entry=site.pc) for one in found)
         if not site.regions:
             placement.decision = self._why_no_region(site.pc)
             return SiteEvent.NO_REGION, placement.decision
         rule = self._rule(site, site.regions, placement)
         if rule is None:
+            return SiteEvent.UNWANTED, placement.decision
+        if self._is_launch_only(site) and not self._runs_ranges(rule.backends[0]):
+            placement.decision += "; its items run in order, so it waits until it is hot"
             return SiteEvent.UNWANTED, placement.decision
         site.rule = rule
         if any(choice.options.speculate for choice in rule.backends):
@@ -83,22 +94,12 @@ class Decider:
                 return rule
         return None
 
-    def launch(self, pc: int) -> Region | None:
-        """The region of the launch at `pc`, if the policy's first backend for it runs items out of
-        order."""
-        from ferryvm.region.fact import facts
-        from ferryvm.region.region import RegionKind, candidates
-
-        region = candidates(self._program, pc)[0]
-        if region.kind is not RegionKind.LAUNCH:
-            return None
-        extra = self._extra_facts(region) if self._extra_facts is not None else {}
-        rule = choose(self._policy, facts(region, 1), here(), extra).rule
-        if rule is None or rule.action is not Action.COMPILE or not rule.backends:
-            return None
-        choice = rule.backends[0]
-        has_ranges = choice.options.threads != 1 or self._has_ranges(choice.backend)
-        return region if has_ranges else None
+    @staticmethod
+    def _is_launch_only(site: Site) -> bool:
+        """True if code is wanted only to run items of the launch at a site out of order."""
+        return any(step.event is SiteEvent.LAUNCH for step in site.history) and not any(
+            step.event is SiteEvent.HOT for step in site.history
+        )
 
     def _why_no_region(self, pc: int) -> str:
         from ferryvm.region.graph import graph

@@ -36,7 +36,8 @@ from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
 from ferryvm.machine.reference_use import has_objects
 from ferryvm.machine.state import Machine
-from ferryvm.policy import Policy
+from ferryvm.policy import Choice, Policy
+from ferryvm.policy.machine import cpus
 from ferryvm.program import Signature
 from ferryvm.verify import Verified
 
@@ -116,9 +117,11 @@ class Mixed(Interpreter):
             inner, journal, compilers, requirements, tiering, shadow, self._is_native
         )
 
-    def _has_ranges(self, name: str) -> bool:
+    def _has_ranges(self, choice: Choice) -> bool:
+        """True if code of a launch's loop runs items out of order, under a choice."""
         with contextlib.suppress(FerryError):
-            return self._find(name).capabilities.ranges
+            found = self._find(choice.backend).capabilities
+            return found.ranges or (found.native and (choice.options.threads or cpus()) > 1)
         return False
 
     def _is_native(self) -> bool:
@@ -245,6 +248,8 @@ class MixedArtifact(Artifact):
                     status = inner.enter(machine, counting)
             if status is Status.HOT:
                 tiering.hot(control.pc, counting)
+                if launches is not None and not counting:
+                    tiering.hot_in_launch(machine)
             elif status is Status.GUARD:
                 tiering.guard_failed(control.pc, counting)
             elif status is Status.SLICED:

@@ -42,7 +42,6 @@ from ferryvm.machine.native import NATIVE_WORDS
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.piece import Block, add_item, add_range, reserve
 from ferryvm.machine.state import Machine
-from ferryvm.policy.machine import cpus
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.region import Region
 from ferryvm.thread import Bell
@@ -117,9 +116,8 @@ class ThreadedCode(CodeWrapper):
     """Native code of a launch's loop, which several threads can run."""
 
     def __init__(self, inner: Code, region: Region, threads: int) -> None:
-        """`threads`: their number; 0: as many as there are cores."""
         super().__init__(inner)
-        self._ranges = ThreadedRanges(inner, region, threads or cpus())
+        self._ranges = ThreadedRanges(inner, region, threads)
 
     @property
     def ranges(self) -> RangeRunner:

@@ -69,7 +69,7 @@ _DATA = {
 _UNCHANGED = (
     *("abi_version", "instructions", "heap_capacity", "heap_limit", "static_count", "table_size"),
     *("statics", "stack", "stack_end", "heap", "code", "functions", "table"),
-    *("counters", "entries", "originals", "natives", "objects", "object_end", "types"),
+    *("counters", "entries", "originals", "natives", "objects", "object_end", "types", "launches"),
 )
 """Fields of the control block that compiled code must not change."""
 

@@ -24,6 +24,7 @@ from ferryvm.engine.requirement import Requirements
 from ferryvm.engine.site import Site
 from ferryvm.engine.transition import CellChange, SiteEvent, SiteState, Transition, Work
 from ferryvm.failure import described, is_ctrl_c
+from ferryvm.machine.state import Machine
 from ferryvm.policy import Policy
 from ferryvm.verify import Verified
 
@@ -128,6 +129,15 @@ class Tiering:
             site.regions = site.rule = None
             placement.why = why
         self._do(found.work, site)
+
+    def hot_in_launch(self, machine: Machine) -> None:
+        """Code is hot where a machine stands: request code for the launch whose item it runs."""
+        from ferryvm.machine.launch import running_launch  # few programs have launches
+
+        pc = running_launch(machine)
+        launches = self._compilers.launches
+        if pc is not None and launches is not None and launches.has(pc):
+            self._request_launch(pc, f"its items are hot, at pc {machine.control.pc}")
 
     def sliced(self, pc: int, counting: bool) -> None:
         """Compiled code left in the middle: request code that starts there, unless it was requested
@@ -308,19 +318,21 @@ class Tiering:
         """Request code for the launches that a site's code contains, where the policy has a backend
         that runs their items out of order."""
         assert site.choice is not None
+        why = f"code around it was compiled: {site.placed(self._journal).region}"
         for pc, _ in sorted(self._compilers.launches_of(site, site.choice)):
-            launch = self.sites.setdefault((pc, False), Site(pc, False, 1))
-            if launch is site or launch.state is not SiteState.COLD:
-                continue
-            region = self._decider.launch(pc)
-            if region is None:
-                continue
-            why = f"code that contains the launch was compiled: {site.placed(self._journal).region}"
-            found = self._step(launch, SiteEvent.CONTAINED, why, _COLD)
-            if found is not None:
-                launch.regions, launch.delay = (region,), 0.0
-                launch.placed(self._journal, why)
-                self._do(found.work, launch)
+            self._request_launch(pc, why)
+
+    def _request_launch(self, pc: int, why: str) -> None:
+        """Request code for the launch at `pc`, unless it was requested before, if the policy has
+        backends that run items out of order."""
+        if not self._decider.has_ranges:
+            return
+        launch = self.sites.setdefault((pc, False), Site(pc, False, 1))
+        found = self._step(launch, SiteEvent.LAUNCH, why, _COLD)
+        if found is not None:
+            launch.delay = 0.0
+            launch.placed(self._journal, why)
+            self._do(found.work, launch)
 
     def _recompile(self, site: Site) -> None:
         """Request good code to replace a site's quick code, in the compile thread. The quick code

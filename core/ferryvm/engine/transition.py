@@ -55,7 +55,7 @@ class SiteEvent(enum.Enum):
     WHOLE = "the policy compiles the whole program before it starts"
     HOT = "its count reached the threshold"
     SLICED = "compiled code left there at the end of its time slice"
-    CONTAINED = "code that contains the launch was compiled"
+    LAUNCH = "code around the launch was compiled, or code of its items is hot"
     NESTED = "code for a site inside its loop was installed"
     STARTED = "the compile thread starts its job"
     CHOSEN = "a rule selected one of its regions, now or earlier"
@@ -112,7 +112,7 @@ TRANSITIONS = {
     (SiteState.COLD, SiteEvent.WHOLE): Transition(SiteState.QUEUED, work=Work.QUEUE),
     (SiteState.COLD, SiteEvent.HOT): Transition(SiteState.QUEUED, work=Work.QUEUE),
     (SiteState.COLD, SiteEvent.SLICED): Transition(SiteState.QUEUED, work=Work.QUEUE),
-    (SiteState.COLD, SiteEvent.CONTAINED): Transition(SiteState.QUEUED, work=Work.QUEUE),
+    (SiteState.COLD, SiteEvent.LAUNCH): Transition(SiteState.QUEUED, work=Work.QUEUE),
     (SiteState.COLD, SiteEvent.NESTED): Transition(SiteState.COLD, CellChange.COUNT),
     (SiteState.QUEUED, SiteEvent.STARTED): Transition(SiteState.DECIDING, work=Work.DECIDE),
     (SiteState.DECIDING, SiteEvent.CHOSEN): Transition(SiteState.COMPILING, work=Work.COMPILE),

@@ -130,6 +130,12 @@ def running_item(machine: Machine) -> int | None:
     return signed(I64, machine.memory.stack[start - 2]) - 1
 
 
+def running_launch(machine: Machine) -> int | None:
+    """pc of the `launch.test` of the innermost launch whose item control is in; None likewise."""
+    launch_fp = innermost(machine, MOST_FRAMES)
+    return None if launch_fp is None else _outermost(machine, launch_fp)[0] - CALL_DISTANCE
+
+
 def _outermost(machine: Machine, launch_fp: int) -> tuple[int, int]:
     """Of the running item of the launch in the frame at word `launch_fp`: pc of its call, and the
     word of the stack at which its frames begin, with its first argument."""

@@ -29,7 +29,8 @@ class ProfileKeys(Table):
 
     enabled: bool = Profile.enabled
     """Count at loop heads, function entries and marked scopes. If off, nothing is counted and
-    nothing gets hot: then only `whole_program` compiles anything."""
+    nothing gets hot: then only `whole_program` compiles anything, and the
+    launches in it."""
     loop_threshold: Count = Profile.loop_threshold
     """Passes of a loop head after which the rules decide about the loop."""
     function_threshold: Count = Profile.function_threshold
@@ -87,8 +88,8 @@ class ChoiceKeys(Table):
     much work of it (cycles of the machine) again at the level of `optimize`. 0: at once at that
     level. If omitted, the backend's own number; 0 if `background` is off."""
     threads: Annotated[int, pydantic.Field(ge=0, le=1024)] = Options.threads
-    """Threads that run the items of a launch, where the region is the launch's loop and the backend
-    makes native code. 0: as many as the process has cores."""
+    """Threads that run the items of a launch where that pays, where the region is the launch's loop
+    and the backend makes native code. 0: as many as the process has cores; 1: items run in order."""
 
 
 def _name_or_table(entry: object) -> object:

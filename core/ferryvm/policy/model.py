@@ -79,9 +79,9 @@ class Options:
     recompile_after: int | None = None
     """Work of quick code after which code of the level above replaces it; 0: there is no quick
     code. None: the backend's number, or 0 if programs wait for the code."""
-    threads: int = 1
-    """Threads that run the items of a launch, for native code; 0: as many as the process has
-    cores."""
+    threads: int = 0
+    """Threads that run the items of a launch where that pays, for native code; 0: as many as the
+    process has cores."""
 
 
 @record.dataclass(frozen=True)

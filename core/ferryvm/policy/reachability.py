@@ -17,6 +17,8 @@ from ferryvm.toml.fault import Path, TomlFault
 
 _WHOLE = "program"
 """The kind of region of a whole program."""
+_LAUNCH = "launch"
+"""The kind of region that is compiled for launches within it."""
 
 
 def unreached(policy: Policy) -> Iterator[TomlFault]:
@@ -54,7 +56,7 @@ def _facts_of_regions(policy: Policy) -> Mapping[str, Fact]:
     if not policy.whole_program:
         kinds = tuple(kind for kind in kinds if kind != _WHOLE)
     elif not policy.profile.enabled:
-        kinds = (_WHOLE,)
+        kinds = (_LAUNCH, _WHOLE)
     return _with_kinds(kinds)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from itertools import repeat
 
 from ferryvm.isa import BY_MNEMONIC
-from ferryvm.program import Program
+from ferryvm.program import HOST_TAG, Clause, Program
 from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
 
@@ -17,6 +18,7 @@ _STEP = tuple(
 """The instructions that run an item."""
 _TEST = _STEP[0]
 _JUMP = BY_MNEMONIC["jump"].opcode
+_HOST = BY_MNEMONIC["host"].opcode
 
 CALL_DISTANCE = len(_STEP) - 1
 """Instructions from `launch.test` to the call of the items' function."""
@@ -50,8 +52,8 @@ def has_launches(program: Program) -> bool:
 def launch_numbers(verified: Verified) -> Mapping[int, int]:
     """The launches whose items may run out of order: their numbers by the pc of `launch.test`.
 
-    A launch with a handler for exceptions of its items in its function is not one of them: native
-    code leaves behind a throw that is caught there, not in front of it.
+    A launch whose items may throw is not one of them if a handler around it may catch that: the
+    program would go on, and see if higher items were done.
     """
     program = verified.program
     heads = [
@@ -59,5 +61,32 @@ def launch_numbers(verified: Verified) -> Mapping[int, int]:
         for pc, opcode in enumerate(program.code.opcodes)
         if opcode == _TEST and verified.is_reachable(pc) and is_launch_head(program, pc)
     ]
-    free = [pc for pc in heads if not verified.clauses.covering(pc + CALL_DISTANCE)]
+    free = [pc for pc in heads if not _may_be_caught(verified, pc + CALL_DISTANCE)]
     return {pc: number for number, pc in enumerate(free)}
+
+
+def _may_be_caught(verified: Verified, call: int) -> bool:
+    """True if an exception of the items that the instruction at `call` calls may be caught outside
+    of them."""
+    program = verified.program
+    if not program.clauses:
+        return False
+    from ferryvm.region.call import call_graph
+    from ferryvm.region.escape import escaping
+
+    if verified.clauses.covering(call):
+        return True  # native code leaves behind a throw that is caught there, not in front of it
+    item = program.code.immediates[call]
+    functions = {*call_graph(verified).reached([item])}
+    outside = [one for one in program.clauses if verified.owner(one.start) not in functions]
+    if outside and escaping(verified, [item]):
+        return True
+    return any(map(_catches_host, outside, repeat(program))) and any(
+        opcode == _HOST and verified.owner(pc) in functions and verified.is_reachable(pc)
+        for pc, opcode in enumerate(program.code.opcodes)
+    )
+
+
+def _catches_host(clause: Clause, program: Program) -> bool:
+    """True if a clause catches exceptions that host functions raise."""
+    return clause.tag is None or program.tags[clause.tag].name.startswith(HOST_TAG)
