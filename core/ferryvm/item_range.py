@@ -27,8 +27,8 @@ class RangeOutcome:
     suspended: int
     """Items that stand in the middle, in the record. The others have not begun, and are in the
     record, too."""
-    seconds: float
-    """Time of the work, of all threads together."""
+    seconds: float | None
+    """Time of the work, of all threads together, so of the items in order; None: not known."""
     is_interrupted: bool = False
     """The machine's interrupt flag was set meanwhile."""
 
@@ -51,7 +51,7 @@ class RangeRunner(abc.ABC):
         is suspended in front of that instruction (`ferryvm.machine.piece`). After an item has
         trapped no higher one needs to begin; all lower ones are done, or in the record.
 
-        Raises OSError, MemoryError, AddressSpaceError or ThreadError if no item was run; then the
-        machine has not changed. Raises the exception of a signal handler that came meanwhile, once
+        Raises OSError, MemoryError, AddressSpaceError, ThreadError or BackendError if no item was run;
+        then the machine has not changed. Raises the exception of a signal handler that came meanwhile, once
         the machine's state is exact.
         """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The opencl backend: regions as kernels of one work-item, on any device with an OpenCL driver.
+"""The opencl backend: regions as kernels, on any device with an OpenCL driver. The items of a launch
+are work-items; any other region is one.
 
 region ─ lift, passes ─> IR ─ print ─> OpenCL C ─ driver, in a process of its own ─> kernel
                                                              │
@@ -21,7 +22,7 @@ LIMITS = Cost(instructions=5_000, words=20_000, frame=2_000)
 
 
 class OpenClBackend(RegionCompiler):
-    """Kernels of one work-item."""
+    """Kernels of regions, and of the items of launches."""
 
     def __init__(self, wraps: bool = True, device: str = "") -> None:
         """`wraps`: devices that share the host's memory use it; otherwise memory is copied, for
@@ -31,7 +32,11 @@ class OpenClBackend(RegionCompiler):
     name = "opencl"
     version = ferryvm.__version__
     capabilities = Capabilities(
-        limits=LIMITS, forcing=frozenset({Forcing.DEOPT}), devices=True, references=True
+        limits=LIMITS,
+        forcing=frozenset({Forcing.DEOPT}),
+        devices=True,
+        references=True,
+        ranges=True,
     )
     stages = ("ir", "opencl")
 

@@ -95,9 +95,10 @@ def key(device: Device, source: str) -> str:
     return cache.key([platform, str(place), name, *versions, chosen, *options(device), source])
 
 
-def build(device: Device, source: str) -> bytes:
-    """The content of the cache entry of a program that is built here. Raises BackendError."""
-    return _builder().build(device, source) or _CACHED_BY_DRIVER
+def build(device: Device, source: str, arguments: int | None = None) -> bytes:
+    """The content of the cache entry of a program that is built here; `arguments`:
+    that the items of a launch share, if they are its work-items. Raises BackendError."""
+    return _builder().build(device, source, arguments) or _CACHED_BY_DRIVER
 
 
 def fault(payload: bytes) -> str | None:
@@ -131,11 +132,12 @@ class Builder:
     def __init__(self) -> None:
         self.service = Service(_start)
 
-    def build(self, device: Device, source: str) -> bytes:
+    def build(self, device: Device, source: str, arguments: int | None = None) -> bytes:
         """The binary, empty if the driver caches it. Raises BackendError."""
         request = {
             "device": list(device.identity),
             "source": source,
+            "arguments": arguments,
             "options": options(device),
             "binary": not device.caches_builds,
         }

@@ -21,6 +21,7 @@ from ferryvm.child import serve
 from ferryvm.ir.c import ENTRY
 from ferryvm.process import end_with_parent
 from ferryvm_backends.opencl.device import Device, devices, same
+from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.kernel import Kernel
 
 
@@ -30,7 +31,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     if device is None:
         return {"error": "the device is gone"}
     try:
-        program = built(device, request["source"], request["options"])
+        program = built(device, request["source"], request["options"], request["arguments"])
     except cl.Error as error:
         return {"error": str(error)}
     if not request["binary"]:
@@ -38,13 +39,17 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     return {"binary": base64.b64encode(program.get_info(cl.program_info.BINARIES)[0]).decode()}
 
 
-def built(device: Device, source: str, options: list[str]) -> Any:
+def built(device: Device, source: str, options: list[str], arguments: int | None = None) -> Any:
     """A program that has been built, and run once without doing anything: some drivers finish the
-    code only then."""
+    code only then. `arguments`: of the items of a launch, if its work-items are that."""
     context = _context(device)
     # Our cache replaces pyopencl's.
     program = cl.Program(context, source).build(options, cache_dir=sys.argv[1])
-    Kernel(context, program, ENTRY).run_dry(cl.CommandQueue(context))
+    queue = cl.CommandQueue(context)
+    if arguments is None:
+        Kernel(context, program, ENTRY).run_dry(queue)
+    else:
+        ItemKernel(context, program, arguments).run_dry(queue)
     return program
 
 

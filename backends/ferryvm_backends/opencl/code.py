@@ -15,7 +15,7 @@ from ferryvm.backend import Activity, BackendError, Code, Options
 from ferryvm.failure import described, one_line
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm_backends.opencl.build import Session
-from ferryvm_backends.opencl.kernel import Kernel
+from ferryvm_backends.opencl.kernel import Kernel, error_name, library
 from ferryvm_backends.opencl.launch import BACK, STACK, entry_stub
 
 _numbers = itertools.count(1)
@@ -43,13 +43,13 @@ class KernelCode(Code):
         self.record = record = self._stub.record
         key = next(_numbers)
         _codes[key] = self
-        library = _library()
+        functions = library()
         record.key, record.back = key, _address(_BACK)
         record.queue, record.kernel = session.queue.int_ptr, kernel.handle.int_ptr
-        record.enqueue = _address(library.clEnqueueNDRangeKernel)
-        record.finish = _address(library.clFinish)
-        record.set_argument = _address(library.clSetKernelArg)
-        record.read = _address(library.clEnqueueReadBuffer)
+        record.enqueue = _address(functions.clEnqueueNDRangeKernel)
+        record.finish = _address(functions.clFinish)
+        record.set_argument = _address(functions.clSetKernelArg)
+        record.read = _address(functions.clEnqueueReadBuffer)
         record.clock, record.compare = _address(_host().clock_gettime), _address(_host().memcmp)
         record.guard_limit = options.guard_limit
         record.failures = ctypes.addressof(self.failures)
@@ -100,12 +100,6 @@ class KernelCode(Code):
         )
 
 
-def error_name(code: int) -> str:
-    """OpenCL's name of an error."""
-    name = next((n for n in dir(cl.status_code) if getattr(cl.status_code, n) == code), None)
-    return name or f"error {code}"
-
-
 def _back(key: int, address: int, why: int) -> int:
     return _codes[key].answer(ControlBlock.from_address(address), why)
 
@@ -115,12 +109,6 @@ _BACK = BACK(_back)
 
 def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
-@functools.cache
-def _library() -> ctypes.CDLL:
-    """The loader that pyopencl uses: its functions dispatch to the drivers."""
-    return ctypes.CDLL(cl._cl.__file__)
 
 
 @functools.cache

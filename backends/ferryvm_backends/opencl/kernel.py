@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import functools
 import mmap
 from typing import Any
 
@@ -16,6 +17,18 @@ from ferryvm.machine.control import ControlBlock
 from ferryvm_backends.opencl.packet import ARGUMENT, Packet
 
 _ONE = (1,)
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The loader that pyopencl uses: its functions dispatch to the drivers."""
+    return ctypes.CDLL(cl._cl.__file__)
+
+
+def error_name(code: int) -> str:
+    """OpenCL's name of an error."""
+    name = next((n for n in dir(cl.status_code) if getattr(cl.status_code, n) == code), None)
+    return name or f"error {code}"
 
 
 @dataclasses.dataclass(frozen=True)

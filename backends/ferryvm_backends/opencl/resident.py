@@ -65,6 +65,8 @@ class Needs:
     """Frames of the callers of the function that it is entered in."""
     objects: ObjectAccess | None = None
     """None if it accesses no object."""
+    frames: bool = True
+    """False if it accesses no frame on the stack at all."""
 
 
 def needs(region: Region, callers: bool, objects: ObjectAccess | None) -> Needs:
@@ -172,8 +174,10 @@ class Copied:
     def push(self, control: ControlBlock, needs: Needs, traffic: Traffic) -> None:
         """Copy the words that a kernel may read to the device. Raises BackendError, cl.Error."""
         began = time.perf_counter()
-        first = 0 if needs.callers else control.fp - needs.parameters
-        pushed = self.stack.push(WORD_BYTES * first, WORD_BYTES * control.sp)
+        pushed = 0
+        if needs.frames:
+            first = 0 if needs.callers else control.fp - needs.parameters
+            pushed += self.stack.push(WORD_BYTES * first, WORD_BYTES * control.sp)
         if needs.statics:
             pushed += self.statics.push(0, WORD_BYTES * control.static_count)
         if needs.heap:
@@ -211,7 +215,8 @@ class Copied:
         if needs.objects is not None:
             found += self.objects.fetch(returned.object_top, needs.objects, traffic)
         self.residence.used = max(self.residence.used, returned.hp)
-        self.stack.forget(WORD_BYTES * returned.sp)
+        if needs.frames:
+            self.stack.forget(WORD_BYTES * returned.sp)
         for segment, start, bytes_ in found:
             segment.accept(start, bytes_)
             traffic.to_host += len(bytes_)

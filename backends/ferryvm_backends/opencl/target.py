@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ferryvm import cache
 from ferryvm.backend import Code, Options
 from ferryvm.compiler import Compilation, Target
@@ -13,6 +15,9 @@ from ferryvm_backends.opencl import build
 from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.kernel import Kernel
 from ferryvm_backends.opencl.text import WRAPPED, KernelText, improved, kernel_text
+
+if TYPE_CHECKING:
+    from ferryvm_backends.opencl.code import KernelCode
 
 
 class KernelTarget(Target[KernelText]):
@@ -54,12 +59,27 @@ class KernelTarget(Target[KernelText]):
         if self._access == WRAPPED:
             from ferryvm_backends.opencl.wrapped import WrappedCode
 
-            return WrappedCode(session, kernel, text.guards, options) if sees_changes else None
+            if not sees_changes:
+                return None
+            wrapped = WrappedCode(session, kernel, text.guards, options)
+            return self._with_items(wrapped, work)
         from ferryvm_backends.opencl.copied import CopiedCode
         from ferryvm_backends.opencl.resident import needs
 
         needed = needs(work.region, text.resumes, text.objects)
-        return CopiedCode(session, kernel, text.guards, options, work.region, needed)
+        code = CopiedCode(session, kernel, text.guards, options, work.region, needed)
+        return self._with_items(code, work)
+
+    def _with_items(self, code: KernelCode, work: Compilation[KernelText]) -> Code:
+        """The code; for a launch, with a kernel whose work-items are the items."""
+        from ferryvm_backends.opencl.item import item_region
+
+        items = item_region(work.region, work.options)
+        if items is None:
+            return code
+        from ferryvm_backends.opencl.item.code import item_code
+
+        return item_code(code, work.region, items, work.options, self._device, self._access)
 
     def show(self, work: Compilation[KernelText], stage: str) -> str:
         return work.lowered.source

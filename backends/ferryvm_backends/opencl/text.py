@@ -69,7 +69,7 @@ def kernel_text(
     the device does not support."""
     more = resumed(region, module, lambda part: improved(part, options))
     modules = [module, *more.values()]
-    _refuse_floats(modules, device)
+    refuse_floats(modules, device)
     access = object_access(region)
     use = access if access.any else None
     d = dialect(device, memory_mode, use is not None)
@@ -79,12 +79,13 @@ def kernel_text(
         levels=levels(module, len(more), device.is_cpu),
     )
     describe = describer(region.verified)
-    declared = declarations(d) + _tables(modules, region.verified)
+    declared = declarations(d) + constant_tables(modules, region.verified)
     text = module_text(module, d, declared, choices, describe, more)
     return KernelText(text, tuple(guard_pcs(module, more)), bool(more), use)
 
 
-def _refuse_floats(modules: list[Module], device: Device) -> None:
+def refuse_floats(modules: list[Module], device: Device) -> None:
+    """Raise RefusalError if a device does not compute the floats of some IR as it should."""
     used: set[object] = set()
     for body in (body for module in modules for body in module.bodies):
         used.add(body.result)
@@ -102,7 +103,7 @@ def _refuse_floats(modules: list[Module], device: Device) -> None:
         )
 
 
-def _tables(modules: list[Module], verified: Verified) -> str:
+def constant_tables(modules: list[Module], verified: Verified) -> str:
     """Constant tables of the program that the region reads."""
     bodies = [body for module in modules for body in module.bodies]
     names = {operation.name for body in bodies for operation in body.operations}

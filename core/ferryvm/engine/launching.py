@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ferryvm import record
-from ferryvm.backend import Code
+from ferryvm.backend import BackendError, Code
 from ferryvm.failure import SignalRaised, is_signals
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import I64, signed
@@ -44,7 +44,7 @@ WORTH = 200e-6
 SAMPLE = 10e-6
 """Seconds of a sample of items after which their time is known well enough."""
 
-_FAILURE = (OSError, MemoryError, AddressSpaceError, ThreadError)
+_FAILURE = (OSError, MemoryError, AddressSpaceError, ThreadError, BackendError)
 """Errors of a runner that has run nothing."""
 
 
@@ -185,7 +185,8 @@ class Launches:
         if outcome.completed <= outcome.suspended:
             self._stop(launch, "most items do what has to be done in order, or none could begin")
         elif outcome.completed:
-            activity.item_seconds = outcome.seconds / outcome.completed
+            if outcome.seconds is not None:
+                activity.item_seconds = outcome.seconds / outcome.completed
             self._set_word(launch)
         return Status.LEAVE
 

@@ -37,10 +37,10 @@ from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine import host_stack
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.entry import ENTRY
-from ferryvm.machine.launch import packed
+from ferryvm.machine.launch import Left, finish, packed
 from ferryvm.machine.native import NATIVE_WORDS
 from ferryvm.machine.object_memory import ObjectMemory
-from ferryvm.machine.piece import Block, add_item, add_range, reserve
+from ferryvm.machine.piece import Block, reserve
 from ferryvm.machine.state import Machine
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.region import Region
@@ -197,16 +197,11 @@ class ThreadedRanges(RangeRunner):
 
     def _commit(self, objects: ObjectMemory, outcomes: list[_Done], limit: int) -> None:
         """Write the outcome of all chunks, in the order of items, into the launch."""
-        control = objects.control
-        stack = (ctypes.c_uint64 * control.sp).from_address(control.stack)
-        pieces = stack[control.sp - 1]
-        for outcome in reversed(outcomes):
-            if outcome.rest is not None:
-                pieces = add_range(objects, *outcome.rest, pieces)
-            for one in reversed(outcome.suspended):
-                pieces = add_item(objects, one.item, one.block, pieces)
-        stack[control.sp - 3] = stack[control.sp - 2] = limit & _MASK
-        stack[control.sp - 1] = pieces
+        left: list[Left] = []
+        for outcome in outcomes:
+            left += [(one.item, one.block) for one in outcome.suspended]
+            left += [] if outcome.rest is None else [outcome.rest]
+        finish(objects, limit, left)
 
     def _worker(self, objects: ObjectMemory, lane: _Lane, work: _Work) -> Callable[[], None]:
         """Runs chunks, as long as there are some, in a thread of the pool."""

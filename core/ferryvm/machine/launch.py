@@ -20,7 +20,9 @@ which words they belong.
 
 from __future__ import annotations
 
+import ctypes
 from array import array
+from collections.abc import Sequence
 
 from ferryvm.isa import BY_MNEMONIC, Trap
 from ferryvm.isa.frame import HEADER_WORDS
@@ -91,11 +93,41 @@ def _fault(machine: Machine, piece: Piece, words: memoryview) -> Trap:
 def packed(objects: ObjectMemory, stack: memoryview, control: ControlBlock, start: int) -> Block:
     """The item whose part of a stack begins at word `start`, in whose frames control is."""
     words = array("Q", stack[start : control.sp].tobytes())
-    positions = objects.frame_references(stack, control.pc, control.fp, start)
-    references = array("Q", [stack[position] for position in positions])
+    return block(objects, words, control.pc, control.fp - start)
+
+
+def block(objects: ObjectMemory, words: array[int], pc: int, frame: int) -> Block:
+    """The item with these words of the stack, where control is at a pc, in the frame whose header
+    is at word `frame`. References are moved out of the words."""
+    positions = objects.frame_references(memoryview(words), pc, frame, 0)
+    references = array("Q", [words[position] for position in positions])
     for position in positions:
-        words[position - start] = 0
-    return Block(control.pc, control.fp - start, words, references)
+        words[position] = 0
+    return Block(pc, frame, words, references)
+
+
+Left = tuple[int, int | Block]
+"""A part of a range that a backend leaves: items from one up to another that have not begun, or a
+suspended item."""
+
+
+def finish(objects: ObjectMemory, limit: int, left: Sequence[Left]) -> None:
+    """Write the outcome of the range of a launch, which ends at `limit`, into its operands, where
+    the machine stands at `launch.test`. `left`: in the order of items; all others are done.
+
+    There is room for the pieces, see `reserve`. Raises AddressSpaceError if there is no memory for
+    the frames of an item; then nothing but the room has changed.
+    """
+    control = objects.control
+    stack = (ctypes.c_uint64 * control.sp).from_address(control.stack)
+    pieces: int = stack[control.sp - 1]
+    for first, what in reversed(left):
+        if isinstance(what, Block):
+            pieces = add_item(objects, first, what, pieces)
+        else:
+            pieces = add_range(objects, first, what, pieces)
+    stack[control.sp - LAUNCH_WORDS] = stack[control.sp - 2] = limit & I64.mask
+    stack[control.sp - 1] = pieces
 
 
 MOST_FRAMES = 10_000

@@ -187,6 +187,10 @@ class ObjectMemory:
         """Collect, so that `wanted` more bytes fit; False if the limit forbids it. Raises ValueError
         as `collect`."""
         self.collect()
+        return self.enlarge_for(wanted)
+
+    def enlarge_for(self, wanted: int) -> bool:
+        """Make `wanted` more bytes fit without a collection; False if the limit forbids it."""
         is_enough = self.space.enlarge(self._control.object_top, wanted)
         self.bind()
         return is_enough

@@ -80,13 +80,14 @@ def elements(objects: ObjectMemory, reference: int) -> memoryview:
     return space.block(place).cast("Q")[:length]
 
 
-def reserve(objects: ObjectMemory, blocks: int, words: int) -> None:
+def reserve(objects: ObjectMemory, blocks: int, words: int, collects: bool = True) -> None:
     """Make room for so many pieces with so many words in all. References found before are not valid
-    any more. Raises AddressSpaceError if the limit of objects leaves none."""
+    any more, unless there is to be no collection. Raises AddressSpaceError if the limit of objects
+    leaves none."""
     control = objects.control
     wanted = blocks * (_PIECE_BYTES + 2 * ARRAY_HEADER_BYTES) + WORD_BYTES * words
     if control.object_top + wanted > control.object_end:
-        if not objects.collect_for(wanted):
+        if not (objects.collect_for if collects else objects.enlarge_for)(wanted):
             limit = objects.space.limit
             message = f"suspended items of a launch take {wanted} bytes of objects"
             raise AddressSpaceError(f"{message}, the limit is {limit}; raise Limits.objects")

@@ -52,7 +52,7 @@ def _find(name: str = "") -> device.Device:
     return dataclasses.replace(found, has_exact_f32=True)
 
 
-def _build(where: device.Device, source: str) -> bytes:
+def _build(where: device.Device, source: str, arguments: int | None = None) -> bytes:
     """Nothing: it is built where it is loaded, for Oclgrind neither hangs nor crashes."""
     return b""
 

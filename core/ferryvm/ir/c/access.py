@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ferryvm.ir.c.scope import FunctionScope
 from ferryvm.ir.graph import Operation
-from ferryvm.isa.type import I64, Type
+from ferryvm.isa.type import Type
 
 
 class Access:
@@ -23,7 +23,7 @@ class Access:
         return self.do_word(operation)
 
     def do_frame(self, operation: Operation) -> str:
-        return self.scope.arithmetic.cast(I64, self.scope.base("frame"))
+        return self.scope.frame_address()
 
     def do_stack_limit(self, operation: Operation) -> str:
         return self.scope.dialect.segments["stack_end"]

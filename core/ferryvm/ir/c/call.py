@@ -82,7 +82,7 @@ class Calls:
         """Note where the values of an exception begin; it has been kept for it to be paid."""
         scope = self.scope
         distance = f"({exited} - {FIRST_TAG}) % {DISTANCES}"
-        stack = f"({scope.dialect.words}){scope.dialect.segments['stack']}"
+        stack = f"({scope.dialect.frames}){scope.dialect.segments['stack']}"
         scope.lines.add(f"{scope.base('thrown')} = {stack} + control->sp - {distance};")
         if scope.shared.counting:
             scope.lines.add("control->fuel -= 1;")

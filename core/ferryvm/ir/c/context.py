@@ -122,7 +122,7 @@ def head(shared: PrintingContext, body: Body, number: int | None, name: str) -> 
         f", {spelled(d, p.type)} a{place}" for place, p in enumerate(body.blocks[0].parameters)
     )
     result = result_type(d, body.result)
-    return f"{d.internal}{result} {name}({d.parameters}, {d.words}const frame{parameters})"
+    return f"{d.internal}{result} {name}({d.parameters}, {d.frames}const frame{parameters})"
 
 
 def spelled(dialect: Dialect, t: ValueType | None) -> str:

@@ -21,6 +21,7 @@ fixed names, which the dialect defines:
 | `heap_move(to, from, size)` | nothing: copies bytes of elements to an address of the heap |
 | `object_place(place)` | the code's own place for one of a header; optional |
 | `object_host_place(place)` | the place for a header, of the code's own; with the former |
+| `frame_address(frame)` | its address on the machine's stack, where it stands elsewhere; optional |
 | `interrupted(control)` | true if the program is to stop: called in loops, occasionally |
 | `entered(control)` | the same: called at each entry of a function |
 | `carried(a)` | `a`, an f64 that a loop without checks passes to its next iteration; optional |
@@ -68,6 +69,10 @@ class Dialect:
     byte: str = "uint8_t"
     space: str = ""
     """Qualifier of pointers to the machine's memory, with the space after it."""
+    frame_space: str | None = None
+    """The same for pointers to the stack, if that is elsewhere."""
+    has_root: bool = True
+    """False if `entry` calls functions of the region itself, in place of the region's own body."""
     apart: str = ""
     """Prefix of a function that must not be inlined, so that its frame is allocated when it is
     called."""
@@ -94,13 +99,19 @@ class Dialect:
         return f"{self.space}{self.word} *"
 
     @property
+    def frames(self) -> str:
+        """The type of a pointer to words of the stack."""
+        space = self.space if self.frame_space is None else self.frame_space
+        return f"{space}{self.word} *"
+
+    @property
     def bytes(self) -> str:
         """The type of a pointer to bytes of the machine's memory."""
         return f"{self.space}{self.byte} *"
 
     def definitions(self, used: Iterable[str]) -> list[str]:
-        """Definitions of helpers, and of the helpers that they use."""
-        wanted = set(used)
+        """Definitions of helpers, and of those that they and `entry` use."""
+        wanted = set(used) | set(re.findall(r"\w+", self.entry)) & self.helpers.keys()
         for name in reversed(list(self.helpers)):
             if name in wanted:
                 words = set(re.findall(r"\w+", self.helpers[name]))

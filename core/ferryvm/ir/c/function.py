@@ -69,7 +69,7 @@ class FunctionPrinter:
             d = self.dialect
             entry = self.body.blocks[0]
             given = [d.passed, "frame", *(f"a{n}" for n in range(len(entry.parameters)))]
-            end = f"({d.word})frame + {self.scope.arithmetic.constant(I64, reach)}"
+            end = f"{self.scope.frame_address()} + {self.scope.arithmetic.constant(I64, reach)}"
             self.lines.open(f"if (unlikely({end} > {d.segments['stack_end']})) {{")
             self.shared.helpers.add("unlikely")
             self.lines.add(f"return {plain}({', '.join(given)});")
@@ -101,13 +101,13 @@ class FunctionPrinter:
         if self.number is None and "frame" in self.scope.bases:
             stack = d.segments["stack"]
             first = f" - {self.body.parameters}" if self.body.parameters else ""
-            lines.append(f"{d.words}const frame = ({d.words}){stack} + control->fp{first};")
+            lines.append(f"{d.frames}const frame = ({d.frames}){stack} + control->fp{first};")
         if "heap" in self.scope.bases:
             lines.append(f"{d.bytes}const heap = ({d.bytes}){d.segments['heap']};")
         if "objects" in self.scope.bases:
             lines.append(f"const {d.word} objects = {d.segments['objects']};")
         if "thrown" in self.scope.bases:
-            lines.append(f"{d.words}thrown;")
+            lines.append(f"{d.frames}thrown;")
         if "statics" in self.scope.bases:
             lines.append(f"{d.words}const statics = ({d.words}){d.segments['statics']};")
         if "budget" in self.scope.bases:

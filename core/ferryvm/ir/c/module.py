@@ -75,7 +75,7 @@ def module_text(
     if choices.levels:
         shared.recursing = frozenset(number for number, body in called.items() if body.recurs)
     reach = _reach([called[number] for number in shared.recursing], choices.levels)
-    roots = {"region": module.root}
+    roots = {"region": module.root} if dialect.has_root else {}
     roots |= {f"resume_{pc}": each.root for pc, each in resumed.items()}
     functions, heads = [], []
     for name, body in roots.items():
@@ -89,7 +89,8 @@ def module_text(
     writers = list(_writers(shared))
     if dialect.entry:
         most = max(body.parameters for each in modules for body in each.bodies)
-        entry = _run(shared, list(resumed), most) + "\n" + dialect.entry
+        run = _run(shared, list(resumed), most) + "\n" if dialect.has_root else ""
+        entry = run + dialect.entry
     else:
         entry = _entry(shared, any(body.recurs for body in module.bodies))
     parts = [
@@ -163,7 +164,7 @@ def _writers(shared: PrintingContext) -> Iterator[str]:
         stored = [(place, t) for place, t in enumerate(types) if t is not None]
         parameters = "".join(f", {spelled(d, t)} a{place}" for place, t in stored)
         yield (
-            f"{d.cold}void {name}({d.words}frame{parameters})\n{{\n"
+            f"{d.cold}void {name}({d.frames}frame{parameters})\n{{\n"
             + "".join(
                 f"    frame[{place}] = {arithmetic.to_slot(t, f'a{place}')};\n"
                 for place, t in stored
@@ -172,7 +173,7 @@ def _writers(shared: PrintingContext) -> Iterator[str]:
         )
     stack = d.segments["stack"]
     yield f"""\
-{d.cold}{d.status} leave({d.parameters}, {d.words}frame, {d.word} parameters, \
+{d.cold}{d.status} leave({d.parameters}, {d.frames}frame, {d.word} parameters, \
 {d.word} words, {d.word} pc, {d.status} status)
 {{
     const {d.word} own = (({d.word})frame - ({d.word}){stack}) / sizeof({d.word});
@@ -184,7 +185,7 @@ def _writers(shared: PrintingContext) -> Iterator[str]:
 }}
 """
     yield f"""\
-{d.internal}void go_back({d.parameters}, {d.words}frame, {d.word} parameters, \
+{d.internal}void go_back({d.parameters}, {d.frames}frame, {d.word} parameters, \
 {d.word} result, {d.word} results)
 {{
     const {d.word} own = (({d.word})frame - ({d.word}){stack}) / sizeof({d.word});

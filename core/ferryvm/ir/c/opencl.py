@@ -44,7 +44,7 @@ PACKET_WORDS = 64
 LOOK = 256
 """The cost of a loop's poll, which comes after some thousand iterations, in calls of a function."""
 
-_PRELUDE = """\
+PRELUDE = """\
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
@@ -58,6 +58,7 @@ _PRELUDE = """\
 #endif
 
 """
+"""The start of every text."""
 
 _MEMORY = """\
 struct ferry_memory {
@@ -292,7 +293,7 @@ def opencl(aligned: bool = False, apart: bool = False, objects: bool = False) ->
         types=_TYPES,
         signed={I32: "int", I64: "long"},
         suffixes={I32: "u", I64: "ul", F32: "f", F64: ""},
-        prelude=f"{_PRELUDE}{_MEMORY}{fields}}};\n#define FERRY_DRY {DRY:#x}ul\n",
+        prelude=f"{PRELUDE}{_MEMORY}{fields}}};\n#define FERRY_DRY {DRY:#x}ul\n",
         helpers=helpers,
         segments={
             "statics": "memory.statics",

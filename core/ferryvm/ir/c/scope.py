@@ -7,6 +7,7 @@ from ferryvm.ir.c.context import PrintingContext, spelled
 from ferryvm.ir.c.expression import Arithmetic
 from ferryvm.ir.c.text import Lines
 from ferryvm.ir.graph import Body, Boolean, Constant, Value
+from ferryvm.isa.type import I64
 
 
 class FunctionScope:
@@ -50,6 +51,13 @@ class FunctionScope:
         self.names[value] = f"v{len(self.names)}"
         self.types[value] = spelled(self.dialect, value.type)
         self.lines.define(value, text)
+
+    def frame_address(self) -> str:
+        """The address of the frame, as a word."""
+        frame = self.base("frame")
+        if "frame_address" in self.dialect.helpers:
+            return self.helper("frame_address", frame)
+        return self.arithmetic.cast(I64, frame)
 
     def base(self, name: str) -> str:
         """The name of a segment's start, which is declared at the first use."""

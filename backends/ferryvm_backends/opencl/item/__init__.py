@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launches as NDRanges: each item is a work-item.
+
+    launch.test, many items left ─> NDRange, in slices ─┬─ all items done
+                                                        └─ slots, skipped items ─> the record
+
+`ferryvm.ir.c.opencl_item` has what a work-item does; this module says what of a program it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ferryvm.backend import Options
+from ferryvm.ir.graph import Module
+from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.isa.type import Type
+from ferryvm.region.launch import CALL_DISTANCE, launch_numbers
+from ferryvm.region.region import Region, RegionKind
+
+MOST_FRAME_WORDS = 2000
+"""The largest number of words that the frames of a work-item take."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ItemShape:
+    """Facts on the items of a launch that their kernel and the host share."""
+
+    function: int
+    """Number of the function."""
+    arguments: int
+    """Arguments after the item, which all share."""
+    frame: int
+    """Words of an item's frames at most."""
+
+
+def item_region(region: Region, options: Options) -> Region | None:
+    """The function of the items of a launch that may run in any order; None if the region is no
+    such launch, or fuel is counted."""
+    if region.kind is not RegionKind.LAUNCH or options.counting:
+        return None
+    verified = region.verified
+    if region.entry not in launch_numbers(verified):
+        return None
+    program = verified.program
+    number = program.code.immediates[region.entry + CALL_DISTANCE]
+    return Region(verified, RegionKind.FUNCTION, number, program.functions[number].entry)
+
+
+def shared_types(items: Region) -> tuple[Type, ...]:
+    """Types of the arguments after the item, as the kernel computes with them."""
+    parameters = items.verified.program.signature(items.function).parameters[1:]
+    return tuple(t if isinstance(t, Type) else Type.I64 for t in parameters)
+
+
+def frame_words(module: Module, function: int, levels: int) -> int:
+    """Words of the frames of an item at most, from its first argument on; `levels`: of copies of
+    recursive functions."""
+    recursing = {number for number, body in module.functions.items() if body.recurs}
+    found: dict[tuple[int, int], int] = {}
+
+    def words(number: int, level: int) -> int:
+        if (number, level) in found:
+            return found[number, level]
+        body = module.functions[number]
+        most = max(body.parameters + HEADER_WORDS, body.place_of(len(body.results)))
+        for block in body.blocks:
+            for operation in (*block.operations, block.end):
+                if operation.state is not None:
+                    most = max(most, len(operation.state.words))
+                if operation.name in ("call", "call_indirect"):
+                    called, base = operation.static
+                    assert isinstance(base, int)
+                    for callee in called if isinstance(called, tuple) else (called,):
+                        assert isinstance(callee, int)
+                        is_deeper = callee in recursing and number in recursing
+                        if not is_deeper or level < levels:
+                            deeper = words(callee, level + 1 if is_deeper else 0)
+                            most = max(most, base + deeper)
+        found[number, level] = most
+        return most
+
+    return words(function, 0)

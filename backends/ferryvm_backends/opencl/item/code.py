@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code of a launch's loop: a kernel of one work-item in order, and one of the items.
+
+launch.test ─┬─ few items left ─> one work-item that loops
+             └─ many ─> PARALLEL ─> the engine ─> ItemRanges
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+from collections.abc import Callable
+
+from ferryvm import cache
+from ferryvm.backend import Activity, BackendError, Code, Options, RefusalError
+from ferryvm.isa.launch import LAUNCH_WORDS
+from ferryvm.isa.type import I64, WORD_BYTES, signed
+from ferryvm.item_range import RangeOutcome, RangeRunner
+from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.entry import ENTRY, PythonEntry
+from ferryvm.machine.state import Machine
+from ferryvm.region.launch import launch_numbers
+from ferryvm.region.region import Region
+from ferryvm.wrapper import CodeWrapper
+from ferryvm_backends.opencl import build
+from ferryvm_backends.opencl.code import KernelCode
+from ferryvm_backends.opencl.device import Device
+from ferryvm_backends.opencl.item.kernel import ItemKernel
+from ferryvm_backends.opencl.item.memory import CopiedMemory, WrappedMemory
+from ferryvm_backends.opencl.item.range import ItemRanges
+from ferryvm_backends.opencl.item.text import item_text
+from ferryvm_backends.opencl.report import KernelMetrics
+from ferryvm_backends.opencl.resident import needs
+from ferryvm_backends.opencl.text import WRAPPED
+
+
+class RefusedRanges(RangeRunner):
+    """Items that cannot be work-items, for a reason."""
+
+    def __init__(self, device: Device, reason: str) -> None:
+        self._device, self._reason = device, reason
+
+    @property
+    def where(self) -> str:
+        return f"work-items of {self._device}"
+
+    def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        raise BackendError(self._reason)
+
+
+class ItemCode(CodeWrapper):
+    """Code of a launch's loop that leaves for its `ranges` where many items are left."""
+
+    inner: KernelCode
+
+    def __init__(self, inner: KernelCode, region: Region, ranges: RangeRunner) -> None:
+        self.inner, self._ranges = inner, ranges
+        self._in_order: Callable[[int], int] = ENTRY(inner.address)
+        self._number = launch_numbers(region.verified)[region.entry]
+        self._region = region.name
+        self._entry = PythonEntry(self._enter)
+        self.address = self._entry.address
+
+    def _enter(self, address: int) -> int:
+        control = ControlBlock.from_address(address)
+        if control.launches:
+            word = WORD_BYTES * self._number
+            most = ctypes.c_uint64.from_address(control.launches + word).value
+            place = control.stack + WORD_BYTES * (control.sp - LAUNCH_WORDS)
+            limit, next_ = (ctypes.c_uint64 * 2).from_address(place)
+            if signed(I64, limit) - signed(I64, next_) > most:
+                control.status = Status.PARALLEL
+                return int(Status.PARALLEL)
+        return self._in_order(address)
+
+    @property
+    def ranges(self) -> RangeRunner:
+        return self._ranges
+
+    def activity(self) -> Activity:
+        found, ranges = self.inner.activity(), self._ranges
+        if not isinstance(ranges, ItemRanges):
+            return found
+        traffic = ranges.traffic
+        failures = {
+            pc: found.failures.get(pc, 0) + ranges.failures.get(pc, 0)
+            for pc in found.failures | ranges.failures
+        }
+        return dataclasses.replace(
+            found,
+            entries=found.entries + ranges.entries,
+            seconds=found.seconds + ranges.seconds,
+            failures=failures,
+            to_device=found.to_device + traffic.to_device,
+            to_host=found.to_host + traffic.to_host,
+            transfer_seconds=found.transfer_seconds + traffic.seconds,
+            arrays=(*found.arrays, *map(dataclasses.replace, traffic.arrays.values())),
+        )
+
+    def metrics(self) -> object:
+        found, ranges = self.inner.metrics(), self._ranges
+        if not isinstance(found, KernelMetrics) or not isinstance(ranges, ItemRanges):
+            return found
+        more = ranges.traffic
+        return dataclasses.replace(
+            found,
+            activity=self.activity(),
+            seconds_to_device=found.seconds_to_device + more.seconds_to_device,
+            seconds_to_host=found.seconds_to_host + more.seconds_to_host,
+        )
+
+
+def item_code(
+    inner: KernelCode, region: Region, items: Region, options: Options, device: Device, access: str
+) -> Code:
+    """The code of a launch, with a kernel of its items; `items`: their function. Raises
+    BackendError."""
+    return ItemCode(inner, region, _ranges(region, items, options, device, access))
+
+
+def _ranges(
+    region: Region, items: Region, options: Options, device: Device, access: str
+) -> RangeRunner:
+    try:
+        text, shape = item_text(items, options, device, access)
+    except RefusalError as error:
+        return RefusedRanges(device, str(error))
+    key = build.key(device, text.source)
+    entry = cache.Entry("kernel", key, "opencl") if options.cache else None
+    payload = entry.find(build.fault) if entry is not None else None
+    is_new = payload is None
+    if payload is None:
+        payload = build.build(device, text.source, shape.arguments)
+    program = build.loaded(device, text.source, payload)
+    session = build.session(device)
+    kernel = ItemKernel(session.context, program, shape.arguments)
+    sees_changes = kernel.run_dry(session.queue)
+    if entry is not None and is_new and build.fault(payload) is None:
+        entry.try_store(payload)
+    wraps = access == WRAPPED
+    if wraps and not sees_changes:
+        return RefusedRanges(device, "the device does not see the host's changes of memory")
+    memory = (WrappedMemory if wraps else CopiedMemory)(session, needs(items, False, text.objects))
+    return ItemRanges(kernel, memory, shape, text.guards, options, region)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The built kernel of a launch's items, and its arguments."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from ferryvm.backend import BackendError
+from ferryvm.ir.c.opencl import DRY
+from ferryvm.ir.c.opencl_item import ENTRY
+from ferryvm_backends.opencl.kernel import BufferOffset, error_name, library
+
+HEAD = np.dtype(
+    [(name, np.uint32) for name in ("count", "stop", "skipped", "lost", "interrupt", "a", "b", "c")]
+)
+"""The head of the buffer of slots."""
+
+_FIELDS = (
+    *("first", "limit", "most", "enough"),
+    *("stack_at", "stack_end", "hp", "objects", "types", "forced", "polls"),
+)
+"""Words of `struct ferry_launch` before the arguments."""
+
+_SUSPENDED, _SKIPPED, _LAUNCH, _OBJECTS = 4, 5, 6, 7
+"""Numbers of the kernel's arguments."""
+
+
+class ItemKernel:
+    """A kernel whose work-items are items of a launch; its arguments remain set."""
+
+    def __init__(self, context: Any, program: Any, arguments: int) -> None:
+        """`arguments`: number of those that the items share."""
+        self._context, self._program = context, program
+        self.handle = cl.Kernel(program, ENTRY)
+        self._words = (ctypes.c_uint64 * (len(_FIELDS) + max(arguments, 1)))()
+        self.has_objects = self.handle.num_args > _OBJECTS
+        """True if the places of copied objects are arguments."""
+
+    def bind(self, places: Sequence[BufferOffset], suspended: Any, skipped: Any) -> None:
+        """Set all arguments but the launch. `places`: of statics and heap, and of copied objects and
+        their tables."""
+        for number, place in zip((0, 2), places, strict=False):
+            self.handle.set_arg(number, place.buffer)
+            self.handle.set_arg(number + 1, np.uint64(place.offset))
+        self.handle.set_arg(_SUSPENDED, suspended)
+        self.handle.set_arg(_SKIPPED, skipped)
+        if self.has_objects:
+            space, tables = places[2:]
+            arguments = [space.buffer, np.uint64(space.offset), tables.buffer]
+            for number, argument in enumerate(arguments, _OBJECTS):
+                self.handle.set_arg(number, argument)
+
+    def give(self, arguments: Sequence[int], **fields: int) -> None:
+        """Set fields of the launch, and the arguments that items share."""
+        for name, value in fields.items():
+            self._words[_FIELDS.index(name)] = value
+        for number, word in enumerate(arguments, len(_FIELDS)):
+            self._words[number] = word
+
+    def run(self, queue: Any, first: int, end: int, local: int) -> None:
+        """Run the items from one up to another, and wait for them. Raises BackendError.
+
+        PoCL runs them in the thread that enqueues. pyopencl would hold Python's lock meanwhile, and
+        then no thread could set the interrupt flag.
+        """
+        self._words[0], self._words[1] = first, end
+        self.handle.set_arg(_LAUNCH, self._words)
+        size = ctypes.c_size_t(-(-(end - first) // local) * local)
+        group, none = ctypes.c_size_t(local), ctypes.c_void_p()
+        sizes = none, ctypes.byref(size), ctypes.byref(group)
+        commands, kernel = ctypes.c_void_p(queue.int_ptr), ctypes.c_void_p(self.handle.int_ptr)
+        error = library().clEnqueueNDRangeKernel(commands, kernel, 1, *sizes, 0, none, none)
+        error = error or library().clFinish(commands)
+        if error:
+            raise BackendError(f"opencl: a launch failed: {error_name(error)}")
+
+    def run_dry(self, queue: Any) -> bool:
+        """Run it for nothing, see `ferryvm_backends.opencl.kernel.Kernel.run_dry`."""
+        memory, word = mmap.mmap(-1, mmap.PAGESIZE), ctypes.c_uint64()
+        head = np.frombuffer(memory, HEAD, 1)[0]
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+        buffer = cl.Buffer(self._context, flags, hostbuf=np.frombuffer(memory, np.uint8))
+        self.bind([BufferOffset(buffer)] * (4 if self.has_objects else 2), buffer, buffer)
+        self.give((), first=DRY, objects=ctypes.addressof(word))
+        seen = []
+        for number in (40, 70):
+            head["count"] = head["interrupt"] = word.value = number
+            self.handle.set_arg(_LAUNCH, self._words)
+            cl.enqueue_nd_range_kernel(queue, self.handle, (1,), (1,))
+            queue.finish()
+            seen.append(head["count"] == 2 * number + 1 and word.value == number + head["lost"])
+        buffer.release()
+        return all(seen)

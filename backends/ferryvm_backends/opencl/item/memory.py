@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine's memory for the items of a launch: where the device finds it, wrapped or copied."""
+
+from __future__ import annotations
+
+import abc
+import ctypes
+import dataclasses
+
+from ferryvm.machine.control import ControlBlock
+from ferryvm.traffic import Traffic
+from ferryvm_backends.opencl.build import Session
+from ferryvm_backends.opencl.copied import residents
+from ferryvm_backends.opencl.kernel import BufferOffset
+from ferryvm_backends.opencl.resident import Copied, Needs
+from ferryvm_backends.opencl.wrapped import memories
+
+
+class ItemMemory(abc.ABC):
+    """A way to give a device a machine's memory."""
+
+    wraps: bool
+
+    def __init__(self, session: Session, needs: Needs) -> None:
+        self.session, self.needs = session, dataclasses.replace(needs, frames=False)
+        self.traffic = Traffic()
+
+    @abc.abstractmethod
+    def push(self, control: ControlBlock) -> list[BufferOffset]:
+        """Let the device see what items may read: the places of statics and heap, then of copied
+        objects and their tables. Raises BackendError, cl.Error."""
+
+    @abc.abstractmethod
+    def pull(self, control: ControlBlock) -> None:
+        """Let the machine see what items have stored. Raises cl.Error; then it is as before."""
+
+    @abc.abstractmethod
+    def drop(self, control: ControlBlock) -> None:
+        """Forget what the device has: it is not known any more."""
+
+
+class WrappedMemory(ItemMemory):
+    """The machine's own memory."""
+
+    wraps = True
+
+    def push(self, control: ControlBlock) -> list[BufferOffset]:
+        _, statics, _, heap = memories(self.session).wrapped(control).places
+        return [statics, heap]
+
+    def pull(self, control: ControlBlock) -> None:
+        """The kernel has stored there."""
+
+    def drop(self, control: ControlBlock) -> None:
+        """There is no other copy."""
+
+
+class CopiedMemory(ItemMemory):
+    """Memory of the device's own, to which changes are copied."""
+
+    wraps = False
+    _memory: Copied
+
+    def push(self, control: ControlBlock) -> list[BufferOffset]:
+        memory = self._memory = residents(self.session).copied(control)
+        memory.push(control, self.needs, self.traffic)
+        objects = [] if self.needs.objects is None else [*memory.objects.places]
+        return [memory.statics.place, memory.heap.place, *objects]
+
+    def pull(self, control: ControlBlock) -> None:
+        returned = ControlBlock()
+        ctypes.memmove(
+            ctypes.addressof(returned), ctypes.addressof(control), ctypes.sizeof(control)
+        )
+        self._memory.pull(returned, control.sp, self.needs, self.traffic)
+
+    def drop(self, control: ControlBlock) -> None:
+        residents(self.session).drop(control)

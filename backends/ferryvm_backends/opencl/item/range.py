@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges of a launch's items, run as work-items.
+
+    push ─> slices of the range ─> pull ─> pieces of the record
+              └─ until items are suspended, or the program is to stop
+
+All that is done by a thread of the pool. The thread that launches waits, so that signal handlers
+run, and tells the device of an interrupt: a processor sees it, in front of each item and in the
+items' loops; for other devices the host looks between two slices.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from array import array
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
+
+from ferryvm.backend import BackendError, Options
+from ferryvm.engine.thread_pool import pool
+from ferryvm.failure import one_line
+from ferryvm.float_environment import ours
+from ferryvm.ir.c.opencl import LOOK
+from ferryvm.ir.c.opencl_item import EXIT_SHIFT, SLOT_WORDS, TRAP_SHIFT
+from ferryvm.isa.launch import LAUNCH_WORDS
+from ferryvm.isa.type import I64, WORD_BYTES, signed
+from ferryvm.item_range import RangeOutcome, RangeRunner
+from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.launch import Left, block, finish
+from ferryvm.machine.object_memory import ObjectMemory
+from ferryvm.machine.piece import Block, reserve
+from ferryvm.machine.state import Machine
+from ferryvm.region.launch import CALL_DISTANCE
+from ferryvm.region.region import Region
+from ferryvm.thread import Bell
+from ferryvm.traffic import Traffic
+from ferryvm_backends.opencl.copied import SLICE
+from ferryvm_backends.opencl.item import ItemShape
+from ferryvm_backends.opencl.item.kernel import ItemKernel
+from ferryvm_backends.opencl.item.memory import ItemMemory
+from ferryvm_backends.opencl.item.suspension import Suspended, slot_layout, suspended
+
+_LOCAL = {True: 256, False: 128}
+"""Work-items of a group, on a processor and elsewhere."""
+
+_POLLS = LOOK << 14
+"""Polls of an item, some thousand iterations each, after which it is suspended where the device
+does not see an interrupt."""
+
+_FIRST_SLICE = 1 << 16
+"""Items of the first slice there."""
+
+_WAIT = 0.01
+"""Seconds between two looks at the interrupt flag."""
+
+_STATUS_MASK = (1 << TRAP_SHIFT) - 1
+
+_lock = threading.RLock()
+"""Buffers are of a device, not of a machine."""
+
+Slot = npt.NDArray[np.uint64]
+
+
+@dataclasses.dataclass
+class _Run:
+    """The outcome of a range, in the device's terms."""
+
+    slots: list[tuple[int, Slot]] = dataclasses.field(default_factory=list)
+    """Suspended items."""
+    open: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    """Ranges that have not begun."""
+    seconds: float = 0.0
+    is_stopped: bool = False
+    """No further slice is to begin."""
+
+
+class ItemRanges(RangeRunner):
+    """Runs items as work-items of a device."""
+
+    def __init__(
+        self,
+        kernel: ItemKernel,
+        memory: ItemMemory,
+        shape: ItemShape,
+        guards: tuple[int, ...],
+        options: Options,
+        region: Region,
+    ) -> None:
+        """`region`: the launch."""
+        self._kernel, self._memory, self._shape = kernel, memory, shape
+        self._device = memory.session.device
+        self._guards = guards
+        self._returns_to = region.entry + CALL_DISTANCE + 1
+        self._parameters = shape.arguments + 1
+        self._first_frame = self._parameters + region.verified.frame_words[shape.function]
+        """Words that the first frame of an item takes on the stack."""
+        self._local = _LOCAL[self._device.is_cpu]
+        self._layout = slot_layout(memory.session, shape.frame, self._local)
+        self._slice = self._layout.slice if memory.wraps else min(_FIRST_SLICE, self._layout.slice)
+        self.entries = 0
+        self.seconds = 0.0
+        """In kernels."""
+        self.failures = dict.fromkeys(guards, 0)
+        """Of guards, by pc."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """Copies for items."""
+        return self._memory.traffic
+
+    @property
+    def where(self) -> str:
+        return f"work-items of {self._device}"
+
+    def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        control = machine.control
+        end = control.stack + WORD_BYTES * (control.sp + self._first_frame)
+        if end > control.stack_end:
+            raise BackendError("the stack has no room for the frame of an item")
+        found, bell = _Run(), Bell()
+        buffers = suspended(self._memory.session, self._memory.wraps)
+        failures: list[BaseException] = []
+
+        def act() -> None:
+            try:
+                with ours(), _lock:
+                    self._run(machine, buffers, first, limit, found)
+            except BaseException as error:  # noqa: BLE001 - the thread that waits raises it
+                failures.append(error)
+            bell.ring()
+
+        pool().start(1)
+        submitted: list[None] = []
+        raised: BaseException | None = None
+        try:
+            submitted.extend(map(pool().submit, ([act],)))
+        except BaseException as error:  # noqa: BLE001 - a signal handler's, before or after it was done
+            raised = error
+        while submitted and not bell.is_rung:
+            try:
+                while not bell.wait(_WAIT):
+                    if control.interrupt or raised is not None:
+                        found.is_stopped = True
+                        buffers.interrupt()
+            except BaseException as error:  # noqa: BLE001 - likewise: the thread goes on
+                raised = error
+        if failures:
+            self._fail(machine, failures[0])
+        if raised is not None:
+            raise raised
+        left = sum(two - one for one, two in found.open) + len(found.slots)
+        return RangeOutcome(limit - first - left, len(found.slots), None, bool(control.interrupt))
+
+    def _fail(self, machine: Machine, error: BaseException) -> NoReturn:
+        """Raise the error of a run. What the host has is as before, unless the device has changed
+        it itself."""
+        if isinstance(error, cl.Error):
+            error = BackendError(f"opencl: {self._device} failed: {one_line(str(error))}")
+        if self._memory.wraps:
+            machine.torn = f"items of a launch were lost: {error}"
+        raise error
+
+    # --- in the pool ------------------------------------------------------------------------
+
+    def _run(
+        self, machine: Machine, buffers: Suspended, first: int, limit: int, found: _Run
+    ) -> None:
+        control, stack, objects = machine.control, machine.memory.stack, machine.objects
+        assert objects is not None  # the program has launches
+        try:
+            buffers.provide(self._layout)
+            places = self._memory.push(control)
+            self._kernel.bind(places, buffers.slots, buffers.skipped)
+            end = control.sp - LAUNCH_WORDS
+            self._give(control, stack[end - self._shape.arguments : end].tolist())
+            self._slices(control, buffers, first, limit, found)
+            self._memory.pull(control)
+        except BaseException:
+            self._memory.drop(control)
+            raise
+        finally:
+            self.entries += 1
+            self.seconds += found.seconds
+        self._commit(objects, found, limit)
+
+    def _give(self, control: ControlBlock, arguments: list[int]) -> None:
+        self._kernel.give(
+            arguments,
+            most=self._layout.most,
+            enough=self._layout.enough,
+            stack_at=control.stack + WORD_BYTES * control.sp,
+            stack_end=control.stack_end,
+            hp=control.hp,
+            objects=control.objects,
+            types=control.types,
+            forced=self.entries % 7 + 1,
+            polls=_POLLS,
+        )
+
+    def _slices(
+        self, control: ControlBlock, buffers: Suspended, first: int, limit: int, found: _Run
+    ) -> None:
+        """Run slices of a range until all items are done or something comes between."""
+        queue = self._memory.session.queue
+        head = None
+        while first < limit and not found.is_stopped:
+            end = min(first + self._slice, limit)
+            began = time.perf_counter()
+            self._kernel.run(queue, first, end, self._local)
+            head = buffers.head()
+            taken = time.perf_counter() - began
+            found.seconds += taken
+            if head["skipped"]:
+                found.open += buffers.skipped_ranges(first, end - first)
+            if head["stop"] or head["skipped"] or head["lost"] or control.interrupt:
+                found.is_stopped = True
+            if not self._memory.wraps:
+                self._adapt(taken, end - first)
+            first = end
+        if first < limit:
+            found.open.append((first, limit))
+        if head is None or not (head["count"] or head["stop"]):
+            return
+        rows = np.array(buffers.found(min(int(head["count"]), self._layout.most), self._layout))
+        is_lost = bool(head["lost"])
+        buffers.clear()
+        if is_lost:
+            raise BackendError(f"opencl: {self._device} suspended more items than it has slots for")
+        found.slots = sorted(
+            ((signed(I64, int(row[0])), row) for row in rows), key=lambda one: one[0]
+        )
+
+    def _adapt(self, taken: float, items: int) -> None:
+        """Adapt the number of items of a slice to its intended time."""
+        if items < self._slice and taken < SLICE:
+            return
+        factor = min(max(SLICE / max(taken, 1e-6), 0.25), 16.0)
+        self._slice = min(max(int(self._slice * factor), self._local), self._layout.slice)
+
+    # --- what is left -----------------------------------------------------------------------
+
+    def _commit(self, objects: ObjectMemory, found: _Run, limit: int) -> None:
+        """Write what is left of a range into the launch."""
+        blocks = [(item, self._block(objects, slot)) for item, slot in found.slots]
+        left: list[Left] = sorted([*found.open, *blocks], key=lambda one: one[0])
+        words = sum(len(one.words) + len(one.references) for _, one in blocks)
+        reserve(objects, len(left), words, collects=False)
+        finish(objects, limit, left)
+
+    def _block(self, objects: ObjectMemory, slot: Slot) -> Block:
+        """The suspended item of a slot; a guard that has failed is counted."""
+        _, pc, frame, size, status = (int(word) for word in slot[:SLOT_WORDS])
+        control = objects.control
+        words = array("Q", slot[SLOT_WORDS : SLOT_WORDS + size].tobytes())
+        words[self._parameters] = self._returns_to
+        words[self._parameters + 1] = control.sp + self._parameters - control.fp
+        if status & _STATUS_MASK == Status.GUARD:
+            self.failures[self._guards[status >> EXIT_SHIFT]] += 1
+        return block(objects, words, pc, frame)

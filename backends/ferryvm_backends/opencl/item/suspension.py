@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Buffers in which work-items leave what they have not finished.
+
+    suspended   │ count │ stop │ skipped │ … │ slot 0 │ slot 1 │ …       claimed by an atomic counter
+    skipped     │ a byte for each item of a slice: 1 if it has not begun │
+
+After a launch that nobody disturbed only the head is read, and it is zero.
+
+An item that leaves after the last slot is lost. So items stop to begin long before: at `enough`
+slots, and at most `in_flight` items have begun by then and not ended.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import mmap
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
+
+from ferryvm.ir.c.opencl_item import SLOT_WORDS
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm_backends.opencl.build import Session
+from ferryvm_backends.opencl.item.kernel import HEAD
+from ferryvm_backends.opencl.segment import ZERO, buffer_of_zeros, runs
+
+SLICE = 1 << 20
+"""Items of one NDRange at most."""
+
+_ENOUGH = 1 << 10
+"""Suspended items after which no further ones begin."""
+
+_PART = 64
+"""The slots take this part of a device's memory at most."""
+
+_RESIDENT = 4096
+"""Work-items at most that are in flight on a compute unit of a device that is no processor."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SlotLayout:
+    """Slots for the items of one kernel."""
+
+    slot_words: int
+    most: int
+    """Slots."""
+    enough: int
+    """Suspended items from which on no further ones begin."""
+    slice: int
+    """Items of one NDRange at most."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the buffer."""
+        return HEAD.itemsize + WORD_BYTES * self.slot_words * self.most
+
+
+def slot_layout(session: Session, frame: int, local: int) -> SlotLayout:
+    """The slots for items with frames of so many words, in groups of `local`."""
+    device = session.device
+    slot_words = SLOT_WORDS + frame
+    units = device.handle.max_compute_units
+    in_flight = units * (local if device.is_cpu else max(local, _RESIDENT))
+    largest = min(device.memory // _PART, device.largest_buffer) - HEAD.itemsize
+    most = max(min(in_flight + _ENOUGH, largest // (WORD_BYTES * slot_words)), 4)
+    enough = max(most - in_flight, most // 4)
+    return SlotLayout(
+        slot_words, most, enough, SLICE if most >= in_flight + enough else most - enough
+    )
+
+
+class Suspended:
+    """The buffers of a device: in memory of its own."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.slots: Any = None
+        self.skipped: Any = None
+
+    def provide(self, wanted: SlotLayout) -> None:
+        """Provide buffers that are large enough, with a head of zeros. Raises BackendError, cl.Error."""
+        if self.skipped is None:
+            self.skipped = buffer_of_zeros(self._session, SLICE)
+        if self.slots is None or self.slots.size < wanted.bytes:
+            if self.slots is not None:
+                self.slots.release()
+                self.slots = None
+            self.slots = cl.Buffer(self._session.context, cl.mem_flags.READ_WRITE, wanted.bytes)
+            self._fill(self.slots, HEAD.itemsize)
+
+    def head(self) -> Any:
+        """The head, once the kernel has ended. Raises cl.Error."""
+        return self._read(self.slots, 0, HEAD.itemsize).view(HEAD)[0]
+
+    def interrupt(self) -> None:
+        """Let no further items begin, and those in a loop leave, if the device sees it."""
+
+    def clear(self) -> None:
+        """Make the head zero again. Raises cl.Error."""
+        self._fill(self.slots, HEAD.itemsize)
+
+    def found(self, count: int, wanted: SlotLayout) -> npt.NDArray[np.uint64]:
+        """The first slots, a row for each. Raises cl.Error."""
+        words = self._read(self.slots, HEAD.itemsize, WORD_BYTES * wanted.slot_words * count)
+        return words.view(np.uint64).reshape(count, wanted.slot_words)
+
+    def skipped_ranges(self, first: int, count: int) -> list[tuple[int, int]]:
+        """Ranges of the skipped items of a slice of `count` items from `first` on; no item is
+        marked any more. Raises cl.Error."""
+        marks = self._read(self.skipped, 0, count) != 0
+        self._fill(self.skipped, count)
+        return [(first + one, first + two) for one, two in runs(marks)]
+
+    def _read(self, buffer: Any, start: int, size: int) -> npt.NDArray[np.uint8]:
+        found = np.empty(size, np.uint8)
+        if size:
+            cl.enqueue_copy(self._session.queue, found, buffer, src_offset=start)
+        return found
+
+    def _fill(self, buffer: Any, size: int) -> None:
+        cl.enqueue_fill_buffer(self._session.queue, buffer, ZERO, 0, size)
+
+
+class HostSuspended(Suspended):
+    """The buffers of a processor: in the host's memory, where both see them without a copy."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._memory: dict[int, npt.NDArray[np.uint8]] = {}
+
+    def provide(self, wanted: SlotLayout) -> None:
+        if self.skipped is None:
+            self.skipped = self._wrapped(SLICE)
+        if self.slots is None or self.slots.size < wanted.bytes:
+            if self.slots is not None:
+                del self._memory[self.slots.int_ptr]
+                self.slots.release()
+            self.slots = self._wrapped(wanted.bytes)
+        self.clear()  # an interrupt may have come too late for the run before
+
+    def interrupt(self) -> None:
+        head = self.head()
+        head["stop"] = head["interrupt"] = 1
+
+    def _wrapped(self, size: int) -> Any:
+        self._session.check_size(size)
+        bytes_ = np.frombuffer(mmap.mmap(-1, size), np.uint8)
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+        buffer = cl.Buffer(self._session.context, flags, hostbuf=bytes_)
+        self._memory[buffer.int_ptr] = bytes_
+        return buffer
+
+    def _read(self, buffer: Any, start: int, size: int) -> npt.NDArray[np.uint8]:
+        return self._memory[buffer.int_ptr][start : start + size]
+
+    def _fill(self, buffer: Any, size: int) -> None:
+        self._memory[buffer.int_ptr][:size] = 0
+
+
+@functools.cache
+def suspended(session: Session, wraps: bool) -> Suspended:
+    """The buffers of a session; `wraps`: in the host's memory."""
+    return (HostSuspended if wraps else Suspended)(session)

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launches whose items are work-items: results, output and trap are those of the loop in order."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ferryvm
+from ferryvm import Engine
+from ferryvm.backend import Options as CompilerOptions
+from ferryvm.engine import launching
+from ferryvm.engine.execution import Execution
+from ferryvm.engine.result import ProgramInterrupted
+from ferryvm.item_range import RangeOutcome
+from ferryvm.machine.state import Machine
+from ferryvm.policy import Choice, Options, Policy, Profile, Rule
+from ferryvm.policy.condition import Like
+from ferryvm.policy.predicate import Test, When
+from ferryvm.region.region import Region, region
+from ferryvm.verify import verify
+from ferryvm_backends.opencl import OpenClBackend
+from ferryvm_backends.opencl.item import range as item_range
+from ferryvm_backends.opencl.item import suspension
+from ferryvm_backends.opencl.item.range import ItemRanges
+
+from .entering import NAME, named
+
+TEXT = """
+(define (down n) (if (= n 0) 0 (+ 1 (down (- n 1)))))
+(define (inner item to at) (array-set! to at (+ (array-ref to at) item)))
+(define (body item kind every rest to)
+  (array-set! to item (+ item 1))
+  (if (= (% item every) rest)
+    (begin
+      (if (= kind 1) (print! item))
+      (if (= kind 2) (array-set! to -1 0))
+      (if (= kind 3) (array-set! to item (array-length (make-array i64 item))))
+      (if (= kind 4) (array-set! to item (down 3000)))
+      (if (= kind 5) (for-each-item 9 (inner to item)))
+      (if (= kind 6) (while (= kind 6) (array-set! to item 0))))))
+(define (go n kind every rest)
+  (define to (make-array i64 (+ n 1)))
+  (define sum 0)
+  (define i 0)
+  (for-each-item n (body kind every rest to))
+  (while (< i n) (set! sum (+ (* sum 31) (array-ref to i))) (set! i (+ i 1)))
+  sum)
+(go 5 0 9 0)
+(go {items} {kind} {every} {rest})
+"""
+"""Items with the number `rest` modulo `every` do what `kind` says."""
+
+SLICE = 256
+ITEMS = 2 * SLICE + 70
+
+CASES = {
+    "a map": (ITEMS, 0, 2, 0),
+    "no item": (0, 1, 1, 0),
+    "one item that prints": (1, 1, 1, 0),
+    "items that print": (ITEMS, 1, 100, 7),
+    "a trap in the first item": (ITEMS, 2, 9999, 0),
+    "a trap in the middle": (ITEMS, 2, 9999, 300),
+    "a trap in the last item": (ITEMS, 2, 9999, ITEMS - 1),
+    "traps in many items": (ITEMS, 2, 50, 49),
+    "items that make arrays": (ITEMS, 3, 60, 3),
+    "items that recur deeply": (ITEMS, 4, 290, 100),
+    "items that launch": (ITEMS, 5, 3, 0),
+    "all items print": (ITEMS, 1, 1, 0),
+}
+
+
+@pytest.fixture(autouse=True)
+def _short_slices(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Any launch is worth an NDRange, and takes several."""
+    monkeypatch.setattr(suspension, "SLICE", SLICE)
+    monkeypatch.setattr(launching, "WORTH", 0.0)
+    monkeypatch.setattr(launching, "SAMPLE", 0.0)
+    return
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The ranges that kernels have run."""
+    found: list[tuple[int, int]] = []
+    run = ItemRanges.run
+
+    def noted(self: ItemRanges, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        found.append((first, limit))
+        return run(self, machine, first, limit)
+
+    monkeypatch.setattr(ItemRanges, "run", noted)
+    return found
+
+
+def program(case: tuple[int, int, int, int]) -> ferryvm.Program:
+    items, kind, every, rest = case
+    return ferryvm.compile(TEXT.format(items=items, kind=kind, every=every, rest=rest))
+
+
+def started(backend: OpenClBackend, case: tuple[int, int, int, int]) -> Execution:
+    when = When((Test("kind", (Like("launch"),)),))
+    rule = Rule(when=when, backends=(Choice(NAME, Options(background=False)),))
+    policy = Policy(rules=(rule,), profile=Profile(loop_threshold=2))
+    return Engine(policy=policy, registry=named(backend)).start(program(case))
+
+
+def outcome(execution: Execution) -> tuple[object, ...]:
+    """Result or trap, the output, the state."""
+    printed: list[str] = []
+    execution.output = printed.append
+    try:
+        found: object = execution.run().value
+    except ferryvm.TrapError as error:
+        found = str(error)
+    return found, printed, execution.machine.snapshot()
+
+
+@pytest.mark.rotate("name", "backend")
+@pytest.mark.parametrize("name", CASES)
+def test_a_launch_ends_as_the_loop_in_order(
+    name: str, backend: OpenClBackend, launched: list[tuple[int, int]]
+) -> None:
+    found = outcome(started(backend, CASES[name]))
+    assert launched
+    expected = outcome(Engine("threaded").start(program(CASES[name])))
+    if isinstance(expected[0], str):  # higher items may be done
+        found, expected = found[:2], expected[:2]
+    assert found == expected
+
+
+def launch(case: tuple[int, int, int, int]) -> tuple[Region, Execution]:
+    """The launch, and a program that stands in front of it, for the second time."""
+    made = region(verify(program(case)), "go/launch.1")
+    execution = Engine("threaded").start(made.verified.program)
+    control = execution.machine.control
+    while control.pc != made.entry or execution.machine.memory.stack[control.sp - 3] != case[0]:
+        execution.run(1)
+    return made, execution
+
+
+def test_a_launch_with_items_left_is_saved_and_goes_on_elsewhere(
+    backend: OpenClBackend, tmp_path: Path
+) -> None:
+    case = CASES["items that print"]
+    made, execution = launch(case)
+    code = backend.compile(made, CompilerOptions())
+    assert code.ranges is not None
+    outcome = code.ranges.run(execution.machine, 0, ITEMS)
+    assert (outcome.completed, outcome.suspended) == (ITEMS - 6, 6)
+    control, stack = execution.machine.control, execution.machine.memory.stack
+    assert control.pc == made.entry
+    assert stack[control.sp - 2] == ITEMS
+    assert stack[control.sp - 1] != 0  # the record
+    path = tmp_path / "state.ferry"
+    execution.save(path)
+    found = Engine("switch").resume(path).run()
+    expected = Engine("threaded").start(program(case)).run()
+    assert (found.value, found.output) == (expected.value, expected.output)
+
+
+def test_an_interrupt_suspends_items(
+    backend: OpenClBackend, monkeypatch: pytest.MonkeyPatch, launched: list[tuple[int, int]]
+) -> None:
+    monkeypatch.setattr(item_range, "_POLLS", 8 << 8)  # where the device cannot see the flag
+    execution = started(backend, (ITEMS, 6, 9999, SLICE + 5))
+    control = execution.machine.control
+
+    def stop() -> None:
+        while not launched:
+            time.sleep(0.001)
+        time.sleep(0.05)
+        control.interrupt = 1
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    with pytest.raises(ProgramInterrupted):
+        execution.run()
+    thread.join()
+    assert launched[-1] == (0, ITEMS)
