@@ -24,7 +24,7 @@ from benchmarks.peers.peer import MissingError, first_line, tool
 from ferryvm.engine import Engine
 from ferryvm.policy.model import build_ours
 
-GCC, LLVM = "gcc", "llvm"
+GCC, LLVM, CC = "gcc", "llvm", "cc"
 """On all cores."""
 OPENCL, OPENCL_C = "opencl", "OpenCL C"
 """On an OpenCL device: launches, and kernels written by hand."""
@@ -41,6 +41,7 @@ def contenders() -> Mapping[str, Make]:
         LLVM: lambda twin, work: _ferry(twin, work, LLVM, threads=0),
         GCC + IN_ORDER: lambda twin, work: _gcc(twin, work),
         LLVM + IN_ORDER: lambda twin, work: _ferry(twin, work, LLVM, threads=1),
+        CC: lambda twin, work: _ferry(twin, work, CC, threads=0),
         OPENCL_C: hand_written,
         OPENCL: lambda twin, work: _ferry(twin, work, OPENCL, threads=1),
     }

@@ -114,8 +114,8 @@ def test_goals_are_the_mean_and_the_worst_of_the_programs_that_ran() -> None:
 @pytest.mark.nightly
 def test_compilers_and_hand_written_kernels_store_the_same_bits() -> None:
     for row in speed.measure(TWINS, contender.contenders(), 1, "tiny", _ignore):
-        expected = {*contender.contenders()}
+        expected = {*contender.contenders()} - {contender.CC}  # a plugin
         if not row.twin.path("cl").exists():
             expected.discard(contender.OPENCL_C)
-        assert {*row.seconds} == expected, row.missing
+        assert {*row.seconds} - {contender.CC} == expected, row.missing
     assert parallel.launching.measure(1)["launch"] > 0

@@ -47,6 +47,10 @@ class Access:
 
     # --- statics and heap -------------------------------------------------------------------
 
+    def do_launch_word(self, operation: Operation) -> str:
+        words = f"({self.scope.dialect.words})control->launches"
+        return f"({words})[{operation.fact(0, int)}]"
+
     def do_static(self, operation: Operation) -> str:
         (number,), t = operation.static, operation.type
         assert isinstance(t, Type)

@@ -113,6 +113,9 @@ class SideExits:
     def do_continue_launch_if(self, operation: Operation, p: str) -> None:
         self.leave_if(p, operation, "LAUNCH")
 
+    def do_parallel_if(self, operation: Operation, p: str) -> None:
+        self.leave_if(p, operation, "PARALLEL")
+
     def do_poll(self, operation: Operation) -> None:
         if not self.scope.shared.choices.polls:
             return

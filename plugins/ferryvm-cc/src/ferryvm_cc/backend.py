@@ -34,7 +34,13 @@ class CcBackend(RegionCompiler):
     name = "cc"
     version = ferryvm_cc.__version__
     protocol = 1
-    capabilities = Capabilities(limits=LIMITS, forcing=frozenset({Forcing.DEOPT}), references=True)
+    capabilities = Capabilities(
+        limits=LIMITS,
+        forcing=frozenset({Forcing.DEOPT}),
+        native=True,
+        references=True,
+        launches=True,
+    )
     stages = ("ir", "c", "asm")
 
     def probe(self) -> str | None:
@@ -54,7 +60,7 @@ class SharedObject(Target[str]):
     lowering, building = "print", "compile"
 
     def lift(self, region: Region, options: Options) -> Module:
-        return lifted(region, options, exceptions=True)
+        return lifted(region, options, exceptions=True, launches=True)
 
     def lower(self, work: Compilation[str]) -> str:
         return _text(work.module, _choices(work.options))
