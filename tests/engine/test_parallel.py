@@ -32,6 +32,7 @@ from ferryvm.policy.predicate import Test, When
 from ferryvm.thread import ThreadError
 
 from ..launching import launch
+from .mixing import placements
 
 ITEMS = 600
 
@@ -92,8 +93,22 @@ STORE = """
     return
 """
 
+UPDATE = """
+    local.get to
+    local.get item
+    i64.const 3
+    i64.and
+    local.get factor
+    array.atomic_add_i64
+    drop
+"""
+
 BODIES = {
     "stores": STORE,
+    "updates elements that others update": f"""
+{UPDATE * 40}
+    return
+""",
     "prints where it is divisible by 100": f"""
     local.get item
     i64.const 100
@@ -250,6 +265,19 @@ def test_exceptions_of_items_that_the_launching_function_catches_keep_the_order(
     execution = Engine(policy=policy(3)).start(program)
     assert execution.run().value == expected.run().value
     assert execution.machine.snapshot() == expected.machine.snapshot()
+
+
+def test_items_that_use_what_an_update_returns_are_in_order(
+    launched: list[tuple[int, int]],
+) -> None:
+    body = f"{UPDATE.replace('drop', '')}    local.set factor\n{STORE}"
+    expected = Engine("threaded").start(ferryvm.assemble(HEAD + body)).run()
+    execution = started(body, threads=3)
+    assert execution.run().value == expected.value
+    assert not launched
+    attempts = [attempt for each in placements(execution) for attempt in each.attempts]
+    attempt = next(attempt for attempt in attempts if "launch" in attempt.region)
+    assert attempt.reason.startswith("its items run in order: the result of an update is used at ")
 
 
 def test_an_exception_of_an_item_leaves_the_launch(launched: list[tuple[int, int]]) -> None:

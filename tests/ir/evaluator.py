@@ -15,11 +15,13 @@ from typing import Any
 from ferryvm.ir.graph import Body, Constant, Edge, FrameState, Module, Operation, Value
 from ferryvm.ir.operation import element_bytes
 from ferryvm.isa import Trap
+from ferryvm.isa.atomic import updated
 from ferryvm.isa.element import Element
+from ferryvm.isa.emitter import Atomic
 from ferryvm.isa.evaluation import PythonArithmetic
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.object import ROW_WORDS
-from ferryvm.isa.type import I64, WORD_BYTES, Type
+from ferryvm.isa.type import I32, I64, WORD_BYTES, Type
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 
@@ -379,6 +381,29 @@ class Evaluator(PythonArithmetic):
         self, frame: _Frame, operation: Operation, place: int, at: int, value: int
     ) -> None:
         self._do_fill_elements(frame, operation, place, at, 1, value)
+
+    def _do_update_element(
+        self, frame: _Frame, operation: Operation, place: int, at: int, operand: int
+    ) -> int:
+        old = self._do_element_load(frame, operation, place, at)
+        t = I64 if self._size(operation) == WORD_BYTES else I32
+        new = updated(self, t, operation.fact(1, Atomic), old, operand)
+        self._do_fill_elements(frame, operation, place, at, 1, new)
+        return old
+
+    def _do_compare_exchange_element(
+        self,
+        frame: _Frame,
+        operation: Operation,
+        place: int,
+        at: int,
+        expected: int,
+        value: int,
+    ) -> int:
+        old = self._do_element_load(frame, operation, place, at)
+        if old == expected:
+            self._do_fill_elements(frame, operation, place, at, 1, value)
+        return old
 
     def _do_canonicalise_elements(
         self, frame: _Frame, operation: Operation, *operands: int

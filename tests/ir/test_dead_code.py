@@ -56,6 +56,8 @@ entry @0 ():
   %1: i64 = heap_load 8 %0
   %2: i64 = mul i64 %0, %0
   heap_store 8 %0, %2
+  %4: i64 = update_element i64 add %0, i64:0, %2
+  %5: i64 = compare_exchange_element u32 %0, i64:0, %2, %2
   %3: i64 = mul i64 %0, i64:3
   pay 1 1 @0 [_ _ %3]
   leave @0 [_ _]
@@ -64,6 +66,8 @@ entry @0 ():
     assert "heap_load" not in after
     assert after.count("mul") == 2
     assert "heap_store" in after
+    assert "update_element i64 add" in after
+    assert "compare_exchange_element u32" in after
 
 
 def test_a_value_that_only_states_name_is_kept_up_to_date() -> None:

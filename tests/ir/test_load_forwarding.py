@@ -121,6 +121,9 @@ def test_what_was_loaded_in_the_same_round_is_loaded_once() -> None:
         ("element_store i64 %1, i64:0, %3", 2),
         ("canonicalise_elements f64 %1, i64:0, f64:1.0", 1),
         ("fill_elements i64 %1, i64:0, %3, %3", 2),
+        ("%50: i64 = update_element i64 add %1, i64:0, %3", 2),
+        ("%50: i64 = update_element u32 min_u %1, i64:0, %3", 1),
+        ("%50: i64 = compare_exchange_element i64 %1, i64:0, %3, %3", 2),
         ("canonicalise_elements f64 %1, i64:0, f64:0.0", 1),
     ],
 )

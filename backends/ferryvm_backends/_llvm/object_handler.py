@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 
+from ferryvm.isa.emitter import Atomic
 from ferryvm.isa.object import ARRAY_HEADER_BYTES, ROW_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import Ahead, Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
+from ferryvm_backends._llvm.atomic import compare_exchange, update
 from ferryvm_backends._llvm.handler import BYTE, HandlerBuilder
 
 _ROW_SHIFT = (ROW_WORDS * WORD_BYTES).bit_length() - 1
@@ -98,8 +100,10 @@ class ObjectHandlerBuilder(HandlerBuilder):
         return self._object_address(self.builder.add(place, offset))
 
     def _load_bytes(self, bytes_: int, address: ir.Value) -> ir.Value:
-        loaded = self.builder.load(address, align=bytes_, typ=ir.IntType(8 * bytes_))
-        return self.builder.zext(loaded, WORD) if bytes_ < WORD_BYTES else loaded
+        return self._widen(self.builder.load(address, align=bytes_, typ=ir.IntType(8 * bytes_)))
+
+    def _widen(self, value: ir.Value) -> ir.Value:
+        return self.builder.zext(value, WORD) if value.type.width < WORD.width else value
 
     def _narrow(self, bytes_: int, value: ir.Value) -> ir.Value:
         narrow = bytes_ < WORD_BYTES
@@ -123,6 +127,24 @@ class ObjectHandlerBuilder(HandlerBuilder):
         self, bytes_: int, place: ir.Value, offset: ir.Value, value: ir.Value
     ) -> None:
         self._store(self._narrow(bytes_, value), self._element_address(place, offset))
+
+    def update_element(
+        self, kind: Atomic, bytes_: int, place: ir.Value, offset: ir.Value, operand: ir.Value
+    ) -> ir.Value:
+        narrow, where = self._narrow(bytes_, operand), self._element_address(place, offset)
+        return self._widen(update(self.builder, kind, where, narrow))
+
+    def compare_exchange_element(
+        self,
+        bytes_: int,
+        place: ir.Value,
+        offset: ir.Value,
+        expected: ir.Value,
+        value: ir.Value,
+    ) -> ir.Value:
+        narrow = self._narrow(bytes_, expected), self._narrow(bytes_, value)
+        where = self._element_address(place, offset)
+        return self._widen(compare_exchange(self.builder, where, *narrow))
 
     def fill_elements(
         self, bytes_: int, place: ir.Value, offset: ir.Value, count: ir.Value, value: ir.Value

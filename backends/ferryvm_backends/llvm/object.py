@@ -13,12 +13,13 @@ import functools
 from ferryvm.ir.graph import Operation
 from ferryvm.ir.operation import element_bytes
 from ferryvm.isa.element import Element
-from ferryvm.isa.emitter import Condition
+from ferryvm.isa.emitter import Atomic, Condition
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.object import ROW_WORDS, STRUCT_HEADER_BYTES
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import I1, WORD, word
+from ferryvm_backends._llvm.atomic import compare_exchange, update
 from ferryvm_backends._llvm.handler import POINTER
 from ferryvm_backends.llvm.function import FunctionContext
 
@@ -95,8 +96,7 @@ class Objects:
     def do_element_load(self, operation: Operation, place: ir.Value, offset: ir.Value) -> ir.Value:
         size, part = self._access(operation)
         where, narrow = self._elements(place, offset), ir.IntType(8 * size)
-        loaded = self.storage.load(where, part, narrow, size)
-        return self.builder.zext(loaded, WORD) if size < WORD_BYTES else loaded
+        return self._widen(self.storage.load(where, part, narrow, size), size)
 
     def do_element_store(
         self, operation: Operation, place: ir.Value, offset: ir.Value, value: ir.Value
@@ -104,6 +104,27 @@ class Objects:
         size, part = self._access(operation)
         where = self._elements(place, offset)
         self.storage.store(self._narrow(value, size), where, part, size)
+
+    # Without type-based alias metadata: no access of another thread is moved over an update.
+    def do_update_element(
+        self, operation: Operation, place: ir.Value, offset: ir.Value, operand: ir.Value
+    ) -> ir.Value:
+        size, _ = self._access(operation)
+        where, kind = self._elements(place, offset), operation.fact(1, Atomic)
+        return self._widen(update(self.builder, kind, where, self._narrow(operand, size)), size)
+
+    def do_compare_exchange_element(
+        self,
+        operation: Operation,
+        place: ir.Value,
+        offset: ir.Value,
+        expected: ir.Value,
+        value: ir.Value,
+    ) -> ir.Value:
+        size, _ = self._access(operation)
+        narrow = self._narrow(expected, size), self._narrow(value, size)
+        where = self._elements(place, offset)
+        return self._widen(compare_exchange(self.builder, where, *narrow), size)
 
     def do_canonicalise_elements(self, operation: Operation, *operands: ir.Value) -> None:
         kind, arithmetic = operation.fact(0, Element), self.function.arithmetic
@@ -115,6 +136,9 @@ class Objects:
                 stored = canonical(arithmetic, kind.type, value)
                 self.storage.store(stored, where, f"elements {kind}", kind.bytes)
             self.builder.branch(onward)
+
+    def _widen(self, value: ir.Value, size: int) -> ir.Value:
+        return self.builder.zext(value, WORD) if size < WORD_BYTES else value
 
     def _narrow(self, value: ir.Value, size: int) -> ir.Value:
         return self.builder.trunc(value, ir.IntType(8 * size)) if size < WORD_BYTES else value

@@ -15,9 +15,11 @@ from ferryvm.ir.c.comment import describer
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.ir.c.opencl import opencl
 from ferryvm.ir.graph import Module
+from ferryvm.ir.operation import UPDATES
 from ferryvm.ir.passes.loop_deletion import delete_counting_loops
 from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range_check import hoist_range_checks
+from ferryvm.isa.element import Element
 from ferryvm.isa.type import F32, F64
 from ferryvm.machine.declaration import declarations
 from ferryvm.machine.state import descriptors
@@ -70,6 +72,7 @@ def kernel_text(
     more = resumed(region, module, lambda part: improved(part, options))
     modules = [module, *more.values()]
     refuse_floats(modules, device)
+    refuse_atomics(modules, device)
     access = object_access(region)
     use = access if access.any else None
     d = dialect(device, memory_mode, use is not None)
@@ -100,6 +103,18 @@ def refuse_floats(modules: list[Module], device: Device) -> None:
         raise RefusalError(
             f"{device} does not compute f32 as IEEE 754 says: division and square root are not "
             "rounded correctly, or denormal numbers are lost"
+        )
+
+
+def refuse_atomics(modules: list[Module], device: Device) -> None:
+    """Raise RefusalError if the modules use atomic operations that the device has not."""
+    bodies = (body for module in modules for body in module.bodies)
+    operations = (o for body in bodies for block in body.blocks for o in block.operations)
+    updated = {o.static[0] for o in operations if o.name in UPDATES}
+    if Element.I64 in updated and not device.has_atomics_64:
+        raise RefusalError(
+            f"{device} has no atomic operations of 64 bits (cl_khr_int64_base_atomics), which the "
+            "region uses"
         )
 
 

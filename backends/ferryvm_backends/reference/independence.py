@@ -2,7 +2,8 @@
 """The check that the items of a launch are independent, as the program promises.
 
     item ── get, load ──> readers of an element ─┐
-         └─ set, store ─> its writer ────────────┴─> another item? then the promise is broken
+         ├─ set, store ─> its writer ────────────┼─> another item? then the promise is broken
+         └─ atomic ─────> its updaters ──────────┘   but for updates that commute
 
 It follows the instructions of a run in order, and notes for each element, field, static and byte of
 the heap which item of the running launch wrote it and which ones read it. That is the definition of
@@ -12,12 +13,14 @@ have run the items. An access in a nested launch is one of the item around it, t
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ferryvm import record
 from ferryvm.errors import FerryError
 from ferryvm.isa import BY_MNEMONIC, Immediate, Instruction
+from ferryvm.isa.atomic import Update
 from ferryvm.isa.declared_type import StructType
 from ferryvm.isa.effect import Effect, summary
 from ferryvm.isa.element import Element
@@ -27,12 +30,18 @@ from ferryvm.isa.struct import field_of
 from ferryvm.isa.type import I64, WORD_BYTES, signed
 from ferryvm.machine.state import Machine
 from ferryvm.named_tuple import NamedTuple
+from ferryvm.region.atomic import commuting, is_update
 
 if TYPE_CHECKING:
     from ferryvm.machine.object_memory import ObjectMemory
 
 _BEGIN, _TEST, _ITEM, _CALL = (
     BY_MNEMONIC[name].opcode for name in ("launch.begin", "launch.test", "launch.item", "call")
+)
+
+_ORDERED = (
+    "; items may update one element if all do so by the same one of add, min, max, and, or, and do "
+    "not use the results"
 )
 
 _ELEMENT_BYTES = {element.kind: element.bytes for element in Element}
@@ -47,34 +56,51 @@ class DependenceError(FerryError):
     """Two items of a launch access the same element, field, static or byte, and one writes it."""
 
 
+class _Verb(enum.Enum):
+    """An effect of an access; the value is its words in messages, of the past and of now."""
+
+    READ = ("read", "reads")
+    WRITE = ("wrote", "writes")
+    UPDATE = ("updated", "updates")
+
+
 class _Access(NamedTuple):
     """An access by an item."""
 
     item: int
     pc: int
+    verb: _Verb
+    update: Update | None
+    """The atomic update that it is, if that commutes with others of its kind."""
+
+    def commutes(self, other: _Access) -> bool:
+        """True if both may come in any order."""
+        if self.item == other.item or self.verb is other.verb is _Verb.READ:
+            return True
+        return self.update is not None and self.update is other.update
 
 
 @record.dataclass
 class _Seen:
-    """The accesses to one place so far."""
+    """The accesses to one place so far: of each kind the first ones of two different items."""
 
-    writer: _Access | None = None
+    changes: tuple[_Access, ...] = ()
     readers: tuple[_Access, ...] = ()
-    """The first accesses of two different items, at most."""
 
-    def conflict(self, access: _Access, writes: bool) -> _Access | None:
+    def conflict(self, access: _Access) -> _Access | None:
         """An access by another item which this one must not come after; None if there is none."""
-        if self.writer is not None and self.writer.item != access.item:
-            return self.writer
-        others = (one for one in self.readers if one.item != access.item)
-        return next(others, None) if writes else None
+        known = (*self.changes, *self.readers)
+        return next((one for one in known if not one.commutes(access)), None)
 
-    def add(self, access: _Access, writes: bool) -> None:
+    def add(self, access: _Access) -> None:
         """Note an access."""
-        if writes:
-            self.writer = access
-        elif len(self.readers) < 2 and all(one.item != access.item for one in self.readers):
-            self.readers = (*self.readers, access)
+        known = self.readers if access.verb is _Verb.READ else self.changes
+        alike = [one.item for one in known if one[2:] == access[2:]]
+        if len(alike) < 2 and access.item not in alike:
+            if access.verb is _Verb.READ:
+                self.readers = (*known, access)
+            else:
+                self.changes = (*known, access)
 
 
 class _Launch:
@@ -123,19 +149,23 @@ class Independence:
                 self._launches.append(top)
             top.item = signed(I64, self._machine.memory.stack[sp])
         elif self._launches:
+            if is_update(row.opcode):
+                place = _ELEMENT, self._handle(operands[0]), operands[1]
+                self._note(place, _Verb.UPDATE, pc, commuting(self._machine.program, pc))
+                return
             for place, writes in self._accesses(row, immediate, operands):
-                self._note(place, writes, pc)
+                self._note(place, _Verb.WRITE if writes else _Verb.READ, pc)
 
-    def _note(self, place: Place, writes: bool, pc: int) -> None:
+    def _note(self, place: Place, verb: _Verb, pc: int, update: Update | None = None) -> None:
         for launch in self._launches:
             if launch.item is None:
                 continue
-            access = _Access(launch.item, pc)
+            access = _Access(launch.item, pc, verb, update)
             seen = launch.seen.setdefault(place, _Seen())
-            other = seen.conflict(access, writes)
+            other = seen.conflict(access)
             if other is not None:
-                raise self._error(launch, place, other, access, seen, writes)
-            seen.add(access, writes)
+                raise self._error(launch, place, other, access)
+            seen.add(access)
 
     # --- what an instruction accesses -----------------------------------------------------------
 
@@ -212,20 +242,16 @@ class Independence:
     # --- messages ---------------------------------------------------------------------------------
 
     def _error(
-        self,
-        launch: _Launch,
-        place: Place,
-        other: _Access,
-        access: _Access,
-        seen: _Seen,
-        writes: bool,
+        self, launch: _Launch, place: Place, other: _Access, access: _Access
     ) -> DependenceError:
-        did = "wrote" if other is seen.writer else "read"
-        does = "writes" if writes else "reads"
-        return DependenceError(
+        did, does = other.verb.value[0], access.verb.value[1]
+        text = (
             f"items {other.item} and {access.item} of the launch at {self._at(launch.pc)} are not "
             f"independent: item {other.item} {did} {self._name(place)} at {self._at(other.pc)}, "
             f"item {access.item} {does} it at {self._at(access.pc)}"
+        )
+        return DependenceError(
+            text + (_ORDERED if other.verb is access.verb is _Verb.UPDATE else "")
         )
 
     def _at(self, pc: int) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ctypes
 
+from ferryvm.isa.atomic import updated
 from ferryvm.isa.cast import I31_MASK
-from ferryvm.isa.emitter import Emitter
+from ferryvm.isa.emitter import Atomic, Emitter
 from ferryvm.isa.object import ROW_ANCESTORS, ROW_DEPTH, ROW_WORDS, type_number
-from ferryvm.isa.type import ANYREF, I31REF, I64, WORD_BYTES, Reference
+from ferryvm.isa.type import ANYREF, I31REF, I32, I64, WORD_BYTES, Reference
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.memory import Memory
 
@@ -116,6 +117,22 @@ class ObjectEmitter(Emitter[int]):
     def element_store(self, bytes_: int, place: int, offset: int, value: int) -> None:
         self.changed = True
         _store(self._elements(place, offset), bytes_, value)
+
+    def update_element(
+        self, kind: Atomic, bytes_: int, place: int, offset: int, operand: int
+    ) -> int:
+        t = I64 if bytes_ == WORD_BYTES else I32
+        old = self.element_load(bytes_, place, offset)
+        self.element_store(bytes_, place, offset, updated(self, t, kind, old, operand & t.mask))
+        return old
+
+    def compare_exchange_element(
+        self, bytes_: int, place: int, offset: int, expected: int, value: int
+    ) -> int:
+        old = self.element_load(bytes_, place, offset)
+        if old == expected & ((1 << 8 * bytes_) - 1):
+            self.element_store(bytes_, place, offset, value)
+        return old
 
     def fill_elements(self, bytes_: int, place: int, offset: int, count: int, value: int) -> None:
         self.changed = True

@@ -1433,3 +1433,108 @@ class Instructions(Body):
         """launch.item ( arguments i64 i64 launch -- arguments i64 i64 launch i64 arguments )
 
         Push the next item of the launch and the launch's arguments, which a call of the function takes; the item counts as done from then on."""
+
+    def array_atomic_add_i32(self) -> None:
+        """array.atomic_add_i32 ( i32[] i64 i32 -- i32 )
+
+        The element at an index in an array of `i32`, which is atomically replaced by its sum with the operand, modulo 2^width."""
+
+    def array_atomic_min_i32(self) -> None:
+        """array.atomic_min_i32 ( i32[] i64 i32 -- i32 )
+
+        The element at an index in an array of `i32`, which is atomically replaced by the minimum of it and the operand."""
+
+    def array_atomic_max_i32(self) -> None:
+        """array.atomic_max_i32 ( i32[] i64 i32 -- i32 )
+
+        The element at an index in an array of `i32`, which is atomically replaced by the maximum of it and the operand."""
+
+    def array_atomic_and_i32(self) -> None:
+        """array.atomic_and_i32 ( i32[] i64 i32 -- i32 )
+
+        The element at an index in an array of `i32`, which is atomically replaced by the bitwise and of it and the operand."""
+
+    def array_atomic_or_i32(self) -> None:
+        """array.atomic_or_i32 ( i32[] i64 i32 -- i32 )
+
+        The element at an index in an array of `i32`, which is atomically replaced by the bitwise or of it and the operand."""
+
+    def array_atomic_exchange_i32(self) -> None:
+        """array.atomic_exchange_i32 ( i32[] i64 i32 -- i32 )
+
+        The element at an index in an array of `i32`, which is atomically replaced by the operand."""
+
+    def array_atomic_compare_exchange_i32(self) -> None:
+        """array.atomic_compare_exchange_i32 ( i32[] i64 i32 i32 -- i32 )
+
+        The element at an index in an array of `i32`, which is atomically replaced by the last operand if it equals the one before."""
+
+    def array_atomic_add_u32(self) -> None:
+        """array.atomic_add_u32 ( u32[] i64 i32 -- i32 )
+
+        The element at an index in an array of `u32`, which is atomically replaced by its sum with the operand, modulo 2^width."""
+
+    def array_atomic_min_u32(self) -> None:
+        """array.atomic_min_u32 ( u32[] i64 i32 -- i32 )
+
+        The element at an index in an array of `u32`, which is atomically replaced by the minimum of it and the operand."""
+
+    def array_atomic_max_u32(self) -> None:
+        """array.atomic_max_u32 ( u32[] i64 i32 -- i32 )
+
+        The element at an index in an array of `u32`, which is atomically replaced by the maximum of it and the operand."""
+
+    def array_atomic_and_u32(self) -> None:
+        """array.atomic_and_u32 ( u32[] i64 i32 -- i32 )
+
+        The element at an index in an array of `u32`, which is atomically replaced by the bitwise and of it and the operand."""
+
+    def array_atomic_or_u32(self) -> None:
+        """array.atomic_or_u32 ( u32[] i64 i32 -- i32 )
+
+        The element at an index in an array of `u32`, which is atomically replaced by the bitwise or of it and the operand."""
+
+    def array_atomic_exchange_u32(self) -> None:
+        """array.atomic_exchange_u32 ( u32[] i64 i32 -- i32 )
+
+        The element at an index in an array of `u32`, which is atomically replaced by the operand."""
+
+    def array_atomic_compare_exchange_u32(self) -> None:
+        """array.atomic_compare_exchange_u32 ( u32[] i64 i32 i32 -- i32 )
+
+        The element at an index in an array of `u32`, which is atomically replaced by the last operand if it equals the one before."""
+
+    def array_atomic_add_i64(self) -> None:
+        """array.atomic_add_i64 ( i64[] i64 i64 -- i64 )
+
+        The element at an index in an array of `i64`, which is atomically replaced by its sum with the operand, modulo 2^width."""
+
+    def array_atomic_min_i64(self) -> None:
+        """array.atomic_min_i64 ( i64[] i64 i64 -- i64 )
+
+        The element at an index in an array of `i64`, which is atomically replaced by the minimum of it and the operand."""
+
+    def array_atomic_max_i64(self) -> None:
+        """array.atomic_max_i64 ( i64[] i64 i64 -- i64 )
+
+        The element at an index in an array of `i64`, which is atomically replaced by the maximum of it and the operand."""
+
+    def array_atomic_and_i64(self) -> None:
+        """array.atomic_and_i64 ( i64[] i64 i64 -- i64 )
+
+        The element at an index in an array of `i64`, which is atomically replaced by the bitwise and of it and the operand."""
+
+    def array_atomic_or_i64(self) -> None:
+        """array.atomic_or_i64 ( i64[] i64 i64 -- i64 )
+
+        The element at an index in an array of `i64`, which is atomically replaced by the bitwise or of it and the operand."""
+
+    def array_atomic_exchange_i64(self) -> None:
+        """array.atomic_exchange_i64 ( i64[] i64 i64 -- i64 )
+
+        The element at an index in an array of `i64`, which is atomically replaced by the operand."""
+
+    def array_atomic_compare_exchange_i64(self) -> None:
+        """array.atomic_compare_exchange_i64 ( i64[] i64 i64 i64 -- i64 )
+
+        The element at an index in an array of `i64`, which is atomically replaced by the last operand if it equals the one before."""

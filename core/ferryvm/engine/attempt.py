@@ -216,7 +216,8 @@ class Compilers:
         code = checked_code(compiler.compile(region, options))
         threads = choice.options.threads or cpus()
         if threads > 1 and compiler.capabilities.native and not options.counting:
-            code = self._threaded(code, region, threads)
+            code, in_order = self._threaded(code, region, threads)
+            remark = "; ".join(filter(None, (remark, in_order)))
         if self._shadow is not None:
             code = self._shadow.checked(
                 code, site.placed(self._journal), choice.backend, region.name
@@ -248,15 +249,17 @@ class Compilers:
         is_able = self.find(choice.backend).capabilities.launches
         return self.launches.within(region) if is_able else frozenset()
 
-    def _threaded(self, code: Code, region: Region, threads: int) -> Code:
-        """The code, on several threads where the region is the loop of a launch."""
-        if self.launches is None or not self.launches.has(region.entry):
-            return code
-        if region.kind.value != "launch":
-            return code
+    def _threaded(self, code: Code, region: Region, threads: int) -> tuple[Code, str]:
+        """The code, on several threads where the region is the loop of a launch; a remark if the
+        items run in order all the same."""
+        if region.kind.value != "launch" or self.launches is None:
+            return code, ""
         from ferryvm.engine.parallel import ThreadedCode  # few programs have launches
+        from ferryvm.region.launch import why_in_order
 
-        return ThreadedCode(code, region, threads)
+        if not self.launches.has(region.entry):
+            return code, why_in_order(region.verified, region.entry)
+        return ThreadedCode(code, region, threads), ""
 
     def _noted(
         self,

@@ -22,7 +22,7 @@ from ferryvm.ir.variable import Variables
 from ferryvm.isa import Immediate, Instruction
 from ferryvm.isa.declared_type import StructType, TypeHierarchy
 from ferryvm.isa.element import Element
-from ferryvm.isa.emitter import Emitter
+from ferryvm.isa.emitter import Atomic, Emitter
 from ferryvm.isa.struct import field_of
 from ferryvm.isa.type import ANYREF, I64, WORD_BYTES, Type, as_number
 
@@ -173,6 +173,18 @@ class ObjectLifter(Builder, Emitter[Value]):
 
     def element_store(self, bytes_: int, place: Value, offset: Value, value: Value) -> None:
         self._emit_for_elements("element_store", place, offset, value)
+
+    def update_element(
+        self, kind: Atomic, bytes_: int, place: Value, offset: Value, operand: Value
+    ) -> Value:
+        static = self._elements(), kind
+        return self.emit(Operation("update_element", I64, static, (place, offset, operand)))
+
+    def compare_exchange_element(
+        self, bytes_: int, place: Value, offset: Value, expected: Value, value: Value
+    ) -> Value:
+        arguments = place, offset, expected, value
+        return self.emit(Operation("compare_exchange_element", I64, (self._elements(),), arguments))
 
     def fill_elements(
         self, bytes_: int, place: Value, offset: Value, count: Value, value: Value

@@ -17,7 +17,7 @@ from ferryvm.errors import FerryError
 from ferryvm.ir.build import Builder
 from ferryvm.ir.graph import BOOLEAN, Block, Parameter, Static, Value, ValueType
 from ferryvm.isa.element import Element
-from ferryvm.isa.emitter import Condition, FunctionField, PureEmitter
+from ferryvm.isa.emitter import Atomic, Condition, FunctionField, PureEmitter
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, FIRST_DECLARED, I32, I64, WORD_BYTES, Type
 
@@ -55,6 +55,7 @@ class AttributeKind(enum.Enum):
     FUNCTIONS = "function numbers"
     TAGS = "tag numbers, each once"
     ELEMENTS = "an element kind or the number of a type of arrays of references"
+    UPDATE = "an atomic update"
 
     def holds(self, item: Static) -> bool:
         """True if an item is of this kind."""
@@ -65,6 +66,7 @@ class AttributeKind(enum.Enum):
                 | AttributeKind.TRAP
                 | AttributeKind.FIELD
                 | AttributeKind.FLAG
+                | AttributeKind.UPDATE
             ):
                 return isinstance(item, _CLASS[self])
             case AttributeKind.FUNCTIONS:
@@ -89,6 +91,7 @@ _CLASS: dict[AttributeKind, type] = {
     AttributeKind.TRAP: Trap,
     AttributeKind.FIELD: FunctionField,
     AttributeKind.FLAG: bool,
+    AttributeKind.UPDATE: Atomic,
 }
 
 
@@ -174,6 +177,10 @@ _DECLARED = {
     "set_header_word": Shape(Role.CHANGES, _NUMBER, (I64, I64)),
     "field_store": Shape(Role.CHANGES, _FIELD, (I64, I64)),
     "element_store": Shape(Role.CHANGES, _ELEMENTS, (I64, I64, I64)),
+    "update_element": Shape(
+        Role.CHANGES, (AttributeKind.ELEMENTS, AttributeKind.UPDATE), (I64, I64, I64), I64
+    ),
+    "compare_exchange_element": Shape(Role.CHANGES, _ELEMENTS, (I64, I64, I64, I64), I64),
     "fill_elements": Shape(Role.CHANGES, _ELEMENTS, (I64, I64, I64, I64)),
     "move_elements": Shape(Role.CHANGES, _ELEMENTS, (I64, I64, I64, I64, I64)),
     "elements_from_heap": Shape(Role.CHANGES, _ELEMENTS, (I64, I64, I64, I64)),
@@ -258,7 +265,9 @@ CALLS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.C
     "call_host"
 }
 """Names of operations that call a function, of the program or of the host."""
-EFFECTS = CALLS | {"caught"}
+UPDATES = frozenset({"update_element", "compare_exchange_element"})
+"""Names of atomic updates of elements."""
+EFFECTS = CALLS | UPDATES | {"caught"}
 """Names of operations that have an effect although they yield a value."""
 HEAP_CHANGES = CALLS | {"heap_store", "canonicalise", "elements_to_heap"}
 """Names of operations that may change the heap."""

@@ -15,6 +15,7 @@ from ferryvm.isa import (  # isort: skip
     struct,  # noqa: F401
     array,  # noqa: F401
     launch,  # noqa: F401
+    atomic,  # noqa: F401
 )
 from ferryvm.isa.table import BY_MNEMONIC, INSTRUCTIONS, Flow, Immediate, Instruction
 from ferryvm.isa.trap import Trap

@@ -70,6 +70,15 @@ def _trap_read_only(m: Emitter[V], array: V) -> None:
     m.trap_if(m.compare(I64, Condition.NE, flag, m.constant(I64, 0)), Trap.READ_ONLY_ARRAY)
 
 
+def writable_element(m: Emitter[V], shift: int, reference: V, index: V) -> tuple[V, V]:
+    """The place of an array's elements and the offset of one that can be stored to; traps on null,
+    outside of the array, and if it is read-only."""
+    word = trap_null(m, reference)
+    _trap_index(m, word, index)
+    _trap_read_only(m, word)
+    return _place(m, word), _bytes(m, shift, index)
+
+
 def _leave_if_long(m: Emitter[V], type_: V, bytes_: V) -> None:
     """Leave for the engine if so many bytes take long: it can be interrupted."""
     is_long = m.compare(I64, Condition.GT_U, bytes_, m.constant(I64, LARGEST_TRANSFER))
@@ -159,11 +168,8 @@ def _family(element: Element | None) -> None:
         return from_raw(m, m.element_load(size, _place(m, word), _bytes(m, shift, index)))
 
     def set_(m: Emitter[V], type_: V, reference: V, index: V, operand: V) -> None:
-        word = trap_null(m, reference)
-        _trap_index(m, word, index)
-        _trap_read_only(m, word)
-        raw = to_raw(m, operand)
-        m.element_store(size, _place(m, word), _bytes(m, shift, index), raw)
+        place, offset = writable_element(m, shift, reference, index)
+        m.element_store(size, place, offset, to_raw(m, operand))
 
     def fill(m: Emitter[V], type_: V, reference: V, index: V, operand: V, count: V) -> None:
         word = trap_null(m, reference)

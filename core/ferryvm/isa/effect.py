@@ -83,6 +83,8 @@ _OPERATIONS = {
     "clear_prepared": Effect.ALLOCATES_OBJECTS,
     "element_load": Effect.READS_OBJECTS,
     "element_store": Effect.WRITES_OBJECTS,
+    "update_element": Effect.WRITES_OBJECTS,
+    "compare_exchange_element": Effect.WRITES_OBJECTS,
     "fill_elements": Effect.WRITES_OBJECTS,
     "move_elements": Effect.WRITES_OBJECTS,
     "elements_from_heap": Effect.WRITES_OBJECTS,
@@ -98,11 +100,13 @@ _OPERATIONS = {
 """Operations of the emitter that are more than a computation on values."""
 
 _READING = {
+    "update_element": Effect.READS_OBJECTS,
+    "compare_exchange_element": Effect.READS_OBJECTS,
     "move_elements": Effect.READS_OBJECTS,
     "elements_from_heap": Effect.READS_HEAP,
     "elements_to_heap": Effect.READS_OBJECTS,
 }
-"""Operations that copy from one place to another: their second effect."""
+"""Operations that read, too: their second effect."""
 
 
 class _Value(enum.Enum):

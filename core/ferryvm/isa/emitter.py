@@ -50,6 +50,20 @@ class Condition(enum.Enum):
     GE = "ge"
 
 
+class Atomic(enum.Enum):
+    """Atomic updates of an element by an operand; `_s` compare signed and `_u` unsigned."""
+
+    ADD = "add"
+    MIN_S = "min_s"
+    MIN_U = "min_u"
+    MAX_S = "max_s"
+    MAX_U = "max_u"
+    AND = "and"
+    OR = "or"
+    EXCHANGE = "exchange"
+    """The operand replaces the element."""
+
+
 class FunctionField(enum.IntEnum):
     """Words of a function's descriptor, as calls read it (see docs/architecture.md)."""
 
@@ -392,6 +406,19 @@ class Emitter(PureEmitter[V]):
     def element_store(self, bytes_: int, place: V, offset: V, value: V) -> None:
         """Store the low `bytes_` bytes of the i64 `value` at `offset` in the elements at a
         place."""
+
+    @abc.abstractmethod
+    def update_element(self, kind: Atomic, bytes_: int, place: V, offset: V, operand: V) -> V:
+        """Update `bytes_` (4, 8) bytes at `offset` in the elements at a place by the low bytes of
+        the i64 `operand`, in one step that orders no other access; the former bytes, zero-extended
+        to i64."""
+
+    @abc.abstractmethod
+    def compare_exchange_element(
+        self, bytes_: int, place: V, offset: V, expected: V, value: V
+    ) -> V:
+        """As `update_element`: the low bytes of `value` replace the element if it equals those of
+        `expected`."""
 
     @abc.abstractmethod
     def fill_elements(self, bytes_: int, place: V, offset: V, count: V, value: V) -> None:

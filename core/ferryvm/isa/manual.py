@@ -19,6 +19,7 @@ CHAPTERS = {
     "struct": "Structs",
     "array": "Arrays",
     "launch": "Launches",
+    "atomic": "Atomic updates of elements",
 }
 """Titles by chapter of the instruction table, in the order of the reference."""
 
@@ -56,6 +57,10 @@ zeros, written from the low bits |
 | `local[n]`, `static[n]` | words: a 32-bit value stands in the low half, the high half is zero |
 | `object64[x]`, `elements16(p)[x]` | bytes of the [object space](decisions/2026-11-25-references.md) \
 from `x` up; of the elements at place `p` |
+| `elements64(p)[x] = y, in one step` | no other access comes between what the line reads and what \
+it changes |
+| `min_s32(x, y)`, `max_u64(x, y)` and so on | the smaller or larger one of the low bits, signed or \
+unsigned |
 | `types[t][n]` | word `n` of the type row of type number `t` |
 | `allocate n bytes for type t if p` | leave with status ALLOCATE, `wanted` n, `wanted_type` t; the \
 instruction will be done anew |

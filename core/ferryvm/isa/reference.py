@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Callable
 
 from ferryvm.isa.binding import Lines
-from ferryvm.isa.emitter import Condition, Emitter, FunctionField
+from ferryvm.isa.emitter import Atomic, Condition, Emitter, FunctionField
 from ferryvm.isa.table import Immediate, Instruction
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import CANONICAL_NAN, Type, format_value, signed, to_float
 
+_OPERATORS = {Atomic.ADD: "+", Atomic.AND: "&", Atomic.OR: "|"}
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
 
 
@@ -253,6 +255,32 @@ class TextEmitter(Emitter[str]):
     def element_store(self, bytes_: int, place: str, offset: str, value: str) -> None:
         text = f"elements{8 * bytes_}({place})[{offset}] = {value}"
         self._lines.add(text, changes="elements")
+
+    def _updated(self, new: Callable[[str], str], bytes_: int, place: str, offset: str) -> str:
+        element = f"elements{8 * bytes_}({place})[{offset}]"
+        old = self._lines.read("elements", element)
+        self._lines.add(f"{element} = {new(old)}, in one step", changes="elements")
+        return old
+
+    def update_element(
+        self, kind: Atomic, bytes_: int, place: str, offset: str, operand: str
+    ) -> str:
+        def new(old: str) -> str:
+            if kind is Atomic.EXCHANGE:
+                return operand
+            if kind in _OPERATORS:
+                return f"({old} {_OPERATORS[kind]} {operand})"
+            base, _, sign = kind.value.partition("_")
+            return f"{base}_{sign}{8 * bytes_}({old}, {operand})"
+
+        return self._updated(new, bytes_, place, offset)
+
+    def compare_exchange_element(
+        self, bytes_: int, place: str, offset: str, expected: str, value: str
+    ) -> str:
+        return self._updated(
+            lambda old: f"({old} == {expected} ? {value} : {old})", bytes_, place, offset
+        )
 
     def fill_elements(self, bytes_: int, place: str, offset: str, count: str, value: str) -> None:
         text = f"fill {count} of elements{8 * bytes_}({place}) from {offset} with {value}"

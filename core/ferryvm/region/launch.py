@@ -9,6 +9,7 @@ from itertools import repeat
 
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.program import HOST_TAG, Clause, Program
+from ferryvm.region.atomic import ordered_updates
 from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
 
@@ -48,20 +49,38 @@ def has_launches(program: Program) -> bool:
     return _TEST.to_bytes(2, sys.byteorder) in program.code.opcodes.tobytes()
 
 
+def why_in_order(verified: Verified, pc: int) -> str:
+    """The reason that the items of the launch whose `launch.test` is at `pc` run in order; empty if
+    they need not.
+
+    Where items may throw and a handler around the launch may catch that, the program would go on,
+    and see if higher items were done.
+    """
+    if _may_be_caught(verified, pc + CALL_DISTANCE):
+        return "its items run in order: a handler outside of them may catch their exceptions"
+    ordered = ordered_updates(verified)
+    if ordered:
+        from ferryvm.region.call import call_graph
+
+        item = verified.program.code.immediates[pc + CALL_DISTANCE]
+        for function in call_graph(verified).reached([item]):
+            if function in ordered:
+                update = ordered[function]
+                position = verified.program.source_map.position(update) or f"pc {update}"
+                return f"its items run in order: the result of an update is used at {position}"
+    return ""
+
+
 @memoised
 def launch_numbers(verified: Verified) -> Mapping[int, int]:
-    """The launches whose items may run out of order: their numbers by the pc of `launch.test`.
-
-    A launch whose items may throw is not one of them if a handler around it may catch that: the
-    program would go on, and see if higher items were done.
-    """
+    """The launches whose items may run out of order: their numbers by the pc of `launch.test`."""
     program = verified.program
     heads = [
         pc
         for pc, opcode in enumerate(program.code.opcodes)
         if opcode == _TEST and verified.is_reachable(pc) and is_launch_head(program, pc)
     ]
-    free = [pc for pc in heads if not _may_be_caught(verified, pc + CALL_DISTANCE)]
+    free = [pc for pc in heads if not why_in_order(verified, pc)]
     return {pc: number for number, pc in enumerate(free)}
 
 

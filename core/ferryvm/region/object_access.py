@@ -86,12 +86,15 @@ def _accessed(used: Iterable[tuple[int, int]], types: TypeHierarchy) -> ObjectAc
             accessed = {n for n in range(len(types.references)) if types.is_subtype(n, number)}
         elif row.immediate is Immediate.ARRAY:
             accessed = {immediate}
-        elif row.chapter == "array" and row.mnemonic not in ("array.length", "array.index"):
+        elif row.mnemonic.startswith("array.") and row.mnemonic not in (
+            "array.length",
+            "array.index",
+        ):
             accessed = {_ARRAYS[row.mnemonic.rpartition("_")[2]]}
         else:
             continue
         name = row.mnemonic.partition(".")[2].partition("_")[0]
-        if name in ("get", "copy", "store"):
+        if name in ("get", "copy", "store", "atomic"):
             read |= accessed
         if name not in ("get", "store"):
             written |= accessed

@@ -78,6 +78,7 @@ HEAD = f"""
 
 ITEM = "local.get item"
 NEXT = "local.get item / i64.const 1 / i64.add"
+UPDATE = "i64.const 2 / array.atomic_add_i64 / drop"
 NODE = "local.get nodes / i64.const 3 / array.get_ref node[]"
 
 RACES = {
@@ -211,6 +212,32 @@ RACES = {
         ),
         "items 0 and 1 .* element 1",
     ),
+    "an update of what another reads": (
+        f"local.get numbers / {NEXT} / array.get_i64 / drop / local.get numbers / {ITEM} / {UPDATE}",
+        "item 0 read element 1 of the i64.64. .* item 1 updates it at races.fasm:.*[0-9]$",
+    ),
+    "a write of what another updates": (
+        f"local.get numbers / {NEXT} / {UPDATE} / local.get numbers / {ITEM} / call one",
+        "item 0 updated element 1 .* item 1 writes it at races.fasm:.*[0-9]$",
+    ),
+    "two kinds of updates": (
+        (
+            f"local.get numbers / i64.const 3 / {UPDATE} / local.get numbers / i64.const 3"
+            " / i64.const 3 / array.atomic_max_i64 / drop"
+        ),
+        "item 0 updated element 3 .* item 1 updates it at .*; items may update one element if",
+    ),
+    "updates whose results are used": (
+        (
+            f"local.get numbers / {ITEM} / local.get numbers / i64.const 50 / i64.const 1"
+            " / array.atomic_add_i64 / array.set_i64"
+        ),
+        "item 0 updated element 50 .* item 1 updates it at .*and do not use the results$",
+    ),
+    "exchanges": (
+        ("local.get numbers / i64.const 50 / local.get item / array.atomic_exchange_i64 / drop"),
+        "item 0 updated element 50 .* item 1 updates it",
+    ),
     "the heap's end": ("i64.const 16 / heap.alloc / drop", "item 0 wrote the heap pointer"),
 }
 
@@ -224,6 +251,13 @@ INDEPENDENT = {
     "own bytes of one word": f"{ITEM} / i32.const 1 / i32.store8",
     "own element, written and read": (
         f"local.get numbers / {ITEM} / call one / local.get numbers / {ITEM} / array.get_i64 / drop"
+    ),
+    "updates of one kind": f"local.get numbers / i64.const 3 / {UPDATE}",
+    "own element, updated and read": (
+        f"local.get numbers / {ITEM} / local.get item / array.atomic_exchange_i64"
+        f" / local.get numbers / {ITEM} / i64.const 0 / i64.const 1"
+        f" / array.atomic_compare_exchange_i64 / local.get numbers / {ITEM} / array.get_i64"
+        " / drop / drop / drop"
     ),
     "no write at all": "nop",
 }

@@ -171,6 +171,25 @@ class IRBuilder:
         what = f"{value.type.text} {value.reference}"
         self._lines.append(f"store {what}, ptr {pointer.reference}{_suffix(align, metadata)}")
 
+    def atomic_rmw(
+        self, operation: str, pointer: Value, value: Value, ordering: str, align: int
+    ) -> Value:
+        """The former value. `operation`: such as `add` or `umin`."""
+        what = f"{value.type.text} {value.reference}"
+        text = f"atomicrmw {operation} ptr {pointer.reference}, {what} {ordering}, align {align}"
+        return self._value(value.type, text)
+
+    def cmpxchg(
+        self, pointer: Value, expected: Value, value: Value, ordering: str, align: int
+    ) -> Value:
+        """The former value."""
+        kind = value.type.text
+        text = (
+            f"cmpxchg ptr {pointer.reference}, {kind} {expected.reference}, {kind} "
+            f"{value.reference} {ordering} {ordering}, align {align}"
+        )
+        return self.extract_value(self._value(LiteralStructType([value.type, BOOLEAN]), text), 0)
+
     def fence(self, ordering: str) -> None:
         self._lines.append(f"fence {ordering}")
 

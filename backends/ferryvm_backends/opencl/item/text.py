@@ -24,6 +24,7 @@ from ferryvm_backends.opencl.text import (
     KernelText,
     constant_tables,
     improved,
+    refuse_atomics,
     refuse_floats,
 )
 
@@ -35,6 +36,7 @@ def item_text(
     not support, and for frames that are too large."""
     module = improved(items, options)
     refuse_floats([module], device)
+    refuse_atomics([module], device)
     types = shared_types(items)
     if len(types) > MOST_ARGUMENTS:
         raise RefusalError(f"items share {len(types)} arguments; the most is {MOST_ARGUMENTS}")

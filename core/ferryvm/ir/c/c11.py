@@ -10,8 +10,11 @@ is defined if the result fits (6.3.1.4), which the IR has checked.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ferryvm.ir.c.dialect import Dialect, helper_text
 from ferryvm.ir.graph import BOOLEAN, ValueType
+from ferryvm.isa.emitter import Atomic
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
 
 _TYPES: dict[ValueType, str] = {
@@ -90,6 +93,9 @@ static inline uint64_t nanoseconds(void)
 """
 
 
+_COMPARISONS = {Atomic.MIN_S: "<", Atomic.MIN_U: "<", Atomic.MAX_S: ">", Atomic.MAX_U: ">"}
+
+
 def _moved(to: Type, t: Type, name: str) -> str:
     a, b = _TYPES[t], _TYPES[to]
     move = "__builtin_memcpy(&result, &a, sizeof result);"
@@ -138,6 +144,44 @@ def _canonical_element(t: Type) -> str:
         f"const {_TYPES[t]} a = {t}_of_bits(*element);",
         "if (a != a)",
         f"    *element = {bits};",
+    )
+
+
+def _updates(bytes_: int) -> Iterator[tuple[str, str]]:
+    """The helpers for atomic updates of an element, which order no other access."""
+    c = f"uint{8 * bytes_}_t"
+    for kind in Atomic:
+        name, signed = f"object_{kind.value}_{bytes_}", f"(int{8 * bytes_}_t)"
+        if kind in _COMPARISONS:
+            sign = signed if kind in (Atomic.MIN_S, Atomic.MAX_S) else ""
+            body = [
+                f"{c} *const at = ({c} *)(uintptr_t)address;",
+                f"const {c} value = ({c})word;",
+                f"{c} old = __atomic_load_n(at, __ATOMIC_RELAXED);",
+                f"while ({sign}value {_COMPARISONS[kind]} {sign}old",
+                "       && !__atomic_compare_exchange_n(",
+                "           at, &old, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))",
+                "    ;",
+                "return old;",
+            ]
+        else:
+            function = "exchange_n" if kind is Atomic.EXCHANGE else f"fetch_{kind.value}"
+            given = f"({c} *)(uintptr_t)address, ({c})word, __ATOMIC_RELAXED"
+            body = [f"return __atomic_{function}({given});"]
+        yield name, helper_text("uint64_t", name, "uint64_t address, uint64_t word", *body)
+    name = f"object_compare_exchange_{bytes_}"
+    yield (
+        name,
+        helper_text(
+            "uint64_t",
+            name,
+            "uint64_t address, uint64_t expected, uint64_t word",
+            f"{c} old = ({c})expected;",
+            "__atomic_compare_exchange_n(",
+            f"    ({c} *)(uintptr_t)address, &old, ({c})word, false,",
+            "    __ATOMIC_RELAXED, __ATOMIC_RELAXED);",
+            "return old;",
+        ),
     )
 
 
@@ -195,6 +239,8 @@ def _helpers() -> dict[str, str]:
             "__builtin_memcpy(heap + address, &value, sizeof value);",
         )
         found |= _on_objects(bytes_, c)
+        if bytes_ >= 4:
+            found |= _updates(bytes_)
     found["object_move"] = _MOVE
     found["heap_move"] = "#define heap_move(to, from, size) object_move(to, from, size)\n"
     found["interrupted"] = _INTERRUPTED

@@ -16,6 +16,8 @@ fixed names, which the dialect defines:
 | `store_1(heap, address, value)`, `_2 _4 _8` | nothing: stores the low bytes |
 | `object_load_1(address)`, `_2 _4 _8` | bytes of an object or of elements, zero-extended |
 | `object_store_1(address, value)`, `_2 _4 _8` | nothing: stores the low bytes |
+| `object_add_4(address, value)` `object_min_s_4` and so on, `_8` | the former element, zero-extended: an atomic update (`ferryvm.isa.emitter.Atomic`) |
+| `object_compare_exchange_4(address, expected, value)`, `_8` | the former element likewise |
 | `object_fill_1(address, count, value)`, `_2 _4 _8` | nothing: stores the low bytes in each element |
 | `object_move(to, from, size)` | nothing: copies bytes to elements, which may overlap |
 | `heap_move(to, from, size)` | nothing: copies bytes of elements to an address of the heap |

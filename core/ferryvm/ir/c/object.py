@@ -12,6 +12,7 @@ from ferryvm.ir.c.scope import FunctionScope
 from ferryvm.ir.graph import Operation
 from ferryvm.ir.operation import PLACE, element_bytes
 from ferryvm.isa.element import Element
+from ferryvm.isa.emitter import Atomic
 from ferryvm.isa.object import STRUCT_HEADER_BYTES
 from ferryvm.isa.type import I64, WORD_BYTES
 
@@ -111,6 +112,16 @@ class Objects:
 
     def do_element_store(self, operation: Operation, place: str, offset: str, value: str) -> None:
         self._store(self._bytes(operation), self._elements(place, offset), value)
+
+    def do_update_element(self, operation: Operation, place: str, offset: str, operand: str) -> str:
+        name = f"object_{operation.fact(1, Atomic).value}_{self._bytes(operation)}"
+        return self.scope.helper(name, self._elements(place, offset), operand)
+
+    def do_compare_exchange_element(
+        self, operation: Operation, place: str, offset: str, expected: str, value: str
+    ) -> str:
+        name = f"object_compare_exchange_{self._bytes(operation)}"
+        return self.scope.helper(name, self._elements(place, offset), expected, value)
 
     def do_canonicalise_elements(self, operation: Operation, *operands: str) -> None:
         t = operation.fact(0, Element).type

@@ -20,6 +20,7 @@ outside of the space that it stores is that of the prepared elements.
 from __future__ import annotations
 
 from ferryvm.ir.c.dialect import helper_text
+from ferryvm.ir.c.opencl_atomic import atomics
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, Type
 
 DIRTY_SHIFT = 12
@@ -80,6 +81,10 @@ static inline void marked(ulong base, ulong address, ulong size)
 }}
 """
 
+_MARK_ONE = f"*(__global uchar *)(base + ~((address - base) >> {DIRTY_SHIFT})) = 1;"
+"""Sets the mark of an element: it does not cross a chunk's end, since it is at a multiple of its
+size."""
+
 _PLACES = """\
 static inline ulong device_place(const struct ferry_memory memory, ulong place)
 {
@@ -132,6 +137,7 @@ def objects(types: dict[int, str], apart: bool) -> dict[str, str]:
         found |= {"marked": _MARK, "object_place": _PLACES, "object_host_place": _HOST_PLACE}
     for bytes_, c in types.items():
         found |= _of_size(bytes_, c, apart)
+    found |= atomics(_MARK_ONE if apart else "")
     for t in (F32, F64):
         found |= _canonical(t, types[t.bits // 8], apart)
     words = ["if (((to | from | size) & 7) == 0) {", *_indented(_copying(8))]
@@ -215,13 +221,11 @@ def _of_size(bytes_: int, c: str, apart: bool) -> dict[str, str]:
         found[fill] = helper_text("void", fill, "ulong address, ulong count, ulong word", *each)
         return found
     found[load] = f"#define {load}(address) {get}(address)\n"
-    # An element does not cross a chunk's end: each is at a multiple of its size.
-    mark = f"*(__global uchar *)(base + ~((address - base) >> {DIRTY_SHIFT})) = 1;"
     put = helper_text(
         "void",
         f"{store}_in",
         "ulong base, ulong address, ulong word",
-        mark,
+        _MARK_ONE,
         f"{set_}(address, word);",
     )
     found[store] = put + (

@@ -35,7 +35,7 @@ from ferryvm.ir.graph import (
 )
 from ferryvm.ir.loop.induction import recurrences
 from ferryvm.ir.loop.natural import Loop, find_loops
-from ferryvm.ir.operation import CALLS
+from ferryvm.ir.operation import CALLS, UPDATES
 from ferryvm.ir.use import substitute, users_of
 from ferryvm.isa.type import I64, signed
 
@@ -50,13 +50,17 @@ _Address = tuple[Value | None, int, tuple[Static, ...]]
 
 _LOADS = frozenset({"heap_load", "element_load"})
 _HEAP_CHANGES = frozenset({"heap_store", "canonicalise", "elements_to_heap"})
-_CHANGES = _HEAP_CHANGES | {
-    "element_store",
-    "canonicalise_elements",
-    "elements_from_heap",
-    "fill_elements",
-    "move_elements",
-}
+_CHANGES = (
+    _HEAP_CHANGES
+    | UPDATES
+    | {
+        "element_store",
+        "canonicalise_elements",
+        "elements_from_heap",
+        "fill_elements",
+        "move_elements",
+    }
+)
 
 
 def forward_loads(
@@ -218,7 +222,7 @@ class _Forwarding(Builder):
         is_element = load.name == "element_load"
         if is_element is (change.name in _HEAP_CHANGES):
             return True
-        if is_element and load.static != change.static:
+        if is_element and load.static != change.static[:1]:
             return True
         here = self.footprints.get(load)
         if here is None:

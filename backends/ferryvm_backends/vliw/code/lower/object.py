@@ -18,9 +18,9 @@ from ferryvm.ir import footprint
 from ferryvm.ir.graph import Operation, Value
 from ferryvm.ir.operation import element_bytes
 from ferryvm.isa.element import Element
-from ferryvm.isa.emitter import Condition
+from ferryvm.isa.emitter import Atomic, Condition
 from ferryvm.isa.object import ROW_WORDS, STRUCT_HEADER_BYTES
-from ferryvm.isa.type import I64, WORD_BYTES
+from ferryvm.isa.type import I32, I64, WORD_BYTES
 from ferryvm.machine.control import Status
 from ferryvm_backends.vliw.code.lower.emission import Emission
 from ferryvm_backends.vliw.code.lower.side_exit import SideExits
@@ -37,6 +37,14 @@ from ferryvm_backends.vliw.code.operation import (
 from ferryvm_backends.vliw.machine.model import FileKind
 
 _ROW_SHIFT = (WORD_BYTES * ROW_WORDS).bit_length() - 1
+
+_COMPUTED = {Atomic.ADD: "add", Atomic.AND: "bit_and", Atomic.OR: "bit_or"}
+_COMPARED = {
+    Atomic.MIN_S: Condition.LT_S,
+    Atomic.MIN_U: Condition.LT_U,
+    Atomic.MAX_S: Condition.GT_S,
+    Atomic.MAX_U: Condition.GT_U,
+}
 
 
 class _Bytes(NamedTuple):
@@ -165,6 +173,36 @@ class Objects:
         address, more = self._address(operation, place, offset)
         part = _part(operation)
         self._store(address, more, value, part.bytes, part, self._footprints.get(operation))
+
+    def do_update_element(
+        self, operation: Operation, place: Operand, offset: Operand, operand: Operand
+    ) -> Operand:
+        """Nothing runs beside the code, so an update is a load and a store."""
+        kind, old = operation.fact(1, Atomic), self.do_element_load(operation, place, offset)
+        t = I32 if _part(operation).bytes < WORD_BYTES else I64
+        if kind is Atomic.EXCHANGE:
+            new = operand
+        elif kind in _COMPARED:
+            is_new = self.emission.compute("compare", (t, _COMPARED[kind]), (operand, old))
+            new = self.emission.compute("select", (), (is_new, operand, old))
+        else:
+            new = self.emission.compute(_COMPUTED[kind], (t,), (old, operand))
+        self.do_element_store(operation, place, offset, new)
+        return old
+
+    def do_compare_exchange_element(
+        self,
+        operation: Operation,
+        place: Operand,
+        offset: Operand,
+        expected: Operand,
+        value: Operand,
+    ) -> Operand:
+        old = self.do_element_load(operation, place, offset)
+        is_expected = self.emission.compute("compare", (I64, Condition.EQ), (old, expected))
+        new = self.emission.compute("select", (), (is_expected, value, old))
+        self.do_element_store(operation, place, offset, new)
+        return old
 
     def do_canonicalise_elements(self, operation: Operation, *operands: Operand) -> None:
         part, t = _part(operation), operation.fact(0, Element).type
