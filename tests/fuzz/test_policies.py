@@ -27,7 +27,7 @@ SPECULATION = Path(__file__).with_name("speculation.toml")
 SHADOW = Path(__file__).with_name("shadow.toml")
 LOOPS = Path(__file__).with_name("loops.toml")
 
-WITH_GUARDS = (9, 63, 86)
+WITH_GUARDS = (9, 47, 63)
 """Numbers of programs made with the weights in which a guard fails."""
 
 

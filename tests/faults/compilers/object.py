@@ -89,8 +89,8 @@ _put(
     "llvm",
     "elements-extended-by-sign",
     "Loads of narrow elements are extended by sign in their words.",
-    "return self.builder.zext(loaded, WORD) if",
-    "return self.builder.sext(loaded, WORD) if",
+    "return self.builder.zext(value, WORD) if",
+    "return self.builder.sext(value, WORD) if",
 )
 _put(
     "ferryvm_backends.llvm.object",

@@ -41,7 +41,7 @@ def test_programs_of_a_seed_are_the_same_on_every_python() -> None:
     a change of Python, processor or operating system must not."""
     images = b"".join(to_bytes(generate(2026, number)) for number in range(40))
     digest = hashlib.blake2b(images, digest_size=16).hexdigest()
-    assert digest == "8f7770e0ec543e3c823de4124250d4be"
+    assert digest == "2ab30a10cfbf7408dfcfe66e5446bc02"
 
 
 def test_program_does_not_depend_on_those_before_it() -> None:
@@ -112,7 +112,7 @@ def test_most_programs_halt_after_more_than_100_instructions() -> None:
 def test_programs_are_of_60_to_some_hundred_instructions() -> None:
     sizes = sorted(len(generate(1, number).code) for number in range(COUNT))
     assert sizes[0] >= 40
-    assert 120 < statistics.median(sizes) < 300
+    assert 120 < statistics.median(sizes) < 320
     assert sizes[-1] < 1800  # with hundreds of operands
 
 

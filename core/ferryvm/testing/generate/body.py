@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import enum
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ferryvm.isa.type import ValueType
@@ -68,6 +68,9 @@ class ItemFunction(NamedTuple):
     written: frozenset[int]
     """Parameters that hold the places of the items, each of which an item writes its own of: an
     array, or an i64 with the address of words."""
+    shared: Mapping[int, int]
+    """Parameters that hold arrays whose elements all items update, each array by updates that
+    commute; and their lengths."""
 
 
 @dataclasses.dataclass

@@ -3,7 +3,8 @@
 
 An item reads the statics, the bytes of the heap below `first_hp` and all objects it can reach; it
 writes objects that it has made itself, and its own place in what its launch has made for it: an
-element of an array, or a word. Nobody but the launch refers to that. It prints, throws, traps,
+element of an array, or a word. It updates elements of arrays that all items share, by updates that
+commute. Nobody but the launch refers to these. It prints, throws, traps,
 allocates objects, and launches items in its turn.
 
 The sections [item…] of the weights list the statements that may be in these functions: what is not
@@ -13,9 +14,12 @@ listed there, because it writes statics or the heap, is not.
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
+from ferryvm.isa.atomic import Update
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.testing.generate.body import (
+    DROP,
     GET,
     JUMP_UNLESS,
     SET,
@@ -27,6 +31,7 @@ from ferryvm.testing.generate.body import (
 from ferryvm.testing.generate.catalogue import LOADS, OPCODE, STORES
 from ferryvm.testing.generate.function import Functions, Made
 from ferryvm.testing.generate.literal import I64
+from ferryvm.testing.generate.object_type import Family
 from ferryvm.testing.generate.reference import FIELD_SET
 from ferryvm.testing.generate.statement import Statements
 from ferryvm.testing.generate.tables import CodeKind
@@ -35,7 +40,19 @@ _ITEM = 0
 """The parameter that is the item."""
 _ADD, _SHL, _AND = OPCODE["i64.add"], OPCODE["i64.shl"], OPCODE["i64.and"]
 _COMPARISONS = tuple(OPCODE[f"i64.{name}"] for name in ("eq", "eq", "ne", "lt_s", "ge_u"))
+_COMMUTING = tuple(update for update in Update if update is not Update.EXCHANGE)
+_LENGTHS = (1, 1, 2, 4, 8)
 _SOME_ITEMS = (0, 0, 1, 2, 3, 5, 7, 16)
+
+
+class SharedArray(NamedTuple):
+    """An array whose elements all items of a launch update in one way."""
+
+    parameter: int
+    family: Family
+    update: Update
+    length: int
+    """A power of two."""
 
 
 class ItemStatements(Statements):
@@ -44,6 +61,8 @@ class ItemStatements(Statements):
 
     written: tuple[tuple[int, int], ...] = ()
     """Parameters that hold places of the items, and their types: an array, or I64 for words."""
+    shared: tuple[SharedArray, ...] = ()
+    """Arrays whose elements all items update."""
     is_item = False
     """True if parameter 0 is an item."""
 
@@ -99,6 +118,24 @@ class ItemStatements(Statements):
         self.put(GET, _ITEM)
         self.put(family.opcode("get"), family.immediate)
         self.store_result(family.element)
+
+    def item_update(self) -> None:
+        """An element updated that other items may update, too."""
+        chance = self.chance
+        if not self.shared:
+            self.item_put()
+            return
+        array = chance.pick(self.shared)
+        self.put(GET, array.parameter)
+        if chance.flip(0.6):
+            self.put(GET, _ITEM)
+        else:
+            self.value(I64, 1)
+        self.const(I64, array.length - 1)
+        self.put(_AND)
+        self.value(array.family.element, chance.between(0, 2))
+        self.put(array.family.opcode(f"atomic_{array.update.value}"))
+        self.put(DROP)
 
     def item_field(self) -> None:
         """A new struct with a field that is set after it was made."""
@@ -213,14 +250,16 @@ class ItemFunctions(Functions):
         for _ in range(chance.pick((1, 1, 2))):
             written.append((len(parameters), self._written_type()))
             parameters.append(written[-1][1])
+        shared = self._shared(len(parameters))
+        parameters += (array.family.array for array in shared)
         parameters += (plan.any_type() for _ in range(chance.below(4)))
         shape = tuple(parameters), None, ()
         entry, throws = len(plan.ops), self._throws()
         body = self._function(shape, limit, budget, throws)
         assert isinstance(body, ItemStatements)
-        body.is_item, body.written = True, tuple(written)
+        body.is_item, body.written, body.shared = True, tuple(written), shared
         body.writable[I64].remove(_ITEM)
-        for number, t in written:
+        for number, t in (*written, *((one.parameter, one.family.array) for one in shared)):
             body.readable[t].remove(number)
             body.writable[t].remove(number)
         if plan.items and chance.flip(self.tables.chance["nested_launch"]):
@@ -248,7 +287,23 @@ class ItemFunctions(Functions):
             body.is_risky,
             throws,
         )
-        plan.items.append(ItemFunction(callee, frozenset(number for number, _ in written)))
+        lengths = {array.parameter: array.length for array in shared}
+        plan.items.append(ItemFunction(callee, frozenset(number for number, _ in written), lengths))
+
+    def _shared(self, first: int) -> tuple[SharedArray, ...]:
+        """Arrays for the parameters from a number on."""
+        types, chance = self.plan.objects, self.chance
+        if types is None or not types.updated or not chance.flip(self.tables.chance["shared"]):
+            return ()
+        return tuple(
+            SharedArray(
+                first + number,
+                chance.pick(types.updated),
+                chance.pick(_COMMUTING),
+                chance.pick(_LENGTHS),
+            )
+            for number in range(chance.pick((1, 1, 2)))
+        )
 
     def _written_type(self) -> int:
         """The type of the places that items write: arrays mostly, words of the heap."""

@@ -88,21 +88,26 @@ class Launches(Exceptions):
     def _affords_items(self, function: ItemFunction, count: int) -> bool:
         callee = function.callee
         words = WORD_BYTES * (count + 1) * len(function.written)
+        words += WORD_BYTES * sum(function.shared.values())
         return self.affords(count * (callee.cost + _STEP) + _AROUND, count * callee.heap + words)
 
     def _places(self, function: ItemFunction, count: int) -> Places:
         """Append code that makes what the items write; where risk is on it may be too small."""
         found = {}
-        for number in sorted(function.written):
+        for number in sorted({*function.written, *function.shared}):
             t = function.callee.parameters[number]
-            places = count + self.chance.pick((0, 0, 0, 1, 3))
+            places = function.shared.get(number)
+            is_shared = places is not None
+            if places is None:
+                places = count + self.chance.pick((0, 0, 0, 1, 3))
             if t == I64:
                 self.charge(0, WORD_BYTES * (places + 1))
                 self.const(I64, WORD_BYTES * places)
                 self.put(_ALLOC)
             else:
                 if self.is_risky and self.chance.flip(self.tables.chance["missing_places"]):
-                    places = max(0, count - self.chance.pick(_MISSING))
+                    wanted = places if is_shared else count
+                    places = max(0, wanted - self.chance.pick(_MISSING))
                 self.make(t, 1, places)
             local = self.new_local(t)
             self.put(SET, local)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from ferryvm.isa.atomic import Update
 from ferryvm.isa.object import LARGEST_INLINE
 from ferryvm.testing.generate.body import (
     DROP,
@@ -39,6 +40,9 @@ _ADD, _SUB = OPCODE["i64.add"], OPCODE["i64.sub"]
 _BELOW = tuple(OPCODE[f"i64.{name}"] for name in ("lt_s", "lt_u", "ne"))
 _IS_NULL = OPCODE["ref.is_null"]
 _SIZE = OPCODE["heap.size"]
+
+_COMPARED = "compare_exchange"
+_UPDATES = (*(update.value for update in Update), _COMPARED)
 
 _TRIPS = (1, 2, 3, 4, 6, 9, 17)
 _MANY = (8, 20, 50, 100)
@@ -208,6 +212,28 @@ class Objects(References):
             self.put(family.opcode("set"), family.immediate)
 
         self.at_element(family, chance.between(0, 2), store)
+
+    def object_update(self) -> None:
+        """Atomic updates of elements, whose former values are dropped or kept."""
+        chance = self.chance
+        if not self.types.updated:
+            self.object_set_element()
+            return
+        family = chance.pick(self.types.updated)
+        for _ in range(chance.between(1, 4)):
+            self._update(family, chance.pick(_UPDATES))
+
+    def _update(self, family: Family, name: str) -> None:
+        def update() -> None:
+            for _ in range(2 if name == _COMPARED else 1):
+                self.value(family.element, self.chance.below(3))
+            self.put(family.opcode(f"atomic_{name}"))
+            if self.chance.flip(0.4):
+                self.put(DROP)
+            else:
+                self.store_result(family.element)
+
+        self.at_element(family, self.chance.below(3), update)
 
     def object_list(self) -> None:
         """A list, linked in a loop, into a variable."""
@@ -430,7 +456,7 @@ class Objects(References):
         with self.temporary(source) as held:
             self.value(source, 2)
             self.put(SET, held)
-            for _ in range(chance.between(1, 3)):
+            for _ in range(chance.between(1, 4)):
                 t = chance.pick(cases)
                 following: Label = []
                 self.put(GET, held)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
+from ferryvm.isa.atomic import UPDATED
 from ferryvm.isa.declared_type import (
     PREDEFINED,
     ArrayType,
@@ -28,6 +29,8 @@ from ferryvm.testing.generate.literal import NUMBER, TYPES
 FIRST = len(TYPES)
 """The number of `anyref`, whose type number is 0."""
 ANY, I31, ARRAY = FIRST, FIRST + 1, FIRST + 2
+
+_UPDATED = frozenset(element.kind for element in UPDATED)
 
 _STRUCTS = (1, 2, 2, 3, 3, 4, 5)
 _OWN_FIELDS = (0, 1, 1, 2, 2, 3, 4)
@@ -76,7 +79,7 @@ class ObjectTypes:
         self.types: tuple[ValueType, ...] = (*TYPES, *self.hierarchy.references)
         """All types by their number in this package."""
         elements = [*Element]
-        kinds = {chance.below(len(elements)) for _ in range(chance.between(2, 4))}
+        kinds = {chance.below(len(elements)) for _ in range(chance.between(3, 6))}
         self.families: dict[int, Family] = {}
         """The arrays that the program uses, by type."""
         for kind in sorted(kinds):
@@ -96,6 +99,8 @@ class ObjectTypes:
                     for at, field in enumerate(declared.fields)
                 ]
         concrete = [*self.structs, *self.families]
+        self.updated = [f for f in self.families.values() if f.suffix in _UPDATED]
+        """The arrays whose elements have atomic updates."""
         self.usual = (ANY, ANY, I31, ARRAY, *self.families, *self.structs, *self.structs)
         """Types of variables, to be drawn all alike."""
         held = [field.type for field in self._all_fields()]
