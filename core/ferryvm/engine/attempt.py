@@ -252,12 +252,12 @@ class Compilers:
     def _threaded(self, code: Code, region: Region, threads: int) -> tuple[Code, str]:
         """The code, on several threads where the region is the loop of a launch; a remark if the
         items run in order all the same."""
-        if region.kind.value != "launch" or self.launches is None:
+        if region.kind.value != "launch":
             return code, ""
         from ferryvm.engine.parallel import ThreadedCode  # few programs have launches
         from ferryvm.region.launch import why_in_order
 
-        if not self.launches.has(region.entry):
+        if self.launches is None or not self.launches.has(region.entry):
             return code, why_in_order(region.verified, region.entry)
         return ThreadedCode(code, region, threads), ""
 
