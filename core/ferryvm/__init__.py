@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         TrapError,
         UncaughtError,
     )
+    from ferryvm.engine.array_map import map, reduce
     from ferryvm.engine.host_declaration import f32, f64, host, i32, i64
     from ferryvm.engine.host_log import HostLog
     from ferryvm.engine.host_tape import ReplayError
@@ -60,7 +61,9 @@ _HOMES = {
     "host": "engine.host_declaration",
     "i32": "engine.host_declaration",
     "i64": "engine.host_declaration",
+    "map": "engine.array_map",
     "native_host": "engine.native_declaration",
+    "reduce": "engine.array_map",
     "type_name": "engine.object_view",
 }
 """The module of each name that is not defined here."""
@@ -94,8 +97,10 @@ __all__ = [
     "i32",
     "i64",
     "load",
+    "map",
     "native_host",
     "read",
+    "reduce",
     "run",
     "save",
     "type_name",

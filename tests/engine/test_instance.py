@@ -84,7 +84,7 @@ def test_no_signal_handler_runs_between_taking_an_instance_and_the_block(
     instance: Instance,
 ) -> None:
     """It would raise KeyboardInterrupt there, and the instance would be in use for ever."""
-    for function in (instance.add, Calls.call, Calls._entered, Execution.alone):
+    for function in (instance.add, Calls.call, Calls.alone, Execution.alone):
         code = function.__code__
         found = list(dis.get_instructions(code))
         taken = next(n for n, one in enumerate(found) if one.opname == "DELETE_ATTR")

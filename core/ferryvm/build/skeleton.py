@@ -79,7 +79,8 @@ def map_of(function: Body, mapped: object, arrays: int, in_place: bool) -> Body:
     for array, value in zip(to, results, strict=True):
         if not _is_possible(function, array, value, array.value):
             raise function._fault(f"{what}: {value} of {mapped!r} is no element of {array}")
-    found = Mapping(mapped.name, signature, tuple(read), tuple(to), in_place)
+    shared = (None,) * (len(parameters) - arrays)
+    found = Mapping(mapped.name, signature, (*read, *shared), tuple(to), in_place)
     return function._generate(found.name, lambda: mapping(found))
 
 

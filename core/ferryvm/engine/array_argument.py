@@ -66,7 +66,7 @@ def host_array(place: Place, t: Reference, argument: object) -> HostArray:
     kind = NUMBER_ARRAYS.get(t.number)
     view = argument
     if type(view) is not np.ndarray:
-        view = _viewed(argument)
+        view = viewed(argument)
     if view is None:
         dtype = "float64" if kind is None else kind.dtype.name
         made = f"numpy.array({place.given}, dtype=numpy.{dtype})"
@@ -145,7 +145,7 @@ def _misfit(
     )
 
 
-def _viewed(argument: object) -> npt.NDArray[Any] | None:
+def viewed(argument: object) -> npt.NDArray[Any] | None:
     """An ndarray of the memory of an object; None if it offers none."""
     if isinstance(argument, np.ma.MaskedArray):
         return None
@@ -167,7 +167,7 @@ def _viewed(argument: object) -> npt.NDArray[Any] | None:
 
 def has_memory(value: object) -> bool:
     """True if a value has memory that could be an array's."""
-    return _viewed(value) is not None
+    return viewed(value) is not None
 
 
 def _pins(view: npt.NDArray[Any]) -> tuple[object, ...]:

@@ -16,7 +16,6 @@ its end the garbage collector ends it, at any later time.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import threading
 from collections.abc import Callable, Sequence
@@ -35,6 +34,7 @@ from ferryvm.engine.marshal import (
 )
 from ferryvm.engine.result import ProgramInterrupted, shown_stack, trap_raised
 from ferryvm.engine.runner import Runner
+from ferryvm.engine.target import Target
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.float_environment import in_ours
@@ -42,9 +42,10 @@ from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.machine.control import CALL_FORMAT, CALL_REGISTERS, Status
-from ferryvm.program import Signature, has_references
+from ferryvm.program import has_references
 
 if TYPE_CHECKING:
+    from ferryvm.engine.extension import Extension
     from ferryvm.engine.reference import Passing, References
 
 _R = TypeVar("_R")
@@ -53,22 +54,6 @@ _HALT = BY_MNEMONIC["halt"].opcode
 
 MOST_NESTED = 100
 """The largest depth of calls from host functions inside each other."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Target:
-    """An exported function that can be called."""
-
-    name: str
-    parameters: tuple[str, ...]
-    """The names of the parameters, as far as they are known."""
-    signature: Signature
-    entry: int
-    """pc of its entry stub."""
-    halt: int
-    """pc of the stub's `halt`."""
-    frame_words: int
-    """Words of the stub's frame from its header on."""
 
 
 class Call:
@@ -123,7 +108,8 @@ class Calls:
         """Enters the machine from `thread` and returns its status."""
         self.stopped: tuple[Call, ...] = ()
         """The stopped calls, the most recent one last."""
-        self._passings: dict[str, Passing | None] = {}
+        self._passings: dict[int, Passing | None] = {}
+        """By the entry of the target."""
         self._direct: DirectEntry | None = None
         self._nested = 0
 
@@ -142,7 +128,7 @@ class Calls:
         backend: str | None = None,
     ) -> Value:
         """Call a function in any situation; as `Instance.call`."""
-        # As `_entered`, with few Python frames: nested calls must not reach Python's limit.
+        # As `alone`, with few Python frames: nested calls must not reach Python's limit.
         try:
             del self.busy.free
         except AttributeError:
@@ -230,7 +216,7 @@ class Calls:
                     self.machine.torn = ""
                 self._arm()
 
-        return self._entered(enter)
+        return self.alone(enter)
 
     def abandon(self, call: Call) -> None:
         """Remove the call that stopped last from the stack."""
@@ -241,7 +227,7 @@ class Calls:
             self.block[CALL_REGISTERS] = call.before
             self._arm()
 
-        self._entered(enter)
+        self.alone(enter)
 
     def save(self, path: Path) -> None:
         """Write the state to a file."""
@@ -255,7 +241,7 @@ class Calls:
             self._rest()
             self.execution.save_to(path)
 
-        self._entered(enter)
+        self.alone(enter)
 
     def check_idle(self) -> None:
         """Raise CallError if a call is active: running, or stopped."""
@@ -264,7 +250,7 @@ class Calls:
             if is_nested or self.stopped:
                 raise CallError("a call is under way; what it leaves is not known yet")
 
-        self._entered(enter)
+        self.alone(enter)
 
     def take_up(self, targets: Sequence[Target]) -> None:
         """Find the active calls on the stack of a machine that was loaded."""
@@ -309,11 +295,15 @@ class Calls:
             control.hp = end
             return start
 
-        return self._entered(enter)
+        return self.alone(enter)
 
     # --- parts ------------------------------------------------------------------------------
 
-    def _entered(self, action: Callable[[bool], _R]) -> _R:
+    def disarm(self) -> None:
+        """Forget the direct entry: the next call prepares the program."""
+        self.thread, self._direct = 0, None
+
+    def alone(self, action: Callable[[bool], _R]) -> _R:
         """The result of an action during which other threads are excluded; its argument is True if
         a host function of this thread's run calls."""
         try:
@@ -373,18 +363,25 @@ class Calls:
                 self._arm()
 
     @functools.cached_property
+    def extension(self) -> Extension:
+        """The functions that were added to the program."""
+        from ferryvm.engine.extension import Extension  # few programs grow
+
+        return Extension(self)
+
+    @functools.cached_property
     def references(self) -> References:
         """The references of the machine. The program has some."""
         from ferryvm.engine.reference import References  # it takes NumPy
 
-        return References(self.machine, self._entered)
+        return References(self.machine, self.alone)
 
     def passing(self, target: Target) -> Passing | None:
         """Passes the references of a function; None if it has none."""
-        name = target.name
-        if name not in self._passings:
-            self._passings[name] = self._new_passing(target)
-        return self._passings[name]
+        entry = target.entry
+        if entry not in self._passings:
+            self._passings[entry] = self._new_passing(target)
+        return self._passings[entry]
 
     def _new_passing(self, target: Target) -> Passing | None:
         if not has_references(target.signature):

@@ -53,7 +53,7 @@ def with_entry_stubs(program: Program) -> Program:
     if not opcodes:
         return program
     source_map = program.source_map
-    if len(source_map):
+    if size and source_map.position(size - 1) is not None:
         nowhere = SourceMap(rows=[(size, 0, 0, 0)])
         content = source_map.tobytes() + nowhere.tobytes()
         source_map = SourceMap.packed(source_map.files, content)

@@ -42,6 +42,7 @@ from ferryvm.machine.native import NativeFunction
 from ferryvm.machine.state import Machine
 from ferryvm.machine.system import Reader
 from ferryvm.registry import Registry
+from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
     from ferryvm.engine.call import Calls
@@ -180,6 +181,13 @@ class Execution:
     def collected(self) -> str:
         """The output of the program so far; empty if the engine was given an output."""
         return b"".join(self._collected).decode(errors="replace")
+
+    def extend(self, verified: Verified) -> None:
+        """Go on with a program that begins with this one, for a caller that holds the execution
+        between runs; see `Machine.extend`. Backends prepare it anew."""
+        self.machine.extend(verified)
+        self._prepared = {}
+        self._natives_bound_for = None
 
     def make_usable(self, end: int) -> bool:
         """Make `end` bytes of the heap usable; False if a limit forbids it."""

@@ -28,7 +28,8 @@ from ferryvm.machine.control import CALL_FORMAT, CALL_REGISTERS, INTERRUPT, PC, 
 from ferryvm.program import Signature, has_references
 
 if TYPE_CHECKING:
-    from ferryvm.engine.call import Calls, Target
+    from ferryvm.engine.call import Calls
+    from ferryvm.engine.target import Target
 
 
 def made(calls: Calls, target: Target) -> Callable[..., Any]:

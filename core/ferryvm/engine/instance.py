@@ -19,11 +19,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ferryvm.engine.call import Call, Calls, OutOfFuelError, Target
+from ferryvm.engine.call import Call, Calls, OutOfFuelError
 from ferryvm.engine.entry_stub import stub_name
 from ferryvm.engine.fast_call import made, parameter_names
 from ferryvm.engine.marshal import CallError, Value, bits_of, described_parameters
 from ferryvm.engine.runner import Runner
+from ferryvm.engine.target import Target, target_of
 from ferryvm.errors import Position, UnknownNameError
 from ferryvm.isa.type import Reference, ValueType, to_python
 from ferryvm.program import Export
@@ -62,7 +63,9 @@ class Instance:
         for export in program.exports:
             stub = numbers.get(stub_name(export.name))
             if stub is not None:
-                self._targets[export.name] = target = self._target(export, stub)
+                self._targets[export.name] = target = target_of(
+                    execution.machine, export.name, export.function, stub
+                )
                 self._exports[export.name] = self._function(export, target)
         taken = set(object.__dir__(self))
         for name, function in self._exports.items():
@@ -74,20 +77,6 @@ class Instance:
         the state is not an instance's."""
         self._calls.take_up(list(self._targets.values()))
 
-    def _target(self, export: Export, stub: int) -> Target:
-        machine = self._execution.machine
-        program = machine.program
-        signature = program.signature(export.function)
-        entry = program.functions[stub].entry
-        return Target(
-            export.name,
-            program.functions[export.function].parameters,
-            signature,
-            entry,
-            entry + len(signature.parameters) + 1,
-            machine.verified.frame_words[stub],
-        )
-
     def _function(self, export: Export, target: Target) -> Callable[..., Any]:
         """The Python function that calls an export."""
         program = self._execution.machine.program
@@ -97,6 +86,7 @@ class Instance:
         position = program.source_map.position(program.functions[export.function].entry)
         where = f"\n\nDefined at {position}." if position else ""
         function.__doc__ = f"{export.name}{shown}, a function of the program.{where}"
+        function.__ferryvm__ = self._calls, target  # type: ignore[attr-defined]  # for maps
         function.__signature__ = _python_signature(target)  # type: ignore[attr-defined]
         return function
 

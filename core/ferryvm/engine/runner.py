@@ -11,6 +11,7 @@ from ferryvm.backend import DirectEntry
 from ferryvm.engine.possession import Possession
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
+from ferryvm.verify import Verified
 
 
 class Runner(Protocol):
@@ -46,6 +47,9 @@ class Runner(Protocol):
 
     def direct(self) -> DirectEntry | None:
         """The direct entry of the engine's backend."""
+
+    def extend(self, verified: Verified) -> None:
+        """Go on with a program that begins with this one."""
 
     def save_to(self, path: Path) -> None:
         """Write the state to a file."""

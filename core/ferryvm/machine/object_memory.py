@@ -160,6 +160,12 @@ class ObjectMemory:
         control.types, _ = self._facts.type_rows.buffer_info()
         control.ahead = self._ahead.address
 
+    def extend(self, verified: Verified) -> None:
+        """Go on with a program whose code and types begin with this one's."""
+        self._verified, self._facts = verified, _facts.setdefault(verified, _Facts(verified))
+        self._transfer = ElementTransfer(self._memory, self.space, self._facts.shapes)
+        self.bind()
+
     def offer(self, collector: Callable[[], tuple[int | None, str]]) -> None:
         """Perform collections by a native function, see `Artifact.collector`, from the next one on.
 

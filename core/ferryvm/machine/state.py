@@ -128,6 +128,19 @@ class Machine:
         if self.objects is not None:
             self.objects.bind()
 
+    def extend(self, verified: Verified) -> None:
+        """Go on with a program whose code, functions, types, statics, hosts and tags begin with this
+        one's. All that backends have prepared is for the old program. Raises AddressSpaceError."""
+        self.verified, self.program = verified, verified.program
+        self.descriptors = descriptors(verified)
+        self._descriptors = array("Q", [word for row in self.descriptors for word in row])
+        self._table = array("Q", (*self.program.table, 0))
+        if self.objects is None:
+            self.objects = _objects(verified, self.memory)
+        else:
+            self.objects.extend(verified)
+        self.bind()
+
     def bind_native(self, number: int, function: NativeFunction, caller: int) -> None:
         """Let native code call `function` for the host import of that number through `caller`, an
         address; with 0 code leaves instead."""

@@ -23,12 +23,12 @@ their names with the lengths in place of the trap's message."""
 
 
 class Mapping(NamedTuple):
-    """A map: the function takes the elements of `arrays`, then arguments that all items share; its
-    results are the elements of `to`."""
+    """A map: `arrays` has for each parameter of the function the type of the arrays whose elements it
+    gets, or None if all items share one argument; the results are the elements of `to`."""
 
     function: str
     signature: Signature
-    arrays: tuple[ArrayType, ...]
+    arrays: tuple[ArrayType | None, ...]
     to: tuple[ArrayType, ...]
     in_place: bool = False
     """True if the arrays for the results are given."""
@@ -44,32 +44,42 @@ class Mapping(NamedTuple):
         return f"{self.form} {self._described}"
 
     @property
+    def adapter(self) -> str:
+        """The name of the function that maps for Python."""
+        return f"map from outside {self._described}"
+
+    @property
     def item(self) -> str:
         """The name of the item function."""
         return f"map {self._described}: item"
 
     @property
     def _described(self) -> str:
-        of, to = (" ".join(map(str, types)) for types in (self.arrays, self.to))
-        return f"{self.function} {of} to {to}"
+        to = " ".join(str(array) for array in self.to)
+        return f"{self.function} {' '.join(map(str, self.parameters))} to {to}"
 
     @property
-    def shared(self) -> tuple[ValueType, ...]:
-        """The types of the arguments that all items share."""
-        return tuple(self.signature.parameters)[len(self.arrays) :]
+    def parameters(self) -> tuple[ValueType, ...]:
+        """The types of the arrays and shared arguments, in the order of the parameters."""
+        pairs = zip(self.arrays, self.signature.parameters, strict=True)
+        return tuple(type_ if array is None else array.reference for array, type_ in pairs)
 
 
 def mapping(of: Mapping) -> list[FunctionListing]:
     """The function that maps, ( shared arrays -- to ), or in place ( to shared arrays -- ), and
     those that it needs. It traps unless all lengths are equal."""
     results = [array.reference for array in of.to]
-    arrays = [array.reference for array in of.arrays]
-    given: list[ValueType] = [*(results if of.in_place else ()), *of.shared, *arrays]
+    given: list[ValueType] = [*(results if of.in_place else ())]
+    local_of: dict[int, int] = {}
+    for is_shared in (True, False):
+        for number, (array, type_) in enumerate(zip(of.arrays, of.parameters, strict=True)):
+            if (array is None) == is_shared:
+                local_of[number] = len(given)
+                given.append(type_)
     writer = Writer(of.name, given, () if of.in_place else results)
     count = writer.local(I64)
-    before = len(given) - len(arrays)
-    shared, read = range(before - len(of.shared), before), range(before, len(given))
     to: Sequence[int] = range(len(results))
+    read = [local_of[number] for number, array in enumerate(of.arrays) if array is not None]
     functions = _check_lengths(writer, of, [*(to if of.in_place else ()), *read], count)
     if not of.in_place:
         to = [writer.local(type_) for type_ in results]
@@ -77,10 +87,24 @@ def mapping(of: Mapping) -> list[FunctionListing]:
             writer.get(count)
             array.make(writer)
             writer.set(local)
-    writer.launch(of.item, [*to, *read, *shared], count)
+    arguments = [local_of[number] for number in range(len(of.arrays))]
+    writer.launch(of.item, [*to, *arguments], count)
     if not of.in_place:
         writer.get(*to)
     return [writer.listing(), _item(of), *functions]
+
+
+def adapter(of: Mapping) -> list[FunctionListing]:
+    """The function that maps in place for Python, ( parameters to -- ), and its item function. The
+    caller has checked that all lengths are equal."""
+    given = [*of.parameters, *(array.reference for array in of.to)]
+    writer = Writer(of.adapter, given)
+    count, first = writer.local(I64), len(of.parameters)
+    writer.get(first)
+    writer.emit("array.length")
+    writer.set(count)
+    writer.launch(of.item, [*range(first, len(given)), *range(first)], count)
+    return [writer.listing(), _item(of)]
 
 
 def _check_lengths(
@@ -112,32 +136,34 @@ def _names(of: Mapping) -> list[str]:
     """The arrays that are given, as messages name them."""
     single, several = len(of.to) == 1, range(1, len(of.to) + 1)
     results = ["the result"] if single else [f"result {number}" for number in several]
-    arrays = [f"array {number}" for number in range(1, len(of.arrays) + 1)]
+    count = sum(array is not None for array in of.arrays)
+    arrays = [f"array {number}" for number in range(1, count + 1)]
     return [*(results if of.in_place else ()), *arrays]
 
 
 def _item(of: Mapping) -> FunctionListing:
-    arrays = [array.reference for array in (*of.to, *of.arrays)]
-    writer = Writer(of.item, [I64, *arrays, *of.shared])
-    to, first = range(1, 1 + len(of.to)), 1 + len(of.to)
-    is_single = len(of.to) == 1
-    if is_single:  # array and index are below the value
-        writer.get(to[0], 0)
-    for number, array in enumerate(of.arrays):
-        writer.get(first + number, 0)
-        array.load(writer, of.signature.parameters[number])
-    writer.get(*range(first + len(of.arrays), 1 + len(arrays) + len(of.shared)))
-    writer.emit("call", of.function)
+    """The item function: ( item to parameters -- )."""
     types = tuple(of.signature.results)
-    if is_single:
+    writer = Writer(of.item, [I64, *(array.reference for array in of.to), *of.parameters])
+    to, first = range(1, 1 + len(of.to)), 1 + len(of.to)
+    if len(to) == 1:  # array and index are below the value
+        writer.get(to[0], 0)
+    pairs = zip(of.arrays, of.signature.parameters, strict=True)
+    for number, (array, type_) in enumerate(pairs, first):
+        writer.get(number)
+        if array is not None:
+            writer.get(0)
+            array.load(writer, type_)
+    writer.emit("call", of.function)
+    if len(to) == 1:
         of.to[0].store(writer, types[0])
         return writer.listing()
     found = [writer.local(type_) for type_ in types]
     for local in reversed(found):
         writer.set(local)
-    for number, local in enumerate(found):
-        writer.get(to[number], 0, local)
-        of.to[number].store(writer, types[number])
+    for local, target, array_type, type_ in zip(found, to, of.to, types, strict=True):
+        writer.get(target, 0, local)
+        array_type.store(writer, type_)
     return writer.listing()
 
 

@@ -54,10 +54,11 @@ class SkeletonCode:
         function, value = node.function, self.generator.types.value
         types = tuple(value(parameter.type) for parameter in function.parameters)
         result = node.to_element if node.to is not None else function.result
+        shared = (None,) * len(node.shared)
         of = Mapping(
             function.name,
             Signature(types, (value(function.result),)),
-            tuple(self._array_type(element) for element in node.elements),
+            (*(self._array_type(element) for element in node.elements), *shared),
             (self._array_type(result),),
             in_place=node.to is not None,
         )

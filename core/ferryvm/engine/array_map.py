@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maps and reductions of NumPy arrays by functions of an instance.
+
+    map(instance.f, xs, ys, a=2.0)  ──>  a launch in the instance over the elements of xs and ys
+
+The launch is in a function that is added to the instance's program at its first use, one for each
+combination of element kinds (`ferryvm.engine.extension`). A loop in Python that calls the function
+for each element would do the same, some hundred times slower.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ferryvm.engine.array_argument import NUMBER_ARRAYS, Place, host_array, viewed
+from ferryvm.engine.fast_call import made, parameter_names
+from ferryvm.engine.marshal import CallError, described_parameters
+from ferryvm.engine.target import Target
+from ferryvm.failure import shown
+from ferryvm.isa.element import Element
+from ferryvm.isa.type import I32, Reference, Type, ValueType
+from ferryvm.program import Signature
+from ferryvm.skeleton import mapping
+from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
+from ferryvm.skeleton.operation import Operation
+from ferryvm.skeleton.reduction import reduction, reduction_name
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ferryvm.engine.call import Calls
+    from ferryvm.engine.object_view import Item
+
+    Array = npt.NDArray[Any]
+
+_OF_DTYPE = {
+    NUMBER_ARRAYS[element.array.number].dtype: ArrayType.of(element) for element in Element
+}
+
+
+class _Exported(NamedTuple):
+    """A function of an instance."""
+
+    calls: Calls
+    target: Target
+    form: str
+    """The operation: map or reduce."""
+
+    @property
+    def what(self) -> str:
+        """The operation in messages: `map of scale`."""
+        return f"{self.form} of {self.target.name}"
+
+    @property
+    def name(self) -> str:
+        """Its name in the program, which may export it under another one."""
+        return self.calls.machine.program.functions[self.target.function].name
+
+    @property
+    def signature(self) -> Signature:
+        """Its parameters and results."""
+        return self.target.signature
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of its parameters in Python."""
+        return _names(self.target)
+
+    def fault(self, message: str) -> CallError:
+        """An error of a call."""
+        return CallError(f"{self.what}: {message}")
+
+
+@functools.lru_cache
+def _names(target: Target) -> list[str]:
+    return parameter_names(target.parameters, len(target.signature.parameters))
+
+
+def _exported(form: str, function: object) -> _Exported:
+    found = getattr(function, "__ferryvm__", None)
+    if found is None:
+        wanted = "a function of an instance, such as instance.f"
+        raise TypeError(f"{form} takes {wanted}; found {shown(function)}")
+    calls, target = found
+    return _Exported(calls, target, form)
+
+
+def map(
+    function: Callable[..., Any],
+    /,
+    *arrays: Any,
+    out: Array | Sequence[Array] | None = None,
+    **arguments: Any,
+) -> Any:
+    """The values of a function of an instance for the elements of arrays at each index, as an array
+    of their shape; a tuple of arrays if it has several results.
+
+    `arrays`, `arguments`: for its parameters in order, and by name. A parameter of numbers takes an
+    array, whose elements it gets, or one number for all items; other parameters take what a call
+    takes. Arrays are used where they are; all have one shape. `out`: the array for the results, or
+    one for each; it may be one of those that are read.
+
+    Raises CallError for arguments that do not fit, and errors as `Instance.call`; a trap names the
+    item, the index in row-major order. docs/embedding.md has examples.
+    """
+    f = _exported("map", function)
+    values = _bound(f, arrays, arguments)
+    given = () if out is None else tuple(out) if isinstance(out, tuple | list) else (out,)
+    key = (f.target.function, *(_key(value) for value in (*values, *given)))
+    plan = f.calls.extension.plans.get(key)
+    if plan is None:
+        plan = f.calls.extension.plans[key] = _plan(f, values, given)
+    shape = _shape(f, plan, values)
+    for array in given:
+        if array.shape != shape or not array.flags.writeable:
+            raise _unfit_result(f, array, shape)
+    results = given or tuple(np.empty(shape, dtype) for dtype in plan.dtypes)
+    plan.call(*values, *results)
+    return results[0] if len(results) == 1 else results
+
+
+def _key(value: object) -> object:
+    """The part of an argument that a plan depends on."""
+    if type(value) is np.ndarray and value.shape != ():
+        return value.dtype
+    if isinstance(value, int | float):
+        return None
+    view = viewed(value)
+    return None if view is None or view.ndim == 0 else view.dtype
+
+
+class _Plan(NamedTuple):
+    """A map of one function for certain kinds of arguments."""
+
+    call: Callable[..., object]
+    """Calls the adapter."""
+    elementwise: tuple[int, ...]
+    """The numbers of the parameters that get elements of arrays."""
+    dtypes: tuple[np.dtype[Any], ...]
+    """The dtypes of fresh arrays for the results."""
+
+
+def _plan(f: _Exported, values: Sequence[Any], given: Sequence[Any]) -> _Plan:
+    """The plan for arguments, whose function is added to the program. Raises CallError for those
+    that do not fit."""
+    types = tuple(f.signature.parameters)
+    kinds = tuple(
+        _kind(f, number, type_, value)
+        for number, (type_, value) in enumerate(zip(types, values, strict=True))
+    )
+    elementwise = tuple(number for number, kind in enumerate(kinds) if kind is not None)
+    if not elementwise:
+        raise f.fault(f"no argument is an array of elements; call {f.target.name} itself")
+    results = _result_types(f)
+    fresh = [OF_VALUE[type_] for type_ in results]
+    if given:
+        if len(given) != len(results):
+            raise f.fault(f"out has {len(given)} arrays, there are {len(results)} results")
+        pairs = zip(results, given, strict=True)
+        to = tuple(_of_result(f, type_, array) for type_, array in pairs)
+    else:
+        to = tuple(fresh)
+    of = mapping.Mapping(f.name, f.signature, kinds, to)
+    places = ["out"] if len(to) == 1 else [f"out[{number}]" for number in range(len(to))]
+    target = f.calls.extension.target(
+        of.adapter, lambda: mapping.adapter(of), f.what, (*f.parameters, *places)
+    )
+    dtypes = tuple(NUMBER_ARRAYS[array.reference.number].dtype for array in fresh)
+    return _Plan(made(f.calls, target), elementwise, dtypes)
+
+
+def reduce(function: Callable[..., Any], array: Any, initial: float) -> Item:
+    """All elements of an array of numbers combined by a function of an instance, which takes two
+    values and must be associative, with an initial value in front of them.
+
+    docs/parallel.md states the order. Raises CallError for arguments that do not fit, and errors as
+    `Instance.call`.
+    """
+    f = _exported("reduce", function)
+    operation, kind = _combination(f, array)
+    target = f.calls.extension.target(
+        reduction_name(operation, kind, has_initial=True),
+        lambda: reduction(operation, kind, has_initial=True),
+        f.what,
+        ("initial", "array"),
+    )
+    found: Item = f.calls.call(target, (initial, array))  # type: ignore[assignment]  # one result
+    return found
+
+
+def _combination(f: _Exported, array: object) -> tuple[Operation, ArrayType]:
+    """The operation of a function of two values, and the type of an array for it."""
+    value = f.signature.results[0] if f.signature.results else None
+    if not isinstance(value, Type) or tuple(f.signature.parameters) != (value, value):
+        described = described_parameters(f.target.parameters, f.signature)
+        raise f.fault(f"a function of two numbers of one type is needed, found {described}")
+    view = viewed(array)
+    kind = None if view is None else _OF_DTYPE.get(view.dtype)
+    if kind is None or kind.value is not value:
+        kind = OF_VALUE[value]  # the call tells that the array does not fit
+    return Operation(f.name, is_function=True), kind
+
+
+def _bound(f: _Exported, given: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+    """The argument of each parameter."""
+    names = f.parameters
+    for name in named:
+        if name not in names:
+            raise f.fault(f"there is no parameter {name!r}; there are {', '.join(names)}")
+    free = [name for name in names if name not in named]
+    if len(given) != len(free):
+        described = f"{f.target.name}{described_parameters(f.target.parameters, f.signature)}"
+        found = f"{len(given)} and {len(named)} by name" if named else str(len(given))
+        raise f.fault(f"{described} takes {len(names)} arguments, found {found}")
+    values = {**dict(zip(free, given, strict=True)), **named}
+    return [values[name] for name in names]
+
+
+def _kind(f: _Exported, number: int, type_: ValueType, value: object) -> ArrayType | None:
+    """The type of the array that is passed for a parameter; None for an argument of all items."""
+    if isinstance(type_, Reference) or isinstance(value, int | float):
+        return None
+    view = viewed(value)
+    if view is None or view.ndim == 0:
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            name = f.parameters[number]
+            host_array(_argument(f, number, name), OF_VALUE[type_].reference, value)
+        return None
+    kind = _possible(type_, view.dtype)
+    if kind is None:
+        name = f.parameters[number]
+        host_array(_argument(f, number, name), OF_VALUE[type_].reference, value)
+        raise AssertionError("host_array refuses an array of another type")
+    return kind
+
+
+def _argument(f: _Exported, number: int, name: str) -> Place:
+    return Place(f"{f.what}: argument {number + 1} ({name})", name)
+
+
+def _possible(type_: Type, dtype: np.dtype[Any]) -> ArrayType | None:
+    """The type of arrays of a dtype, if their elements can be values of a type."""
+    kind = _OF_DTYPE.get(dtype)
+    if kind is None or not (kind.value is type_ or (kind.is_narrow and type_ is I32)):
+        return None
+    return kind
+
+
+def _shape(f: _Exported, plan: _Plan, values: Sequence[Any]) -> tuple[int, ...]:
+    """The shape of all arrays whose elements are taken."""
+    first, *others = plan.elementwise
+    found = _shape_of(values[first])
+    for number in others:
+        shape = _shape_of(values[number])
+        if shape != found:
+            names = f"{f.parameters[first]} and {f.parameters[number]}"
+            message = f"{names} have different shapes, {found} and {shape}"
+            raise f.fault(f"{message}; all arrays need the same")
+    return found
+
+
+def _shape_of(array: object) -> tuple[int, ...]:
+    view = array if isinstance(array, np.ndarray) else viewed(array)
+    assert view is not None
+    return view.shape
+
+
+def _unfit_result(f: _Exported, array: Array, shape: tuple[int, ...]) -> CallError:
+    """The error for an array for results."""
+    if array.shape != shape:
+        return f.fault(f"out has the shape {array.shape}, the arrays have {shape}")
+    return f.fault("out is read-only; an array that can be written is needed")
+
+
+def _result_types(f: _Exported) -> list[Type]:
+    """The types of the results."""
+    found = [type_ for type_ in f.signature.results if isinstance(type_, Type)]
+    if not found or len(found) < len(f.signature.results):
+        described = described_parameters(f.target.parameters, f.signature)
+        raise f.fault(f"the results must be numbers, and at least one; found {described}")
+    return found
+
+
+def _of_result(f: _Exported, type_: Type, result: Any) -> ArrayType:
+    """The type of an array for results of a type."""
+    if not isinstance(result, np.ndarray):
+        raise f.fault(f"out is {shown(result)}; an ndarray is needed, or a tuple of them")
+    kind = _possible(type_, result.dtype)
+    if kind is None:
+        place = Place(f"{f.what}: out", "out", "pass")
+        host_array(place, OF_VALUE[type_].reference, result)
+        raise AssertionError("host_array refuses an array of another type")
+    return kind
