@@ -220,6 +220,8 @@ class _BodyLowering:
         builder.position_at_end(done)
         goes_on = builder.icmp_signed("<", value, self.function.value(count.bound))
         with self.function.rarely(goes_on, "look"):
+            for operation in strip.loop.recomputed:
+                self._operation(operation)
             self.polls.look(strip.loop.state, strip.block)
             for initial, parameter in zip(strip.initial, strip.loop.head.parameters, strict=True):
                 initial.add_incoming(self.function.value(parameter), self.builder.block)

@@ -16,14 +16,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from ferryvm.ir.graph import Block, Body, Constant, Edge, FrameState, Operation, Parameter, Value
+from ferryvm.ir.graph import Block, Body, Constant, Edge, FrameState, Operation, Value
 from ferryvm.ir.loop.induction import InductionVariable, find_induction_variable
 from ferryvm.ir.loop.natural import Loop, find_loops
-from ferryvm.ir.operation import CALLS, SAFEPOINTS, SHAPES, Role
+from ferryvm.ir.operation import CALLS, PURE, SAFEPOINTS, SHAPES, Role
+from ferryvm.isa.type import I64
 
 LONGEST = 48
 """Operations of a loop that is run in strips, at most, checks included: the inner loop of a
 multiplication of matrices has 34. Longer ones gain nothing."""
+
+MOST_RECOMPUTED = 8
+"""Operations that the state of the poll may take, at most."""
 
 _BRANCHES = (SAFEPOINTS - {"trap_if"}) | CALLS | {"canonicalise", "canonicalise_elements"}
 """Operations around which a loop is not vectorised, but for checks, which may be hoisted."""
@@ -37,7 +41,10 @@ class StripMinedLoop:
     count: InductionVariable
     poll: Operation
     state: FrameState
-    """The state of its poll, in terms of the head's parameters."""
+    """The state of its poll, in terms of the head's parameters and `recomputed`."""
+    recomputed: list[Operation]
+    """Values of the last iteration that the state needs, computed from the head's parameters: they
+    are in no block. So no value of an iteration is used behind the loop."""
     onward: Edge
     """From the head into the loop."""
     out: Edge
@@ -47,12 +54,12 @@ class StripMinedLoop:
 def strip_mined_loops(body: Body) -> Iterator[StripMinedLoop]:
     """The loops of a body that are to be run in strips."""
     for loop in find_loops(body):
-        found = _strip(loop)
+        found = _strip(body, loop)
         if found is not None:
             yield found
 
 
-def _strip(loop: Loop) -> StripMinedLoop | None:
+def _strip(body: Body, loop: Loop) -> StripMinedLoop | None:
     operations = [*loop.operations]
     hindering = [operation for operation in operations if operation.name in _BRANCHES]
     if len(operations) > LONGEST or [operation.name for operation in hindering] != ["poll"]:
@@ -68,23 +75,54 @@ def _strip(loop: Loop) -> StripMinedLoop | None:
     header = loop.header
     if any(SHAPES[operation.name].role is Role.CHANGES for operation in header.operations):
         return None  # it is run twice between two strips
-    passed = dict(zip(loop.back_edge.edge.arguments, header.parameters, strict=True))
-    state = _at_header(poll.exit, passed, loop)
+    at_header = _AtHeader(body, loop, count)
+    state = at_header.state(poll.exit)
     if state is None:
         return None
-    return StripMinedLoop(header, count, poll, state, count.onward, count.exit)
+    return StripMinedLoop(header, count, poll, state, at_header.made, count.onward, count.exit)
 
 
-def _at_header(state: FrameState, passed: dict[Value, Parameter], loop: Loop) -> FrameState | None:
-    """The state of a poll in terms of the values at the header; None if some are not available
-    there.
+class _AtHeader:
+    """Values of an iteration in terms of those at the next header."""
 
-    `passed`: the arguments of the back edge, with the parameters that they become.
-    """
-    new: dict[Value, Value] = {}
-    for value in state.uses():
-        if value in passed:
-            new[value] = passed[value]
-        elif not loop.is_invariant(value):
+    def __init__(self, body: Body, loop: Loop, count: InductionVariable) -> None:
+        assert loop.back_edge is not None
+        assert isinstance(count.step, Constant)
+        before = body.constant(I64, -count.step.bits & I64.mask)
+        previous = Operation("add", I64, (I64,), (count.value, before))
+        self.loop = loop
+        self.made: list[Operation] = []
+        self.known: dict[Value, Value] = dict(
+            zip(loop.back_edge.edge.arguments, loop.header.parameters, strict=True)
+        )
+        self.previous, self.count = previous, count.value
+
+    def state(self, state: FrameState) -> FrameState | None:
+        """A state; None if some of its values are not available at the header."""
+        if any(self._value(value) is None for value in state.uses()):
             return None
-    return state.replace(new)
+        return state.replace(self.known)
+
+    def _value(self, value: Value) -> Value | None:
+        if value not in self.known:
+            found = self._found(value)
+            if found is None:
+                return None
+            self.known[value] = found
+        return self.known[value]
+
+    def _found(self, value: Value) -> Value | None:
+        if self.loop.is_invariant(value):
+            return value
+        if value is self.count:
+            self.made.append(self.previous)
+            return self.previous
+        if not isinstance(value, Operation) or value.name not in PURE:
+            return None
+        arguments = [self._value(argument) for argument in value.arguments]
+        if None in arguments or len(self.made) >= MOST_RECOMPUTED:
+            return None
+        given = tuple(argument for argument in arguments if argument is not None)
+        made = Operation(value.name, value.type, value.static, given)
+        self.made.append(made)
+        return made

@@ -38,6 +38,11 @@ HASH = """
   (while (< i n) (set! s (^ s (* i (+ i 7)))) (set! i (+ i 1))) s)
 (hash {start} {n})"""
 
+LET = """
+(define (hash i n) (define s 1)
+  (while (< i n) (let ((more (+ i 7))) (set! s (^ s (* i more)))) (set! i (+ i 1))) s)
+(hash {start} {n})"""
+
 
 @pytest.mark.parametrize(
     ("source", "name", "vector"),
@@ -45,8 +50,9 @@ HASH = """
         (AXPY.format(n=1000, size=1000), "axpy", r"fmul <\d+ x double>"),
         (SUM.format(n=1000, size=1000), "total", r"add <\d+ x i64>"),
         (HASH.format(start=0, n=1000), "hash", r"xor <\d+ x i64>"),
+        (LET.format(start=0, n=1000), "hash", r"xor <\d+ x i64>"),
     ],
-    ids=["stores", "sum-with-checks", "other-reduction"],
+    ids=["stores", "sum-with-checks", "other-reduction", "local-of-an-iteration"],
 )
 def test_polls_do_not_keep_a_loop_from_being_vectorised(
     source: str, name: str, vector: str
@@ -128,18 +134,24 @@ def interrupting(execution: Execution) -> Iterator[None]:
         thread.join()
 
 
+@pytest.mark.parametrize("source", [HASH, LET], ids=["hash", "let"])
 @pytest.mark.parametrize("times", sample([2, 20], 1))
-def test_the_state_is_exact_whenever_a_vectorised_loop_is_interrupted(times: int) -> None:
-    execution = Engine(policy=COMPILED).start(ferryvm.compile(HASH.format(start=0, n=1 << 62)))
+def test_the_state_is_exact_whenever_a_vectorised_loop_is_interrupted(
+    times: int, source: str
+) -> None:
+    execution = Engine(policy=COMPILED).start(ferryvm.compile(source.format(start=0, n=1 << 62)))
     done, expected, seen = 0, 1, 0
     while seen < times:
         with interrupting(execution):
             execution.run()
         words = np.frombuffer(execution.machine.snapshot().stack, np.uint64)
-        if len(words) < 5 or not words[-5]:
+        locals_ = 1 + (source is LET)
+        if len(words) < 4 + locals_ or not words[-4 - locals_]:
             continue  # it has not come to the loop
         seen += 1
-        i, s = words[-5], words[-1]  # a parameter before the last, and a local
+        i, s = words[-4 - locals_], words[-locals_]  # a parameter before the last, and a local
+        if source is LET:
+            assert words[-1] == i + 6  # of the last iteration
         numbers = np.arange(done, i, dtype=np.uint64)
         done, expected = int(i), expected ^ int(np.bitwise_xor.reduce(numbers * (numbers + 7)))
         assert int(s) == expected
