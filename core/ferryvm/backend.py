@@ -21,6 +21,7 @@ from ferryvm import record
 from ferryvm.cost import Cost
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
+from ferryvm.machine.lane import LaneEntry
 from ferryvm.machine.state import Machine
 from ferryvm.named_tuple import NamedTuple
 from ferryvm.program import Signature
@@ -141,6 +142,8 @@ class Capabilities:
     """A compiler: its code leaves in front of launches, see `Options.launches`."""
     ranges: bool = False
     """A compiler: its code of a launch's loop has `Code.ranges`."""
+    lanes: bool = False
+    """A compiler: its code of a launch's loop may have `Code.lanes`."""
     heap: int | None = None
     """Bytes of heap that it can address; None: no limit but the engine's. A program that needs
     more traps with HEAP_EXHAUSTED, and a state with a larger heap is refused."""
@@ -319,6 +322,9 @@ class Options:
     """Launches, by the pc of `launch.test` and their number in `control.launches`, in front of whose
     loop the code leaves with PARALLEL if more items are left than that word says. Only for a
     compiler that declares it."""
+    lanes: int = 0
+    """Lanes of vectors in which items of a launch are run, where the compiler can do so; 0: as many
+    as suit the target; 1: none."""
     recompile_after: int = 0
     """Work, see `Tiers`, each time after which the code leaves with LONG, where it may run that
     long; 0: it never does. Only for a compiler that has tiers."""
@@ -412,6 +418,10 @@ class Code(abc.ABC):
     """True if it was loaded from the cache."""
     notes: Mapping[str, float]
     """Seconds of each step of the compilation, by name."""
+    lanes: LaneEntry | None = None
+    """Of a launch's loop, code that runs its items in lanes of vectors."""
+    scalar: str = ""
+    """The reason that it has none although it was to have some; empty otherwise."""
 
     @property
     def lost(self) -> str:

@@ -103,6 +103,7 @@ def code_facts(region: Region, options: Options) -> list[str | bytes]:
         options.device,
         options.quick,
         sorted(options.launches),
+        options.lanes,
     )
     return [repr(chosen), *fingerprint(region)]
 

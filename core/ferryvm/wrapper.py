@@ -156,6 +156,7 @@ class CodeWrapper(Code):
         self.inner = inner
         self.address, self.notes = inner.address, inner.notes
         self.is_from_cache = inner.is_from_cache
+        self.lanes, self.scalar = inner.lanes, inner.scalar
 
     @property
     def lost(self) -> str:

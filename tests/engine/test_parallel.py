@@ -211,9 +211,9 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return found
 
 
-def policy(threads: int, *, whole_program: bool = False) -> Policy:
+def policy(threads: int, *, lanes: int = 0, whole_program: bool = False) -> Policy:
     """Everything to llvm at once."""
-    options = Options(background=False, required=True, cache=False, threads=threads)
+    options = Options(background=False, required=True, cache=False, threads=threads, lanes=lanes)
     rules = (Rule(backends=(Choice("llvm", options),)),)
     return Policy(
         rules=rules,
@@ -222,8 +222,8 @@ def policy(threads: int, *, whole_program: bool = False) -> Policy:
     )
 
 
-def started(body: str, threads: int) -> Execution:
-    return Engine(policy=policy(threads)).start(ferryvm.assemble(HEAD + body))
+def started(body: str, threads: int, lanes: int = 0) -> Execution:
+    return Engine(policy=policy(threads, lanes=lanes)).start(ferryvm.assemble(HEAD + body))
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -350,9 +350,9 @@ def test_small_launches_stay_in_the_code_around_them(
     assert activity.exits == 1  # to time items
 
 
-def test_one_thread_runs_the_code_itself(launched: list[tuple[int, int]]) -> None:
+def test_one_thread_without_lanes_runs_the_code_itself(launched: list[tuple[int, int]]) -> None:
     expected = Engine("threaded").start(ferryvm.assemble(HEAD + STORE)).run()
-    assert started(STORE, threads=1).run().value == expected.value
+    assert started(STORE, threads=1, lanes=1).run().value == expected.value
     assert not launched
 
 

@@ -43,6 +43,10 @@ class Arithmetic(PureEmitter[ir.Value]):
         function = self.builder.module.intrinsic(name, result, parameters)
         return self.builder.call(function, arguments)
 
+    def _as(self, t: Type, a: ir.Value) -> ir.Type:
+        """The LLVM type of a value of type `t` that is computed from `a`."""
+        return LLVM_TYPE[t]
+
     def constant(self, t: Type, bits: int) -> ir.Value:
         if not t.is_float:
             return ir.Constant(LLVM_TYPE[t], bits)
@@ -120,7 +124,7 @@ class Arithmetic(PureEmitter[ir.Value]):
         return self.builder.not_(p)
 
     def boolean_to_i32(self, p: ir.Value) -> ir.Value:
-        return self.builder.zext(p, LLVM_TYPE[I32])
+        return self.builder.zext(p, self._as(I32, p))
 
     def select(self, p: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
         return self.builder.select(p, a, b)
@@ -155,44 +159,44 @@ class Arithmetic(PureEmitter[ir.Value]):
         return self._intrinsic(f"llvm.roundeven.{t}", a.type, a)
 
     def wrap(self, a: ir.Value) -> ir.Value:
-        return self.builder.trunc(a, LLVM_TYPE[I32])
+        return self.builder.trunc(a, self._as(I32, a))
 
     def extend_s(self, a: ir.Value) -> ir.Value:
-        return self.builder.sext(a, WORD)
+        return self.builder.sext(a, self._as(I64, a))
 
     def extend_u(self, a: ir.Value) -> ir.Value:
-        return self.builder.zext(a, WORD)
+        return self.builder.zext(a, self._as(I64, a))
 
     def to_float_s(self, to: Type, t: Type, a: ir.Value) -> ir.Value:
-        return self.builder.sitofp(a, LLVM_TYPE[to])
+        return self.builder.sitofp(a, self._as(to, a))
 
     def to_float_u(self, to: Type, t: Type, a: ir.Value) -> ir.Value:
-        return self.builder.uitofp(a, LLVM_TYPE[to])
+        return self.builder.uitofp(a, self._as(to, a))
 
     def to_int_s(self, to: Type, t: Type, a: ir.Value) -> ir.Value:
-        return self.builder.fptosi(a, LLVM_TYPE[to])
+        return self.builder.fptosi(a, self._as(to, a))
 
     def to_int_u(self, to: Type, t: Type, a: ir.Value) -> ir.Value:
-        return self.builder.fptoui(a, LLVM_TYPE[to])
+        return self.builder.fptoui(a, self._as(to, a))
 
     def promote(self, a: ir.Value) -> ir.Value:
-        return self.builder.fpext(a, LLVM_TYPE[F64])
+        return self.builder.fpext(a, self._as(F64, a))
 
     def demote(self, a: ir.Value) -> ir.Value:
-        return self.builder.fptrunc(a, LLVM_TYPE[F32])
+        return self.builder.fptrunc(a, self._as(F32, a))
 
     def reinterpret(self, to: Type, t: Type, a: ir.Value) -> ir.Value:
-        return self.builder.bitcast(a, LLVM_TYPE[to])
+        return self.builder.bitcast(a, self._as(to, a))
 
     def to_slot(self, t: Type, a: ir.Value) -> ir.Value:
         if t.is_float:
-            a = self.builder.bitcast(a, LLVM_TYPE[t.integer])
-        return self.builder.zext(a, WORD) if t.bits == 32 else a
+            a = self.builder.bitcast(a, self._as(t.integer, a))
+        return self.builder.zext(a, self._as(I64, a)) if t.bits == 32 else a
 
     def from_slot(self, t: Type, a: ir.Value) -> ir.Value:
         if t.bits == 32:
-            a = self.builder.trunc(a, LLVM_TYPE[I32])
-        return self.builder.bitcast(a, LLVM_TYPE[t]) if t.is_float else a
+            a = self.builder.trunc(a, self._as(I32, a))
+        return self.builder.bitcast(a, self._as(t, a)) if t.is_float else a
 
 
 class StraightLineArithmetic(Arithmetic):

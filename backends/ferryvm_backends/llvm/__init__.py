@@ -22,7 +22,12 @@ class LlvmBackend(RegionCompiler):
     name = "llvm"
     version = ferryvm.__version__
     capabilities = Capabilities(
-        native=True, limits=LIMITS, forcing=frozenset(Forcing), references=True, launches=True
+        native=True,
+        limits=LIMITS,
+        forcing=frozenset(Forcing),
+        references=True,
+        lanes=True,
+        launches=True,
     )
     stages = ("ir", "llvm", "optimized", "asm")
 

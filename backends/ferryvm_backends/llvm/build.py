@@ -16,10 +16,11 @@ import llvmlite.binding as llvm
 from ferryvm.backend import BackendError, Options
 from ferryvm.compiler import lifted
 from ferryvm.ir.graph import Module
+from ferryvm.ir.lane.vectorise import vectorise
 from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.ir.passes.unswitch import unswitch
-from ferryvm.region.region import Region
+from ferryvm.region.region import Region, RegionKind
 from ferryvm_backends.llvm.lower import lower
 from ferryvm_backends.llvm.native import has_loop, parsed
 from ferryvm_backends.llvm.native import optimised as run_passes
@@ -63,6 +64,8 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
         exceptions=True,
         launches=True,
     )
+    if region.kind is RegionKind.LAUNCH and options.lanes != 1 and options.optimize >= 2:
+        vectorise(module, region, check=options.check)
     hoisted = 0
     if options.optimize >= 2:
         hoisted = sum(hoist_range_checks(body) for body in module.bodies)

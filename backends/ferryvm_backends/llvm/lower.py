@@ -27,6 +27,8 @@ from ferryvm_backends.llvm.context import (
     at_start,
     status_constant,
 )
+from ferryvm_backends.llvm.lane import lower_lanes
+from ferryvm_backends.llvm.lane_count import lane_count
 from ferryvm_backends.llvm.recursion import lower_function
 from ferryvm_backends.llvm.storage import Storage
 from ferryvm_backends.llvm.symbol import CROWDED, CYCLES, ENTRIES, ENTRY, INSTRUCTIONS, STACK
@@ -34,7 +36,8 @@ from ferryvm_backends.llvm.variant import Variant
 
 
 def lower(module: Module, options: Options, polls: bool = True) -> ir.Module:
-    """The LLVM module of a region; its visible symbols are `ENTRY` and `ACTIVITY`.
+    """The LLVM module of a region; its visible symbols are `ENTRY`, `ACTIVITY` and, for a launch in
+    lanes, `LANES`.
 
     `polls`: look at the interrupt flag in loops.
     """
@@ -42,6 +45,8 @@ def lower(module: Module, options: Options, polls: bool = True) -> ir.Module:
     _lower_root(shared, module)
     for number, body in module.functions.items():
         lower_function(shared, number, body)
+    if module.lanes is not None:
+        lower_lanes(shared, module.root, module.lanes, lane_count(module.lanes, options))
     shared.writers.settle()
     return shared.native
 

@@ -16,6 +16,8 @@ from ferryvm.flowgraph.component import cycle_without
 from ferryvm.ir.graph import Module
 from ferryvm.ir.versioned_nest import VersionedNest
 from ferryvm.machine.host_stack import frame_bytes
+from ferryvm.machine.lane import LaneEntry
+from ferryvm.named_tuple import NamedTuple
 from ferryvm_backends._llvm import cache_entry, codegen, ir
 from ferryvm_backends._llvm.codegen import ObjectCode, target_machine
 from ferryvm_backends._llvm.passes import Pipeline, improve
@@ -27,6 +29,7 @@ from ferryvm_backends.llvm.symbol import (
     ENTRY,
     FAILURES,
     INSTRUCTIONS,
+    LANES,
     NEST_WORDS,
     STACK,
 )
@@ -89,10 +92,14 @@ def stack_bytes(module: llvm.ModuleRef, code: bytes) -> int:
     )
 
 
-def packed(module: Module, stack: int, code: bytes) -> bytes:
+def packed(module: Module, stack: int, code: bytes, lanes: tuple[int, int]) -> bytes:
     """The content of a region's cache entry: the notes are bytes of the host's stack that its
-    frames take, the pcs of its guards, and its nests."""
-    return cache_entry.packed(json.dumps([stack, module.guards, module.nests]).encode(), code)
+    frames take, the pcs of its guards, its nests; `lanes`, and the reason that a launch has none.
+
+    `lanes`: the number of its lanes, and the rows of a buffer of theirs; zeros: none.
+    """
+    notes = [stack, module.guards, module.nests, [*lanes, module.scalar]]
+    return cache_entry.packed(json.dumps(notes).encode(), code)
 
 
 def fault(payload: bytes) -> str | None:
@@ -104,13 +111,30 @@ def fault(payload: bytes) -> str | None:
     return cache_entry.fault(payload)
 
 
-def _noted(notes: bytes) -> tuple[int, list[int], list[VersionedNest]]:
-    """Bytes of the host's stack, guards and nests of a region. Raises ValueError, TypeError or
-    LookupError for other notes."""
-    stack, guards, nests = json.loads(notes)
-    if not isinstance(guards, list) or not all(type(number) is int for number in (stack, *guards)):
+class _Notes(NamedTuple):
+    """The notes of a region's cache entry."""
+
+    stack: int
+    """Bytes of the host's stack."""
+    guards: list[int]
+    nests: list[VersionedNest]
+    lanes: int
+    """0: it has no code for lanes."""
+    rows: int
+    scalar: str
+    """The reason that a launch has no code for lanes."""
+
+
+def _noted(notes: bytes) -> _Notes:
+    """The notes of a region. Raises ValueError, TypeError or LookupError for others."""
+    stack, guards, nests, (lanes, rows, scalar) = json.loads(notes)
+    numbers = (stack, *guards, lanes, rows) if isinstance(guards, list) else ()
+    if not numbers or not all(type(number) is int for number in numbers):
         raise TypeError
-    return stack, guards, [VersionedNest.from_json(each) for each in nests]
+    if not isinstance(scalar, str):
+        raise TypeError
+    found = [VersionedNest.from_json(each) for each in nests]
+    return _Notes(stack, guards, found, lanes, rows, scalar)
 
 
 _calibrated: list[float] = []
@@ -144,13 +168,17 @@ class RegionCode(Code):
     def __init__(self, content: bytes) -> None:
         """`content`: as `packed` makes it."""
         noted, code = cache_entry.unpacked(content)
-        stack, self._guards, self._nests = _noted(noted)
+        notes = _noted(noted)
+        self._guards, self._nests = notes.guards, notes.nests
         """The pc of each guard, in the order of their counts; nests, likewise."""
         self._native = ObjectCode(code)
         self.address = self._native.address(ENTRY)
         words = ctypes.c_uint64 * (FAILURES + len(self._guards) + NEST_WORDS * len(self._nests))
         self._activity = words.from_address(self._native.address(ACTIVITY))
-        self._activity[STACK] = stack
+        self._activity[STACK] = notes.stack
+        if notes.lanes:
+            self.lanes = LaneEntry(self._native.address(LANES), notes.lanes, notes.rows)
+        self.scalar = notes.scalar
 
     def activity(self) -> Activity:
         words = list(self._activity)

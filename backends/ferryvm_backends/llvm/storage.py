@@ -36,7 +36,7 @@ class Storage:
         self.builder = builder
         self._tags: dict[str, str] = {}
 
-    def _tag(self, part: str) -> str:
+    def tag(self, part: str) -> str:
         """The metadata of an access to a part."""
         found = self._tags.get(part)
         if found is None:
@@ -66,12 +66,12 @@ class Storage:
         if fixed:
             metadata = f"!invariant.load {self.builder.module.add_metadata('')}"
         else:
-            metadata = self._tag(part)
+            metadata = self.tag(part)
         return self.builder.load(pointer, align, t, metadata)
 
     def store(self, value: ir.Value, pointer: ir.Value, part: str, align: int = 8) -> None:
         """Store at a pointer into a part of the state."""
-        self.builder.store(value, pointer, align, self._tag(part))
+        self.builder.store(value, pointer, align, self.tag(part))
 
     def field(self, control: ir.Value, name: str) -> ir.Value:
         """A field of the control block, as a word or, if it is shorter, an i32."""

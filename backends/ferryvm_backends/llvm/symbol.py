@@ -4,6 +4,9 @@
 ENTRY = "ferry_region"
 """The C function that enters the region."""
 
+LANES = "ferry_lanes"
+"""The function that runs items of a launch in lanes, see `ferryvm.machine.lane`."""
+
 ACTIVITY = "ferry_activity"
 """Counters of the code: entries, cycles, instructions; bytes of native stack of its frames, written
 by the loader; entries left at once for lack of native stack; then the failures of each guard, then

@@ -53,7 +53,17 @@ class NativeTarget(Target[llvm.ModuleRef]):
         module = work.lowered
         with refused(work.region):
             code = native.emitted(module, 0 if work.options.quick else 2)
-            return native.packed(work.module, native.stack_bytes(module, code), code)
+            stack = native.stack_bytes(module, code)
+            return native.packed(work.module, stack, code, self._lanes(work))
+
+    @staticmethod
+    def _lanes(work: Compilation[llvm.ModuleRef]) -> tuple[int, int]:
+        """The number of lanes of the code, and the rows of a buffer of theirs; zeros: none."""
+        from ferryvm_backends.llvm.lane import rows_of
+        from ferryvm_backends.llvm.lane_count import lane_count
+
+        body = work.module.lanes
+        return (0, 0) if body is None else (lane_count(body, work.options), rows_of(body))
 
     def load(
         self, work: Compilation[llvm.ModuleRef], payload: bytes, found: cache.Entry | None

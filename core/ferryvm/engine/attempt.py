@@ -195,7 +195,8 @@ class Compilers:
             _LOG.warning("%s; the program goes on without it", failure)
 
     def _code(self, site: Site, choice: Choice, options: Options) -> tuple[Code, str]:
-        """The code of the site's region, and a remark on the parts left out, if there are any."""
+        """The code of the site's region, and a remark on the parts left out, or on a launch that
+        is not run in lanes, if there are any."""
         region = site.region
         assert region is not None
         compiler = self.find(choice.backend)
@@ -214,10 +215,12 @@ class Compilers:
         if reason is not None:
             raise RefusalError(checked_reason(reason))
         code = checked_code(compiler.compile(region, options))
+        scalar = f"not in lanes: {code.scalar}" if code.scalar else ""
         threads = choice.options.threads or cpus()
-        if threads > 1 and compiler.capabilities.native and not options.counting:
+        if (threads > 1 or code.lanes) and compiler.capabilities.native and not options.counting:
             code, in_order = self._threaded(code, region, threads)
-            remark = "; ".join(filter(None, (remark, in_order)))
+            scalar = in_order or scalar
+        remark = "; ".join(filter(None, (remark, scalar)))
         if self._shadow is not None:
             code = self._shadow.checked(
                 code, site.placed(self._journal), choice.backend, region.name
@@ -238,6 +241,7 @@ class Compilers:
             self._strict,
             natives=self.natives,
             launches=self.launches_of(site, choice),
+            lanes=wanted.lanes,
             recompile_after=recompile_after,
         )
 

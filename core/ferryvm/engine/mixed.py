@@ -121,7 +121,9 @@ class Mixed(Interpreter):
         """True if code of a launch's loop runs items out of order, under a choice."""
         with contextlib.suppress(FerryError):
             found = self._find(choice.backend).capabilities
-            return found.ranges or (found.native and (choice.options.threads or cpus()) > 1)
+            is_parallel = (choice.options.threads or cpus()) > 1
+            in_lanes = found.lanes and choice.options.lanes != 1
+            return found.ranges or (found.native and (is_parallel or in_lanes))
         return False
 
     def _is_native(self) -> bool:

@@ -10,6 +10,9 @@ are suspended, and the thread goes on with the next item.
 
 What an item must not do out of order, it cannot do: on these control blocks there is no space for an
 object, no heap to grow into, no native host function. The code leaves in front of that.
+Where the code has a part that runs items in the lanes of vectors, a chunk is run by that, but for
+what is left of it at its end. A lane that leaves stores the words of its item, which are put on the
+thread's stack and then suspended as others are.
 After a trap no higher chunk begins. The engine then takes the pieces of the record in order.
 
 The thread that launches waits meanwhile, so that signal handlers run; the thread of the pool that
@@ -37,6 +40,7 @@ from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine import host_stack
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.entry import ENTRY
+from ferryvm.machine.lane import FRAME, LANE_ENTRY, LENGTH, PC, STOPS, WORDS
 from ferryvm.machine.launch import Left, finish, packed
 from ferryvm.machine.native import NATIVE_WORDS
 from ferryvm.machine.object_memory import ObjectMemory
@@ -95,6 +99,8 @@ class _Lane:
         self.stack = memoryview(self._map).cast("Q")
         self.control = ControlBlock()
         self._natives = array("Q")
+        self.buffer = array("Q")
+        """The states of suspended lanes of vectors."""
 
     def prepare(self, objects: ObjectMemory, frame: memoryview, first: int) -> None:
         """Make it stand where the machine stands; `frame`: the words of the launch's frame, from
@@ -130,6 +136,11 @@ class ThreadedRanges(RangeRunner):
     def __init__(self, code: Code, region: Region, threads: int) -> None:
         self._native: Callable[[int], int] = ENTRY(code.address)
         self._code = code  # for as long as its address is used
+        self._entry = code.lanes
+        self._vector: Callable[[int, int, int, int], int] | None = None
+        """Runs items in lanes of vectors; None: there is no such code."""
+        if code.lanes is not None:
+            self._vector = LANE_ENTRY(code.lanes.address)
         program = region.verified.program
         self._pc, self._threads = region.entry, threads
         parameters = program.signature(program.code.immediates[self._pc + CALL_DISTANCE]).parameters
@@ -144,7 +155,8 @@ class ThreadedRanges(RangeRunner):
 
     @property
     def where(self) -> str:
-        return f"{self._threads} threads"
+        lanes = "" if self._entry is None else f", {self._entry.lanes} lanes"
+        return f"{self._threads} thread{'s' * (self._threads > 1)}{lanes}"
 
     def _is_inside(self, pc: int) -> bool:
         """True for an instruction of the launch's own loop."""
@@ -155,9 +167,15 @@ class ThreadedRanges(RangeRunner):
         assert objects is not None  # the program has launches
         control = machine.control
         size = -(-(limit - first) // (self._threads * _CHUNKS))
+        if self._entry is not None:  # vectors are full, but for the last
+            size = -(-size // self._entry.lanes) * self._entry.lanes
         chunks = [(start, min(start + size, limit)) for start in range(first, limit, size)]
+        more = more_words = 0  # a vector of each thread
+        if self._entry is not None:
+            more = self._threads * self._entry.lanes
+            more_words = more * self._entry.rows
         # Now, since a collection would move what suspended items refer to.
-        reserve(objects, len(chunks) + _MOST_SUSPENDED, _MOST_WORDS)
+        reserve(objects, len(chunks) + _MOST_SUSPENDED + more, _MOST_WORDS + more_words)
         lanes = self._prepared(objects)
         work = _Work(chunks, control, [lane.control for lane in lanes])
 
@@ -190,9 +208,12 @@ class ThreadedRanges(RangeRunner):
         start = control.fp - self._parameters
         size = WORD_BYTES * (control.sp - start)
         frame = memoryview(ctypes.string_at(control.stack + WORD_BYTES * start, size)).cast("Q")
+        words = 0 if self._entry is None else self._entry.lanes * self._entry.rows
         for lane in lanes:
             lane.prepare(objects, frame, start)
             lane.control.launches, _ = self._quiet.buffer_info()
+            if len(lane.buffer) < words:
+                lane.buffer = array("Q", bytes(WORD_BYTES * words))
         return lanes
 
     def _commit(self, objects: ObjectMemory, outcomes: list[_Done], limit: int) -> None:
@@ -230,6 +251,11 @@ class ThreadedRanges(RangeRunner):
         address = ctypes.addressof(control)
         stack[sp - 3], stack[sp - 1] = limit & _MASK, 0
         next_ = first
+        if self._vector is not None:
+            next_, is_over = self._run_vectors(objects, lane, work, (first, limit), suspended)
+            if is_over:
+                rest = (next_, limit) if next_ < limit else None
+                return _Done(suspended, rest, next_ - first - len(suspended))
         while next_ < limit:
             stack[sp - 2] = next_ & _MASK
             control.pc, control.sp, control.fp = self._pc, sp, fp
@@ -244,15 +270,48 @@ class ThreadedRanges(RangeRunner):
                 rest = (next_, limit) if next_ < limit else None
                 return _Done(suspended, rest, next_ - first - len(suspended))
             suspended.append(_Suspended(next_ - 1, packed(objects, stack, control, sp)))
-            if status in _STOPPING:
-                work.stop(next_)  # higher ones need not begin
-            is_full = work.is_full(
-                len(suspended[-1].block.words) + len(suspended[-1].block.references)
-            )
-            if status in _STOPPING or is_full:
+            if work.is_over(suspended[-1], stops=status in _STOPPING):
                 rest = (next_, limit) if next_ < limit else None
                 return _Done(suspended, rest, next_ - first - len(suspended))
         return _Done(suspended, None, limit - first - len(suspended))
+
+    def _run_vectors(
+        self,
+        objects: ObjectMemory,
+        lane: _Lane,
+        work: _Work,
+        items: tuple[int, int],
+        suspended: list[_Suspended],
+    ) -> tuple[int, bool]:
+        """Run a range of items in lanes, as far as they fill vectors; the item that this came to,
+        and True if no further one is to begin. `suspended`: receives what they suspend."""
+        control, stack, source = lane.control, lane.stack, objects.control
+        entry, buffer = self._entry, lane.buffer
+        assert self._vector is not None
+        assert entry is not None
+        fp, sp = source.fp, source.sp
+        next_, limit = items
+        address, where = ctypes.addressof(control), buffer.buffer_info()[0]
+        is_over = False
+        while not is_over:
+            control.pc, control.sp, control.fp = self._pc, sp, fp
+            control.interrupt = source.interrupt or work.is_stopped
+            next_ = self._vector(address, next_, limit, where)
+            mask = buffer[0]
+            if not mask:
+                break
+            for number in range(entry.lanes):
+                if mask >> number & 1:
+                    words = buffer[WORDS * entry.lanes + number :: entry.lanes]
+                    pc, frame, length, stops = (
+                        buffer[row * entry.lanes + number] for row in (PC, FRAME, LENGTH, STOPS)
+                    )
+                    stack[sp : sp + length] = words[:length]
+                    control.pc, control.sp, control.fp = pc, sp + length, sp + frame
+                    item = next_ - entry.lanes + number
+                    suspended.append(_Suspended(item, packed(objects, stack, control, sp)))
+                    is_over |= work.is_over(suspended[-1], stops=bool(stops))
+        return next_, is_over
 
 
 class _Work:
@@ -300,15 +359,19 @@ class _Work:
         with self._lock:
             self._past = item if self._past is None else min(self._past, item)
 
-    def is_full(self, words: int) -> bool:
-        """Note an item of so many words that was suspended; True if no further one is to begin."""
+    def is_over(self, suspended: _Suspended, *, stops: bool) -> bool:
+        """Note an item that was suspended; True if no further one of its chunk is to begin. `stops`:
+        no higher one needs to begin at all."""
+        block = suspended.block
+        if stops:
+            self.stop(suspended.item + 1)
         with self._lock:
             self._items += 1
-            self._words += words
+            self._words += len(block.words) + len(block.references)
             is_full = self._items >= _MOST_SUSPENDED // 2 or self._words >= _MOST_WORDS // 2
         if is_full:
             self.stop(self._chunks[0][0])
-        return is_full
+        return stops or is_full
 
     def action(self, run: Callable[[], None], ended: Callable[[], None]) -> Callable[[], None]:
         """The action of a thread of the pool: `run`, and after the last of them `ended`."""

@@ -282,6 +282,9 @@ class Body:
     parameters of the entry are the function's, unless it is a root; a root has none."""
     constants: dict[tuple[ValueType, int], Constant] = dataclasses.field(default_factory=dict)
     """Every constant used in it, by type and bits: equal ones are one object."""
+    varying: set[Value] | None = None
+    """Of a body of lanes, see `ferryvm.ir.lane`, the values that are one for each lane. None: it is
+    scalar."""
 
     @property
     def result(self) -> Type | None:
@@ -339,6 +342,10 @@ class Module:
     nests: list[VersionedNest] = dataclasses.field(default_factory=list)
     """The nests that have two versions, or were considered; recorded only if a compiler requests
     it."""
+    lanes: Body | None = None
+    """Of a launch's loop, the items in lanes, see `ferryvm.ir.lane`."""
+    scalar: str = ""
+    """The reason that it has none; empty if it has, or nobody asked for it."""
 
     @property
     def bodies(self) -> list[Body]:

@@ -140,6 +140,10 @@ def _check(*arguments: ValueType, static: tuple[AttributeKind, ...] = ()) -> Sha
     return Shape(Role.CHECKS, static, arguments, has_state=True)
 
 
+def _lane_check(operands: int, static: tuple[AttributeKind, ...]) -> Shape:
+    return Shape(Role.CHECKS, static, (BOOLEAN,) * operands, BOOLEAN, has_state=True)
+
+
 def _stop(*static: AttributeKind) -> Shape:
     return Shape(Role.ENDS, static, has_state=True)
 
@@ -213,6 +217,18 @@ _DECLARED = {
     "caught": Shape(Role.READS, (AttributeKind.TAGS,), (), I64),
     "thrown": Shape(Role.READS, _NUMBER, (), WORD),
     "call_host": Shape(Role.CHECKS, _NUMBER, None, AnyType.RESULT, True),
+    # lanes
+    "ramp": Shape(Role.FIXED, (AttributeKind.TYPE,), (WORD, AnyType.SAME), WORD),
+    "any_lane": Shape(Role.FIXED, (), (BOOLEAN,), BOOLEAN),
+    "header_each": Shape(Role.FIXED, _NUMBER, (BOOLEAN, I64), I64),
+    "field_each": Shape(Role.READS, _FIELD, (BOOLEAN, I64), I64),
+    "field_store_each": Shape(Role.CHANGES, _FIELD, (BOOLEAN, I64, I64)),
+    "load_consecutive": Shape(Role.READS, _ELEMENTS, (BOOLEAN, I64, I64), I64),
+    "load_each": Shape(Role.READS, _ELEMENTS, (BOOLEAN, I64, I64), I64),
+    "store_consecutive": Shape(Role.CHANGES, _ELEMENTS, (BOOLEAN, I64, I64, I64)),
+    "store_each": Shape(Role.CHANGES, _ELEMENTS, (BOOLEAN, I64, I64, I64)),
+    "suspend": _lane_check(2, (AttributeKind.FLAG, AttributeKind.FLAG)),
+    "poll_lanes": _lane_check(1, (AttributeKind.FLAG,)),
     # ends of blocks
     "jump": Shape(Role.ENDS, edges=1),
     "branch": Shape(Role.ENDS, (), (BOOLEAN,), edges=2),

@@ -56,6 +56,7 @@ _TOKEN = re.compile(
 _TYPES: dict[str, ValueType] = {**{str(t): t for t in Type}, "boolean": BOOLEAN}
 
 N = TypeVar("N")
+V = TypeVar("V", Operation, Parameter)
 
 
 @in_ours
@@ -182,15 +183,21 @@ class _Parser:
         for body in bodies[1:]:
             if body.is_root:
                 self._fault(f"one region expected, {body.name} is another")
-        return Module(name, bodies[0], {body.function: body for body in bodies[1:]}, counting)
+        lanes = [body for body in bodies if body.varying is not None]
+        if len(lanes) > 1:
+            self._fault(f"one body of lanes expected, {lanes[1].name} is another")
+        functions = {body.function: body for body in bodies[1:] if body.varying is None}
+        module = Module(name, bodies[0], functions, counting)
+        module.lanes = lanes[0] if lanes else None
+        return module
 
     @staticmethod
     def _is_body(tokens: list[str]) -> bool:
-        return tokens[0] in ("region", "function") and tokens[-1] != ":"
+        return tokens[0] in ("region", "function", "lanes") and tokens[-1] != ":"
 
     def _body_head(self) -> Body:
         kind = self._take()
-        if kind not in ("region", "function"):
+        if kind not in ("region", "function", "lanes"):
             self._fault(f"a region or function expected, found {kind!r}")
         name, function, entry = self._name(), self._field("function"), self._field("entry")
         parameters = 0
@@ -201,7 +208,9 @@ class _Parser:
             while not results or self._next:
                 results.append(self._one("type", {str(t): t for t in Type}))
         self._end()
-        return Body(name, function, entry, kind == "region", tuple(results), parameters)
+        body = Body(name, function, entry, kind == "region", tuple(results), parameters)
+        body.varying = set() if kind == "lanes" else None
+        return body
 
     def _end(self) -> None:
         if self._next:
@@ -230,7 +239,7 @@ class _BodyParser:
             for number, tokens in each.lines[1:]:
                 p._set_line(number, tokens)
                 if tokens[0].startswith("%"):
-                    self._define(p._take(), Operation("", self._type()))
+                    self._define(p._take(), self._typed(Operation))
         for each in late:
             for number, tokens in each.lines[1:]:
                 p._set_line(number, tokens)
@@ -248,6 +257,16 @@ class _BodyParser:
         self.p._take(":")
         return self.p._one("type", _TYPES)
 
+    def _typed(self, kind: type[V]) -> V:
+        """A new value of the type that comes next."""
+        t = self._type()
+        value = kind(t) if kind is Parameter else kind("", t)  # type: ignore[call-arg, arg-type]  # of an Operation
+        if self.p._accepts("each"):
+            if self.body.varying is None:
+                self.p._fault("only a body of lanes has values of each lane")
+            self.body.varying.add(value)
+        return value
+
     def _head(self, block: Block) -> None:
         p = self.p
         p._take()
@@ -260,7 +279,7 @@ class _BodyParser:
             name = p._take()
             if not name.startswith("%"):
                 p._fault(f"the name of a value expected, found {name!r}")
-            parameter = Parameter(self._type())
+            parameter = self._typed(Parameter)
             self._define(name, parameter)
             block.parameters.append(parameter)
         p._take(":")
@@ -278,6 +297,7 @@ class _BodyParser:
             assert isinstance(value, Operation)
             made = value
             self._type()
+            p._accepts("each")
             p._take("=")
         name = p._take()
         shape = SHAPES.get(name)

@@ -42,7 +42,8 @@ def module_text(module: Module) -> str:
     """The text of a module."""
     counting = " counting" if module.counting else ""
     head = f"module {_name(module.name)}{counting}\n"
-    return "\n".join([head, *(body_text(b) for b in module.bodies)])
+    bodies = [*module.bodies, *([] if module.lanes is None else [module.lanes])]
+    return "\n".join([head, *(body_text(b) for b in bodies)])
 
 
 @in_ours
@@ -68,7 +69,7 @@ class _Printer:
 
     def text(self) -> str:
         body = self.body
-        kind = "region" if body.is_root else "function"
+        kind = "region" if body.is_root else "function" if body.varying is None else "lanes"
         result = "".join(f" -> {' '.join(map(str, body.results))}" for _ in body.results[:1])
         head = f"{kind} {_name(body.name)} function={body.function} entry={body.entry}"
         if body.is_root and body.parameters:  # a function's are shown at its entry
@@ -80,7 +81,7 @@ class _Printer:
         return "\n".join([*lines, ""])
 
     def _block(self, block: Block) -> list[str]:
-        parameters = ", ".join(f"{self.names[p]}: {p.type}" for p in block.parameters)
+        parameters = ", ".join(f"{self.names[p]}: {self._type(p)}" for p in block.parameters)
         lines = [f"{block.label} @{block.pc} ({parameters}):"]
         return lines + [f"  {self.operation(o)}" for o in (*block.operations, block.end)]
 
@@ -95,7 +96,11 @@ class _Printer:
         text = " ".join(words)
         if operation.type is None:
             return text
-        return f"{self.names.get(operation, '%?')}: {operation.type} = {text}"
+        return f"{self.names.get(operation, '%?')}: {self._type(operation)} = {text}"
+
+    def _type(self, value: Value) -> str:
+        is_varying = self.body.varying is not None and value in self.body.varying
+        return f"{value.type} each" if is_varying else str(value.type)
 
     def _edge(self, edge: Edge) -> str:
         arguments = ", ".join(self._value(a) for a in edge.arguments)

@@ -27,6 +27,7 @@ from ferryvm.ir.graph import (
     Value,
     ValueType,
 )
+from ferryvm.ir.lane.rule import lane_fault
 from ferryvm.ir.operation import SHAPES, AnyType, IrError, Role, Shape, computed_types
 from ferryvm.ir.text import operation_text
 from ferryvm.ir.use import callees
@@ -56,7 +57,8 @@ class IrVerifier:
 
     def check_module(self) -> None:
         """Raise IrError, which names body, block and operation, for the first fault found."""
-        for body in self.module.bodies:
+        lanes = [] if self.module.lanes is None else [self.module.lanes]
+        for body in (*self.module.bodies, *lanes):
             self.check_body(body)
         _check_recursion(self.module)
 
@@ -86,6 +88,11 @@ def _check_recursion(module: Module) -> None:
     for place in cycle_without(calls, guarded):
         name = bodies[place].name
         raise IrError(f"body {name}: it can call itself, `check_entry true` expected at its entry")
+
+
+def _polls(block: Block) -> bool:
+    """True if a block looks at the interrupt flag."""
+    return any(operation.name in ("poll", "poll_lanes") for operation in block.operations)
 
 
 class _Check:
@@ -236,18 +243,15 @@ class _Check:
             raise self._fault(
                 "an edge is marked as going back (^) exactly where its block does not come later"
             )
-        if edge.is_back and not any(operation.name == "poll" for operation in block.operations):
+        is_scalar = self.body.varying is None  # in others it may be in another block of the cycle
+        if edge.is_back and is_scalar and not _polls(block):
             raise self._fault("a `poll` expected in a block from which an edge goes back")
 
     def _polls(self, places: dict[Block, int]) -> None:
         """Every cycle polls, however edges are marked: the graph without polls has none."""
         blocks = self.body.blocks
         onward = [[places[edge.block] for edge in block.end.edges] for block in blocks]
-        polls = {
-            place
-            for place, block in enumerate(blocks)
-            if any(operation.name == "poll" for operation in block.operations)
-        }
+        polls = {place for place, block in enumerate(blocks) if _polls(block)}
         for place in cycle_without(onward, polls):
             self.block = blocks[place]
             raise self._fault("it is in a cycle without a `poll`")
@@ -272,6 +276,9 @@ class _Check:
             raise self._fault("a terminator expected here" if is_end else "it ends a block")
         self._static(operation, shape)
         self._types(operation, shape)
+        fault = lane_fault(self.body, operation, shape.role is Role.COMPUTES)
+        if fault is not None:
+            raise self._fault(fault)
         state = operation.state
         if (state is not None) != shape.has_state:
             raise self._fault("a state expected" if shape.has_state else "no state expected")
@@ -402,6 +409,10 @@ class _Check:
     # --- states -----------------------------------------------------------------------------
 
     def _state(self, operation: Operation, state: FrameState) -> None:
+        if self.body.varying is not None:  # those of all frames of an item
+            if None in state.words or state.statics or state.heap_pointer is not None:
+                raise self._fault("a state of all words of an item, and of nothing else, expected")
+            return
         self._words(operation, state)
         numbers = [number for number, _ in state.statics]
         if numbers != sorted(set(numbers)):

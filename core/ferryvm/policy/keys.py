@@ -89,7 +89,11 @@ class ChoiceKeys(Table):
     level. If omitted, the backend's own number; 0 if `background` is off."""
     threads: Annotated[int, pydantic.Field(ge=0, le=1024)] = Options.threads
     """Threads that run the items of a launch where that pays, where the region is the launch's loop
-    and the backend makes native code. 0: as many as the process has cores; 1: items run in order."""
+    and the backend makes native code. 0: as many as the process has cores; 1: one."""
+    lanes: Literal[0, 1, 2, 4, 8, 16, 32, 64] = 0
+    """Lanes of vectors in which each thread runs the items of a launch, where the region is the
+    launch's loop and the backend can do so, as `llvm` can. 0: by the processor's vectors and the
+    widest elements. 1: none; with one thread, items run in order then."""
 
 
 def _name_or_table(entry: object) -> object:

@@ -82,6 +82,9 @@ class Options:
     threads: int = 0
     """Threads that run the items of a launch where that pays, for native code; 0: as many as the
     process has cores."""
+    lanes: int = 0
+    """Lanes of vectors in which items of a launch are run; 0: as many as suit the processor; 1:
+    none."""
 
 
 @record.dataclass(frozen=True)

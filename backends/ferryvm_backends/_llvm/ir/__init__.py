@@ -33,6 +33,7 @@ from ferryvm_backends._llvm.ir.value import (
     Type,
     Undefined,
     Value,
+    VectorType,
     VoidType,
 )
 
@@ -59,5 +60,6 @@ __all__ = [
     "Type",
     "Undefined",
     "Value",
+    "VectorType",
     "VoidType",
 ]

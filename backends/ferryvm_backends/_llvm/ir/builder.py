@@ -17,6 +17,7 @@ from ferryvm_backends._llvm.ir.value import (
     Place,
     Type,
     Value,
+    VectorType,
 )
 
 
@@ -58,7 +59,8 @@ def _comparison(operation: str, prefix: str, equality: str) -> Callable[..., Val
 
     def build(self: IRBuilder, sign: str, a: Value, b: Value) -> Value:
         text = f"{operation} {names[sign]} {a.type.text} {a.reference}, {b.reference}"
-        return self._value(BOOLEAN, text)
+        kind = VectorType(BOOLEAN, a.type.count) if isinstance(a.type, VectorType) else BOOLEAN
+        return self._value(kind, text)
 
     return build
 
@@ -119,11 +121,26 @@ class IRBuilder:
     fcmp_unordered = _comparison("fcmp", "u", "u")
 
     def not_(self, a: Value) -> Value:
-        return self._value(a.type, f"xor {a.type.text} {a.reference}, -1")
+        ones = "splat (i1 true)" if isinstance(a.type, VectorType) else "-1"
+        return self._value(a.type, f"xor {a.type.text} {a.reference}, {ones}")
+
+    def freeze(self, a: Value) -> Value:
+        return self._value(a.type, f"freeze {a.type.text} {a.reference}")
+
+    def splat(self, a: Value, count: int) -> Value:
+        """A vector of so many elements that are all `a`."""
+        kind = VectorType(a.type, count)
+        inserted = f"{a.type.text} {a.reference}, i32 0"
+        first = self._value(kind, f"insertelement {kind.text} poison, {inserted}")
+        places = f"<{count} x i32> zeroinitializer"
+        text = f"shufflevector {kind.text} {first.reference}, {kind.text} poison, {places}"
+        return self._value(kind, text)
 
     def select(self, p: Value, a: Value, b: Value) -> Value:
         kind = a.type.text
-        text = f"select i1 {p.reference}, {kind} {a.reference}, {b.type.text} {b.reference}"
+        text = (
+            f"select {p.type.text} {p.reference}, {kind} {a.reference}, {b.type.text} {b.reference}"
+        )
         return self._value(a.type, text)
 
     def extract_value(self, a: Value, number: int) -> Value:
@@ -196,12 +213,17 @@ class IRBuilder:
     # --- control ----------------------------------------------------------------------------
 
     def call(
-        self, callee: Callee, arguments: Sequence[Value], cconv: str = "", tail: str = ""
+        self,
+        callee: Callee,
+        arguments: Sequence[Value],
+        cconv: str = "",
+        tail: str = "",
+        metadata: str = "",
     ) -> Value:
         result = callee.signature.result
         given = ", ".join([f"{each.type.text} {each.reference}" for each in arguments])
         words = f"{tail} call {cconv}" if tail or cconv else "call"
-        text = f"{words} {result.text} {callee.reference}({given})"
+        text = f"{words} {result.text} {callee.reference}({given}){_suffix(0, metadata)}"
         if result.text != "void":
             return self._value(result, text)
         self._lines.append(text)

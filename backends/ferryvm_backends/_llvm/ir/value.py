@@ -90,6 +90,22 @@ class ArrayType(Type):
         return f"[{', '.join(f'{v.type.text} {v.reference}' for v in items)}]"
 
 
+class VectorType(Type):
+    """Vectors of so many elements."""
+
+    __slots__ = ("count", "element")
+
+    def __init__(self, element: Type, count: int) -> None:
+        super().__init__(f"<{count} x {element.text}>")
+        self.element, self.count = element, count
+
+    def constant(self, value: object) -> str:
+        """A vector of one value in all elements, or of a list of them."""
+        values = value if isinstance(value, list) else [value] * self.count
+        items = [v if isinstance(v, Value) else Constant(self.element, v) for v in values]
+        return f"<{', '.join(f'{v.type.text} {v.reference}' for v in items)}>"
+
+
 class LiteralStructType(Type):
     """Structures of these elements."""
 

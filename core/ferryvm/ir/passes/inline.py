@@ -67,6 +67,11 @@ def inline_items(module: Module, program: Program, largest: int = LARGEST) -> in
     return inliner.items
 
 
+def inline_all(module: Module, body: Body, largest: int = LARGEST) -> None:
+    """Inline the calls of a body, and the calls in what it calls."""
+    _Inliner(module, largest).inline(body, lambda _call: True)
+
+
 def _is_item(call: Operation, program: Program) -> bool:
     pc = call.exit.pc
     return pc >= CALL_DISTANCE and item_call(program, pc - CALL_DISTANCE) == pc

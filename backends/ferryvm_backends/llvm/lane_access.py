@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads and stores of lanes: of consecutive elements as vectors, of others by each lane."""
+
+from __future__ import annotations
+
+from ferryvm.ir.graph import Operation
+from ferryvm.ir.operation import element_bytes
+from ferryvm.isa.element import Element
+from ferryvm.isa.object import STRUCT_HEADER_BYTES
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm_backends._llvm import ir
+from ferryvm_backends._llvm.arithmetic import WORD, word
+from ferryvm_backends._llvm.handler import POINTER
+from ferryvm_backends.llvm.context import INT32
+from ferryvm_backends.llvm.function import FunctionContext
+from ferryvm_backends.llvm.lane_arithmetic import LaneArithmetic
+
+
+class LaneAccess:
+    """Lowers them."""
+
+    def __init__(self, function: FunctionContext, arithmetic: LaneArithmetic) -> None:
+        self.function, self.arithmetic = function, arithmetic
+        self.builder, self.storage = function.builder, function.storage
+        self.lanes = arithmetic.lanes
+
+    def _vector(self, element: ir.Type) -> ir.VectorType:
+        return ir.VectorType(element, self.lanes)
+
+    @staticmethod
+    def _access(operation: Operation) -> tuple[int, str]:
+        """Bytes of an element, and the part of memory that it is in."""
+        elements = operation.static[0]
+        assert isinstance(elements, Element | int)
+        return element_bytes(elements), f"elements {elements}"
+
+    def _call(self, name: str, result: ir.Type, parameters: list[ir.Value], part: str) -> ir.Value:
+        types = [each.type for each in parameters]
+        function = self.builder.module.intrinsic(name, result, types)
+        return self.builder.call(function, parameters, metadata=self.storage.tag(part))
+
+    # --- consecutive elements ---------------------------------------------------------------
+
+    def _elements(self, place: ir.Value, offset: ir.Value) -> ir.Value:
+        return self.storage.offset(self.storage.offset(self.function.objects, place), offset)
+
+    def do_load_consecutive(
+        self, operation: Operation, mask: ir.Value, place: ir.Value, offset: ir.Value
+    ) -> ir.Value:
+        size, part = self._access(operation)
+        kind = self._vector(ir.IntType(8 * size))
+        align, nothing = ir.Constant(INT32, size), ir.Constant(kind, None)
+        where = self._elements(place, offset)
+        arguments = [where, align, self.arithmetic.vector(mask), nothing]
+        name = f"llvm.masked.load.v{self.lanes}i{8 * size}.p0"
+        return self._wide(self._call(name, kind, arguments, part), size)
+
+    def do_store_consecutive(
+        self,
+        operation: Operation,
+        mask: ir.Value,
+        place: ir.Value,
+        offset: ir.Value,
+        value: ir.Value,
+    ) -> None:
+        size, part = self._access(operation)
+        where, align = self._elements(place, offset), ir.Constant(INT32, size)
+        arguments = [self._narrow(value, size), where, align, self.arithmetic.vector(mask)]
+        name = f"llvm.masked.store.v{self.lanes}i{8 * size}.p0"
+        self._call(name, ir.VoidType(), arguments, part)
+
+    # --- each lane for itself ---------------------------------------------------------------
+
+    def _each(self, *parts: ir.Value) -> ir.Value:
+        """Pointers into the space of objects: sums of these."""
+        address = self.builder.ptrtoint(self.function.objects, WORD)
+        for part in parts:
+            if isinstance(address.type, ir.VectorType) or isinstance(part.type, ir.VectorType):
+                address, part = self.arithmetic.vector(address), self.arithmetic.vector(part)
+            address = self.builder.add(address, part)
+        return self.builder.inttoptr(self.arithmetic.vector(address), self._vector(POINTER))
+
+    def _gather(self, where: ir.Value, mask: ir.Value, size: int, part: str) -> ir.Value:
+        kind = self._vector(ir.IntType(8 * size))
+        align, nothing = ir.Constant(INT32, size), ir.Constant(kind, None)
+        name = f"llvm.masked.gather.v{self.lanes}i{8 * size}.v{self.lanes}p0"
+        arguments = [where, align, self.arithmetic.vector(mask), nothing]
+        return self._wide(self._call(name, kind, arguments, part), size)
+
+    def _scatter(
+        self, value: ir.Value, where: ir.Value, mask: ir.Value, size: int, part: str
+    ) -> None:
+        align = ir.Constant(INT32, size)
+        name = f"llvm.masked.scatter.v{self.lanes}i{8 * size}.v{self.lanes}p0"
+        arguments = [self._narrow(value, size), where, align, self.arithmetic.vector(mask)]
+        self._call(name, ir.VoidType(), arguments, part)
+
+    def do_load_each(
+        self, operation: Operation, mask: ir.Value, place: ir.Value, offset: ir.Value
+    ) -> ir.Value:
+        return self._gather(self._each(place, offset), mask, *self._access(operation))
+
+    def do_store_each(
+        self,
+        operation: Operation,
+        mask: ir.Value,
+        place: ir.Value,
+        offset: ir.Value,
+        value: ir.Value,
+    ) -> None:
+        self._scatter(value, self._each(place, offset), mask, *self._access(operation))
+
+    def do_header_each(self, operation: Operation, mask: ir.Value, reference: ir.Value) -> ir.Value:
+        where = self._each(word(WORD_BYTES * operation.fact(0, int)), reference)
+        return self._gather(where, mask, WORD_BYTES, "header")
+
+    def _field(self, operation: Operation, reference: ir.Value) -> tuple[ir.Value, str]:
+        number, field = operation.fact(0, int), operation.fact(1, int)
+        where = self._each(word(STRUCT_HEADER_BYTES + WORD_BYTES * field), reference)
+        return where, f"field {number} {field}"
+
+    def do_field_each(self, operation: Operation, mask: ir.Value, reference: ir.Value) -> ir.Value:
+        where, part = self._field(operation, reference)
+        return self._gather(where, mask, WORD_BYTES, part)
+
+    def do_field_store_each(
+        self, operation: Operation, mask: ir.Value, reference: ir.Value, value: ir.Value
+    ) -> None:
+        where, part = self._field(operation, reference)
+        self._scatter(value, where, mask, WORD_BYTES, part)
+
+    # --- words ------------------------------------------------------------------------------
+
+    def _wide(self, loaded: ir.Value, size: int) -> ir.Value:
+        return self.builder.zext(loaded, self._vector(WORD)) if size < WORD_BYTES else loaded
+
+    def _narrow(self, value: ir.Value, size: int) -> ir.Value:
+        value = self.arithmetic.vector(value)
+        if size == WORD_BYTES:
+            return value
+        return self.builder.trunc(value, self._vector(ir.IntType(8 * size)))

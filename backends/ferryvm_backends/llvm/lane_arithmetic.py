@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arithmetic in lanes: operations on vectors, which have an element for each lane."""
+
+from __future__ import annotations
+
+from ferryvm.isa.type import Type
+from ferryvm_backends._llvm import ir
+from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, StraightLineArithmetic
+
+
+class LaneArithmetic(StraightLineArithmetic):
+    """Arithmetic on vectors of so many lanes, and on scalars."""
+
+    def __init__(self, builder: ir.IRBuilder, lanes: int) -> None:
+        super().__init__(builder)
+        self.lanes = lanes
+
+    def vector(self, a: ir.Value) -> ir.Value:
+        """A value for each lane, of one for all or for each."""
+        if isinstance(a.type, ir.VectorType):
+            return a
+        if isinstance(a, ir.Constant):
+            return ir.Constant(ir.VectorType(a.type, self.lanes), [a] * self.lanes)
+        return self.builder.splat(a, self.lanes)
+
+    def _as(self, t: Type, a: ir.Value) -> ir.Type:
+        scalar = LLVM_TYPE[t]
+        return ir.VectorType(scalar, self.lanes) if isinstance(a.type, ir.VectorType) else scalar
+
+    def _intrinsic(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
+        if isinstance(arguments[0].type, ir.VectorType):
+            base, _, t = name.rpartition(".")
+            name = f"{base}.v{self.lanes}{t}"
+        return super()._intrinsic(name, result, *arguments)
+
+    def select(self, p: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+        if isinstance(p.type, ir.VectorType):
+            a, b = self.vector(a), self.vector(b)
+        return super().select(p, a, b)
+
+    # What a conversion yields where no lane takes part must be some value, not poison: it may
+    # decide a branch.
+
+    def to_int_s(self, to: Type, t: Type, a: ir.Value) -> ir.Value:
+        return self.builder.freeze(super().to_int_s(to, t, a))
+
+    def to_int_u(self, to: Type, t: Type, a: ir.Value) -> ir.Value:
+        return self.builder.freeze(super().to_int_u(to, t, a))

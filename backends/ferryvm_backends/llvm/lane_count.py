@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The number of lanes in which native code runs the items of a launch."""
+
+from __future__ import annotations
+
+from ferryvm.backend import Options
+from ferryvm.ir.graph import Body, Boolean
+from ferryvm.isa.type import I64
+from ferryvm_backends._llvm.codegen import host_processor
+
+_BITS = {"+avx512f": 512, "+avx2": 256}
+"""Bits of vector registers, by a feature of the processor."""
+
+_VECTORS = 2
+"""Vectors of the widest elements that are computed side by side: that hides latency."""
+
+MOST = 64
+"""Lanes, at most: a mask is a word."""
+
+
+def lane_count(body: Body, options: Options) -> int:
+    """Lanes for a body of lanes: as many as the options say, or else by the processor's vectors and
+    the widest elements."""
+    if options.lanes:
+        return options.lanes
+    features = host_processor()[1].split(",")
+    bits = next((bits for name, bits in _BITS.items() if name in features), 128)
+    return _VECTORS * bits // _widest(body)
+
+
+def _widest(body: Body) -> int:
+    """Bits of the widest elements that a body of lanes has vectors of."""
+    assert body.varying is not None
+    types = {value.type for value in body.varying if value.type is not None}
+    found = [t.bits for t in types if not isinstance(t, Boolean)]
+    return max(found, default=I64.bits)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code of one item of a launch, as it is vectorised: a scalar body with all frames in states.
+
+    item function ─ clone ─> leaves for what must be done in order ─> without unreachable blocks
+
+Allocation, growth of the heap and host calls cannot be done out of the order of items: the code
+leaves in front of them, always. What follows them is another backend's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from ferryvm.errors import FerryError
+from ferryvm.ir.control_flow_graph import edges_to
+from ferryvm.ir.graph import (
+    Block,
+    Body,
+    Constant,
+    Edge,
+    FrameState,
+    Module,
+    Operation,
+    Terminator,
+    Value,
+)
+from ferryvm.ir.loop.clone import Clones
+from ferryvm.isa.frame import HEADER_WORDS
+
+_IN_ORDER = frozenset({"grow_if", "allocate_if", "call_host"})
+"""Operations in front of which the code leaves."""
+
+_DROPPED = frozenset({"check_entry", "report_version"})
+"""Operations that the code for lanes does without: it polls between vectors."""
+
+
+class UnvectorisedError(FerryError):
+    """The items of a launch are not run in lanes; the message is the reason."""
+
+
+def item_body(module: Module) -> Body:
+    """The code of the items of a region that is a launch's loop: a clone of their function's body,
+    whose states have all words of an item's part of the stack. Raises UnvectorisedError."""
+    if module.counting:
+        raise UnvectorisedError("it counts instructions")
+    call = _item_call(module)
+    header = call.exit.words[-HEADER_WORDS:]
+    body = _cloned(module.functions[call.fact(0, int)])
+    _leave_in_order(body)
+    completed: dict[FrameState, FrameState] = {}
+    for block in body.blocks:
+        for operation in (*block.operations, block.end):
+            if operation.state is not None:
+                state = operation.state
+                if state not in completed:
+                    completed[state] = _completed(state, header, body)
+                operation.state = completed[state]
+    return body
+
+
+def _item_call(module: Module) -> Operation:
+    """The call of the items. Raises UnvectorisedError where the region is none of a launch."""
+    calls = [operation for operation in module.root.operations if operation.name == "call"]
+    if len(calls) != 1:
+        raise UnvectorisedError("it is not the loop of a launch")
+    return calls[0]
+
+
+def _cloned(body: Body) -> Body:
+    """A copy of a body."""
+    clones = Clones()
+    for old in body.blocks:
+        clones.start(old, Block(old.label, old.pc))
+    for old in body.blocks:
+        clones.operations(old, lambda operation: operation.name in _DROPPED)
+        clones.end(
+            old,
+            tuple(
+                Edge(clones.blocks[e.block], list(clones.all(e.arguments)), e.is_back)
+                for e in old.end.edges
+            ),
+        )
+    return dataclasses.replace(body, blocks=[clones.blocks[old] for old in body.blocks])
+
+
+def _completed(state: FrameState, header: tuple[Value | None, ...], body: Body) -> FrameState:
+    """A state with the header of the item's frame."""
+    if state.statics or state.heap_pointer is not None:
+        raise UnvectorisedError("its items write statics or allocate from the heap")
+    words = list(state.words)
+    words[body.parameters : body.parameters + HEADER_WORDS] = [_own(body, w) for w in header]
+    return dataclasses.replace(state, words=tuple(words))
+
+
+def _own(body: Body, word: Value | None) -> Value:
+    """A constant of another body as one of this body."""
+    assert isinstance(word, Constant)
+    return body.constant(word.type, word.bits)
+
+
+def _leave_in_order(body: Body) -> None:
+    """End blocks in front of what must be done in order, and remove what is not reached then."""
+    for block in body.blocks:
+        for place, operation in enumerate(block.operations):
+            if operation.name in _IN_ORDER:
+                end = Terminator("leave", state=operation.exit)
+                end.pc = operation.pc
+                del block.operations[place:]
+                block.terminator = end
+                break
+    reached = set(_reachable(body.blocks[0]))
+    body.blocks = [block for block in body.blocks if block in reached]
+    into = edges_to(body)
+    for block in body.blocks[1:]:
+        assert into[block], block.label
+
+
+def _reachable(entry: Block) -> Iterator[Block]:
+    seen, waiting = {entry}, [entry]
+    while waiting:
+        block = waiting.pop()
+        yield block
+        for edge in block.end.edges:
+            if edge.block not in seen:
+                seen.add(edge.block)
+                waiting.append(edge.block)

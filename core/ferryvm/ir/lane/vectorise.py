@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pass: the items of a launch as a body of lanes."""
+
+from __future__ import annotations
+
+from ferryvm.ir.graph import Body, Module
+from ferryvm.ir.lane.item import UnvectorisedError, item_body
+from ferryvm.ir.lane.linearise import Assumptions, Linearisation, WeakerError
+from ferryvm.ir.lane.order import Nest
+from ferryvm.ir.lift import lift
+from ferryvm.ir.passes.inline import inline_all
+from ferryvm.ir.passes.pipeline import checker, optimise
+from ferryvm.region.region import Region
+
+LARGEST = 400
+"""Blocks of an item's code, at most."""
+
+
+def vectorise(module: Module, region: Region, *, check: bool = False) -> None:
+    """Give the module of a launch's loop a body of lanes, `module.lanes`; or, in `module.scalar`,
+    the reason that it has none. `check`: as for `optimise`.
+
+    The function of the items is lifted anew, as a function: in the module it may be part of the
+    loop.
+    """
+    source = lift(region)
+    for body in source.functions.values():
+        inline_all(source, body)
+    optimise(source, 2, region.verified, check=check)
+    try:
+        module.lanes = lanes_of(source)
+    except UnvectorisedError as error:
+        module.scalar = str(error)
+    else:
+        checker(module, region.verified, check)(module.lanes)
+
+
+def lanes_of(module: Module) -> Body:
+    """The body of lanes of a launch's items, from the module of its loop, in which they are called.
+    Raises UnvectorisedError."""
+    item = item_body(module)
+    if len(item.blocks) > LARGEST:
+        raise UnvectorisedError(f"it has {len(item.blocks)} blocks, {LARGEST} are allowed")
+    nest, assumed = Nest(item), Assumptions()
+    while True:
+        try:
+            return Linearisation(item, nest, assumed).run()
+        except WeakerError:
+            continue
