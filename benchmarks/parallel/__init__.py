@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.parallel import launching, speed
-from benchmarks.parallel.contender import contenders, versions
+from benchmarks.parallel.contender import GCC, contenders, versions
 from benchmarks.parallel.goal import goals, mean
 from benchmarks.parallel.program import BY_NAME, TWINS, Twin
 from benchmarks.peers.peer import MissingError
@@ -66,7 +66,7 @@ class Figures:
     def show(self, console: Console) -> None:
         """Print tables and goals."""
         names = self.settings.contenders
-        table = Table("program", *names, title="medians, milliseconds (x gcc)")
+        table = Table("program", *names, title="medians, milliseconds (x gcc on as many cores)")
         for row in self.rows:
             table.add_row(row.twin.name, *(_cell(row, name) for name in names))
         means = [mean(self.rows, name) for name in names]
@@ -102,5 +102,5 @@ def _cell(row: speed.Row, name: str) -> str:
     seconds, ratio = row.median(name), row.ratio(name)
     if seconds is None:
         return "-"
-    over = "" if ratio is None or name == "gcc" else f" ({ratio:.2f})"
+    over = "" if ratio is None or name.startswith(GCC) else f" ({ratio:.2f})"
     return f"{1e3 * seconds:.1f}{over}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.measure import geometric_mean
-from benchmarks.parallel.contender import GCC, LLVM, OPENCL, OPENCL_C
+from benchmarks.parallel.contender import LLVM, OPENCL, OPENCL_C
 from benchmarks.parallel.speed import Row
 from benchmarks.report import Target
 
@@ -23,7 +23,7 @@ MOST_LAUNCH = 5.0
 """Microseconds of a launch over a plain call."""
 
 
-def mean(rows: Sequence[Row], contender: str, baseline: str = GCC) -> float | None:
+def mean(rows: Sequence[Row], contender: str, baseline: str = "") -> float | None:
     """The geometric mean of a contender's ratios over the eight programs, of those that ran."""
     ratios = [row.ratio(contender, baseline) for row in rows if row.twin.name in EIGHT]
     return geometric_mean(ratio for ratio in ratios if ratio is not None)

@@ -130,6 +130,10 @@ def _reduce(n: int) -> Work:
     return Work((n, uniform(n, -1.0, 1.0, 0), numpy.zeros(1)), (2,))
 
 
+def _histogram(n: int) -> Work:
+    return Work((n, 1024.0, uniform(n, 0.0, 1.0, 0), numpy.zeros(1024, numpy.int32)), (3,))
+
+
 def _square(size: int) -> tuple[int, ...]:
     return size, size
 
@@ -156,6 +160,7 @@ TWINS = (
     Twin("hilbert", 4096, 512, 20, _hilbert, _square),
     Twin("spectralnorm", 32_000, 1600, 80, _spectralnorm),
     Twin("reduce", 1 << 26, 1 << 20, 40_000, _reduce),
+    Twin("histogram", 1 << 24, 1 << 18, 300, _histogram),
     Twin("stencil", 4096, 512, 20, _stencil, lambda size: (size - 2, size - 2), _sweeps),
 )
 BY_NAME = {twin.name: twin for twin in TWINS}

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.benchmark import BenchmarkError
 from benchmarks.measure import interleave, median
-from benchmarks.parallel.contender import GCC
+from benchmarks.parallel.contender import GCC, IN_ORDER
 from benchmarks.parallel.program import Twin, Work
 from benchmarks.parallel.task import Make, Task
 from benchmarks.peers.peer import MissingError
@@ -32,15 +32,18 @@ class Row:
         """Seconds; None if it took no part."""
         return median(self.seconds[contender]) if contender in self.seconds else None
 
-    def ratio(self, mine: str, baseline: str = GCC) -> float | None:
-        """The median of the ratios of each round; None where one of them took no part."""
+    def ratio(self, mine: str, baseline: str = "") -> float | None:
+        """The median of the ratios of each round, to gcc on as many cores by default; None where
+        one of them took no part."""
+        if not baseline:
+            baseline = GCC + IN_ORDER if mine.endswith(IN_ORDER) else GCC
         pairs = zip(self.seconds.get(mine, []), self.seconds.get(baseline, []), strict=False)
         ratios = [own / other for own, other in pairs if other]
         return median(ratios) if ratios else None
 
     def as_json(self) -> dict[str, Any]:
         """The row as JSON."""
-        ratios = {name: self.ratio(name) for name in self.seconds if name != GCC}
+        ratios = {name: self.ratio(name) for name in self.seconds if not name.startswith(GCC)}
         return {"seconds": self.seconds, "missing": self.missing, "over_gcc": ratios}
 
 
@@ -79,7 +82,8 @@ def _row(
             first = first or (name, bits)
             if bits != first[1]:
                 raise BenchmarkError(f"{twin.name}: {name} and {first[0]} differ")
-        ready[name] = _timed(task, work, original)
+        clock = time.process_time if name.endswith(IN_ORDER) else time.perf_counter
+        ready[name] = _timed(task, work, original, clock)
     for name, seconds in interleave(ready, rounds, {}):
         row.seconds.setdefault(name, []).append(seconds)
     shown = ", ".join(f"{name} {row.median(name):.4f} s" for name in row.seconds)
@@ -87,13 +91,15 @@ def _row(
     return row
 
 
-def _timed(task: Task, work: Work, original: Work) -> Callable[[], float]:
+def _timed(
+    task: Task, work: Work, original: Work, clock: Callable[[], float]
+) -> Callable[[], float]:
     def run() -> float:
         work.restore(original)
         task.send()
         time.sleep(PAUSE)
-        began = time.perf_counter()
+        began = clock()
         task.run()
-        return time.perf_counter() - began
+        return clock() - began
 
     return run
