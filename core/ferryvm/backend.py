@@ -97,6 +97,8 @@ class Forcing(enum.Enum):
     """Everything is hot at once: every threshold is 1."""
     DEOPT = "deopt"
     """Every guard fails, at each safepoint."""
+    PARALLEL = "parallel"
+    """Items of launches run out of order wherever they may, however few they are."""
     INDEPENDENCE = "independence"
     """The items of launches are checked to be independent: an interpreter raises where two of them
     access the same memory and one writes it."""
@@ -144,6 +146,8 @@ class Capabilities:
     """A compiler: its code of a launch's loop has `Code.ranges`."""
     lanes: bool = False
     """A compiler: its code of a launch's loop may have `Code.lanes`."""
+    out_of_order: bool = False
+    """Items of a launch above one that traps may be done."""
     heap: int | None = None
     """Bytes of heap that it can address; None: no limit but the engine's. A program that needs
     more traps with HEAP_EXHAUSTED, and a state with a larger heap is refused."""

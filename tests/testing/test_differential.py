@@ -300,7 +300,10 @@ def test_backend_that_cannot_be_forced_is_unsupported_then() -> None:
     differ = Differ(["switch"], forcing=frozenset(Forcing))
     (comparison,) = differ.compare(verify(ferryvm.compile(PROGRAM)))
     assert comparison.verdict is Verdict.UNSUPPORTED
-    assert comparison.reason == "backend 'switch' has nothing to force: deopt, hot, independence"
+    assert (
+        comparison.reason
+        == "backend 'switch' has nothing to force: deopt, hot, independence, parallel"
+    )
 
 
 class SmallHeap(Wrong):

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 @click.option("--seed", default=0, show_default=True, help="Of the schedule.")
 @click.option("--force-hot", is_flag=True, help="Have compilers take everything for hot.")
 @click.option("--force-deopt", is_flag=True, help="Have compilers fail every guard.")
+@click.option("--force-parallel", is_flag=True, help="Run items of all launches out of order.")
 @click.option(
     "--instructions",
     type=click.IntRange(1, UNLIMITED),
@@ -77,6 +78,7 @@ def diff(
     seed: int,
     force_hot: bool,
     force_deopt: bool,
+    force_parallel: bool,
     instructions: int,
     seconds: float | None,
     progress: bool,
@@ -98,7 +100,11 @@ def diff(
     registry = Registry()
     add_hosts(registry, hosts)
     names = chosen_backends(registry, backends)
-    forced = {Forcing.HOT: force_hot, Forcing.DEOPT: force_deopt}
+    forced = {
+        Forcing.HOT: force_hot,
+        Forcing.DEOPT: force_deopt,
+        Forcing.PARALLEL: force_parallel,
+    }
     forcing = frozenset(kind for kind, is_wanted in forced.items() if is_wanted)
     check_seconds("--seconds", seconds)
     differ = Differ(

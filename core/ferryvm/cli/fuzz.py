@@ -66,6 +66,7 @@ _LAST = 2**63 - 1
 )
 @click.option("--force-hot", is_flag=True, help="Have compilers take everything for hot.")
 @click.option("--force-deopt", is_flag=True, help="Have compilers fail every guard.")
+@click.option("--force-parallel", is_flag=True, help="Run items of all launches out of order.")
 @click.option(
     "--policy",
     type=FILE,
@@ -114,6 +115,7 @@ def fuzz(
     schedules: tuple[str, ...],
     force_hot: bool,
     force_deopt: bool,
+    force_parallel: bool,
     policy: Path | None,
     hosts: tuple[str, ...],
     weights: Path | None,
@@ -147,7 +149,11 @@ def fuzz(
     load_hosts(registry, hosts)
     names = _names(registry, backends)
     differ = Differ(names, against, registry)
-    forced = {Forcing.HOT: force_hot, Forcing.DEOPT: force_deopt}
+    forced = {
+        Forcing.HOT: force_hot,
+        Forcing.DEOPT: force_deopt,
+        Forcing.PARALLEL: force_parallel,
+    }
     if weights is not None:
         Weights.load(weights)
     if object_limit is not None:

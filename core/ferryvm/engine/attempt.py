@@ -217,6 +217,8 @@ class Compilers:
         code = checked_code(compiler.compile(region, options))
         scalar = f"not in lanes: {code.scalar}" if code.scalar else ""
         threads = choice.options.threads or cpus()
+        if Forcing.PARALLEL in self._forcing:
+            threads = max(threads, 2)
         if (threads > 1 or code.lanes) and compiler.capabilities.native and not options.counting:
             code, in_order = self._threaded(code, region, threads)
             scalar = in_order or scalar

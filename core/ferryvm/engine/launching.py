@@ -90,7 +90,9 @@ class _Launch:
 class Launches:
     """The launches of one program, as its code leaves for them."""
 
-    def __init__(self, program: Verified) -> None:
+    def __init__(self, program: Verified, worth: float, sample: float) -> None:
+        """`worth`, `sample`: seconds, see `WORTH` and `SAMPLE`."""
+        self._worth, self._sample = worth, sample
         self._numbers: Mapping[int, int] = launch_numbers(program)
         self._words, self._never = (array("Q", [NEVER]) * len(self._numbers) for _ in range(2))
         self._address, _ = self._words.buffer_info()
@@ -157,7 +159,7 @@ class Launches:
             next_ = _signed(stack[sp - 2])
         assert activity.item_seconds is not None
         work = activity.item_seconds * (limit - next_)
-        if work < WORTH or next_ == limit:
+        if work < self._worth or next_ == limit:
             self._set_word(launch)
             return Status.LEAVE
         return self._run_out_of_order(launch, machine, next_, limit)
@@ -193,7 +195,7 @@ class Launches:
     def _set_word(self, launch: _Launch) -> None:
         seconds = launch.activity.item_seconds
         assert seconds is not None
-        self._words[launch.number] = min(int(WORTH / max(seconds, 1e-12)), NEVER)
+        self._words[launch.number] = min(int(self._worth / max(seconds, 1e-12)), NEVER)
 
     def _stop(self, launch: _Launch, reason: str) -> None:
         """Run a launch's items in order from now on."""
@@ -225,7 +227,7 @@ class Launches:
                 control.status = status
                 return Status(status)
             next_ += size
-            if seconds >= SAMPLE or next_ == limit:
+            if seconds >= self._sample or next_ == limit:
                 launch.activity.item_seconds = seconds / size
                 return None
             size *= 2
@@ -235,10 +237,14 @@ def _signed(word: int) -> int:
     return signed(I64, word)
 
 
-def launches_in(program: Verified) -> Launches | None:
-    """The launches of a program; None if it has none whose items may run out of order."""
-    is_any = has_launches(program.program) and launch_numbers(program)
-    return Launches(program) if is_any else None
+def launches_in(program: Verified, is_forced: bool) -> Launches | None:
+    """The launches of a program; None if it has none whose items may run out of order.
+
+    `is_forced`: for tests, they run so however few they are.
+    """
+    if not (has_launches(program.program) and launch_numbers(program)):
+        return None
+    return Launches(program, *((0.0, 0.0) if is_forced else (WORTH, SAMPLE)))
 
 
 def quiet_words(program: Verified) -> array[int]:

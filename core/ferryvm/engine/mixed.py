@@ -68,8 +68,10 @@ class Mixed(Interpreter):
         self.version = interpreter.version
         self.observe, self.listeners, self.extra_facts = observe, listeners, extra_facts
         own = interpreter.capabilities
-        forcing = own.forcing | {Forcing.HOT, Forcing.DEOPT}
-        self.capabilities: Capabilities = record.replace(own, forcing=frozenset(forcing))
+        forcing = own.forcing | {Forcing.HOT, Forcing.DEOPT, Forcing.PARALLEL}
+        self.capabilities: Capabilities = record.replace(
+            own, forcing=frozenset(forcing), out_of_order=True
+        )
         self._shadow: Interpreter | None = None
         if policy.shadow is not None:
             from ferryvm.engine.shadow import shadow_backend  # hardly any policy has one
@@ -106,7 +108,7 @@ class Mixed(Interpreter):
         if has_objects(program):
             from ferryvm.engine.launching import launches_in
 
-            launches = launches_in(program)
+            launches = launches_in(program, Forcing.PARALLEL in forcing)
         decider = Decider(program, policy, journal, self.extra_facts, self._has_ranges)
         compilers = Compilers(
             self._find, journal, self.observe, forcing, shadow, launches, self._strict

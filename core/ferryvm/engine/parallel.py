@@ -264,7 +264,7 @@ class ThreadedRanges(RangeRunner):
             next_ = signed(I64, stack[sp - 2])
             if control.fp == fp:
                 if control.sp == sp + self._arguments:
-                    next_ -= 1  # in front of the call of an item: it has not submitted
+                    next_ -= 1  # in front of the call of an item: it has not begun
                 elif not self._is_inside(control.pc):
                     break  # behind the loop
                 rest = (next_, limit) if next_ < limit else None

@@ -178,6 +178,14 @@ def _outermost(machine: Machine, launch_fp: int) -> tuple[int, int]:
     return call, fp - len(program.signature(program.code.immediates[call]).parameters)
 
 
+def abandon(machine: Machine, launch_fp: int) -> None:
+    """Drop the running item of a launch, as if it were done: the machine then stands at
+    `launch.test`. Otherwise as `suspend`."""
+    control = machine.control
+    call, start = _outermost(machine, launch_fp)
+    control.pc, control.sp, control.fp = call - CALL_DISTANCE, start, launch_fp
+
+
 def suspend(machine: Machine, launch_fp: int) -> None:
     """Suspend the running item of a launch, whose frame has its header at word `launch_fp`: the
     machine then stands at `launch.test`, with the item and the rest of its range in the record.

@@ -34,6 +34,10 @@ def _lacks_heap(state: StoppedState) -> bool:
     return end.status is Status.TRAP and end.trap is Trap.HEAP_EXHAUSTED
 
 
+ABOVE = "items above the one that ended the program were done, or begun"
+"""The reason of the divergence of backends that run items of launches out of order
+(`Capabilities.out_of_order`); `ferryvm.testing.launch_end` compares the rest."""
+
 LEGAL: tuple[Divergence, ...] = (
     Divergence(
         "heap",
@@ -42,4 +46,4 @@ LEGAL: tuple[Divergence, ...] = (
         _lacks_heap,
     ),
 )
-"""All of them."""
+"""All others."""
