@@ -19,6 +19,7 @@ from ferryvm.ir.operation import UPDATES
 from ferryvm.ir.passes.loop_deletion import delete_counting_loops
 from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range_check import hoist_range_checks
+from ferryvm.ir.passes.unswitch import unswitch
 from ferryvm.isa.element import Element
 from ferryvm.isa.type import F32, F64
 from ferryvm.machine.declaration import declarations
@@ -59,7 +60,9 @@ def improved(region: Region, options: Options) -> Module:
         for body in module.bodies:
             delete_counting_loops(body)
             verify(body)
-            hoist_range_checks(body)
+            if hoist_range_checks(body):
+                verify(body)
+                unswitch(body)
             verify(body)
     return module
 

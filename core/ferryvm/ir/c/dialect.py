@@ -73,6 +73,8 @@ class Dialect:
     """Qualifier of pointers to the machine's memory, with the space after it."""
     frame_space: str | None = None
     """The same for pointers to the stack, if that is elsewhere."""
+    exit_stores: str = ""
+    """Qualifier of the words of frames that exits store, with the space after it."""
     has_root: bool = True
     """False if `entry` calls functions of the region itself, in place of the region's own body."""
     apart: str = ""

@@ -164,7 +164,7 @@ def _writers(shared: PrintingContext) -> Iterator[str]:
         stored = [(place, t) for place, t in enumerate(types) if t is not None]
         parameters = "".join(f", {spelled(d, t)} a{place}" for place, t in stored)
         yield (
-            f"{d.cold}void {name}({d.frames}frame{parameters})\n{{\n"
+            f"{d.cold}void {name}({d.exit_stores}{d.frames}frame{parameters})\n{{\n"
             + "".join(
                 f"    frame[{place}] = {arithmetic.to_slot(t, f'a{place}')};\n"
                 for place, t in stored

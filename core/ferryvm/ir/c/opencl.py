@@ -310,6 +310,8 @@ def opencl(aligned: bool = False, apart: bool = False, objects: bool = False) ->
         entry=_entry(apart, objects),
         byte="uchar",
         space="__global ",
+        # LLVM 14 would compute pairs of values in vectors, also in loops, to store them at an exit.
+        exit_stores="volatile ",
         internal="static ",
         cold="static ",
     )
