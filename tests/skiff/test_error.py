@@ -186,6 +186,13 @@ MISUSED = {
     "array-append": "(array-append null)",
     "array=?": "(array=? null)",
     "index-2d": "(index-2d 1 2 3)",
+    **{
+        f"atomic-{name}!": f"(atomic-{name}! null 1)"
+        for verb in ("add", "min", "max", "and", "or")
+        for name in (verb, f"fetch-{verb}")
+    },
+    "atomic-exchange!": "(atomic-exchange! null 1 2 3)",
+    "atomic-compare-exchange!": "(atomic-compare-exchange! null 1 2)",
 }
 
 

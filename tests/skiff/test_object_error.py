@@ -67,6 +67,12 @@ CASES = {
         "2:1: 'set-point-x!' takes 2 arguments, found 1: (set-point-x! point x)"
     ],
     P + "(point?)": ["2:1: 'point?' takes 1 argument, found 0: (point? reference)"],
+    "(atomic-add! (array f64 1) 0 1)": [
+        "1:14: operand 1 of 'atomic-add!' must be an array of i32, u32 or i64, found (array f64)"
+    ],
+    "(atomic-add! (array u32 1) 0 1.5)": [
+        "1:30: an element of (array u32) must be i64, found a float"
+    ],
     P + "(make-point 1 2.5)": ["2:15: field 'y' of 'make-point' must be i64, found a float"],
     P + "(set-point-y! (make-point 1 2) 2.5)": [
         "2:32: the value of 'set-point-y!' must be i64, found a float"

@@ -46,6 +46,8 @@ SHAPES = [
     "(i64 {})",
     "(array-ref c {})",
     "(array-set! c {} {})",
+    "(atomic-add! c {} {})",
+    "(atomic-compare-exchange! c {} {} {})",
     "(array-length c)",
     "(array-fill! c {})",
     "(array=? c {})",

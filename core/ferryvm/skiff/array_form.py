@@ -6,6 +6,7 @@ from __future__ import annotations
 import enum
 
 from ferryvm.named_tuple import NamedTuple
+from ferryvm.skiff.type import ELEMENTS, UPDATED_ELEMENTS
 
 
 class Role(enum.Enum):
@@ -32,6 +33,11 @@ class ArrayForm(NamedTuple):
     """The role of all further operands."""
     has_type: bool = False
     """True if the element type is the first operand."""
+    elements: frozenset[str] = ELEMENTS
+    """The elements that its arrays may have."""
+
+    update: str = ""
+    """The verb of the instruction for an atomic update; empty for another form."""
 
     def roles_of(self, count: int) -> tuple[Role, ...] | None:
         """The roles of that many operands, None if the form cannot have so many."""
@@ -43,6 +49,26 @@ class ArrayForm(NamedTuple):
 
 
 _A, _V, _I = Role.ARRAY, Role.VALUE, Role.INDEX
+
+
+def _update(name: str, verb: str, result: Role, values: str = "value") -> ArrayForm:
+    return ArrayForm(
+        f"atomic-{name}!",
+        f"array index {values}",
+        (_A, _I, *[_V] * len(values.split())),
+        result,
+        elements=UPDATED_ELEMENTS,
+        update=f"atomic_{verb}",
+    )
+
+
+_COMMUTING = ("add", "min", "max", "and", "or")
+_UPDATES = (
+    *(_update(verb, verb, Role.NOTHING) for verb in _COMMUTING),
+    *(_update(f"fetch-{verb}", verb, _V) for verb in _COMMUTING),
+    _update("exchange", "exchange", _V),
+    _update("compare-exchange", "compare_exchange", _V, "expected value"),
+)
 
 ARRAY_FORMS = {
     row.name: row
@@ -57,6 +83,7 @@ ARRAY_FORMS = {
         ArrayForm("array-copy!", "to at from [start [end]]", (_A, _I, _A), Role.NOTHING, (_I, _I)),
         ArrayForm("array-append", "array array ...", (_A, _A), _A, rest=_A),
         ArrayForm("array=?", "array array", (_A, _A), Role.BOOLEAN),
+        *_UPDATES,
         ArrayForm("index-2d", "row column rows columns", (_I, _I, _I, _I), _I),
     )
 }

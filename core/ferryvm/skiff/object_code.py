@@ -19,6 +19,7 @@ from ferryvm.listing import FunctionListing, Item, Label, Line
 from ferryvm.listing import Operand as Immediate
 from ferryvm.program import Signature
 from ferryvm.skiff import tree
+from ferryvm.skiff.array_form import Role
 from ferryvm.skiff.number import number_bits
 from ferryvm.skiff.object_type import ObjectTypes
 from ferryvm.skiff.operator import ELEMENTS
@@ -116,9 +117,12 @@ class ObjectCode:
         """The element for an array and an index on the stack."""
         self._on_elements(node, "get")
         if self._is_narrow(node):
-            element = default(node.element)
-            assert isinstance(element, Named)
-            self.emit(node, f"i64.extend_i32_{'u' if element.name[0] == 'u' else 's'}")
+            self._widen(node)
+
+    def _widen(self, node: tree.OnArray) -> None:
+        element = default(node.element)
+        assert isinstance(element, Named)
+        self.emit(node, f"i64.extend_i32_{'u' if element.name[0] == 'u' else 's'}")
 
     def _pop_into_locals(self, node: Node, *types: ValueType) -> list[int]:
         """Pop the operands on top of the stack into locals: their numbers, the deepest first."""
@@ -151,7 +155,21 @@ class ObjectCode:
 
     def on_array(self, node: tree.OnArray) -> None:
         """A form of arrays."""
-        self.arrays[node.form.name](node)
+        if node.form.update:
+            self._update(node)
+        else:
+            self.arrays[node.form.name](node)
+
+    def _update(self, node: tree.OnArray) -> None:
+        array, index, *values = node.operands
+        self._values([array, index])
+        for value in values:
+            self._element(node, value)
+        self._on_elements(node, node.form.update)
+        if node.form.result is Role.NOTHING:
+            self.emit(node, "drop")
+        elif self._is_narrow(node):
+            self._widen(node)
 
     def _make(self, node: tree.OnArray) -> None:
         length, *value = node.operands

@@ -21,7 +21,7 @@ from ferryvm.skiff.tree import (
     StructVerb,
     TypeTest,
 )
-from ferryvm.skiff.type import ELEMENTS, VALUES, Field, Struct, Unknown
+from ferryvm.skiff.type import VALUES, Field, Struct, Unknown
 
 
 def array_form(parser: Parser, datum: Sequence) -> Node:
@@ -32,7 +32,7 @@ def array_form(parser: Parser, datum: Sequence) -> Node:
     items = datum.items[1:]
     if form.has_type and not items:
         return parser.usage(datum)
-    element = parser.scope.element(items[0]) if form.has_type else Unknown(ELEMENTS)
+    element = parser.scope.element(items[0]) if form.has_type else Unknown(form.elements)
     operands = items[form.has_type :]
     if form.roles_of(len(operands)) is None:
         return parser.usage(datum)

@@ -28,6 +28,8 @@ VALUES = NUMBERS | REFERENCES
 RESULTS = VALUES | {"nothing"}
 ELEMENT_NAMES = frozenset({"i8", "u8", "i16", "u16", "i32", "u32", "i64", "f32", "f64"})
 ELEMENTS = ELEMENT_NAMES | REFERENCES
+UPDATED_ELEMENTS = frozenset({"i32", "u32", "i64"})
+"""Elements that can be updated atomically."""
 _CLASSES = frozenset({"array", "struct"})
 """Members of domains that stand for many types."""
 
@@ -233,6 +235,9 @@ def describe(type_: SkiffType) -> str:
     """The type as messages name it."""
     type_ = find(type_)
     if isinstance(type_, ArrayOf):
+        element = find(type_.element)
+        if isinstance(element, Unknown) and element.domain == UPDATED_ELEMENTS:
+            return "an array of i32, u32 or i64"
         return "an array" if _is_open(type_.element) else f"(array {describe(type_.element)})"
     if isinstance(type_, Struct):
         return type_.name
