@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         TrapError,
         UncaughtError,
     )
-    from ferryvm.engine.array_map import map, reduce
+    from ferryvm.engine.array_map import map, reduce, scan
     from ferryvm.engine.host_declaration import f32, f64, host, i32, i64
     from ferryvm.engine.host_log import HostLog
     from ferryvm.engine.host_tape import ReplayError
@@ -64,6 +64,7 @@ _HOMES = {
     "map": "engine.array_map",
     "native_host": "engine.native_declaration",
     "reduce": "engine.array_map",
+    "scan": "engine.array_map",
     "type_name": "engine.object_view",
 }
 """The module of each name that is not defined here."""
@@ -103,6 +104,7 @@ __all__ = [
     "reduce",
     "run",
     "save",
+    "scan",
     "type_name",
 ]
 

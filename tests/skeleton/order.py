@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of a reduction as docs/parallel.md states it, written from the page alone."""
+"""The orders of reductions and scans as docs/parallel.md states them, written from the page alone."""
 
 from __future__ import annotations
 
@@ -42,3 +42,21 @@ def _block(elements: Sequence[V], combine: Callable[[V, V], V], accumulators: in
     for element in rest:
         total = combine(total, element)
     return total
+
+
+SCAN_BLOCK = 256
+
+
+def scanned(elements: Sequence[V], combine: Callable[[V, V], V]) -> list[V]:
+    """Each element combined with all before it."""
+    blocks: list[list[V]] = []
+    for start in range(0, len(elements), SCAN_BLOCK):
+        block: list[V] = []
+        for element in elements[start : start + SCAN_BLOCK]:
+            block.append(combine(block[-1], element) if block else element)
+        blocks.append(block)
+    if len(blocks) > 1:
+        before = scanned([block[-1] for block in blocks], combine)
+        for number in range(1, len(blocks)):
+            blocks[number] = [combine(before[number - 1], value) for value in blocks[number]]
+    return [value for block in blocks for value in block]

@@ -161,6 +161,7 @@ MISUSED = {
     "map": "(map +)",
     "map!": "(map! 1 +)",
     "reduce": "(reduce +)",
+    "scan": "(scan +)",
     "let": "(let)",
     "throw": "(throw)",
     "try": "(try 1)",

@@ -155,6 +155,14 @@ class Function(Instructions):
         """
         self.call(skeleton.reduction_of(self, operation, initial))
 
+    def scan(self, operation: str | Function) -> None:
+        """( array -- array ): a fresh array that has for each element of an array of numbers the
+        combination of all up to it, itself included, by launches; docs/parallel.md states the order.
+
+        `operation`: as for `reduce`; a function needs no initial value. Raises BuildError.
+        """
+        self.call(skeleton.scan_of(self, operation))
+
     def map(self, function: Function, arrays: int = 1) -> None:
         """( shared arrays -- results ): call a function with the elements of arrays at each index, and
         the shared arguments; a fresh array for each of its results, in order. It is a launch.

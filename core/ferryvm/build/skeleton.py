@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps and reductions in a program under construction: the generated function for the operands on
+"""Maps, reductions and scans in a program under construction: the generated function for the operands on
 the stack."""
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
 from ferryvm.skeleton.mapping import Mapping, mapping
 from ferryvm.skeleton.operation import INTEGERS, Operation
 from ferryvm.skeleton.reduction import reduction, reduction_name
+from ferryvm.skeleton.scan import scan, scan_name
 
 _NUMBERS: dict[ValueType, ArrayType] = {element.array: ArrayType.of(element) for element in Element}
 
@@ -23,6 +24,13 @@ def reduction_of(function: Body, operation: object, initial: bool) -> Body:
         raise function._fault(f"reduce with function {found.name!r} needs an initial value")
     name = reduction_name(found, array, initial)
     return function._generate(name, lambda: reduction(found, array, initial))
+
+
+def scan_of(function: Body, operation: object) -> Body:
+    """The function that scans the array on the stack of a function."""
+    array = _numbers(function, "scan")
+    found = _operation(function, "scan", operation, array)
+    return function._generate(scan_name(found, array), lambda: scan(found, array))
 
 
 def _numbers(function: Body, what: str) -> ArrayType:

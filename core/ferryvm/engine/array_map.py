@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps and reductions of NumPy arrays by functions of an instance.
+"""Maps, reductions and scans of NumPy arrays by functions of an instance.
 
     map(instance.f, xs, ys, a=2.0)  ──>  a launch in the instance over the elements of xs and ys
 
@@ -28,6 +28,8 @@ from ferryvm.skeleton import mapping
 from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
 from ferryvm.skeleton.operation import Operation
 from ferryvm.skeleton.reduction import reduction, reduction_name
+from ferryvm.skeleton.scan import scan as skeleton_scan
+from ferryvm.skeleton.scan import scan_name
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -48,7 +50,7 @@ class _Exported(NamedTuple):
     calls: Calls
     target: Target
     form: str
-    """The operation: map or reduce."""
+    """The operation: map, reduce or scan."""
 
     @property
     def what(self) -> str:
@@ -189,6 +191,19 @@ def reduce(function: Callable[..., Any], array: Any, initial: float) -> Item:
         ("initial", "array"),
     )
     found: Item = f.calls.call(target, (initial, array))  # type: ignore[assignment]  # one result
+    return found
+
+
+def scan(function: Callable[..., Any], array: Any) -> Array:
+    """A fresh array that has for each element of an array of numbers the combination of all up to
+    it, itself included, by a function of an instance, which takes two values and must be
+    associative; as `reduce`."""
+    f = _exported("scan", function)
+    operation, kind = _combination(f, array)
+    target = f.calls.extension.target(
+        scan_name(operation, kind), lambda: skeleton_scan(operation, kind), f.what, ("array",)
+    )
+    found: Array = f.calls.call(target, (array,))  # type: ignore[assignment]  # one result
     return found
 
 

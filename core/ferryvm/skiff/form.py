@@ -112,6 +112,7 @@ class FormParser:
             "for-each-item": self._for_each_item,
             "map": functools.partial(skeleton_form.map_form, self),
             "map!": functools.partial(skeleton_form.map_form, self),
+            "scan": functools.partial(skeleton_form.scan_form, self),
             "reduce": functools.partial(skeleton_form.reduce_form, self),
             "begin": self._begin,
             "throw": self._throw,

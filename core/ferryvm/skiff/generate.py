@@ -120,6 +120,7 @@ class _Generator:
             tree.Call: self._call,
             tree.Launch: self._launch,
             tree.Map: skeletons.map,
+            tree.Scan: skeletons.scan,
             tree.Reduce: skeletons.reduce,
             tree.Print: self._print,
             tree.WriteByte: self._write_byte,

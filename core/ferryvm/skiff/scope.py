@@ -42,6 +42,7 @@ FORMS = {
     "for-each-item": "(for-each-item count (function argument ...))",
     "map": "(map function array ...) or (map (function argument ...) array ...)",
     "map!": "(map! to function array ...) or (map! to (function argument ...) array ...)",
+    "scan": "(scan operator array) or (scan function array)",
     "reduce": "(reduce operator [initial] array) or (reduce function initial array)",
     "begin": "(begin form ...)",
     "throw": "(throw value)",

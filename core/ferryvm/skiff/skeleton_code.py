@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of generated functions for `map`, `map!` and `reduce`, and these functions."""
+"""Calls of generated functions for `map`, `map!`, `reduce` and `scan`, and these functions."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ferryvm.skeleton.array_type import ArrayType
 from ferryvm.skeleton.mapping import Mapping, mapping
 from ferryvm.skeleton.operation import Operation
 from ferryvm.skeleton.reduction import reduction, reduction_name
+from ferryvm.skeleton.scan import scan, scan_name
 from ferryvm.skiff import tree
 from ferryvm.skiff.object_code import Generator
 from ferryvm.skiff.tree import Node
@@ -47,6 +48,14 @@ class SkeletonCode:
         self.generator.value(node.array)
         name = reduction_name(operation, array, has_initial)
         self.generated.add(name, lambda: reduction(operation, array, has_initial))
+        self._call(node, name)
+
+    def scan(self, node: tree.Scan) -> None:
+        """`scan`."""
+        operation, array = _operation(node.operation), self._array_type(node.element)
+        self.generator.value(node.array)
+        name = scan_name(operation, array)
+        self.generated.add(name, lambda: scan(operation, array))
         self._call(node, name)
 
     def map(self, node: tree.Map) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`map`, `map!` and `reduce`, from their datum to a node."""
+"""`map`, `map!`, `reduce` and `scan`, from their datum to a node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ferryvm.skiff.operator import CONVERSIONS, DIRECT
 from ferryvm.skiff.operator import OPERATORS as ALL_OPERATORS
 from ferryvm.skiff.reader import Atom, Datum, Sequence
 from ferryvm.skiff.scope import show
-from ferryvm.skiff.tree import Broken, Function, Map, Node, Reduce, Variable
+from ferryvm.skiff.tree import Broken, Function, Map, Node, Reduce, Scan, Variable
 from ferryvm.skiff.type import ELEMENTS, RESULTS, Unknown
 
 OPERATIONS = {
@@ -32,6 +32,17 @@ def reduce_form(parser: Parser, datum: Sequence) -> Node:
         message = f"'{operation.name}' is a function, so 'reduce' needs an initial value"
         return parser.broken(datum.place, f"{message}: (reduce {operation.name} initial array)")
     return Reduce(datum.place, operation, initial[0] if initial else None, array, Unknown(ELEMENTS))
+
+
+def scan_form(parser: Parser, datum: Sequence) -> Node:
+    """The node of `scan`."""
+    if len(datum.items) != 3:
+        return parser.usage(datum)
+    (array,) = parser.forms_in(datum.items[2:])
+    operation = _operation(parser, datum, datum.items[1])
+    if isinstance(operation, Broken):
+        return operation
+    return Scan(datum.place, operation, array, Unknown(ELEMENTS))
 
 
 def _operation(parser: Parser, datum: Sequence, named: Datum) -> Operation | Function | Broken:

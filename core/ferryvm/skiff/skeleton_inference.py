@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of `map`, `map!` and `reduce`: functions take the values of elements, and yield values."""
+"""Types of `map`, `map!`, `reduce` and `scan`: functions take the values of elements, and yield values."""
 
 from __future__ import annotations
 
@@ -41,6 +41,10 @@ class SkeletonRules:
         if node.initial is not None:
             self.inference.expect(node.initial, value, "the initial value of 'reduce'")
         return value
+
+    def scan(self, node: tree.Scan) -> SkiffType:
+        """`scan`."""
+        return ArrayOf(self._elements("scan", node.array, node.element, node.operation))
 
     def map(self, node: tree.Map) -> SkiffType:
         """`map` and `map!`."""

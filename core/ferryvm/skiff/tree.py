@@ -213,6 +213,15 @@ class Reduce(Node):
 
 
 @record.dataclass(eq=False)
+class Scan(Node):
+    """`scan`: an array of the combinations of all elements up to each."""
+
+    operation: Combination | Function
+    array: Node
+    element: SkiffType
+
+
+@record.dataclass(eq=False)
 class Map(Node):
     """`map` and `map!`: a function called with the elements of arrays at each index, and arguments
     that are the same."""

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scans: each element becomes the combination of all elements up to it, itself included.
+
+    elements      │ block 0    │ block 1    │ ...        BLOCK elements each, combined from the left
+    last ones     │ 0 │ 1 │ ...            │            of the blocks, scanned in the same way
+    results       │ block 0    │ scanned 0 combined with each of block 1 │ ...
+
+Two launches a level: the blocks, and the combinations. An item has ITEM_BLOCKS blocks, which it
+advances side by side: each is a chain of operations, and a chain alone would wait for each result.
+A function of the program advances them one by one. This does not change any result.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ferryvm.isa.type import I64, Type
+from ferryvm.listing import FunctionListing
+from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
+from ferryvm.skeleton.operation import Operation
+from ferryvm.skeleton.writer import Writer
+
+BLOCK_SHIFT = 8
+BLOCK = 1 << BLOCK_SHIFT
+"""Elements of a block."""
+
+ITEM_SHIFT = 3
+ITEM_BLOCKS = 1 << ITEM_SHIFT
+"""Blocks of an item."""
+
+
+def scan_name(operation: Operation, array: ArrayType) -> str:
+    """The name of the function that scans such arrays."""
+    return f"scan {operation} {array}"
+
+
+def scan(operation: Operation, array: ArrayType) -> list[FunctionListing]:
+    """The function that scans arrays of numbers, ( array -- array ), and those that it needs."""
+    assert isinstance(array.value, Type), "only arrays of numbers are scanned"
+    results = OF_VALUE[array.value]
+    functions = []
+    for source in dict.fromkeys((array, results)):
+        name = scan_name(operation, source)
+        functions += [
+            _levels(name, operation, source),
+            _blocks(f"{name}: blocks", operation, source),
+        ]
+    return [*functions, _combinations(operation, results)]
+
+
+def _combinations_name(operation: Operation, results: ArrayType) -> str:
+    return f"scan {operation} {results}: combinations"
+
+
+def _levels(name: str, operation: Operation, array: ArrayType) -> FunctionListing:
+    """The function that launches the blocks, scans their last results, and launches the
+    combinations."""
+    value = array.value
+    assert isinstance(value, Type)
+    results = OF_VALUE[value]
+    writer = Writer(name, [array.reference], [results.reference])
+    source, items, blocks = 0, writer.local(I64), writer.local(I64)
+    to, last = writer.local(results.reference), writer.local(results.reference)
+    over = writer.label()
+    writer.get(source)
+    writer.emit("array.length")
+    results.make(writer)
+    writer.set(to)
+    writer.get(to)
+    writer.emit("array.length")
+    writer.emit("i64.eqz")
+    writer.emit("jump_if", over)
+    for local, shift in ((blocks, BLOCK_SHIFT), (items, BLOCK_SHIFT + ITEM_SHIFT)):
+        writer.get(to)
+        writer.emit("array.length")
+        writer.i64(1)
+        writer.emit("i64.sub")
+        writer.i64(shift)
+        writer.emit("i64.shr_u")
+        writer.i64(1)
+        writer.emit("i64.add")
+        writer.set(local)
+    writer.get(blocks)
+    results.make(writer)
+    writer.set(last)
+    writer.launch(f"{name}: blocks", [source, to, last], items)
+    writer.get(blocks)
+    writer.i64(1)
+    writer.emit("i64.eq")
+    writer.emit("jump_if", over)
+    writer.get(last)
+    writer.emit("call", scan_name(operation, results))
+    writer.set(last)
+    writer.launch(_combinations_name(operation, results), [last, to], items)
+    writer.place(over)
+    writer.get(to)
+    return writer.listing()
+
+
+class _Item:
+    """Locals and loops of an item function: its blocks one by one."""
+
+    def __init__(self, writer: Writer, to: int) -> None:
+        """`to`: the local of the array for the results."""
+        self.writer = writer
+        self.block, self.at, self.end, self.stop = (writer.local(I64) for _ in range(4))
+        writer.get(0)
+        writer.i64(ITEM_SHIFT)
+        writer.emit("i64.shl")
+        writer.set(self.block)
+        writer.get(self.block)
+        writer.i64(BLOCK_SHIFT)
+        writer.emit("i64.shl")
+        writer.set(self.at)
+        writer.get(to)
+        writer.emit("array.length")
+        writer.set(self.end)
+        self.at_most(self.end, BLOCK * ITEM_BLOCKS, None)
+
+    def at_most(self, local: int, count: int, limit: int | None) -> None:
+        """Make a local the index `count` elements on, at most the limit; None is the local."""
+        writer, whole = self.writer, self.writer.label()
+        if limit is not None:
+            writer.get(limit)
+            writer.set(local)
+        writer.get(local, self.at)
+        writer.emit("i64.sub")
+        writer.i64(count)
+        writer.emit("i64.le_s")
+        writer.emit("jump_if", whole)
+        writer.get(self.at)
+        writer.i64(count)
+        writer.emit("i64.add")
+        writer.set(local)
+        writer.place(whole)
+
+    def jump_unless_below(self, bound: int, label: str) -> None:
+        """Jump if the index is not below a local."""
+        self.writer.get(self.at, bound)
+        self.writer.emit("i64.ge_s")
+        self.writer.emit("jump_if", label)
+
+
+def _blocks(name: str, operation: Operation, array: ArrayType) -> FunctionListing:
+    """The item function: ( item source to last -- )."""
+    value = array.value
+    assert isinstance(value, Type)
+    results = OF_VALUE[value]
+    writer = Writer(name, [I64, array.reference, results.reference, results.reference])
+    source, to, last = 1, 2, 3
+    item = _Item(writer, to)
+    at, total = item.at, writer.local(value)
+    few, next_, again, done, over = (writer.label() for _ in range(5))
+
+    def element(offset: int) -> None:
+        writer.get(source, at)
+        if offset:
+            writer.i64(offset)
+            writer.emit("i64.add")
+        array.load(writer)
+
+    def store(offset: int, local: int) -> None:
+        writer.get(to, at)
+        if offset:
+            writer.i64(offset)
+            writer.emit("i64.add")
+        writer.get(local)
+        results.store(writer)
+
+    if not operation.is_function:
+        totals = [writer.local(value) for _ in range(ITEM_BLOCKS)]
+        rows, ended = writer.label(), writer.label()
+        writer.get(item.end, at)
+        writer.emit("i64.sub")
+        writer.i64(BLOCK * ITEM_BLOCKS)
+        writer.emit("i64.lt_s")
+        writer.emit("jump_if", few)
+        item.at_most(item.stop, BLOCK, item.end)
+        for number, local in enumerate(totals):
+            element(number * BLOCK)
+            writer.set(local)
+            store(number * BLOCK, local)
+        writer.increment(at)
+        writer.place(rows)
+        item.jump_unless_below(item.stop, ended)
+        for number, local in enumerate(totals):
+            operation.combine(writer, local, functools.partial(element, number * BLOCK), value)
+            store(number * BLOCK, local)
+        writer.increment(at)
+        writer.emit("jump", rows)
+        writer.place(ended)
+        for number, local in enumerate(totals):
+            writer.get(last, item.block)
+            if number:
+                writer.i64(number)
+                writer.emit("i64.add")
+            writer.get(local)
+            results.store(writer)
+        writer.emit("return", 0)
+    writer.place(few)
+    writer.place(next_)
+    item.jump_unless_below(item.end, over)
+    item.at_most(item.stop, BLOCK, item.end)
+    element(0)
+    writer.set(total)
+    store(0, total)
+    writer.increment(at)
+    writer.place(again)
+    item.jump_unless_below(item.stop, done)
+    operation.combine(writer, total, functools.partial(element, 0), value)
+    store(0, total)
+    writer.increment(at)
+    writer.emit("jump", again)
+    writer.place(done)
+    writer.get(last, item.block, total)
+    results.store(writer)
+    writer.increment(item.block)
+    writer.emit("jump", next_)
+    writer.place(over)
+    return writer.listing()
+
+
+def _combinations(operation: Operation, results: ArrayType) -> FunctionListing:
+    """The item function: ( item scanned to -- ), which combines with each element of a block the
+    scanned last one of the block before."""
+    value = results.value
+    assert isinstance(value, Type)
+    name = _combinations_name(operation, results)
+    writer = Writer(name, [I64, results.reference, results.reference])
+    scanned, to = 1, 2
+    item = _Item(writer, to)
+    at, left, found = item.at, writer.local(value), writer.local(value)
+    next_, first, again, done, over = (writer.label() for _ in range(5))
+
+    def element() -> None:
+        writer.get(to, at)
+        results.load(writer)
+
+    writer.place(next_)
+    item.jump_unless_below(item.end, over)
+    item.at_most(item.stop, BLOCK, item.end)
+    writer.get(item.block)
+    writer.emit("i64.eqz")
+    writer.emit("jump_if", first)
+    writer.get(scanned, item.block)
+    writer.i64(1)
+    writer.emit("i64.sub")
+    results.load(writer)
+    writer.set(left)
+    writer.place(again)
+    item.jump_unless_below(item.stop, done)
+    writer.get(left)
+    writer.set(found)
+    operation.combine(writer, found, element, value)
+    writer.get(to, at, found)
+    results.store(writer)
+    writer.increment(at)
+    writer.emit("jump", again)
+    writer.place(first)
+    writer.get(item.stop)
+    writer.set(at)
+    writer.place(done)
+    writer.increment(item.block)
+    writer.emit("jump", next_)
+    writer.place(over)
+    return writer.listing()
