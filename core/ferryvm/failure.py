@@ -63,14 +63,14 @@ def is_out_of_memory(error: BaseException) -> bool:
     """True if it was raised for lack of memory, whatever its type.
 
     CPython raises RuntimeError if it cannot allocate a lock, and TypeError in `os.fspath` if it
-    cannot bind the path's method. C code that returns an error without setting an exception gives a
+    cannot bind the path's method. An extension that cannot be mapped gives an ImportError. C code that returns an error without setting an exception gives a
     SystemError: such bugs show mostly when an allocation fails.
     """
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     if isinstance(error, MemoryError):
         return True
-    return type(error) in _DISGUISES and str(error).endswith(_DISGUISES[type(error)])
+    return type(error) in _DISGUISES and str(error).rstrip("\n").endswith(_DISGUISES[type(error)])
 
 
 def undisguised(error: BaseException) -> BaseException:
@@ -85,6 +85,7 @@ def undisguised(error: BaseException) -> BaseException:
 
 
 _DISGUISES: dict[type[BaseException], tuple[str, ...]] = {
+    ImportError: ("failed to map segment from shared object",),
     RuntimeError: ("can't allocate lock", "can't allocate read lock"),
     TypeError: (
         "os.PathLike object, not PosixPath",

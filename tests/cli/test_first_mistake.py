@@ -51,7 +51,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             ("run", "ok.skiff", "--heap-limit", "99999999999G"),
             (
                 "ok.skiff: cannot reserve 102399999999040 MiB of address space (more than there are "
-                "addresses); lower the heap or stack limit"
+                "addresses); lower the heap or stack limit (--heap-limit, --stack-limit; Limits)"
             ),
         ),
     ],

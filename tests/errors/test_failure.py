@@ -124,6 +124,7 @@ def test_ctrl_c_is_seen_behind_what_an_import_makes_of_it() -> None:
         TypeError("replace: dst should be string, bytes or os.PathLike, not PosixPath"),
         TypeError("stat: path should be string, bytes, os.PathLike or integer, not PosixPath"),
         ctypes.ArgumentError("argument 1: MemoryError: "),
+        ImportError("numpy/x.so: failed to map segment from shared object\n"),
         SystemError("NULL object passed to Py_BuildValue"),
         SystemError("error return without exception set"),
         SystemError("<method 'x'> returned NULL without setting an exception"),

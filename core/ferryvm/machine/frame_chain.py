@@ -12,12 +12,13 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
-Words = npt.NDArray[np.uint64]
+    Words = npt.NDArray[np.uint64]
 
 Header = tuple[int, int]
 """Return pc and distance of a frame."""
@@ -53,7 +54,6 @@ class Chain:
 def follow(stack: memoryview, pc: int, fp: int, most: int) -> Chain:
     """The chain from the frame at word `fp`, whose pc is `pc`; at most `most` frames of
     each end."""
-    words = np.frombuffer(stack, np.uint64)
     inner: list[int] = []
     outer: collections.deque[int] = collections.deque(maxlen=most)
     recent: collections.deque[int] = collections.deque(maxlen=WINDOW)
@@ -67,6 +67,10 @@ def follow(stack: memoryview, pc: int, fp: int, most: int) -> Chain:
         pc, fp = stack[fp] - 1, fp - distance
         recent.append(distance)
         if step % WINDOW == 0 and step >= most:
+            # Few stacks are that deep; where memory is exhausted NumPy could not be imported.
+            import numpy as np
+
+            words = np.frombuffer(stack, np.uint64)
             distances = period(list(recent))
             # Leave the outermost frames to be walked one by one.
             times = repeats(words, fp, [(None, one) for one in distances], MOST_REPEATED - repeated)
@@ -95,6 +99,8 @@ def repeats(
 
     A return pc of None matches any. `most`: a limit on the frames examined, if given.
     """
+    import numpy as np
+
     size = sum(distance for _, distance in headers)
     limit = fp // size if size else 0
     if most is not None and headers:

@@ -102,7 +102,8 @@ class Memory:
             self._map = mmap.mmap(-1, total, flags=flags, prot=_READ_WRITE)
         except (OSError, OverflowError, ValueError) as error:
             message = f"cannot reserve {total >> 20} MiB of address space ({why_refused(error)})"
-            raise AddressSpaceError(f"{message}; lower the heap or stack limit") from None
+            mend = "lower the heap or stack limit (--heap-limit, --stack-limit; Limits)"
+            raise AddressSpaceError(f"{message}; {mend}") from None
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         self.control = ControlBlock.from_buffer(self._map)
         offsets = []

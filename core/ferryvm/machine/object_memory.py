@@ -114,7 +114,7 @@ def _slots(words: int) -> mmap.mmap:
     except (OSError, OverflowError, ValueError) as error:
         message = f"cannot reserve {size >> 20} MiB of address space for collections"
         raise AddressSpaceError(
-            f"{message} ({why_refused(error)}); lower the stack limit"
+            f"{message} ({why_refused(error)}); lower the stack limit (--stack-limit, Limits.stack)"
         ) from None
 
 
@@ -333,6 +333,7 @@ class ObjectMemory:
             place = self.new_block(elements)
             if place is None:
                 self.lacking = elements
+                space.release_reserve()
                 return False
             control.prepared, control.prepared_bytes = place, elements
             if not self.is_forced:

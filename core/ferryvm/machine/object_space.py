@@ -59,6 +59,9 @@ _LARGEST: Final = 1 << 48
 
 _MASK = (1 << 64) - 1
 
+_RESERVE = 16 << 20
+"""Bytes of address space for the report of a trap where the system has no more of it."""
+
 _libc = ctypes.CDLL(None)
 _libc.calloc.restype = ctypes.c_void_p
 _libc.calloc.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
@@ -89,18 +92,24 @@ class CollectionMetrics:
         """Bytes of objects and elements that the last collection found alive."""
 
 
+def _reserved(size: int) -> mmap.mmap:
+    """So many bytes of address space and a huge page, which take memory where they are touched.
+    Raises AddressSpaceError."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    try:
+        return mmap.mmap(-1, size + _HUGE_PAGE, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    except (OSError, OverflowError, ValueError) as error:
+        space = f"{size >> 20} MiB of address space for objects"
+        message = f"cannot reserve {space} ({why_refused(error)})"
+        mend = "lower the limit of objects (--object-limit, Limits.objects)"
+        raise AddressSpaceError(f"{message}; {mend}") from None
+
+
 class _Half:
     """One of the two spaces."""
 
     def __init__(self, size: int) -> None:
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-        try:
-            self._map = mmap.mmap(
-                -1, size + _HUGE_PAGE, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE
-            )
-        except (OSError, OverflowError, ValueError) as error:
-            message = f"cannot reserve {size >> 20} MiB of address space for objects ({why_refused(error)})"
-            raise AddressSpaceError(f"{message}; lower the limit of objects") from None
+        self._map = _reserved(size)
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         self._skipped = -start % _HUGE_PAGE
         self.base = start + self._skipped
@@ -141,6 +150,7 @@ class ObjectSpace:
         # To-space must be as large as the content of from-space.
         size = -(-self.limit // mmap.PAGESIZE) * mmap.PAGESIZE
         self._half, self._other = _Half(size), _Half(size)
+        self._reserve = _reserved(_RESERVE)
         self.outside_bytes = 0
         self.hosts = HostArrays()
         self.large: list[int] = []
@@ -203,6 +213,10 @@ class ObjectSpace:
         self.outside[address] = size
         self.outside_bytes += size
         return (address - self.base) & _MASK
+
+    def release_reserve(self) -> None:
+        """Give the system the memory back with which a trap for lack of it is reported."""
+        self._reserve.close()
 
     def place(self, one: HostArray) -> int:
         """The place of the elements of a host array."""

@@ -279,7 +279,7 @@ class Machine:
         """The active calls, innermost first: at most `most` of them from each end.
 
         It takes milliseconds for any number of calls; see `ferryvm.machine.frame_chain`."""
-        from ferryvm.machine.frame_chain import follow  # imports NumPy, which few runs need
+        from ferryvm.machine.frame_chain import follow  # which few runs need
 
         control = self.control
         chain = follow(self.memory.stack, control.pc, control.fp, most)
