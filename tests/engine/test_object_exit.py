@@ -87,7 +87,7 @@ def test_damaged_objects_are_found_by_the_next_collection(change: Change, what: 
 
 def test_control_block_has_the_fields_of_objects() -> None:
     names = [name for name, *_ in ControlBlock._fields_]
-    assert names[-8:] == [
+    assert names[-9:] == [
         *("objects", "object_top", "object_end"),
-        *("prepared", "prepared_bytes", "wanted_type", "types", "ahead"),
+        *("prepared", "prepared_bytes", "wanted_type", "types", "ahead", "launches"),
     ]

@@ -9,10 +9,10 @@ Each item writes its own elements, and reads those of its index, so an array may
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ferryvm.isa.type import I64, ValueType
 from ferryvm.listing import FunctionListing
+from ferryvm.named_tuple import NamedTuple
 from ferryvm.program import Signature
 from ferryvm.skeleton.array_type import ArrayType
 from ferryvm.skeleton.writer import Writer

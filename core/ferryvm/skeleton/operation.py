@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from ferryvm.isa.type import Type, ValueType, from_float
+from ferryvm.named_tuple import NamedTuple
 from ferryvm.skeleton.writer import Push, Writer
 
 

@@ -306,8 +306,8 @@ _put(
     "cc",
     "stack-pointer-off-by-one",
     "An exit leaves the stack pointer one word too low.",
-    "{self.scope.body.parameters}, {len(state.words)}, {state.pc}",
-    "{self.scope.body.parameters}, {len(state.words) - 1}, {state.pc}",
+    "{self.scope.body.header_of(state)}, {len(state.words)}, {state.pc}",
+    "{self.scope.body.header_of(state)}, {len(state.words) - 1}, {state.pc}",
 )
 _put(
     "cc:compiler",

@@ -28,7 +28,7 @@ from ferryvm.verify import verify
 from ...double.campaign import is_hit
 from ...tier import nightly, sample
 
-SEED = 3
+SEED = 5
 PROGRAMS = 10
 
 
