@@ -79,8 +79,8 @@ def test_random_programs_run_alike_where_code_speculates() -> None:
     policy = Policy(profile=Profile(True, 10, 10, 1), rules=(rule,))
     guards = 0
     chosen = (
-        *programs(ProgramKind.BYTECODE, 2 * PROGRAMS, 400),
-        *programs(ProgramKind.SKIFF, PROGRAMS, 400),
+        *programs(ProgramKind.BYTECODE, 2 * PROGRAMS, 411),
+        *programs(ProgramKind.SKIFF, PROGRAMS, 411),
     )
     for program in chosen:
         expected = Engine("threaded", limits=LIMITS).start(program)
