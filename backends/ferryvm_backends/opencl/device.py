@@ -20,6 +20,10 @@ from ferryvm.backend import BackendError
 from ferryvm.float_environment import in_ours
 from ferryvm_backends.opencl import pocl_target
 
+POCL = "Portable Computing Language"
+_SERIAL = ("basic", "cpu-minimal")
+"""Prefixes of the names of PoCL's device without threads, in its older and newer versions."""
+
 ENVIRONMENT = "FERRYVM_OPENCL_DEVICE"
 """Names the device where nothing else does."""
 
@@ -71,6 +75,11 @@ class Device:
     def is_cpu(self) -> bool:
         """True if it is the host's processor."""
         return self.kind == "cpu"
+
+    @property
+    def is_serial(self) -> bool:
+        """True for PoCL's device that runs one work-item after another, in the calling thread."""
+        return self.platform == POCL and self.name.startswith(_SERIAL)
 
     @property
     def is_wrapped(self) -> bool:

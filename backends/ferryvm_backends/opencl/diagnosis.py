@@ -18,13 +18,16 @@ from typing import Any
 from ferryvm import cache
 from ferryvm.atomic_file import why_not_writable
 from ferryvm.backend import BackendError, Finding
-from ferryvm_backends.opencl.device import ENVIRONMENT, POCL_DEVICES, Device, choose, devices
+from ferryvm_backends.opencl.device import (
+    ENVIRONMENT,
+    POCL,
+    POCL_DEVICES,
+    Device,
+    choose,
+    devices,
+)
 from ferryvm_backends.opencl.driver import driver_findings, setting_findings
 from ferryvm_backends.opencl.loader import FILENAMES, VENDOR_PATH, VENDORS, Places
-
-POCL = "Portable Computing Language"
-_BASIC = ("basic", "cpu-minimal")
-"""Prefixes of the names of PoCL's device without threads, in its older and newer versions."""
 
 
 def examine() -> list[Finding]:
@@ -118,7 +121,7 @@ def device_findings(found: Sequence[Device]) -> Iterator[Finding]:
         for problem, remedy in _lacks(found, device):
             yield Finding(str(device), problem=problem, remedy=remedy)
     pocl = [d for d in found if d.platform == POCL and d.is_cpu]
-    if POCL_DEVICES in os.environ and pocl and not any(d.name.startswith(_BASIC) for d in pocl):
+    if POCL_DEVICES in os.environ and pocl and not any(d.is_serial for d in pocl):
         yield Finding(
             str(pocl[0]),
             problem=f"{POCL_DEVICES} leaves out PoCL's device `basic`: a kernel is entered in 10 to "

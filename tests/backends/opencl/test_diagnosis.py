@@ -14,8 +14,8 @@ import pytest
 
 from ferryvm.backend import Finding
 from ferryvm_backends.opencl import BACKEND, diagnosis
-from ferryvm_backends.opencl.device import Device
-from ferryvm_backends.opencl.diagnosis import POCL, report
+from ferryvm_backends.opencl.device import POCL, Device
+from ferryvm_backends.opencl.diagnosis import report
 from ferryvm_backends.opencl.loader import Places
 
 SETTINGS = (

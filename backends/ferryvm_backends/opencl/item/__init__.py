@@ -28,10 +28,13 @@ class ItemShape:
 
     function: int
     """Number of the function."""
-    arguments: int
-    """Arguments after the item, which all share."""
+    words: tuple[int, ...]
+    """Words that items share: of the launch's frame, from its first parameter on; below 0 back from
+    the end of its operands."""
     frame: int
-    """Words of an item's frames at most."""
+    """Words of private frames."""
+    is_block: bool
+    """True if a work-item runs the loop of the launch for several items."""
 
 
 def item_region(region: Region, options: Options) -> Region | None:
@@ -53,16 +56,16 @@ def shared_types(items: Region) -> tuple[Type, ...]:
     return tuple(t if isinstance(t, Type) else Type.I64 for t in parameters)
 
 
-def frame_words(module: Module, function: int, levels: int) -> int:
-    """Words of the frames of an item at most, from its first argument on; `levels`: of copies of
-    recursive functions."""
+def frame_words(module: Module, function: int | None, levels: int) -> int:
+    """Words of the frames of a function and what it calls at most, from its first argument on;
+    `levels`: of copies of recursive functions. None: of the region's own body."""
     recursing = {number for number, body in module.functions.items() if body.recurs}
-    found: dict[tuple[int, int], int] = {}
+    found: dict[tuple[int | None, int], int] = {}
 
-    def words(number: int, level: int) -> int:
+    def words(number: int | None, level: int) -> int:
         if (number, level) in found:
             return found[number, level]
-        body = module.functions[number]
+        body = module.root if number is None else module.functions[number]
         most = max(body.parameters + HEADER_WORDS, body.place_of(len(body.results)))
         for block in body.blocks:
             for operation in (*block.operations, block.end):

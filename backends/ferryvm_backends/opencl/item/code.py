@@ -122,7 +122,7 @@ def _ranges(
     region: Region, items: Region, options: Options, device: Device, access: str
 ) -> RangeRunner:
     try:
-        text, shape = item_text(items, options, device, access)
+        text, shape = item_text(region, items, options, device, access)
     except RefusalError as error:
         return RefusedRanges(device, str(error))
     key = build.key(device, text.source)
@@ -130,10 +130,10 @@ def _ranges(
     payload = entry.find(build.fault) if entry is not None else None
     is_new = payload is None
     if payload is None:
-        payload = build.build(device, text.source, shape.arguments)
+        payload = build.build(device, text.source, len(shape.words))
     program = build.loaded(device, text.source, payload)
     session = build.session(device)
-    kernel = ItemKernel(session.context, program, shape.arguments)
+    kernel = ItemKernel(session.context, program, len(shape.words))
     sees_changes = kernel.run_dry(session.queue)
     if entry is not None and is_new and build.fault(payload) is None:
         entry.try_store(payload)

@@ -22,8 +22,8 @@ HEAD = np.dtype(
 """The head of the buffer of slots."""
 
 _FIELDS = (
-    *("first", "limit", "most", "enough"),
-    *("stack_at", "stack_end", "hp", "objects", "types", "forced", "polls"),
+    *("first", "limit", "block", "most", "enough"),
+    *("sp", "fp", "stack_at", "stack_end", "hp", "objects", "types", "forced", "polls"),
 )
 """Words of `struct ferry_launch` before the arguments."""
 
@@ -63,15 +63,16 @@ class ItemKernel:
         for number, word in enumerate(arguments, len(_FIELDS)):
             self._words[number] = word
 
-    def run(self, queue: Any, first: int, end: int, local: int) -> None:
-        """Run the items from one up to another, and wait for them. Raises BackendError.
+    def run(self, queue: Any, first: int, end: int, block: int, local: int) -> None:
+        """Run the items from one up to another, so many by each work-item, and wait for them.
+        Raises BackendError.
 
         PoCL runs them in the thread that enqueues. pyopencl would hold Python's lock meanwhile, and
         then no thread could set the interrupt flag.
         """
-        self._words[0], self._words[1] = first, end
+        self._words[0], self._words[1], self._words[2] = first, end, block
         self.handle.set_arg(_LAUNCH, self._words)
-        size = ctypes.c_size_t(-(-(end - first) // local) * local)
+        size = ctypes.c_size_t(-(-(end - first) // (local * block)) * local)
         group, none = ctypes.c_size_t(local), ctypes.c_void_p()
         sizes = none, ctypes.byref(size), ctypes.byref(group)
         commands, kernel = ctypes.c_void_p(queue.int_ptr), ctypes.c_void_p(self.handle.int_ptr)

@@ -27,7 +27,6 @@ from ferryvm.failure import one_line
 from ferryvm.float_environment import ours
 from ferryvm.ir.c.opencl import LOOK
 from ferryvm.ir.c.opencl_item import EXIT_SHIFT, SLOT_WORDS, TRAP_SHIFT
-from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import I64, WORD_BYTES, signed
 from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine.control import ControlBlock, Status
@@ -45,8 +44,14 @@ from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.item.memory import ItemMemory
 from ferryvm_backends.opencl.item.suspension import Suspended, slot_layout, suspended
 
-_LOCAL = {True: 256, False: 128}
-"""Work-items of a group, on a processor and elsewhere."""
+_LOCAL = {True: 1, False: 128}
+"""Work-items of a group, of blocks and of single items."""
+
+_LARGEST_BLOCK = 1 << 10
+"""Items of a block at most."""
+
+_BLOCKS = 16
+"""Blocks for each compute unit, so that all have something to do where items differ."""
 
 _POLLS = LOOK << 14
 """Polls of an item, some thousand iterations each, after which it is suspended where the device
@@ -96,10 +101,14 @@ class ItemRanges(RangeRunner):
         self._device = memory.session.device
         self._guards = guards
         self._returns_to = region.entry + CALL_DISTANCE + 1
-        self._parameters = shape.arguments + 1
-        self._first_frame = self._parameters + region.verified.frame_words[shape.function]
+        verified = region.verified
+        self._parameters = len(verified.program.signature(shape.function).parameters)
+        self._launch_parameters = verified.parameters(region.entry)
+        self._units: int = self._device.handle.max_compute_units
+        self._threads = 1 if self._device.is_serial else self._units
+        self._first_frame = self._parameters + verified.frame_words[shape.function]
         """Words that the first frame of an item takes on the stack."""
-        self._local = _LOCAL[self._device.is_cpu]
+        self._local = _LOCAL[shape.is_block]
         self._layout = slot_layout(memory.session, shape.frame, self._local)
         self._slice = self._layout.slice if memory.wraps else min(_FIRST_SLICE, self._layout.slice)
         self.entries = 0
@@ -154,7 +163,10 @@ class ItemRanges(RangeRunner):
         if raised is not None:
             raise raised
         left = sum(two - one for one, two in found.open) + len(found.slots)
-        return RangeOutcome(limit - first - left, len(found.slots), None, bool(control.interrupt))
+        seconds = found.seconds * self._threads if self._shape.is_block else None
+        return RangeOutcome(
+            limit - first - left, len(found.slots), seconds, bool(control.interrupt)
+        )
 
     def _fail(self, machine: Machine, error: BaseException) -> NoReturn:
         """Raise the error of a run. What the host has is as before, unless the device has changed
@@ -176,8 +188,9 @@ class ItemRanges(RangeRunner):
             buffers.provide(self._layout)
             places = self._memory.push(control)
             self._kernel.bind(places, buffers.slots, buffers.skipped)
-            end = control.sp - LAUNCH_WORDS
-            self._give(control, stack[end - self._shape.arguments : end].tolist())
+            start = control.fp - self._launch_parameters
+            frame = stack[start : control.sp]
+            self._give(control, start, [frame[word] for word in self._shape.words])
             self._slices(control, buffers, first, limit, found)
             self._memory.pull(control)
         except BaseException:
@@ -188,12 +201,16 @@ class ItemRanges(RangeRunner):
             self.seconds += found.seconds
         self._commit(objects, found, limit)
 
-    def _give(self, control: ControlBlock, arguments: list[int]) -> None:
+    def _give(self, control: ControlBlock, start: int, words: list[int]) -> None:
+        """Tell the kernel where the machine stands; `start`: the word of the launch's frame."""
+        first = start if self._shape.is_block else control.sp
         self._kernel.give(
-            arguments,
+            words,
+            sp=control.sp - first,
+            fp=self._launch_parameters,
             most=self._layout.most,
             enough=self._layout.enough,
-            stack_at=control.stack + WORD_BYTES * control.sp,
+            stack_at=control.stack + WORD_BYTES * first,
             stack_end=control.stack_end,
             hp=control.hp,
             objects=control.objects,
@@ -207,16 +224,20 @@ class ItemRanges(RangeRunner):
     ) -> None:
         """Run slices of a range until all items are done or something comes between."""
         queue = self._memory.session.queue
+        block = 1
+        if self._shape.is_block:
+            wanted = -(-(limit - first) // (self._units * _BLOCKS))
+            block = min(max(wanted, 1), _LARGEST_BLOCK)
         head = None
         while first < limit and not found.is_stopped:
-            end = min(first + self._slice, limit)
+            end = min(first + self._slice * block, limit)
             began = time.perf_counter()
-            self._kernel.run(queue, first, end, self._local)
+            self._kernel.run(queue, first, end, block, self._local)
             head = buffers.head()
             taken = time.perf_counter() - began
             found.seconds += taken
             if head["skipped"]:
-                found.open += buffers.skipped_ranges(first, end - first)
+                found.open += buffers.skipped_ranges(first, end, block)
             if head["stop"] or head["skipped"] or head["lost"] or control.interrupt:
                 found.is_stopped = True
             if not self._memory.wraps:
@@ -231,9 +252,12 @@ class ItemRanges(RangeRunner):
         buffers.clear()
         if is_lost:
             raise BackendError(f"opencl: {self._device} suspended more items than it has slots for")
-        found.slots = sorted(
-            ((signed(I64, int(row[0])), row) for row in rows), key=lambda one: one[0]
-        )
+        for row in rows:
+            item, _, end, size, _ = (signed(I64, int(word)) for word in row[:SLOT_WORDS])
+            if size:
+                found.slots.append((item, row))
+            else:
+                found.open.append((item, end))
 
     def _adapt(self, taken: float, items: int) -> None:
         """Adapt the number of items of a slice to its intended time."""

@@ -2,12 +2,13 @@
 """Buffers in which work-items leave what they have not finished.
 
     suspended   │ count │ stop │ skipped │ … │ slot 0 │ slot 1 │ …       claimed by an atomic counter
-    skipped     │ a byte for each item of a slice: 1 if it has not begun │
+    skipped     │ a byte for each work-item of a slice: 1 if it has not begun │
 
 After a launch that nobody disturbed only the head is read, and it is zero.
 
 An item that leaves after the last slot is lost. So items stop to begin long before: at `enough`
-slots, and at most `in_flight` items have begun by then and not ended.
+slots, and those that have begun by then and not ended need at most `in_flight`: a block of items
+puts back its rest, too.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ferryvm_backends.opencl.item.kernel import HEAD
 from ferryvm_backends.opencl.segment import ZERO, buffer_of_zeros, runs
 
 SLICE = 1 << 20
-"""Items of one NDRange at most."""
+"""Work-items of one NDRange at most."""
 
 _ENOUGH = 1 << 10
 """Suspended items after which no further ones begin."""
@@ -50,7 +51,7 @@ class SlotLayout:
     enough: int
     """Suspended items from which on no further ones begin."""
     slice: int
-    """Items of one NDRange at most."""
+    """Work-items of one NDRange at most."""
 
     @property
     def bytes(self) -> int:
@@ -63,7 +64,7 @@ def slot_layout(session: Session, frame: int, local: int) -> SlotLayout:
     device = session.device
     slot_words = SLOT_WORDS + frame
     units = device.handle.max_compute_units
-    in_flight = units * (local if device.is_cpu else max(local, _RESIDENT))
+    in_flight = 2 * units * (local if device.is_cpu else max(local, _RESIDENT))
     largest = min(device.memory // _PART, device.largest_buffer) - HEAD.itemsize
     most = max(min(in_flight + _ENOUGH, largest // (WORD_BYTES * slot_words)), 4)
     enough = max(most - in_flight, most // 4)
@@ -107,12 +108,14 @@ class Suspended:
         words = self._read(self.slots, HEAD.itemsize, WORD_BYTES * wanted.slot_words * count)
         return words.view(np.uint64).reshape(count, wanted.slot_words)
 
-    def skipped_ranges(self, first: int, count: int) -> list[tuple[int, int]]:
-        """Ranges of the skipped items of a slice of `count` items from `first` on; no item is
-        marked any more. Raises cl.Error."""
+    def skipped_ranges(self, first: int, end: int, block: int) -> list[tuple[int, int]]:
+        """Ranges of the skipped items of a slice, by blocks; none is marked any more. Raises
+        cl.Error."""
+        count = -(-(end - first) // block)
         marks = self._read(self.skipped, 0, count) != 0
         self._fill(self.skipped, count)
-        return [(first + one, first + two) for one, two in runs(marks)]
+        found = runs(marks)
+        return [(first + one * block, min(first + two * block, end)) for one, two in found]
 
     def _read(self, buffer: Any, start: int, size: int) -> npt.NDArray[np.uint8]:
         found = np.empty(size, np.uint8)

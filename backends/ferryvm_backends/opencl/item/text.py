@@ -7,8 +7,17 @@ from ferryvm.backend import Forcing, Options, RefusalError
 from ferryvm.ir.c import Choices, guard_pcs, module_text
 from ferryvm.ir.c.comment import describer
 from ferryvm.ir.c.context import function_name
-from ferryvm.ir.c.opencl_item import MOST_ARGUMENTS, items_dialect
+from ferryvm.ir.c.opencl_item import (
+    MOST_ARGUMENTS,
+    ItemEntry,
+    block_of_items,
+    items_dialect,
+    one_item,
+)
+from ferryvm.ir.graph import Module
+from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.machine.declaration import declarations
+from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.object_access import object_access
 from ferryvm.region.region import Region
 from ferryvm_backends.opencl.device import Device
@@ -30,28 +39,27 @@ from ferryvm_backends.opencl.text import (
 
 
 def item_text(
-    items: Region, options: Options, device: Device, memory_mode: str
+    launch: Region, items: Region, options: Options, device: Device, memory_mode: str
 ) -> tuple[KernelText, ItemShape]:
-    """The kernel of the items that call a function. Raises RefusalError for what the device does
-    not support, and for frames that are too large."""
-    module = improved(items, options)
+    """The kernel of the items of a launch, which call the function `items`. Raises RefusalError for
+    what the device does not support, and for frames that are too large."""
+    is_block = memory_mode != COPIED
+    part = launch if is_block else items
+    module = improved(part, options)
     refuse_floats([module], device)
     refuse_atomics([module], device)
-    types = shared_types(items)
-    if len(types) > MOST_ARGUMENTS:
-        raise RefusalError(f"items share {len(types)} arguments; the most is {MOST_ARGUMENTS}")
-    access = object_access(items)
-    use = access if access.any else None
     depth = levels(module, 0, device.is_cpu)
-    frame = frame_words(module, items.function, depth)
-    if frame > MOST_FRAME_WORDS:
+    entry, shape = (_block if is_block else _single)(module, launch, items, depth)
+    if len(shape.words) > MOST_ARGUMENTS:
+        raise RefusalError(f"items share {len(shape.words)} words; the most is {MOST_ARGUMENTS}")
+    if shape.frame > MOST_FRAME_WORDS:
         raise RefusalError(
-            f"the frames of an item take {frame} words; the most is {MOST_FRAME_WORDS}"
+            f"the frames of an item take {shape.frame} words; the most is {MOST_FRAME_WORDS}"
         )
+    access = object_access(part)
+    use = access if access.any else None
     d = items_dialect(
-        function_name(items.function, 0),
-        types,
-        frame,
+        entry,
         aligned=not device.is_cpu,
         apart=memory_mode == COPIED,
         objects=use is not None,
@@ -59,7 +67,28 @@ def item_text(
     choices = Choices(
         guard_limit=options.guard_limit, forced=Forcing.DEOPT in options.forcing, levels=depth
     )
-    declared = declarations(d) + constant_tables([module], items.verified)
-    text = module_text(module, d, declared, choices, describer(items.verified))
-    shape = ItemShape(items.function, len(types), frame)
+    declared = declarations(d) + constant_tables([module], launch.verified)
+    text = module_text(module, d, declared, choices, describer(launch.verified))
     return KernelText(text, tuple(guard_pcs(module, {})), False, use), shape
+
+
+def _single(
+    module: Module, launch: Region, items: Region, depth: int
+) -> tuple[ItemEntry, ItemShape]:
+    """A work-item calls the function of the items once."""
+    types = shared_types(items)
+    frame = frame_words(module, items.function, depth)
+    entry = one_item(function_name(items.function, 0), types, frame)
+    words = tuple(range(-LAUNCH_WORDS - len(types), -LAUNCH_WORDS))
+    return entry, ItemShape(items.function, words, frame, is_block=False)
+
+
+def _block(
+    module: Module, launch: Region, items: Region, depth: int
+) -> tuple[ItemEntry, ItemShape]:
+    """A work-item runs the loop of the launch."""
+    words = {o.fact(0, int) for o in module.root.operations if o.name == "word"}
+    frame = frame_words(module, None, depth)
+    listed = tuple(sorted(words))
+    entry = block_of_items(listed, launch.entry + CALL_DISTANCE, frame)
+    return entry, ItemShape(items.function, listed, frame, is_block=True)

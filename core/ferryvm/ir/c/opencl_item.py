@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenCL C for the items of a launch: one work-item of an NDRange for each.
+"""OpenCL C for the items of a launch: work-items of an NDRange.
 
     get_global_id ─> item ─> is any to begin? ─┬─ no: it is marked as skipped
-                                               └─ the function of the items ─┬─ done
-                                                                             └─ left: a slot
+                                               └─ its code ─┬─ done
+                                                            └─ left: a slot
 
 A work-item has a control block and frames of its own, in private memory. It cannot make an object,
 grow the heap or call the host: there it leaves, as at a trap, in the state before the instruction.
 Then it claims a slot by an atomic counter and copies its frames there. So nothing of an item is in
 the machine's memory but what it has stored, and items can run in any order.
 
-The function's own frame begins at word 0 of the private ones. The addresses that stack checks
-compare are those that the frames would have on the machine's stack.
+There are two kinds of code. A work-item calls the function of the items, whose frame begins at word 0
+of the private ones; or it runs a block of items, by the loop of the launch on its own copy of the
+launch's frame, whose range is the block. A processor is a vector machine for loops, not for
+work-items. The addresses that stack checks compare are those that the frames would have on the
+machine's stack.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from ferryvm.ir.c import opencl_object
-from ferryvm.ir.c.context import FORCED_WORD, SLICE_WORD
+from ferryvm.ir.c.context import FORCED_WORD, LOWEST_WORD, SLICE_WORD
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.ir.c.expression import Arithmetic
 from ferryvm.ir.c.opencl import DRY, LOOK, PRELUDE, opencl
@@ -30,10 +33,11 @@ ENTRY = "ferry_items"
 """The kernel that runs the items."""
 
 MOST_ARGUMENTS = 64
-"""Words of arguments that items can share: devices pass at least 1024 bytes to a kernel."""
+"""Words that items can share: devices pass at least 1024 bytes to a kernel."""
 
 SLOT_WORDS = 5
-"""Words of a slot before the frames: item, pc, frame, size, status."""
+"""Words of a slot before the frames: item, pc, frame, size, status. If the size is 0 the slot has
+items that have not begun, the first one and, as `frame`, the end."""
 
 TRAP_SHIFT, EXIT_SHIFT = 8, 32
 """Bits of the last of these from which on there are the trap and the number of a guard."""
@@ -66,8 +70,8 @@ static inline bool is_spent(__private struct ferry_control *control)
 def _structures(arguments: int, frame: int) -> str:
     return f"""\
 struct ferry_launch {{
-    ulong first, limit, most, enough;
-    ulong stack_at, stack_end, hp, objects, types, forced, polls;
+    ulong first, limit, block, most, enough;
+    ulong sp, fp, stack_at, stack_end, hp, objects, types, forced, polls;
     ulong arguments[{max(arguments, 1)}];
 }};
 struct ferry_slot {{
@@ -79,50 +83,128 @@ struct ferry_suspended {{
     struct ferry_slot slots[1];
 }};
 
-static void suspend(
-    __private const struct ferry_control *control, __private const ulong *frame, ulong item,
-    __global struct ferry_suspended *suspended, ulong most, ulong enough)
+static __global struct ferry_slot *claim(
+    __global struct ferry_suspended *suspended, const struct ferry_launch *launch, uint status)
 {{
     const uint number = atomic_inc(&suspended->count);
-    const bool is_last = control->status == FERRY_TRAP || control->status == FERRY_INTERRUPTED;
-    if (is_last || number + 1u >= enough)
+    if (status == FERRY_TRAP || status == FERRY_INTERRUPTED || number + 1u >= launch->enough)
         suspended->stop = 1;
-    if (number >= most) {{
+    if (number >= launch->most) {{
         suspended->lost = 1;
-        return;
+        return 0;
     }}
-    __global struct ferry_slot *const slot = &suspended->slots[number];
+    return &suspended->slots[number];
+}}
+
+static void suspend(
+    __private const struct ferry_control *control, __private const ulong *frame, ulong item,
+    __global struct ferry_suspended *suspended, const struct ferry_launch *launch)
+{{
+    __global struct ferry_slot *const slot = claim(suspended, launch, control->status);
+    if (!slot)
+        return;
     slot->item = item;
     slot->pc = control->pc;
-    slot->frame = control->fp;
-    slot->size = control->sp;
+    slot->frame = control->fp - launch->sp;
+    slot->size = control->sp - launch->sp;
     slot->status = control->status | (ulong)control->trap << {TRAP_SHIFT}
         | (ulong)control->exit_id << {EXIT_SHIFT};
-    for (ulong i = 0; i < control->sp; ++i)
-        slot->words[i] = frame[i];
+    for (ulong i = 0; i < slot->size; ++i)
+        slot->words[i] = frame[launch->sp + i];
 }}
 
 """
 
 
-def _entry(dialect: Dialect, function: str, types: Sequence[Type], frame: int, apart: bool) -> str:
-    objects = "objects" in dialect.name.split()
-    arithmetic = Arithmetic(dialect)
+_REST = """\
+static void put_back(
+    __private const struct ferry_control *control, ulong item, ulong end,
+    __global struct ferry_suspended *suspended, const struct ferry_launch *launch)
+{
+    __global struct ferry_slot *const slot = claim(suspended, launch, control->status);
+    if (!slot)
+        return;
+    slot->item = item;
+    slot->frame = end;
+    slot->size = 0;
+}
+
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class ItemEntry:
+    """The part of a kernel that runs the items of one work-item."""
+
+    arguments: int
+    """Words that all share."""
+    frame: int
+    """Words of private frames."""
+    has_root: bool
+    """True if it runs the loop of the launch."""
+    text: str
+    """Statements: `item` is the first one."""
+
+
+def one_item(function: str, types: Sequence[Type], frame: int) -> ItemEntry:
+    """The call of the C function of the items; `types`: of the arguments after the item."""
+    arithmetic = Arithmetic(opencl())
     given = [arithmetic.from_slot(t, f"launch.arguments[{n}]") for n, t in enumerate(types)]
-    passed = ", ".join([dialect.passed, "frame", "item", *given])
-    bound = ""
-    if objects:
-        bound = (
-            opencl_object.BOUND
-            if apart
-            else "    memory.objects = launch.objects;\n"
-            "    memory.types = (__global const ulong *)launch.types;\n"
-        )
-    tried = ""
-    if objects and not apart:
-        tried = "        ++*(__global ulong *)launch.objects;\n        suspended->lost = 1;\n"
+    passed = ", ".join(["control", "memory", "frame", "item", *given])
+    text = f"""\
+    if (unlikely({function}({passed})))
+        suspend(control, frame, item, suspended, &launch);
+"""
+    return ItemEntry(len(types), frame, False, text)
+
+
+def block_of_items(words: Sequence[int], call: int, frame: int) -> ItemEntry:
+    """The loop of the launch; `words`: of its frame that the loop reads, besides its operands;
+    `call`: pc of the call of items."""
+    given = "".join(
+        f"        frame[{word}] = launch.arguments[{n}];\n" for n, word in enumerate(words)
+    )
+    text = f"""\
+    const ulong end = launch.limit - item < launch.block ? launch.limit : item + launch.block;
+    ulong next = item;
+    while (next != end) {{
+{given}\
+        frame[launch.sp - 3] = end;
+        frame[launch.sp - 2] = next;
+        frame[launch.sp - 1] = 0;
+        own.fp = launch.fp;
+        run(control, memory);
+        next = frame[launch.sp - 2];
+        const bool is_inside = own.fp != launch.fp;
+        if (is_inside)
+            suspend(control, frame, next - 1, suspended, &launch);
+        else if (own.pc == {call}ul)
+            --next;
+        if (!is_inside || *(volatile __global uint *)&suspended->stop) {{
+            if (next != end)
+                put_back(control, next, end, suspended, &launch);
+            return;
+        }}
+    }}
+"""
+    return ItemEntry(len(words), frame, True, text)
+
+
+def _entry(entry: ItemEntry, apart: bool, objects: bool) -> str:
+    bound = tried = ""
+    if objects and apart:
+        bound = opencl_object.BOUND
+    elif objects:
+        bound = """\
+    memory.objects = launch.objects;
+    memory.types = (__global const ulong *)launch.types;
+"""
+        tried = """\
+        ++*(__global ulong *)launch.objects;
+        suspended->lost = 1;
+"""
     return f"""\
-{_structures(len(types), frame)}__kernel void {ENTRY}(
+{_structures(entry.arguments, entry.frame)}{_REST if entry.has_root else ""}__kernel void {ENTRY}(
     __global uchar *restrict statics_buffer, ulong statics_at,
     __global uchar *restrict heap_buffer, ulong heap_at,
     __global struct ferry_suspended *suspended, __global uchar *restrict skipped,
@@ -136,7 +218,7 @@ def _entry(dialect: Dialect, function: str, types: Sequence[Type], frame: int, a
         return;
     }}
     const ulong place = get_global_id(0);
-    const ulong item = launch.first + place;
+    const ulong item = launch.first + place * launch.block;
     if ((long)item >= (long)launch.limit)
         return;
     if (*(volatile __global uint *)&suspended->stop) {{
@@ -144,7 +226,7 @@ def _entry(dialect: Dialect, function: str, types: Sequence[Type], frame: int, a
         suspended->skipped = 1;
         return;
     }}
-    __private ulong frame[{frame}];
+    __private ulong frame[{entry.frame}];
     memory.statics = (__global ulong *)(statics_buffer + statics_at);
     memory.stack = frame;
     memory.stack_at = launch.stack_at;
@@ -158,26 +240,16 @@ def _entry(dialect: Dialect, function: str, types: Sequence[Type], frame: int, a
     own.object_top = own.object_end = own.prepared = own.prepared_bytes = 0;
     own.scratch[{FORCED_WORD}] = launch.forced;
     own.scratch[{SLICE_WORD}] = launch.polls;
-    if (unlikely({function}({passed})))
-        suspend(control, frame, item, suspended, launch.most, launch.enough);
+    own.scratch[{LOWEST_WORD}] = 0;
+{entry.text}\
 }}
 """
 
 
-def items_dialect(
-    function: str,
-    types: Sequence[Type],
-    frame: int,
-    *,
-    aligned: bool,
-    apart: bool,
-    objects: bool,
-) -> Dialect:
-    """The dialect for the items of a launch, whose entry calls the C function `function`.
-
-    `types`: of the arguments after the item; `frame`: words of the frames of an item; the rest as
-    for `ferryvm.ir.c.opencl.opencl`. A work-item that has no slot, after `most`, sets `lost`: its
-    frames are gone.
+def items_dialect(entry: ItemEntry, *, aligned: bool, apart: bool, objects: bool) -> Dialect:
+    """The dialect for the items of a launch. The flags are as for
+    `ferryvm.ir.c.opencl.opencl`. A work-item that has no slot, after `most`, sets `lost`: its frames
+    are gone.
     """
     base = opencl(aligned=aligned, apart=apart, objects=objects)
     fields = (opencl_object.FIELDS if apart else _OBJECTS) if objects else ""
@@ -188,13 +260,13 @@ def items_dialect(
             "interrupted": "#define interrupted(control) is_spent(control)\n",
         }
     helpers = {
-        **{name: text for name, text in base.helpers.items() if name not in ("is_spent",)},
+        **{name: text for name, text in base.helpers.items() if name != "is_spent"},
         **looks,
         "entered": "#define entered(control) false\n",
         "frame_address": "#define frame_address(frame) "
         "(memory.stack_at + sizeof(ulong) * (ulong)((frame) - memory.stack))\n",
     }
-    without_entry = dataclasses.replace(
+    return dataclasses.replace(
         base,
         name=f"{base.name} items",
         prelude=f"{PRELUDE}{_MEMORY}{fields}}};\n#define FERRY_DRY {DRY:#x}ul\n",
@@ -202,8 +274,6 @@ def items_dialect(
         segments={**base.segments, "objects": "memory.objects", "types": "memory.types"},
         parameters="__private struct ferry_control *const control, const struct ferry_memory memory",
         frame_space="__private ",
-        has_root=False,
-    )
-    return dataclasses.replace(
-        without_entry, entry=_entry(without_entry, function, types, frame, apart)
+        has_root=entry.has_root,
+        entry=_entry(entry, apart, objects),
     )
