@@ -332,6 +332,32 @@ BY_HAND: dict[str, str] = {
     "caught": THROWN["one handler of several tags"],
     "records": THROWN["records thrown on"],
     "objects": OBJECTS,
+    "updates": """
+(define out 1)
+(define (walk a b n)
+  (define i 0)
+  (define s 0)
+  (while (< i n)
+    (set! s (+ s (array-ref a (& i 3))))
+    (atomic-add! a (& i 3) i)
+    (atomic-or! b 0 i)
+    (atomic-min! b 1 (- i 3))
+    (atomic-max! b 2 (- i 3))
+    (set! s (+ s (array-ref a (& i 3))))
+    (set! s (+ (* 3 s) (atomic-exchange! b 3 i)))
+    (set! s (+ s (atomic-compare-exchange! b 3 (* 2 (% i 4)) 7)))
+    (set! i (+ i 1)))
+  s)
+(define a (array i64 1 2 3 4))
+(define b (array u32 4 5 -6 7))
+(define c (array u32 5 5 5 5))
+(set! out (+ (* 7 out) (walk a b 9)))
+(set! out (+ (* 7 out) (walk a c 9)))
+(set! out (+ (* 7 out) (array-ref b 0)))
+(set! out (+ (* 7 out) (array-ref c 1)))
+(atomic-and! c 2 12)
+(set! out (+ (* 7 out) (array-ref c 2)))
+""",
     "elements": """
 .static out i64
 .function main

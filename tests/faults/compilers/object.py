@@ -170,6 +170,57 @@ _put(
     'fill = self.scope.helper(name, self._elements(place, "0"), count, value)',
 )
 
+# --- atomic updates -------------------------------------------------------------------------------
+
+_put(
+    "ferryvm.ir.passes.dead_code",
+    "llvm",
+    "unused-update-removed",
+    "An atomic update whose result is not used is removed.",
+    "operation.type is None or operation.name in EFFECTS:",
+    'operation.type is None or operation.name in EFFECTS - {"update_element"}:',
+)
+_put(
+    "ferryvm.ir.passes.load_forwarding",
+    "vliw",
+    "load-kept-over-an-update",
+    "A load of an element is that of before an atomic update.",
+    "    | UPDATES\n",
+    "    | set()\n",
+)
+_put(
+    "ferryvm.ir.object_lifter",
+    "llvm",
+    "or-that-adds",
+    "An atomic or adds.",
+    "        static = self._elements(), kind\n",
+    '        static = self._elements(), Atomic.ADD if kind.value == "or" else kind\n',
+)
+_put(
+    "ferryvm_backends._llvm.atomic",
+    "llvm",
+    "unsigned-minimum-signed",
+    "An atomic minimum of unsigned elements compares by sign.",
+    '    Atomic.MIN_U: "umin",\n',
+    '    Atomic.MIN_U: "min",\n',
+)
+_put(
+    "ferryvm.ir.c.object",
+    "cc",
+    "expected-and-new-swapped",
+    "A comparison and exchange stores what is expected where the new element is.",
+    "self._elements(place, offset), expected, value)",
+    "self._elements(place, offset), value, expected)",
+)
+_put(
+    "ferryvm_backends.vliw.code.lower.object",
+    "vliw",
+    "minimum-for-maximum",
+    "An atomic minimum or maximum stores the other one.",
+    "(t, _COMPARED[kind]), (operand, old))",
+    "(t, _COMPARED[kind]), (old, operand))",
+)
+
 # --- vliw -----------------------------------------------------------------------------------------
 
 _put(
