@@ -143,16 +143,16 @@ _put(
     "llvm",
     "extension-by-zeros",
     "extend_s extends by zeros.",
-    "return self.builder.sext(a, WORD)",
-    "return self.builder.zext(a, WORD)",
+    "return self.builder.sext(a, self._as(I64, a))",
+    "return self.builder.zext(a, self._as(I64, a))",
 )
 _put(
     "_llvm.arithmetic",
     "llvm",
     "words-extended-by-sign",
     "An i32 is extended by its sign in its word.",
-    "return self.builder.zext(a, WORD) if t.bits == 32 else a",
-    "return self.builder.sext(a, WORD) if t.bits == 32 else a",
+    "return self.builder.zext(a, self._as(I64, a)) if t.bits == 32 else a",
+    "return self.builder.sext(a, self._as(I64, a)) if t.bits == 32 else a",
 )
 _put(
     "_llvm.arithmetic",
