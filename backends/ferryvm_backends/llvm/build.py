@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 
 from ferryvm.backend import BackendError, Options
 from ferryvm.compiler import lifted
-from ferryvm.ir.graph import Module
+from ferryvm.ir.graph import Body, Module
 from ferryvm.ir.lane.vectorise import vectorise
 from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range_check import hoist_range_checks
@@ -24,6 +24,7 @@ from ferryvm.region.region import Region, RegionKind
 from ferryvm_backends.llvm.lower import lower
 from ferryvm_backends.llvm.native import has_loop, parsed
 from ferryvm_backends.llvm.native import optimised as run_passes
+from ferryvm_backends.llvm.strip_mining import strip_mined_loops
 
 _CLOSED_FORM = frozenset(
     [
@@ -65,7 +66,10 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
         launches=True,
     )
     if region.kind is RegionKind.LAUNCH and options.lanes != 1 and options.optimize >= 2:
-        vectorise(module, region, check=options.check)
+        if options.lanes == 0 and _is_vectorised(module.root):
+            module.scalar = "LLVM vectorises the loop over its items itself"
+        else:
+            vectorise(module, region, always=options.lanes > 1, check=options.check)
     hoisted = 0
     if options.optimize >= 2:
         hoisted = sum(hoist_range_checks(body) for body in module.bodies)
@@ -74,6 +78,15 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
         checker(module, region.verified, options.check)()
     # Level 3 makes two loops of one where a condition does not vary.
     return module, 3 if hoisted else options.optimize
+
+
+def _is_vectorised(body: Body) -> bool:
+    """True if LLVM can vectorise the loop of a launch: then all lanes are full, and nothing checks
+    them."""
+    return any(
+        strip.poll.exit.pc == body.entry and not strip.is_checked
+        for strip in strip_mined_loops(body)
+    )
 
 
 @contextlib.contextmanager

@@ -45,6 +45,8 @@ class StripMinedLoop:
     recomputed: list[Operation]
     """Values of the last iteration that the state needs, computed from the head's parameters: they
     are in no block. So no value of an iteration is used behind the loop."""
+    is_checked: bool
+    """True if an iteration may trap, so that LLVM vectorises it only where checks are hoisted."""
     onward: Edge
     """From the head into the loop."""
     out: Edge
@@ -79,7 +81,10 @@ def _strip(body: Body, loop: Loop) -> StripMinedLoop | None:
     state = at_header.state(poll.exit)
     if state is None:
         return None
-    return StripMinedLoop(header, count, poll, state, at_header.made, count.onward, count.exit)
+    is_checked = any(operation.name == "trap_if" for operation in operations)
+    return StripMinedLoop(
+        header, count, poll, state, at_header.made, is_checked, count.onward, count.exit
+    )
 
 
 class _AtHeader:

@@ -7,6 +7,7 @@ from ferryvm.ir.graph import Body, Module
 from ferryvm.ir.lane.item import UnvectorisedError, item_body
 from ferryvm.ir.lane.linearise import Assumptions, Linearisation, WeakerError
 from ferryvm.ir.lane.order import Nest
+from ferryvm.ir.lane.profit import REASON, is_better_scalar
 from ferryvm.ir.lift import lift
 from ferryvm.ir.passes.inline import inline_all
 from ferryvm.ir.passes.pipeline import checker, optimise
@@ -16,9 +17,10 @@ LARGEST = 400
 """Blocks of an item's code, at most."""
 
 
-def vectorise(module: Module, region: Region, *, check: bool = False) -> None:
+def vectorise(module: Module, region: Region, *, always: bool = False, check: bool = False) -> None:
     """Give the module of a launch's loop a body of lanes, `module.lanes`; or, in `module.scalar`,
-    the reason that it has none. `check`: as for `optimise`.
+    the reason that it has none. `always`: also where that does not pay; `check`: as for
+    `optimise`.
 
     The function of the items is lifted anew, as a function: in the module it may be part of the
     loop.
@@ -28,17 +30,19 @@ def vectorise(module: Module, region: Region, *, check: bool = False) -> None:
         inline_all(source, body)
     optimise(source, 2, region.verified, check=check)
     try:
-        module.lanes = lanes_of(source)
+        module.lanes = lanes_of(source, always=always)
     except UnvectorisedError as error:
         module.scalar = str(error)
     else:
         checker(module, region.verified, check)(module.lanes)
 
 
-def lanes_of(module: Module) -> Body:
-    """The body of lanes of a launch's items, from the module of its loop, in which they are called.
-    Raises UnvectorisedError."""
+def lanes_of(module: Module, *, always: bool = True) -> Body:
+    """The body of lanes of a launch's items, from the module of its loop, in which they are called;
+    `always`: also where that does not pay. Raises UnvectorisedError."""
     item = item_body(module)
+    if not always and is_better_scalar(item):
+        raise UnvectorisedError(REASON)
     if len(item.blocks) > LARGEST:
         raise UnvectorisedError(f"it has {len(item.blocks)} blocks, {LARGEST} are allowed")
     nest, assumed = Nest(item), Assumptions()
