@@ -27,7 +27,7 @@ from ferryvm.machine.memory import Limits
 from ferryvm.machine.piece import elements
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
-from ferryvm.policy.condition import Like
+from ferryvm.policy.condition import Like, Within
 from ferryvm.policy.predicate import Test, When
 from ferryvm.thread import ThreadError
 
@@ -488,6 +488,35 @@ def test_without_a_thread_items_run_in_order(
     assert len(launched) == 1
     (activity,) = activities(execution)
     assert "out of memory" in activity.stopped
+
+
+PROFILED = """
+(define (put item from to) (define k 0) (define last (array-ref from item))
+  (while (< k 30) (set! last (array-ref from item)) (set! k (+ k 1)))
+  (array-set! to item 1.5))
+(define from (make-array i32 400))
+(define to (make-array f64 400))
+(for-each-item 400 (put from to))
+(for-each-item 400 (put from to))
+(array-ref to 399)
+"""
+
+
+def test_rules_can_test_what_a_launch_has_shown(launched: list[tuple[int, int]]) -> None:
+    options = Options(background=False, required=True, cache=False, threads=2)
+    tests = [Test("kind", (Like("launch"),))]
+    for name, least, most in (
+        ("items", 400, 400),
+        ("item_work", 250, 600),  # 30 iterations of some 12 instructions
+        ("bytes_read", 1600, 1600),
+        ("bytes_written", 3200, 3200),
+    ):
+        tests.append(Test(name, (Within(((">=", least), ("<=", most))),)))
+    rules = (Rule(when=When(tuple(tests)), backends=(Choice("llvm", options),)),)
+    chosen = Policy(rules=rules, profile=Profile(loop_threshold=300))
+    execution = Engine(policy=chosen).start(ferryvm.compile(PROFILED))
+    assert execution.run().value == 1.5
+    assert launched
 
 
 def activities(execution: Execution) -> list[LaunchActivity]:

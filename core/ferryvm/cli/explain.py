@@ -149,10 +149,33 @@ def _print_region(console: Console, region: Explained) -> None:
     if region.compared:
         rows.append(("shadow", f"compared {_times(region.compared)}"))
     rows += [("shadow", f"wrong: {text}") for text in region.differences]
+    rows += [("launch", line) for line in _launch_lines(region)]
     before = ""
     for key, text in rows:
         console.print(f"{'':{_INDENT}}{'' if key == before else key:10}{text}")
         before = key
+
+
+def _launch_lines(region: Explained) -> list[str]:
+    """The items of a launch: as profiled, and where and in which time they ran out of order."""
+    profile, lines = region.profile, []
+    if profile is not None:
+        items = f"{profile.items} items" if profile.items else "items not seen yet"
+        sizes = (
+            f"reads arrays of {_bytes(profile.bytes_read)}, writes {_bytes(profile.bytes_written)}"
+        )
+        lines.append(f"{items}, {profile.item_work} instructions each; {sizes}")
+    for one in region.launches:
+        each = "not timed" if one.item_seconds is None else f"{one.item_seconds * 1e6:.3g} us each"
+        most = f", with {one.most} items at most" if one.exits else ""
+        lines.append(f"left for {_times(one.exits)}{most}, {each}")
+        if one.times:
+            done = f"{one.items} items done, {one.suspended} suspended"
+            spent = f"{_milliseconds(one.seconds)}, expected in order {_milliseconds(one.expected)}"
+            lines.append(f"on {one.where} {_times(one.times)}: {done}; {spent}")
+        if one.stopped:
+            lines.append(f"in order from then on: {one.stopped}")
+    return lines
 
 
 def _rule_lines(region: Explained) -> list[str]:

@@ -94,7 +94,9 @@ class SiteCells:
         if launches is None or site.counting or region is None or code is None:
             return
         if region.kind.value == "launch":
-            launches.install(site.pc, code)
+            activity = launches.install(site.pc, code)
+            if activity is not None and site.placement is not None:
+                site.placement.launches.append(activity)
 
     def _around(self, site: Site) -> Iterator[tuple[Site, int]]:
         """The loops around a site at which no region starts, except those that are sites already,

@@ -19,6 +19,8 @@ from ferryvm.policy import Action, Choice, Policy, Rule, choose, here
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
+    from ferryvm.engine.launch_profile import LaunchSight
+    from ferryvm.region.fact import LaunchProfile
     from ferryvm.region.region import Region
 
 
@@ -36,6 +38,12 @@ class Decider:
         """`extra_facts`: facts about a region from plugins; `has_ranges`: True for a choice whose
         code runs items of launches out of order."""
         self._runs_ranges = has_ranges
+        self.sights: dict[int, LaunchSight] = {}
+        """Launches as machines last had them, by the pc of `launch.test`."""
+        self._works: dict[int, int] = {}
+        """The largest work of an item so far, by its function."""
+        self.passes: Callable[[int], int | None] = lambda _pc: None
+        """The times that control has come to a pc, if it is counted."""
         self._program, self._policy = program, policy
         self._journal, self._extra_facts = journal, extra_facts
 
@@ -83,7 +91,10 @@ class Decider:
 
         for region in regions:
             extra = self._extra_facts(region) if self._extra_facts is not None else {}
-            decision = choose(self._policy, facts(region, site.threshold), here(), extra)
+            profiled = self._launch_profile(region)
+            placement.profile = profiled or placement.profile
+            found = facts(region, site.threshold, profiled)
+            decision = choose(self._policy, found, here(), extra)
             placement.region, placement.kind = region.name, region.kind.value
             placement.decision = decision.reason
             considered = Considered(region.name, decision.reason, decision.lines())
@@ -93,6 +104,19 @@ class Decider:
                 site.region = region
                 return rule
         return None
+
+    def _launch_profile(self, region: Region) -> LaunchProfile | None:
+        """The profile of a region that is a launch; None for any other."""
+        if region.kind.value != "launch":
+            return None
+        from ferryvm.engine.launch_profile import profile
+        from ferryvm.region.launch import CALL_DISTANCE
+
+        found = profile(region, self.sights.get(region.entry), self.passes)
+        item = self._program.program.code.immediates[region.entry + CALL_DISTANCE]
+        # What is compiled is not counted any more, so later profiles may find less.
+        work = self._works[item] = max(found.item_work, self._works.get(item, 0))
+        return record.replace(found, item_work=work)
 
     @staticmethod
     def _is_launch_only(site: Site) -> bool:

@@ -15,11 +15,13 @@ from collections.abc import Iterator
 from ferryvm.backend import Activity, ArrayActivity
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.journal import Attempt, Considered, Placement
+from ferryvm.engine.launching import LaunchActivity
 from ferryvm.engine.mixed import Mixed
 from ferryvm.engine.observer import Observer
 from ferryvm.engine.result import Seconds
 from ferryvm.engine.transition import SiteEvent, SiteState
 from ferryvm.failure import described, kind_of
+from ferryvm.region.fact import LaunchProfile
 from ferryvm.region.region import candidates
 from ferryvm.verify import Verified
 
@@ -92,6 +94,11 @@ class Explained:
     """Runs of its code that a shadow repeated."""
     differences: tuple[str, ...]
     """Differences that the shadow found."""
+    profile: LaunchProfile | None
+    """The items of a launch, as the policy saw them; None for other regions."""
+    launches: tuple[LaunchActivity, ...]
+    """Items of a launch that ran out of order: their place, expected and found times; one for each
+    code of it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,6 +201,8 @@ def _explained(placement: Placement, verified: Verified, is_counted: bool) -> Ex
         tuple(_replacements(placement)),
         placement.compared,
         tuple(placement.differences),
+        placement.profile,
+        tuple(dataclasses.replace(one) for one in placement.launches),
     )
 
 
@@ -315,6 +324,10 @@ def _shares(
             entries[tried.backend] += tried.entries
             seconds[tried.backend] += tried.code_seconds + tried.transfer_seconds
             instructions[tried.backend] += tried.instructions or 0
+    for one in regions:
+        made = [tried.backend for tried in one.tried if tried.entries]
+        for launch in one.launches:
+            seconds[made[-1] if made else one.tried[-1].backend] += launch.seconds
     backend = execution.engine.backend
     interpreter = backend.policy.interpreter if isinstance(backend, Mixed) else backend.name
     entries[interpreter] = len(observer.entries) + observer.dropped[interpreter]

@@ -11,12 +11,17 @@ import enum
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ferryvm import record
 from ferryvm.backend import Activity, BackendError, Code
 from ferryvm.engine.transition import SiteEvent, SiteState
 from ferryvm.float_environment import callers
 from ferryvm.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from ferryvm.engine.launching import LaunchActivity
+    from ferryvm.region.fact import LaunchProfile
 
 
 class Outcome(enum.Enum):
@@ -102,6 +107,10 @@ class Placement:
         """Time of the comparisons."""
         self.differences: list[str] = []
         """Differences that the shadow found."""
+        self.profile: LaunchProfile | None = None
+        """The profile by which the policy decided about a launch; None for other sites."""
+        self.launches: list[LaunchActivity] = []
+        """Metrics of a launch, for each code that runs its items out of order."""
         self.state = SiteState.COLD
         self.history: list[Step] = []
         """The steps to its current state."""

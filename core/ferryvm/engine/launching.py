@@ -117,13 +117,16 @@ class Launches:
             if pc in region.pcs or owner(pc) in called
         )
 
-    def install(self, pc: int, code: Code) -> None:
-        """Leave for the launch at `pc` from now on, if its code runs items out of order."""
+    def install(self, pc: int, code: Code) -> LaunchActivity | None:
+        """Leave for the launch at `pc` from now on, if its code runs items out of order; its metrics
+        then."""
         ranges, number = code.ranges, self._numbers.get(pc)
-        if ranges is not None and number is not None:
-            launch = self._launches[pc] = _Launch(pc, number, code, ranges)
-            self.activities[pc] = launch.activity
-            self._words[number] = 1  # its items are timed first
+        if ranges is None or number is None:
+            return None
+        launch = self._launches[pc] = _Launch(pc, number, code, ranges)
+        self.activities[pc] = launch.activity
+        self._words[number] = 1  # its items are timed first
+        return launch.activity
 
     def remove(self, pc: int) -> None:
         """Leave for the launch at `pc` no more."""

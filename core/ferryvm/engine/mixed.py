@@ -251,9 +251,9 @@ class MixedArtifact(Artifact):
                 else:
                     status = inner.enter(machine, counting)
             if status is Status.HOT:
-                tiering.hot(control.pc, counting)
                 if launches is not None and not counting:
                     tiering.hot_in_launch(machine)
+                tiering.hot(control.pc, counting)
             elif status is Status.GUARD:
                 tiering.guard_failed(control.pc, counting)
             elif status is Status.SLICED:

@@ -71,6 +71,8 @@ class Tiering:
         self._program, self._policy = program, policy
         self._journal, self._decider = journal, decider
         self._compilers, self._requirements = compilers, requirements
+        self._inner = inner
+        decider.passes = self._passes
         self._lock, self._start_lock = threading.Lock(), threading.Lock()
 
     # --- events in the program -----------------------------------------------------------------
@@ -131,13 +133,28 @@ class Tiering:
         self._do(found.work, site)
 
     def hot_in_launch(self, machine: Machine) -> None:
-        """Code is hot where a machine stands: request code for the launch whose item it runs."""
-        from ferryvm.machine.launch import running_launch  # few programs have launches
+        """Code is hot where a machine stands: note the launch that it is at, or whose item it runs,
+        and request code for that."""
+        from ferryvm.engine.launch_profile import sight  # few programs have launches
 
-        pc = running_launch(machine)
+        hot = machine.control.pc
         launches = self._compilers.launches
-        if pc is not None and launches is not None and launches.has(pc):
-            self._request_launch(pc, f"its items are hot, at pc {machine.control.pc}")
+        at = hot if launches is not None and launches.has(hot) else -1
+        seen = sight(machine, at, self._passes)
+        if seen is None or launches is None or not launches.has(seen[0]):
+            return
+        pc, self._decider.sights[seen[0]] = seen
+        if pc != hot:
+            self._request_launch(pc, f"its items are hot, at pc {hot}")
+
+    def _passes(self, pc: int) -> int | None:
+        """The times that control has come to a pc, if that is counted; at least, if it is not
+        counted any more."""
+        site = self.sites.get((pc, False))
+        if site is None:
+            return None
+        left = self._inner.counted(pc, False) if site.is_counted else 0
+        return site.threshold - left
 
     def sliced(self, pc: int, counting: bool) -> None:
         """Compiled code left in the middle: request code that starts there, unless it was requested

@@ -3,7 +3,8 @@
 
 Counts are static: an instruction in a loop counts once. Facts `with callees` cover the functions
 that the region calls, directly or not; the others cover its own instructions. The region of a
-program includes the code of all functions that it calls.
+program includes the code of all functions that it calls. Of a launch the shares and `mix` are those
+with callees, since its items are calls.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Facts:
     statics_written: int
     """Number of statics that can be written, likewise."""
     floats: float
-    """Share of instructions, 0 to 1, with an f32 or f64 operand or result for every immediate."""
+    """Share of instructions, 0 to 1, with an f32 or f64 operand or result for every immediate; this
+    and the next three of a launch with callees."""
     integers: float
     """Share of instructions with integer operands and results only; control is excluded."""
     memory: float
@@ -84,22 +86,47 @@ class Facts:
     hotness: int
     """The number of entries that the profile counted."""
     mix: dict[str, int]
-    """Instructions by chapter of the instruction table; chapters without any are left out."""
+    """Instructions by chapter of the instruction table, of a launch with callees; chapters without
+    any are left out."""
+    items: int = 0
+    """Items of a launch, as the program last had it when its code, or code of its items, got hot; 0
+    if it has not, and for other regions."""
+    item_work: int = 0
+    """Instructions of one item of a launch, with callees: each counts as often as the profile counted
+    the loop or function around it, or ten times for each loop if it did not. 0 for other
+    regions."""
+    bytes_read: int = 0
+    """Bytes of the arrays among the arguments of a launch that its items may read, as the program
+    last had them; 0 likewise."""
+    bytes_written: int = 0
+    """Bytes of the arrays that they may write, likewise."""
 
 
-def facts(region: Region, hotness: int = 0) -> Facts:
-    """The facts of a region; the caller supplies `hotness`."""
+@dataclasses.dataclass(frozen=True)
+class LaunchProfile:
+    """The facts of a launch that a program has shown; see `Facts`."""
+
+    items: int
+    item_work: int
+    bytes_read: int
+    bytes_written: int
+
+
+def facts(region: Region, hotness: int = 0, launch: LaunchProfile | None = None) -> Facts:
+    """The facts of a region; the caller supplies `hotness` and, for a launch, its profile."""
     verified, listing = region.verified, code(region.verified)
     opcodes = collections.Counter(listing.opcodes[pc] for pc in region.pcs)
     count = sum(opcodes.values())
     within = _with_callees(region, opcodes)
+    mixed = within if region.kind is RegionKind.LAUNCH else opcodes  # its items are calls
+    total = sum(mixed.values())
     done = region_effects(region)
     mix = collections.Counter[str]()
-    for opcode, times in opcodes.items():
+    for opcode, times in mixed.items():
         mix[INSTRUCTIONS[opcode].chapter] += times
 
     def share(kind: str) -> float:
-        return sum(times for op, times in opcodes.items() if kind in _classes(op)) / count
+        return sum(times for op, times in mixed.items() if kind in _classes(op)) / total
 
     inner, above = _inner_loops(region)
     return Facts(
@@ -127,6 +154,10 @@ def facts(region: Region, hotness: int = 0) -> Facts:
         work=_work(region, above),
         hotness=hotness,
         mix=dict(sorted(mix.items())),
+        items=0 if launch is None else launch.items,
+        item_work=0 if launch is None else launch.item_work,
+        bytes_read=0 if launch is None else launch.bytes_read,
+        bytes_written=0 if launch is None else launch.bytes_written,
     )
 
 
