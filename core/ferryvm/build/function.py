@@ -126,14 +126,17 @@ class Function(Instructions):
         self.array_index()
         self.i64_add()
 
-    def launch(self, function: Function) -> None:
-        """( arguments i64 -- ): call a function for each item from 0 up to the operand on top, with
-        the item and these arguments. The items must be independent: none may access what another
-        one writes.
+    def launch(self, function: Function, dimensions: int = 1) -> None:
+        """( arguments sizes -- ): call a function for each item, with an index from 0 up to each of
+        the sizes, i64s, of which there are 1 to 3, and these arguments; the last index changes
+        fastest. The items must be independent: none may access what another one writes.
 
-        `function`: takes an i64, the item, then the arguments; it has no results. Traps if the
-        number of items is negative.
+        `function`: takes the indices, i64s, then the arguments; it has no results. Traps if a size
+        is negative.
         """
+        if dimensions != 1:
+            self.call(skeleton.grid_of(self, function, dimensions))
+            return
         self.launch_begin()
         again, over = self.label(), self.label()
         self.place(again)

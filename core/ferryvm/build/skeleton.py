@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps, reductions and scans in a program under construction: the generated function for the operands on
+"""Maps, reductions, scans and launches of several dimensions in a program under construction: the generated function for the operands on
 the stack."""
 
 from __future__ import annotations
 
 from ferryvm.build.body import Body
 from ferryvm.isa.element import Element
-from ferryvm.isa.type import I32, Type, ValueType
+from ferryvm.isa.type import I32, I64, Type, ValueType
 from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
+from ferryvm.skeleton.grid import MOST_DIMENSIONS, Grid, grid
 from ferryvm.skeleton.mapping import Mapping, mapping
 from ferryvm.skeleton.operation import INTEGERS, Operation
 from ferryvm.skeleton.reduction import reduction, reduction_name
@@ -24,6 +25,21 @@ def reduction_of(function: Body, operation: object, initial: bool) -> Body:
         raise function._fault(f"reduce with function {found.name!r} needs an initial value")
     name = reduction_name(found, array, initial)
     return function._generate(name, lambda: reduction(found, array, initial))
+
+
+def grid_of(function: Body, launched: object, dimensions: int) -> Body:
+    """The function that launches another one in two or three dimensions."""
+    if not isinstance(launched, Body) or launched.program is not function.program:
+        raise function._fault(f"launch takes a function of this program, found {launched!r}")
+    if dimensions not in range(2, MOST_DIMENSIONS + 1):
+        raise function._fault(f"launch has 1 to {MOST_DIMENSIONS} dimensions, found {dimensions!r}")
+    signature = launched.signature
+    indices = (I64,) * dimensions
+    if tuple(signature.parameters)[:dimensions] != indices or signature.results:
+        wanted = f"({' '.join(map(str, indices))} ...) -> ()"
+        raise function._fault(f"launch takes a function {wanted}, found {signature}")
+    found = Grid(launched.name, signature, dimensions)
+    return function._generate(found.name, lambda: grid(found))
 
 
 def scan_of(function: Body, operation: object) -> Body:

@@ -31,7 +31,7 @@ class TrapError(FerryError):
         self.stack: list[Frame] = machine.frames()
         self.position: Position | None = _position(self.stack)
         """The active calls, innermost first, without the middle of a deep stack."""
-        message = _unequal_lengths(machine) or self.kind.message
+        message = _stated(machine) or self.kind.message
         event = f"trap: {message}{_detail(machine)}{_item(machine)}"
         super().__init__(_show(machine, event, self.stack))
 
@@ -51,18 +51,19 @@ def _position(stack: list[Frame]) -> Position | None:
     return next((frame.position for frame in stack if frame.position is not None), None)
 
 
-def _unequal_lengths(machine: Machine) -> str:
-    """The message of generated code that traps for two lengths, its arguments; empty for others."""
+def _stated(machine: Machine) -> str:
+    """The message of a generated function that only traps, with its arguments; empty for others."""
     control = machine.control
     if control.trap != Trap.UNREACHABLE:
         return ""
-    from ferryvm.skeleton.mapping import UNEQUAL  # few programs trap so
+    from ferryvm.skeleton.stated_trap import STATED  # few programs trap so
 
-    name = machine.program.functions[machine.verified.owner(control.pc)].name
-    if not name.startswith(UNEQUAL):
+    function = machine.program.functions[machine.verified.owner(control.pc)]
+    if not function.name.startswith(STATED):
         return ""
-    first, second = machine.memory.stack[control.fp - 2 : control.fp]
-    return f"{name}: {first} and {second}"
+    count = len(machine.program.signatures[function.signature].parameters)
+    numbers = machine.memory.stack[control.fp - count : control.fp]
+    return f"{function.name}: {' and '.join(map(str, numbers))}"
 
 
 def _detail(machine: Machine) -> str:

@@ -15,11 +15,8 @@ from ferryvm.listing import FunctionListing
 from ferryvm.named_tuple import NamedTuple
 from ferryvm.program import Signature
 from ferryvm.skeleton.array_type import ArrayType
+from ferryvm.skeleton.stated_trap import UNEQUAL, stated_trap
 from ferryvm.skeleton.writer import Writer
-
-UNEQUAL = "unequal lengths of "
-"""The start of the names of functions that get two lengths that differ, and trap. The engine shows
-their names with the lengths in place of the trap's message."""
 
 
 class Mapping(NamedTuple):
@@ -119,7 +116,7 @@ def _check_lengths(
     writer.set(count)
     for name, local in zip(names[1:], given[1:], strict=True):
         equal, check = writer.label(), f"{UNEQUAL}{names[0]} and {name} of {of.form}"
-        functions.append(_trap(check))
+        functions.append(stated_trap(check, 2))
         writer.get(local)
         writer.emit("array.length")
         writer.get(count)
@@ -165,10 +162,3 @@ def _item(of: Mapping) -> FunctionListing:
         writer.get(target, 0, local)
         array_type.store(writer, type_)
     return writer.listing()
-
-
-def _trap(name: str) -> FunctionListing:
-    """A function that gets two lengths, and traps."""
-    writer = Writer(name, [I64, I64])
-    writer.emit("trap")
-    return writer.endless()

@@ -29,7 +29,6 @@ from ferryvm.skiff.tree import (
     Finally,
     Function,
     Get,
-    Launch,
     Literal,
     Logic,
     Node,
@@ -109,7 +108,7 @@ class FormParser:
             "if": self._if,
             "cond": self._cond,
             "while": self._while,
-            "for-each-item": self._for_each_item,
+            "for-each-item": functools.partial(skeleton_form.launch_form, self),
             "map": functools.partial(skeleton_form.map_form, self),
             "map!": functools.partial(skeleton_form.map_form, self),
             "scan": functools.partial(skeleton_form.scan_form, self),
@@ -361,30 +360,6 @@ class FormParser:
             return self.usage(datum)
         condition, *body = self.forms_in(datum.items[1:])
         return While(datum.place, condition, body)
-
-    def _for_each_item(self, datum: Sequence) -> Node:
-        call = datum.items[2] if len(datum.items) == 3 else None
-        if not isinstance(call, Sequence) or not call.items:
-            return self.usage(datum)
-        head = call.items[0]
-        if not isinstance(head, Atom):
-            return self.usage(datum)
-        count = self.form(datum.items[1])
-        arguments = self.forms_in(call.items[1:])
-        function = self.scope.lookup(head.text)
-        if not isinstance(function, Function) or function.is_host:
-            if function is None and head.text in self.faults.lost_names:
-                return self.silently_broken(head.place)
-            near = self.scope.near(head.text, (Function,))
-            wanted = "'for-each-item' calls a function that the program defines"
-            return self.broken(head.place, f"{wanted}, found {show(head)}{near}")
-        if function.is_broken:
-            return self.silently_broken(datum.place)
-        if len(arguments) != len(function.parameters) - 1:
-            names = "".join(f" {variable.name}" for variable in function.parameters)
-            message = f"'{head.text}' gets the item and {len(arguments)} arguments"
-            return self.broken(call.place, f"{message}, it takes ({head.text}{names})")
-        return Launch(datum.place, count, function, arguments)
 
     def _begin(self, datum: Sequence) -> Node:
         return Block(datum.place, self.forms_in(datum.items[1:]), "begin")

@@ -101,7 +101,7 @@ class _Generator:
         """True if the program throws or catches."""
         self.temporaries: dict[tuple[ValueType, int], int] = {}
         objects = self.objects = ObjectCode(self)
-        skeletons = SkeletonCode(self, generated)
+        skeletons = self.skeletons = SkeletonCode(self, generated)
         self.rules: dict[type[Node], Callable[[Any], None]] = {
             tree.Literal: self._literal,
             tree.Get: self._get,
@@ -391,7 +391,11 @@ class _Generator:
     def _launch(self, node: tree.Launch) -> None:
         for argument in node.arguments:
             self.value(argument)
-        self.value(node.count)
+        for size in node.sizes:
+            self.value(size)
+        if len(node.sizes) > 1:
+            self.skeletons.grid(node)
+            return
         again, over = self.label("item"), self.label("over")
         self.emit(node, "launch.begin")
         self.place(again)

@@ -377,14 +377,16 @@ class _Inference:
         return function.result
 
     def _launch(self, node: tree.Launch) -> SkiffType:
-        function = node.function
-        self.expect(node.count, of(Type.I64), "the number of items")
-        item, *parameters = function.parameters
-        if not fits(item.type, of(Type.I64)):
-            message = f"'{item.name}' of '{function.name}' is {describe(item.type)}, an item is i64"
-            self.faults.add(node.place, message)
-        pairs = zip(node.arguments, parameters, strict=True)
-        for number, (argument, parameter) in enumerate(pairs, 2):
+        function, count = node.function, len(node.sizes)
+        for size in node.sizes:
+            what = "the number of items" if count == 1 else "the size of a dimension"
+            self.expect(size, of(Type.I64), what)
+        for item in function.parameters[:count]:
+            if not fits(item.type, of(Type.I64)):
+                message = f"'{item.name}' of '{function.name}' is {describe(item.type)}"
+                self.faults.add(node.place, f"{message}, an item is i64")
+        pairs = zip(node.arguments, function.parameters[count:], strict=True)
+        for number, (argument, parameter) in enumerate(pairs, 1 + count):
             what = f"argument {number} ('{parameter.name}') of '{function.name}'"
             self.expect(argument, parameter.type, what)
         if not unify(function.result, NOTHING):

@@ -39,7 +39,8 @@ FORMS = {
     "if": "(if condition then [else])",
     "cond": "(cond (condition form ...) ... [(else form ...)])",
     "while": "(while condition form ...)",
-    "for-each-item": "(for-each-item count (function argument ...))",
+    "for-each-item": "(for-each-item count (function argument ...)) or "
+    "(for-each-item (size ...) (function argument ...))",
     "map": "(map function array ...) or (map (function argument ...) array ...)",
     "map!": "(map! to function array ...) or (map! to (function argument ...) array ...)",
     "scan": "(scan operator array) or (scan function array)",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of generated functions for `map`, `map!`, `reduce` and `scan`, and these functions."""
+"""Calls of generated functions for `for-each-item`, `map`, `map!`, `reduce` and `scan`, and these functions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ferryvm.isa.element import Element
 from ferryvm.listing import FunctionListing
 from ferryvm.program import Signature
 from ferryvm.skeleton.array_type import ArrayType
+from ferryvm.skeleton.grid import Grid, grid
 from ferryvm.skeleton.mapping import Mapping, mapping
 from ferryvm.skeleton.operation import Operation
 from ferryvm.skeleton.reduction import reduction, reduction_name
@@ -74,6 +75,14 @@ class SkeletonCode:
         for operand in ([] if node.to is None else [node.to]) + node.shared + node.arrays:
             self.generator.value(operand)
         self.generated.add(of.name, lambda: mapping(of))
+        self._call(node, of.name)
+
+    def grid(self, node: tree.Launch) -> None:
+        """`for-each-item` of two or three dimensions, behind its arguments and sizes."""
+        function, value = node.function, self.generator.types.value
+        types = tuple(value(parameter.type) for parameter in function.parameters)
+        of = Grid(function.name, Signature(types), len(node.sizes))
+        self.generated.add(of.name, lambda: grid(of))
         self._call(node, of.name)
 
     def _call(self, node: Node, name: str) -> None:

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`map`, `map!`, `reduce` and `scan`, from their datum to a node."""
+"""`for-each-item`, `map`, `map!`, `reduce` and `scan`, from their datum to a node."""
 
 from __future__ import annotations
 
+from ferryvm.skeleton.grid import MOST_DIMENSIONS
 from ferryvm.skeleton.operation import Operation
+from ferryvm.skiff.number import parse_number
 from ferryvm.skiff.operation import Parser
 from ferryvm.skiff.operator import CONVERSIONS, DIRECT
 from ferryvm.skiff.operator import OPERATORS as ALL_OPERATORS
 from ferryvm.skiff.reader import Atom, Datum, Sequence
 from ferryvm.skiff.scope import show
-from ferryvm.skiff.tree import Broken, Function, Map, Node, Reduce, Scan, Variable
+from ferryvm.skiff.tree import Broken, Function, Launch, Map, Node, Reduce, Scan, Variable
 from ferryvm.skiff.type import ELEMENTS, RESULTS, Unknown
 
 OPERATIONS = {
@@ -18,6 +20,47 @@ OPERATIONS = {
 """Operators that are associative, with their names as operations."""
 SYMBOLS = {name: symbol for symbol, name in OPERATIONS.items()}
 """The operators by the names of the operations."""
+
+
+def launch_form(parser: Parser, datum: Sequence) -> Node:
+    """The node of `for-each-item`."""
+    call = datum.items[2] if len(datum.items) == 3 else None
+    if not isinstance(call, Sequence) or not call.items:
+        return parser.usage(datum)
+    head = call.items[0]
+    if not isinstance(head, Atom):
+        return parser.usage(datum)
+    sizes = parser.forms_in(_sizes(parser, datum.items[1]))
+    arguments = parser.forms_in(call.items[1:])
+    if len(sizes) > MOST_DIMENSIONS:
+        message = f"'for-each-item' has at most {MOST_DIMENSIONS} dimensions, found {len(sizes)}"
+        return parser.broken(datum.items[1].place, message)
+    function = parser.scope.lookup(head.text)
+    if not isinstance(function, Function) or function.is_host:
+        if function is None and head.text in parser.scope.faults.lost_names:
+            return parser.silently_broken(head.place)
+        near = parser.scope.near(head.text, (Function,))
+        wanted = "'for-each-item' calls a function that the program defines"
+        return parser.broken(head.place, f"{wanted}, found {show(head)}{near}")
+    if function.is_broken:
+        return parser.silently_broken(datum.place)
+    if len(arguments) != len(function.parameters) - len(sizes):
+        names = "".join(f" {variable.name}" for variable in function.parameters)
+        item = "the item" if len(sizes) == 1 else f"{len(sizes)} indices"
+        message = f"'{head.text}' gets {item} and {len(arguments)} arguments"
+        return parser.broken(call.place, f"{message}, it takes ({head.text}{names})")
+    return Launch(datum.place, sizes, function, arguments)
+
+
+def _sizes(parser: Parser, datum: Datum) -> list[Datum]:
+    """The sizes of the dimensions: the items of a list that is no form, else the datum alone."""
+    if not isinstance(datum, Sequence) or len(datum.items) < 2:
+        return [datum]
+    first = datum.items[0]
+    if isinstance(first, Atom) and parse_number(first.text) is None:
+        is_size = isinstance(parser.scope.lookup(first.text), Variable)
+        return [*datum.items] if is_size else [datum]
+    return [*datum.items]
 
 
 def reduce_form(parser: Parser, datum: Sequence) -> Node:

@@ -197,7 +197,8 @@ class Call(Node):
 class Launch(Node):
     """`for-each-item`: calls of a function with each item, and arguments that are the same."""
 
-    count: Node
+    sizes: list[Node]
+    """The number of indices in each dimension."""
     function: Function
     arguments: list[Node]
 
