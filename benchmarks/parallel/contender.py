@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy
 
@@ -69,6 +70,8 @@ def _ferry(twin: Twin, work: Work, backend: str, threads: int) -> Task:
     path = twin.path("skiff")
     program = ferryvm.compile(path.read_text(encoding="utf-8"), file=str(path))
     call = launching(backend, threads).instantiate(program).exports["work"]
+    if twin.makes:
+        return Task(lambda: work.made.append(call(*work.arguments)))
     return Task(lambda: call(*work.arguments))
 
 
@@ -76,9 +79,39 @@ def _gcc(twin: Twin, work: Work, *extra: str) -> Task:
     command = [tool("gcc"), *FLAGS, *extra, "-shared", "-fPIC"]
     library = build(f"{twin.name}{''.join(extra)}.so", command, [twin.path("c")])
     function = ctypes.CDLL(str(library)).work
-    function.restype = None
     arguments = [_native(argument) for argument in work.arguments]
+    if twin.makes:
+        return _Making(function, arguments, work).task()
+    function.restype = None
     return Task(lambda: function(*arguments))
+
+
+class _Making:
+    """A C function that returns an array of as many f64 as its first argument says."""
+
+    def __init__(self, function: Any, arguments: Sequence[Any], work: Work) -> None:
+        self._function, self._arguments, self._work = function, arguments, work
+        function.restype = ctypes.c_void_p
+        self._free = ctypes.CDLL(None).free
+        self._made: int | None = None
+
+    def task(self) -> Task:
+        """Calls of it."""
+        return Task(self._run, self._release, self._fetch)
+
+    def _run(self) -> None:
+        self._made = self._function(*self._arguments)
+
+    def _release(self) -> None:
+        self._free(ctypes.c_void_p(self._made))
+        self._made = None
+
+    def _fetch(self) -> None:
+        assert self._made is not None
+        count = self._work.arguments[0]
+        assert isinstance(count, int)
+        elements = (ctypes.c_double * count).from_address(self._made)
+        self._work.made.append(numpy.frombuffer(elements))
 
 
 def _native(argument: Argument) -> ctypes.c_int64 | ctypes.c_double | ctypes.c_void_p:

@@ -9,6 +9,7 @@ of floating-point operations is that of the Skiff twin, so all results are equal
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,8 @@ class Work:
     arguments: tuple[Argument, ...]
     results: tuple[int, ...]
     """Positions of the arrays that hold the results."""
+    made: list[Array] = dataclasses.field(default_factory=list)
+    """Arrays that the program has made and returned."""
 
     def fresh(self) -> Work:
         """The same work with arrays of results of its own; arrays that are only read are shared."""
@@ -42,6 +45,7 @@ class Work:
         """Make the arrays of results what they were at the start."""
         for position in self.results:
             self.array(position)[...] = original.array(position)
+        self.made.clear()
 
     def array(self, position: int) -> Array:
         """The array at a position of the arguments."""
@@ -50,8 +54,9 @@ class Work:
         return found
 
     def bits(self) -> list[bytes]:
-        """The results as bytes."""
-        return [self.array(position).tobytes() for position in self.results]
+        """Hashes of the results."""
+        found = (*(self.array(position) for position in self.results), *self.made)
+        return [hashlib.blake2b(array.data).digest() for array in found]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +74,8 @@ class Twin:
     """The work-items of a size in OpenCL C, which has ranges of several dimensions."""
     kernels: Callable[[Work], list[tuple[Argument, ...]]] = lambda work: [work.arguments]
     """The arguments of the kernels in OpenCL C that do the work, one after another."""
+    makes: bool = False
+    """True if the result is an array that `work` makes, of `n` f64."""
 
     def path(self, suffix: str) -> Path:
         """Where the twin with a file name's suffix is."""
@@ -130,6 +137,10 @@ def _reduce(n: int) -> Work:
     return Work((n, uniform(n, -1.0, 1.0, 0), numpy.zeros(1)), (2,))
 
 
+def _scan(n: int) -> Work:
+    return Work((n, uniform(n, -1.0, 1.0, 0)), ())
+
+
 def _histogram(n: int) -> Work:
     return Work((n, 1024.0, uniform(n, 0.0, 1.0, 0), numpy.zeros(1024, numpy.int32)), (3,))
 
@@ -160,6 +171,7 @@ TWINS = (
     Twin("hilbert", 4096, 512, 20, _hilbert, _square),
     Twin("spectralnorm", 32_000, 1600, 80, _spectralnorm),
     Twin("reduce", 1 << 26, 1 << 20, 40_000, _reduce),
+    Twin("scan", 1 << 26, 1 << 20, 40_000, _scan, makes=True),
     Twin("histogram", 1 << 24, 1 << 18, 300, _histogram),
     Twin("stencil", 4096, 512, 20, _stencil, lambda size: (size - 2, size - 2), _sweeps),
 )

@@ -28,6 +28,8 @@ def interpreted(twin: Twin, work: Work) -> Task:
     path = twin.path("skiff")
     program = ferryvm.compile(path.read_text(encoding="utf-8"), file=str(path))
     call = ferryvm.Engine("threaded").instantiate(program).exports["work"]
+    if twin.makes:
+        return Task(lambda: work.made.append(call(*work.arguments)))
     return Task(lambda: call(*work.arguments))
 
 
