@@ -27,6 +27,7 @@ from ferryvm_backends.llvm.context import INT32, LoweringContext, at_start, llvm
 from ferryvm_backends.llvm.function import FunctionContext
 from ferryvm_backends.llvm.lane_access import LaneAccess
 from ferryvm_backends.llvm.lane_arithmetic import LaneArithmetic
+from ferryvm_backends.llvm.lane_division import Divisions
 from ferryvm_backends.llvm.object import Objects
 from ferryvm_backends.llvm.symbol import LANES, STACK
 from ferryvm_backends.llvm.variant import Variant
@@ -64,6 +65,7 @@ class _LaneLowering:
         self.builder, self.storage = self.function.builder, self.function.storage
         self.arithmetic = LaneArithmetic(self.builder, lanes)
         self.function.arithmetic = self.arithmetic
+        self.divisions = Divisions(self.function, self.arithmetic)
         self.masks = ir.VectorType(I1, lanes)
         self.bits = ir.IntType(lanes)
         self.rules = Rules(
@@ -189,7 +191,10 @@ class _LaneLowering:
         is_vector = operation in self.varying and operation.name in PURE
         arguments = [self._value(a, is_vector=is_vector) for a in operation.arguments]
         rule = self.rules.get(operation.name)
-        if rule is not None:
+        quotient = self.divisions.result(operation) if is_vector else None
+        if quotient is not None:
+            result = quotient
+        elif rule is not None:
             result = rule(operation, *arguments)
         else:
             result = getattr(self.arithmetic, operation.name)(*operation.static, *arguments)
@@ -202,6 +207,10 @@ class _LaneLowering:
         numbers = ir.Constant(kind, list(range(self.lanes)))
         steps = self.builder.mul(self.arithmetic.vector(stride), numbers)
         return self.builder.add(self.arithmetic.vector(first), steps)
+
+    def do_safe_divisor(self, operation: Operation, mask: ir.Value, by: ir.Value) -> ir.Value:
+        one = ir.Constant(llvm_type(operation.fact(0, Type)), 1)
+        return self.arithmetic.select(self.arithmetic.vector(mask), by, one)
 
     def do_any_lane(self, operation: Operation, mask: ir.Value) -> ir.Value:
         return self._any(self.arithmetic.vector(mask))

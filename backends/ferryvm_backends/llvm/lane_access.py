@@ -47,11 +47,14 @@ class LaneAccess:
     def do_load_consecutive(
         self, operation: Operation, mask: ir.Value, place: ir.Value, offset: ir.Value
     ) -> ir.Value:
-        size, part = self._access(operation)
+        return self._load(self._elements(place, offset), mask, *self._access(operation))
+
+    def _load(
+        self, where: ir.Value, mask: ir.Value, size: int, part: str, align: int = 0
+    ) -> ir.Value:
         kind = self._vector(ir.IntType(8 * size))
-        align, nothing = ir.Constant(INT32, size), ir.Constant(kind, None)
-        where = self._elements(place, offset)
-        arguments = [where, align, self.arithmetic.vector(mask), nothing]
+        aligned, nothing = ir.Constant(INT32, align or size), ir.Constant(kind, None)
+        arguments = [where, aligned, self.arithmetic.vector(mask), nothing]
         name = f"llvm.masked.load.v{self.lanes}i{8 * size}.p0"
         return self._wide(self._call(name, kind, arguments, part), size)
 
@@ -63,9 +66,19 @@ class LaneAccess:
         offset: ir.Value,
         value: ir.Value,
     ) -> None:
-        size, part = self._access(operation)
-        where, align = self._elements(place, offset), ir.Constant(INT32, size)
-        arguments = [self._narrow(value, size), where, align, self.arithmetic.vector(mask)]
+        self._store(value, self._elements(place, offset), mask, *self._access(operation))
+
+    def _store(
+        self,
+        value: ir.Value,
+        where: ir.Value,
+        mask: ir.Value,
+        size: int,
+        part: str,
+        align: int = 0,
+    ) -> None:
+        aligned = ir.Constant(INT32, align or size)
+        arguments = [self._narrow(value, size), where, aligned, self.arithmetic.vector(mask)]
         name = f"llvm.masked.store.v{self.lanes}i{8 * size}.p0"
         self._call(name, ir.VoidType(), arguments, part)
 
@@ -80,19 +93,27 @@ class LaneAccess:
             address = self.builder.add(address, part)
         return self.builder.inttoptr(self.arithmetic.vector(address), self._vector(POINTER))
 
-    def _gather(self, where: ir.Value, mask: ir.Value, size: int, part: str) -> ir.Value:
+    def _gather(
+        self, where: ir.Value, mask: ir.Value, size: int, part: str, align: int = 0
+    ) -> ir.Value:
         kind = self._vector(ir.IntType(8 * size))
-        align, nothing = ir.Constant(INT32, size), ir.Constant(kind, None)
+        aligned, nothing = ir.Constant(INT32, align or size), ir.Constant(kind, None)
         name = f"llvm.masked.gather.v{self.lanes}i{8 * size}.v{self.lanes}p0"
-        arguments = [where, align, self.arithmetic.vector(mask), nothing]
+        arguments = [where, aligned, self.arithmetic.vector(mask), nothing]
         return self._wide(self._call(name, kind, arguments, part), size)
 
     def _scatter(
-        self, value: ir.Value, where: ir.Value, mask: ir.Value, size: int, part: str
+        self,
+        value: ir.Value,
+        where: ir.Value,
+        mask: ir.Value,
+        size: int,
+        part: str,
+        align: int = 0,
     ) -> None:
-        align = ir.Constant(INT32, size)
+        aligned = ir.Constant(INT32, align or size)
         name = f"llvm.masked.scatter.v{self.lanes}i{8 * size}.v{self.lanes}p0"
-        arguments = [self._narrow(value, size), where, align, self.arithmetic.vector(mask)]
+        arguments = [self._narrow(value, size), where, aligned, self.arithmetic.vector(mask)]
         self._call(name, ir.VoidType(), arguments, part)
 
     def do_load_each(
@@ -113,6 +134,40 @@ class LaneAccess:
     def do_header_each(self, operation: Operation, mask: ir.Value, reference: ir.Value) -> ir.Value:
         where = self._each(word(WORD_BYTES * operation.fact(0, int)), reference)
         return self._gather(where, mask, WORD_BYTES, "header")
+
+    # --- the heap ---------------------------------------------------------------------------
+
+    def _heap(self, address: ir.Value) -> ir.Value:
+        """Pointers into the heap."""
+        base = self.arithmetic.vector(self.builder.ptrtoint(self.function.heap, WORD))
+        where = self.builder.add(base, self.arithmetic.vector(address))
+        return self.builder.inttoptr(where, self._vector(POINTER))
+
+    def do_heap_load_each(
+        self, operation: Operation, mask: ir.Value, address: ir.Value
+    ) -> ir.Value:
+        size = operation.fact(0, int)
+        return self._gather(self._heap(address), mask, size, "heap", align=1)
+
+    def do_heap_store_each(
+        self, operation: Operation, mask: ir.Value, address: ir.Value, value: ir.Value
+    ) -> None:
+        size = operation.fact(0, int)
+        self._scatter(value, self._heap(address), mask, size, "heap", align=1)
+
+    def do_heap_load_consecutive(
+        self, operation: Operation, mask: ir.Value, address: ir.Value
+    ) -> ir.Value:
+        where = self.storage.offset(self.function.heap, address)
+        return self._load(where, mask, operation.fact(0, int), "heap", align=1)
+
+    def do_heap_store_consecutive(
+        self, operation: Operation, mask: ir.Value, address: ir.Value, value: ir.Value
+    ) -> None:
+        where = self.storage.offset(self.function.heap, address)
+        self._store(value, where, mask, operation.fact(0, int), "heap", align=1)
+
+    # --- fields -----------------------------------------------------------------------------
 
     def _field(self, operation: Operation, reference: ir.Value) -> tuple[ir.Value, str]:
         number, field = operation.fact(0, int), operation.fact(1, int)

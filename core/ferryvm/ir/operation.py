@@ -219,6 +219,7 @@ _DECLARED = {
     "call_host": Shape(Role.CHECKS, _NUMBER, None, AnyType.RESULT, True),
     # lanes
     "ramp": Shape(Role.FIXED, (AttributeKind.TYPE,), (WORD, AnyType.SAME), WORD),
+    "safe_divisor": Shape(Role.FIXED, (AttributeKind.TYPE,), (BOOLEAN, WORD), WORD),
     "any_lane": Shape(Role.FIXED, (), (BOOLEAN,), BOOLEAN),
     "header_each": Shape(Role.FIXED, _NUMBER, (BOOLEAN, I64), I64),
     "field_each": Shape(Role.READS, _FIELD, (BOOLEAN, I64), I64),
@@ -227,6 +228,10 @@ _DECLARED = {
     "load_each": Shape(Role.READS, _ELEMENTS, (BOOLEAN, I64, I64), I64),
     "store_consecutive": Shape(Role.CHANGES, _ELEMENTS, (BOOLEAN, I64, I64, I64)),
     "store_each": Shape(Role.CHANGES, _ELEMENTS, (BOOLEAN, I64, I64, I64)),
+    "heap_load_consecutive": Shape(Role.READS, (AttributeKind.BYTES,), (BOOLEAN, I64), I64),
+    "heap_load_each": Shape(Role.READS, (AttributeKind.BYTES,), (BOOLEAN, I64), I64),
+    "heap_store_consecutive": Shape(Role.CHANGES, (AttributeKind.BYTES,), (BOOLEAN, I64, I64)),
+    "heap_store_each": Shape(Role.CHANGES, (AttributeKind.BYTES,), (BOOLEAN, I64, I64)),
     "suspend": _lane_check(2, (AttributeKind.FLAG, AttributeKind.FLAG)),
     "poll_lanes": _lane_check(1, (AttributeKind.FLAG,)),
     # ends of blocks

@@ -172,6 +172,9 @@ class LaneEvaluator(_Run):
         mask = operation.fact(0, Type).mask
         return [first + lane * stride & mask for lane in range(self.lanes)]
 
+    def do_safe_divisor(self, operation: Operation, mask: Any, by: Any) -> list[int]:
+        return [each if m else 1 for m, each in zip(self._each(mask), self._each(by), strict=True)]
+
     def do_any_lane(self, operation: Operation, mask: Any) -> int:
         return int(any(self._each(mask)))
 
@@ -232,6 +235,23 @@ class LaneEvaluator(_Run):
         self, operation: Operation, mask: Any, place: int, offset: int, value: Any
     ) -> None:
         self.do_store_each(operation, mask, place, self._consecutive(operation, offset), value)
+
+    def _heap(self, operation: Operation, address: int) -> list[int]:
+        return [address + lane * operation.fact(0, int) for lane in range(self.lanes)]
+
+    def do_heap_load_each(self, operation: Operation, mask: Any, address: Any) -> list[int]:
+        return self.do_load_each(operation, mask, -1, address)
+
+    def do_heap_load_consecutive(self, operation: Operation, mask: Any, address: int) -> list[int]:
+        return self.do_load_each(operation, mask, -1, self._heap(operation, address))
+
+    def do_heap_store_each(self, operation: Operation, mask: Any, address: Any, value: Any) -> None:
+        self.do_store_each(operation, mask, -1, address, value)
+
+    def do_heap_store_consecutive(
+        self, operation: Operation, mask: Any, address: int, value: Any
+    ) -> None:
+        self.do_store_each(operation, mask, -1, self._heap(operation, address), value)
 
     def do_field_each(self, operation: Operation, mask: Any, reference: Any) -> list[int]:
         field = operation.fact(1, int)

@@ -26,6 +26,7 @@ from ferryvm.ir.graph import (
     Value,
 )
 from ferryvm.ir.loop.clone import Clones
+from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.isa.frame import HEADER_WORDS
 
 _IN_ORDER = frozenset({"grow_if", "allocate_if", "call_host"})
@@ -48,6 +49,7 @@ def item_body(module: Module) -> Body:
     header = call.exit.words[-HEADER_WORDS:]
     body = _cloned(module.functions[call.fact(0, int)])
     _leave_in_order(body)
+    remove_dead_code(body)  # such as conditions of what is not reached
     completed: dict[FrameState, FrameState] = {}
     for block in body.blocks:
         for operation in (*block.operations, block.end):

@@ -116,6 +116,8 @@ class Linearisation:
     def _number(self, loop: Loop | None) -> None:
         """Number the targets of a loop in the order, and make their blocks."""
         for node in self.nest.members[loop]:
+            if loop is not None and node is loop.header:
+                continue  # it has been numbered, with the block before the loop
             if isinstance(node, Block):
                 self._place[node] = len(self._place)
                 self._blocks[node] = self._new_block(node.label, node.pc)
@@ -279,10 +281,35 @@ class Linearisation:
                 self._proceed(path, self._loop, deferred | {self._target(edge)})
             return
         masks = self._masks(end, emission.materialise(found))
+        out: list[tuple[Edge, Value]] = []
         for edge, mask in zip(end.edges, masks, strict=True):
-            self._pass(edge, mask)
-        targets = {self._target(edge) for edge in end.edges}
-        self._proceed(emission.block, self._loop, deferred | targets)
+            is_out = not self._is_inside(self._target(edge), self._loop)
+            if is_out and self._loop in self.assumed.divergent:
+                out.append((edge, mask))
+            else:
+                self._pass(edge, mask)
+        targets = deferred | {self._target(edge) for edge in end.edges}
+        if len(out) == 1:  # in most iterations no lane leaves
+            self._leave_loop(*out[0], targets)
+        else:
+            for edge, mask in out:
+                self._pass(edge, mask)
+            self._proceed(emission.block, self._loop, targets)
+
+    def _leave_loop(self, edge: Edge, mask: Value, targets: set[Target]) -> None:
+        """End a block: assign what an edge passes out of a loop, if a lane takes it."""
+        emission, first = self.emission, self.emission.block
+        paths = [self._path(first, edge), self._path(first, edge)]
+        edges = tuple(Edge(path, []) for path in paths)
+        is_any = emission.emit("any_lane", BOOLEAN, (), (mask,))
+        first.terminator = Terminator("branch", (), (is_any,), edges=edges)
+        for path, taken in zip(paths, edges, strict=True):
+            self.variables.incoming[path] = [(first, taken)]
+            self.body.blocks.append(path)
+        emission.block = paths[0]
+        self._pass(edge, mask)
+        for path in paths:
+            self._proceed(path, self._loop, targets)
 
     def _path(self, source: Block, edge: Edge) -> Block:
         """A block for an edge alone."""
@@ -300,7 +327,8 @@ class Linearisation:
         emission = self.emission
         mask = emission.mask
         if end.name == "branch":
-            return [emission.both(mask, value), emission.both(mask, emission.none(value))]
+            yes = emission.both(mask, value)
+            return [yes, emission.both(mask, emission.none(yes))]
         masks, others = [], mask
         for number in range(len(end.edges) - 1):
             static = (I64, Condition.EQ)

@@ -9,7 +9,18 @@ from collections.abc import Container
 from ferryvm.ir.graph import Body, Operation, Terminator, Value
 
 ALWAYS_VARYING = frozenset(
-    {"ramp", "suspend", "poll_lanes", "load_consecutive", "load_each", "header_each", "field_each"}
+    [
+        "field_each",
+        "header_each",
+        "heap_load_consecutive",
+        "heap_load_each",
+        "load_consecutive",
+        "load_each",
+        "poll_lanes",
+        "ramp",
+        "safe_divisor",
+        "suspend",
+    ]
 )
 """Operations that yield a value for each lane, whatever their operands."""
 
@@ -17,6 +28,8 @@ _UNIFORM_OPERANDS: dict[str, tuple[int, ...]] = {
     "ramp": (0, 1),
     "load_consecutive": (1, 2),
     "store_consecutive": (1, 2),
+    "heap_load_consecutive": (1,),
+    "heap_store_consecutive": (1,),
 }
 """Numbers of operands that must be uniform."""
 
@@ -24,6 +37,8 @@ LANE_OPERATIONS = ALWAYS_VARYING | {
     "any_lane",
     "store_consecutive",
     "store_each",
+    "heap_store_consecutive",
+    "heap_store_each",
     "field_store_each",
 }
 """Operations that only bodies of lanes have."""

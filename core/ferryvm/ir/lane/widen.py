@@ -76,8 +76,8 @@ class Widening:
             return value
         if not is_varying:
             return emission.safe(value, 1)
-        one = emission.constant(value.type, 1)
-        return emission.emit("select", value.type, (), (emission.mask, value, one))
+        t = operation.fact(0, Type)
+        return emission.emit("safe_divisor", value.type, (t,), (emission.mask, value))
 
     def _uniform(self, operation: Operation, *arguments: LaneValue) -> LaneValue:
         """An operation of uniform operands only."""
@@ -130,6 +130,22 @@ class Widening:
             return LaneValue(loaded, VARYING)
         return self._each("load_each", operation, place, offset)
 
+    def do_heap_pointer(self, operation: Operation) -> LaneValue:
+        return self._uniform(operation)
+
+    def do_heap_capacity(self, operation: Operation) -> LaneValue:
+        return self._uniform(operation)
+
+    def do_heap_load(self, operation: Operation, address: LaneValue) -> LaneValue:
+        emission, size = self.emission, operation.fact(0, int)
+        if address.shape == UNIFORM and emission.is_full:
+            return self._uniform(operation, address)
+        if address.shape == size:
+            arguments = (emission.mask, address.value)
+            loaded = emission.emit("heap_load_consecutive", I64, operation.static, arguments)
+            return LaneValue(loaded, VARYING)
+        return self._each("heap_load_each", operation, address)
+
     def _each(self, name: str, operation: Operation, *arguments: LaneValue) -> LaneValue:
         """An access of each lane for itself."""
         emission = self.emission
@@ -164,6 +180,29 @@ class Widening:
             is_nan = emission.emit("compare", BOOLEAN, (t, Condition.NE), (value, value))
             mask = emission.both(emission.mask, is_nan)
             self._store(operation, mask, place, offset, emission.constant(I64, CANONICAL_NAN[t]))
+
+    def do_heap_store(self, operation: Operation, address: LaneValue, value: LaneValue) -> None:
+        self._heap_store(operation, self.emission.mask, address, self.emission.materialise(value))
+
+    def _heap_store(
+        self, operation: Operation, mask: Value, address: LaneValue, value: Value
+    ) -> None:
+        emission, size = self.emission, operation.static[0]
+        bytes_ = size.bits // 8 if isinstance(size, Type) else size
+        if address.shape == bytes_:
+            arguments = (mask, address.value, value)
+            emission.emit("heap_store_consecutive", None, (bytes_,), arguments)
+            return
+        arguments = (mask, emission.materialise(address), value)
+        emission.emit("heap_store_each", None, (bytes_,), arguments)
+
+    def do_canonicalise(self, operation: Operation, *operands: LaneValue) -> None:
+        emission, t = self.emission, operation.fact(0, Type)
+        for address, found in zip(operands[::2], operands[1::2], strict=True):
+            value = emission.materialise(found)
+            is_nan = emission.emit("compare", BOOLEAN, (t, Condition.NE), (value, value))
+            mask = emission.both(emission.mask, is_nan)
+            self._heap_store(operation, mask, address, emission.constant(I64, CANONICAL_NAN[t]))
 
     # --- leaving ----------------------------------------------------------------------------
 

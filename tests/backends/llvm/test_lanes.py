@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Items in lanes of vectors: results, output, states and traps are those of the loop, to the bit."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import numpy
+import pytest
+
+import ferryvm
+from ferryvm import Engine
+from ferryvm.engine import launching, parallel
+from ferryvm.engine.execution import Execution
+from ferryvm.engine.mixed import MixedArtifact
+from ferryvm.engine.parallel import ThreadedRanges
+from ferryvm.machine.control import Status
+from ferryvm.machine.memory import Limits
+from ferryvm.machine.state import Snapshot
+from ferryvm.policy import Choice, Options, Policy, Profile, Rule
+from ferryvm.policy.condition import Like
+from ferryvm.policy.predicate import Test, When
+from ferryvm.program import Program
+from ferryvm.testing.generate import LIMITS, generate
+from ferryvm.testing.generate.weights import Weights
+
+ITEMS = 45
+
+HEAD = f"""
+(define a (make-array i64 {ITEMS}))
+(define b (make-array f64 {ITEMS}))
+"""
+TAIL = f"""
+(for-each-item {ITEMS} (item a b))
+(print! (array-ref a 7))
+"""
+
+ITEM = {
+    "branches and stores": """
+(define (item i a b)
+  (if (< (% i 3) 1)
+    (array-set! a i (* i 2))
+    (if (< (% i 3) 2)
+      (array-set! b i (/ 1.0 (f64 i)))
+      (begin (array-set! a (- 44 (- 44 i)) 7) (array-set! b i -1.5)))))
+""",
+    "nested loops that differ": """
+(define (item i a b)
+  (define s 0)
+  (define j 0)
+  (while (< j (% i 7))
+    (define k 0)
+    (while (< k (% (+ i j) 5))
+      (set! s (+ s (* k j)))
+      (if (> s 20) (set! k 100))
+      (set! k (+ k 1)))
+    (set! s (+ s 1))
+    (set! j (+ j 1)))
+  (array-set! a i s))
+""",
+    "floats with NaN": """
+(define (item i a b)
+  (define x (/ (f64 (- i 20)) (f64 (- (% i 9) 4))))
+  (define y (sqrt x))
+  (array-set! b i (* y (- x x)))
+  (array-set! a i (if (< x y) 1 (if (= x x) 2 3))))
+""",
+    "calls, gathers, divisions": f"""
+(define (twice x) (* 2 (% x 1000)))
+(define (item i a b)
+  (define from (% (* i 7) {ITEMS}))
+  (array-set! b i (+ (f64 (twice (/ (* i i) 7))) (f64 (% i 13))))
+  (if (> (% i 5) 0) (array-set! a i (/ (twice from) (% i 5)))))
+""",
+}
+
+EXITS = f"""
+(define a (make-array i64 {ITEMS}))
+(define (item (i i64) (a (array i64)) (at i64) (kind i64))
+  (define n 0)
+  (while (< n (% i 4)) (set! n (+ n 1)))
+  (if (and (= i at) (= kind 1)) (print! i))
+  (array-set! a i (+ n (if (= kind 2) (/ 1000 (- i at)) i))))
+(define (work (at i64) (kind i64) (to (array i64)))
+  (for-each-item {ITEMS} (item to at kind)))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _lanes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items run out of order for any work, and few of them are suspended: memory is small."""
+    monkeypatch.setattr(launching, "WORTH", 0.0)
+    monkeypatch.setattr(launching, "SAMPLE", 0.0)
+    monkeypatch.setattr(parallel, "_MOST_SUSPENDED", 64)
+    monkeypatch.setattr(parallel, "_MOST_WORDS", 1024)
+
+
+@pytest.fixture
+def vectors(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of items that ran in lanes."""
+    found: list[int] = []
+    run = ThreadedRanges._run_vectors
+
+    @functools.wraps(run)
+    def noted(self, objects, lane, work, items, suspended):  # type: ignore[no-untyped-def]  # as that
+        reached, is_over = run(self, objects, lane, work, items, suspended)
+        found.append(reached - items[0])
+        return reached, is_over
+
+    monkeypatch.setattr(ThreadedRanges, "_run_vectors", noted)
+    return found
+
+
+def policy(lanes: int) -> Policy:
+    options = Options(background=False, required=True, cache=False, threads=1, lanes=lanes)
+    when = When((Test("kind", (Like("launch"),)),))
+    rule = Rule(when=when, backends=(Choice("llvm", options),))
+    return Policy(rules=(rule,), profile=Profile(loop_threshold=1))
+
+
+def started(program: Program, lanes: int, limits: Limits | None = None) -> Execution:
+    return Engine(policy=policy(lanes), limits=limits or Limits()).start(program)
+
+
+def ended(execution: Execution) -> tuple[Snapshot, bytes, str]:
+    output: list[bytes] = []
+    execution.output = output.append
+    trap = ""
+    try:
+        execution.run()
+    except ferryvm.TrapError as error:
+        trap = str(error)
+    return execution.machine.snapshot(), b"".join(output), trap
+
+
+@pytest.mark.parametrize(("name", "lanes"), [*zip(ITEM, (2, 4, 8, 16), strict=True)])
+def test_results_in_lanes_are_those_of_the_loop_to_the_bit(
+    name: str, lanes: int, vectors: list[int]
+) -> None:
+    program = ferryvm.compile(HEAD + ITEM[name] + TAIL)
+    assert ended(started(program, lanes)) == ended(Engine("threaded").start(program))
+    assert sum(vectors) >= ITEMS // lanes * lanes - lanes
+
+
+def test_exits_of_the_first_a_middle_and_the_last_lane_are_those_of_the_loop(
+    vectors: list[int],
+) -> None:
+    program = ferryvm.compile(EXITS)
+    found = Engine(policy=policy(4)).instantiate(program)
+    expected = Engine("threaded").instantiate(program)
+    for kind in (0, 1, 2):
+        for at in (17, 18, 19, 20, ITEMS - 1):
+            results = []
+            for instance in (found, expected):
+                to, message = numpy.zeros(ITEMS, numpy.int64), ""
+                try:
+                    instance.exports["work"](at, kind, to)
+                except ferryvm.TrapError as error:
+                    message = str(error)
+                done = to.tolist()[: at if kind == 2 else None]
+                results.append((done, message, instance.output))
+            assert results[0] == results[1], (kind, at)
+            assert (f"in item {at}" in results[0][1]) == (kind == 2)
+    assert sum(vectors)
+
+
+def test_the_reason_for_no_lanes_is_in_the_journal() -> None:
+    program = ferryvm.compile(
+        "(define s 0) (define (item i a) (set! s (+ s i)) (array-set! a i s))"
+        "(define a (make-array i64 9)) (for-each-item 9 (item a)) (print! s)"
+    )
+    execution = started(program, 4)
+    execution.run()
+    ((_, artifact),) = execution._prepared.values()
+    assert isinstance(artifact, MixedArtifact)
+    reasons = [one.reason for each in artifact.journal.placements for one in each.attempts]
+    assert reasons == ["not in lanes: its items write statics or allocate from the heap"]
+
+
+@pytest.mark.nightly
+def test_random_launches_in_lanes_end_as_in_an_interpreter(vectors: list[int]) -> None:
+    weights = Weights.load(Path(__file__).parents[2] / "fuzz" / "launches.toml")
+    for number in range(200):
+        program = generate(20261126, number, weights=weights)
+        expected = ended(Engine("threaded", limits=LIMITS).start(program))
+        found = ended(started(program, (2, 4)[number % 2], LIMITS))
+        assert found[1:] == expected[1:], number
+        if expected[0].status is not Status.TRAP:  # then higher items may be done
+            assert found[0] == expected[0], number
+    assert sum(vectors) > 100
