@@ -368,6 +368,7 @@ def parallel_command(
     if json_path:
         report = {"schema": record.SCHEMA, "kind": "parallel", **record.circumstances()}
         record.write(json_path, report | found.as_json())
+    _refuse(found.faults())
 
 
 @main.command("interrupt")

@@ -47,6 +47,14 @@ class Figures:
         """The goals, none for smaller sizes."""
         return goals(self.rows, self.launch) if self.settings.size == "full" else []
 
+    def faults(self) -> list[str]:
+        """What was wrong with contenders."""
+        return [
+            f"{row.twin.name}: {name}: {fault}"
+            for row in self.rows
+            for name, fault in row.faults.items()
+        ]
+
     def as_json(self) -> dict[str, Any]:
         """The figures as JSON."""
         return {
@@ -75,6 +83,8 @@ class Figures:
         for row in self.rows:
             for name, reason in row.missing.items():
                 console.print(f"{row.twin.name}: {name} is missing: {reason}")
+        for fault in self.faults():
+            console.print(f"FAULT {fault}", markup=False)
         if self.launch:
             shown = ", ".join(f"{key} {value:,.4g}" for key, value in self.launch.items())
             console.print(f"launch, microseconds: {shown}")
@@ -85,7 +95,7 @@ class Figures:
 
 
 def measure(settings: Settings, progress: Callable[[str], None]) -> Figures:
-    """The figures of all parts. Raises BenchmarkError for results that differ."""
+    """The figures of all parts."""
     rounds, size = settings.rounds, settings.size
     known = {name: contenders()[name] for name in settings.contenders}
     rows = speed.measure(settings.twins, known, rounds, size, progress)

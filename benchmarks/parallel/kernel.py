@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy
 
+from benchmarks.benchmark import BenchmarkError
 from benchmarks.parallel.program import Argument, Twin, Work
 from benchmarks.parallel.task import Task
 from benchmarks.peers.peer import MissingError
@@ -31,7 +32,10 @@ def hand_written(twin: Twin, work: Work) -> Task:
         raise MissingError(str(error)) from None
     if not device.has_f64:
         raise MissingError(f"{device} has no f64")
-    return _Kernels(pyopencl, device.handle, device.shares_memory, twin, work).task()
+    try:
+        return _Kernels(pyopencl, device.handle, device.shares_memory, twin, work).task()
+    except pyopencl.Error as error:
+        raise BenchmarkError(str(error)) from error
 
 
 class _Kernels:
@@ -65,9 +69,12 @@ class _Kernels:
         return numpy.int64(argument) if isinstance(argument, int) else numpy.float64(argument)
 
     def _run(self) -> None:
-        for arguments in self.launches:
-            self.kernel(self.queue, self.range, None, *arguments)
-        self.queue.finish()
+        try:
+            for arguments in self.launches:
+                self.kernel(self.queue, self.range, None, *arguments)
+            self.queue.finish()
+        except self.cl.Error as error:
+            raise BenchmarkError(str(error)) from error
 
     def _copy(self, is_back: bool) -> None:
         for position in self.work.results:

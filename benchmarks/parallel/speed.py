@@ -14,6 +14,7 @@ from benchmarks.parallel.contender import GCC, IN_ORDER
 from benchmarks.parallel.program import Twin, Work
 from benchmarks.parallel.task import Make, Task
 from benchmarks.peers.peer import MissingError
+from ferryvm.errors import FerryError
 
 PAUSE = 0.01
 """Seconds in front of each run: OpenMP's threads wait actively for a while after their work."""
@@ -27,6 +28,8 @@ class Row:
     seconds: dict[str, list[float]] = dataclasses.field(default_factory=dict)
     missing: dict[str, str] = dataclasses.field(default_factory=dict)
     """Contenders that took no part, with the reason."""
+    faults: dict[str, str] = dataclasses.field(default_factory=dict)
+    """What was wrong with contenders."""
 
     def median(self, contender: str) -> float | None:
         """Seconds; None if it took no part."""
@@ -44,7 +47,12 @@ class Row:
     def as_json(self) -> dict[str, Any]:
         """The row as JSON."""
         ratios = {name: self.ratio(name) for name in self.seconds if not name.startswith(GCC)}
-        return {"seconds": self.seconds, "missing": self.missing, "over_gcc": ratios}
+        return {
+            "seconds": self.seconds,
+            "missing": self.missing,
+            "faults": self.faults,
+            "over_gcc": ratios,
+        }
 
 
 def measure(
@@ -54,8 +62,8 @@ def measure(
     size: str,
     progress: Callable[[str], None],
 ) -> list[Row]:
-    """A row for each program. Raises BenchmarkError if a contender's results are not, to the last
-    bit, those of the first one; nothing is timed then."""
+    """A row for each program. A contender whose results are not, to the last bit, those of the first
+    one, or that fails, is a fault of the row, and is not timed."""
     return [_row(twin, known, rounds, size, progress) for twin in twins]
 
 
@@ -69,19 +77,19 @@ def _row(
         work = original.fresh()
         try:
             task = make(twin, work)
+            bits = _bits(task, work, original)
         except MissingError as error:
             row.missing[name] = str(error)
             progress(f"{twin.name}: {name} takes no part: {error}")
             continue
-        for _ in range(2):  # the second one is whole in native code
-            work.restore(original)
-            task.send()
-            task.run()
-            task.fetch()
-            bits = work.bits()
-            first = first or (name, bits)
-            if bits != first[1]:
-                raise BenchmarkError(f"{twin.name}: {name} and {first[0]} differ")
+        except (BenchmarkError, FerryError) as error:
+            row.faults[name] = str(error)
+            progress(f"{twin.name}: {name} FAILED: {error}")
+            continue
+        first = first or (name, bits)
+        if bits != first[1]:
+            row.faults[name] = f"its results are not those of {first[0]}"
+            continue
         clock = time.process_time if name.endswith(IN_ORDER) else time.perf_counter
         ready[name] = _timed(task, work, original, clock)
     for name, seconds in interleave(ready, rounds, {}):
@@ -89,6 +97,21 @@ def _row(
     shown = ", ".join(f"{name} {row.median(name):.4f} s" for name in row.seconds)
     progress(f"{twin.name}: {shown}")
     return row
+
+
+def _bits(task: Task, work: Work, original: Work) -> list[bytes]:
+    """The results of a second run, which is whole in native code. Raises BenchmarkError if those of
+    the first one are others."""
+    found = []
+    for _ in range(2):
+        work.restore(original)
+        task.send()
+        task.run()
+        task.fetch()
+        found.append(work.bits())
+    if found[0] != found[1]:
+        raise BenchmarkError("two runs gave different results")
+    return found[1]
 
 
 def _timed(

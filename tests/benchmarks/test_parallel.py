@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from benchmarks import parallel
 from benchmarks.__main__ import main
-from benchmarks.benchmark import BenchmarkError
 from benchmarks.parallel import contender, goal, speed
 from benchmarks.parallel.contender import GCC, LLVM
 from benchmarks.parallel.program import BY_NAME, TWINS, Twin, Work
@@ -52,7 +51,7 @@ def _done(twin: Twin, work: Work) -> Work:
     return mine
 
 
-def test_results_that_differ_in_one_bit_are_refused() -> None:
+def test_results_that_differ_in_one_bit_are_a_fault_and_not_timed() -> None:
     def wrong(twin: Twin, work: Work) -> Task:
         task = interpreted(twin, work)
 
@@ -62,8 +61,11 @@ def test_results_that_differ_in_one_bit_are_refused() -> None:
 
         return Task(run)
 
-    with pytest.raises(BenchmarkError, match="daxpy: wrong and threaded differ"):
-        speed.measure(TWINS[:1], {"threaded": interpreted, "wrong": wrong}, 1, "tiny", _ignore)
+    (row,) = speed.measure(TWINS[:1], {"threaded": interpreted, "wrong": wrong}, 1, "tiny", _ignore)
+    assert row.faults == {"wrong": "its results are not those of threaded"}
+    assert [*row.seconds] == ["threaded"]
+    figures = parallel.Figures(parallel.Settings(), [row], {}, {})
+    assert figures.faults() == ["daxpy: wrong: its results are not those of threaded"]
 
 
 def test_a_report_names_sizes_ratios_and_missing_contenders(
