@@ -28,7 +28,8 @@ class RangeOutcome:
     """Items that stand in the middle, in the record. The others have not begun, and are in the
     record, too."""
     seconds: float | None
-    """Time of the work, of all threads together, so of the items in order; None: not known."""
+    """Time of the work, of all threads together, without the overhead of running items out of
+    order; None or 0: not known."""
     is_interrupted: bool = False
     """The machine's interrupt flag was set meanwhile."""
 

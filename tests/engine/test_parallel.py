@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import threading
@@ -21,6 +22,7 @@ from ferryvm.engine.mixed import MixedArtifact
 from ferryvm.engine.parallel import ThreadedRanges, _Work
 from ferryvm.engine.result import ProgramInterrupted
 from ferryvm.engine.thread_pool import ThreadPool, pool
+from ferryvm.engine.transition import SiteState
 from ferryvm.isa import Trap
 from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.memory import Limits
@@ -525,3 +527,17 @@ def activities(execution: Execution) -> list[LaunchActivity]:
     assert isinstance(artifact, MixedArtifact)
     assert artifact.launches is not None
     return [*artifact.launches.activities.values()]
+
+
+def test_code_for_threads_is_not_required_beside_code_that_runs_in_order() -> None:
+    options = Options(background=False, required=True, cache=False, threads=2)
+    nowhere = dataclasses.replace(options, device="nowhere")
+    launches = When((Test("kind", (Like("launch"),)),))
+    rules = (Rule(when=launches, backends=(Choice("llvm", nowhere),)), *policy(2).rules)
+    chosen = Policy(rules=rules, whole_program=True)
+    execution = Engine(policy=chosen).start(ferryvm.compile(NEST))
+    assert execution.run().value == 499 * sum(range(40))
+    artifact = execution._last
+    assert isinstance(artifact, MixedArtifact)
+    states = {placement.kind: placement.state for placement in artifact.journal.placements}
+    assert states == {"program": SiteState.INSTALLED, "launch": SiteState.GIVEN_UP}

@@ -111,7 +111,8 @@ class Compilers:
                     return SiteEvent.TOO_LARGE, reason
                 continue
             is_failure = isinstance(attempt.error, CompilationError)
-            if choice.options.required or (self._strict and is_failure):
+            is_required = choice.options.required and not site.is_launch_only
+            if is_required or (self._strict and is_failure):
                 site.error = attempt.error
                 return SiteEvent.DENIED, reason
         _count_on(site, min(choice.options.retry_after for choice in rule.backends))

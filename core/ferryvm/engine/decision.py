@@ -65,7 +65,7 @@ class Decider:
         placement = site.placed(self._journal)
         if site.regions is None:
             found = candidates(self._program, site.pc)
-            if self._is_launch_only(site):
+            if site.is_launch_only:
                 found = found[:1]  # for the loops around it their own heads get hot
             site.regions = tuple(record.replace(one, entry=site.pc) for one in found)
         if not site.regions:
@@ -74,7 +74,7 @@ class Decider:
         rule = self._rule(site, site.regions, placement)
         if rule is None:
             return SiteEvent.UNWANTED, placement.decision
-        if self._is_launch_only(site) and not self._runs_ranges(rule.backends[0]):
+        if site.is_launch_only and not self._runs_ranges(rule.backends[0]):
             placement.decision += "; its items run in order, so it waits until it is hot"
             return SiteEvent.UNWANTED, placement.decision
         site.rule = rule
@@ -117,13 +117,6 @@ class Decider:
         # What is compiled is not counted any more, so later profiles may find less.
         work = self._works[item] = max(found.item_work, self._works.get(item, 0))
         return record.replace(found, item_work=work)
-
-    @staticmethod
-    def _is_launch_only(site: Site) -> bool:
-        """True if code is wanted only to run items of the launch at a site out of order."""
-        return any(step.event is SiteEvent.LAUNCH for step in site.history) and not any(
-            step.event is SiteEvent.HOT for step in site.history
-        )
 
     def _why_no_region(self, pc: int) -> str:
         from ferryvm.region.graph import graph

@@ -38,11 +38,14 @@ if TYPE_CHECKING:
 NEVER = (1 << 63) - 1
 """A word that no number of items is above."""
 
-WORTH = 200e-6
-"""Seconds of work that are worth an exit and threads: four times what these take."""
+WORTH = 300e-6
+"""Seconds of work that are worth an exit and threads, which take some 100 us together."""
 
 SAMPLE = 10e-6
 """Seconds of a sample of items after which their time is known well enough."""
+
+_LEAST = 1e-12
+"""The least time of an item, so that words are finite."""
 
 _FAILURE = (OSError, MemoryError, AddressSpaceError, ThreadError, BackendError)
 """Errors of a runner that has run nothing."""
@@ -155,7 +158,9 @@ class Launches:
         limit, next_ = _signed(stack[sp - LAUNCH_WORDS]), _signed(stack[sp - 2])
         activity.exits += 1
         activity.most = max(activity.most, limit - next_)
-        if activity.item_seconds is None:
+        # A sample may have been disturbed, and others are as cheap as exits are rare.
+        is_sampled = not activity.exits & (activity.exits - 1)
+        if activity.item_seconds is None or is_sampled:
             status = self._time(launch, machine, next_, limit)
             if status is not None:
                 return status
@@ -190,15 +195,15 @@ class Launches:
         if outcome.completed <= outcome.suspended:
             self._stop(launch, "most items do what has to be done in order, or none could begin")
         elif outcome.completed:
-            if outcome.seconds is not None:
-                activity.item_seconds = outcome.seconds / outcome.completed
+            if outcome.seconds:
+                activity.item_seconds = max(outcome.seconds / outcome.completed, _LEAST)
             self._set_word(launch)
         return Status.LEAVE
 
     def _set_word(self, launch: _Launch) -> None:
         seconds = launch.activity.item_seconds
         assert seconds is not None
-        self._words[launch.number] = min(int(self._worth / max(seconds, 1e-12)), NEVER)
+        self._words[launch.number] = min(int(self._worth / seconds), NEVER)
 
     def _stop(self, launch: _Launch, reason: str) -> None:
         """Run a launch's items in order from now on."""
@@ -231,7 +236,7 @@ class Launches:
                 return Status(status)
             next_ += size
             if seconds >= self._sample or next_ == limit:
-                launch.activity.item_seconds = seconds / size
+                launch.activity.item_seconds = max(seconds / size, _LEAST)
                 return None
             size *= 2
 

@@ -57,6 +57,12 @@ _LOOK = 0.01
 _CHUNKS = 8
 """Chunks for each thread, so that all have something to do where items differ."""
 
+_CHUNK_SECONDS = 20e-6
+"""Time that a chunk takes besides its items."""
+
+_CHUNK_WORTH = 100e-6
+"""Least work of a chunk, if there are more than one for each thread."""
+
 _MOST_SUSPENDED = 1 << 12
 """Items that are suspended before no further ones begin: there is room for so many, and for one more
 of each thread."""
@@ -147,6 +153,8 @@ class ThreadedRanges(RangeRunner):
         self._arguments = len(parameters)
         """Words that `launch.item` pushes."""
         self._parameters = len(program.signature(region.function).parameters)
+        self._item_seconds: float | None = None
+        """Time of one item in the last run; None before the first."""
         self._quiet = quiet_words(region.verified)
         """Launches within items run in order."""
         self._lanes: weakref.WeakKeyDictionary[ObjectMemory, list[_Lane]] = (
@@ -166,7 +174,7 @@ class ThreadedRanges(RangeRunner):
         objects = machine.objects
         assert objects is not None  # the program has launches
         control = machine.control
-        size = -(-(limit - first) // (self._threads * _CHUNKS))
+        size = -(-(limit - first) // self._chunks(limit - first))
         if self._entry is not None:  # vectors are full, but for the last
             size = -(-size // self._entry.lanes) * self._entry.lanes
         chunks = [(start, min(start + size, limit)) for start in range(first, limit, size)]
@@ -191,12 +199,19 @@ class ThreadedRanges(RangeRunner):
             raise work.failures[0]
         if raised is not None:
             raise raised
-        return RangeOutcome(
-            sum(one.completed for one in work.outcomes),
-            sum(len(one.suspended) for one in work.outcomes),
-            work.seconds,
-            bool(control.interrupt),
-        )
+        completed = sum(one.completed for one in work.outcomes)
+        seconds = max(work.seconds - _CHUNK_SECONDS * len(chunks), 0.0)
+        if completed:
+            self._item_seconds = seconds / completed
+        suspended = sum(len(one.suspended) for one in work.outcomes)
+        return RangeOutcome(completed, suspended, seconds, bool(control.interrupt))
+
+    def _chunks(self, items: int) -> int:
+        """The number of chunks for so many items: several for each thread, unless they are short."""
+        most = self._threads * _CHUNKS
+        if self._item_seconds is None:
+            return most
+        return min(most, max(self._threads, int(items * self._item_seconds / _CHUNK_WORTH)))
 
     def _prepared(self, objects: ObjectMemory) -> list[_Lane]:
         """The lanes for a machine, where it stands."""

@@ -74,6 +74,13 @@ class Site:
         """Key that identifies it among the sites of a program."""
         return self.pc, self.counting
 
+    @property
+    def is_launch_only(self) -> bool:
+        """True if its code is wanted only to run the items of a launch out of order: it is not
+        hot."""
+        events = {step.event for step in self.history}
+        return SiteEvent.LAUNCH in events and SiteEvent.HOT not in events
+
     def step(
         self, event: SiteEvent, reason: str, at: float, change: Callable[[CellChange], None]
     ) -> Transition:
