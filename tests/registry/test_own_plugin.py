@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 import zipfile
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from ferryvm import own_plugin
 from ferryvm.own_plugin import OwnPlugin, alone
 from ferryvm.plugin import GROUP, OWN
 
@@ -44,6 +48,31 @@ def test_another_distribution_is_ours_to_tell_only_outside_of_the_group(installe
     assert own() is not None
     plant(installed, "tally", GOOD.format(name="tally"))
     assert own() is None
+
+
+def reading(seen: list[str]) -> Callable[[str], str]:
+    """What reads entry points, and notes the files."""
+    read = own_plugin._text
+
+    def text(file: str) -> str:
+        seen.append(file)
+        return read(file)
+
+    return text
+
+
+def test_folders_that_have_not_changed_are_read_once(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for age, reads in ((10, 1), (0, 2)):  # what has just changed may change again unseen
+        changed = time.time() - age
+        os.utime(installed, (changed, changed))
+        seen: list[str] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(own_plugin, "_text", reading(seen))
+            assert own() is not None
+            assert own() is not None
+        assert len(seen) == reads
 
 
 @pytest.mark.parametrize("unusual", ["egg", "archive", "text", "second", "finder", "two points"])
