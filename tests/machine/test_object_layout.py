@@ -102,3 +102,18 @@ def test_ranges_take_the_lowest_gaps_that_they_fit_into() -> None:
     assert first_fit(taken, [16, 8, 8], 0, 64) == [32, 0, 16]
     assert first_fit(taken, [16, 16, 8], 0, 56) is None
     assert first_fit([], [], 0, 0) == []
+
+
+def test_elements_that_moved_out_for_python_leave_a_gap() -> None:
+    text = "(define (fill (x f64)) (make-array f64 9 x)) (define (first (xs (array f64))) (array-ref xs 0))"
+    instance = Engine("threaded").instantiate(ferryvm.compile(text))
+    shared = [instance.fill(0.3), instance.fill(0.7)]  # bits that are no header
+    assert [instance.first(array) for array in shared] == [0.3, 0.7]
+    machine = instance.idle_execution().machine
+    assert machine.objects is not None
+    assert machine.objects.space.gaps
+    layout = ObjectLayout(machine.verified, FIRST)
+    layout.update(machine.control)
+    assert [each.bytes for each in layout.arrays.values()] == [72, 72]
+    machine.objects.collect()
+    assert not machine.objects.space.gaps

@@ -182,6 +182,7 @@ class HostObjects:
                 raise AddressSpaceError(f"no memory for an array of {size} bytes")
             space.block(moved)[:] = space.bytes[content : content + size]
             words[at_place] = place = moved
+            space.gaps[reference] = size
         is_read_only = bool(first & READ_ONLY)
         block = space.share_block(place, typestr, length, is_read_only)
         address = (place + space.base) & _MASK

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,7 @@ class ObjectLayout:
         self.arrays: dict[int, PlacedArray] = {}
         """The outside arrays by the address of their elements."""
         self._base = self._count = 0
+        self._gaps: Mapping[int, int] = {}
         self._forget()
 
     @property
@@ -88,6 +89,7 @@ class ObjectLayout:
         there are some and the words of the object space are no objects."""
         words = _words(control.objects, control.object_top)
         memory = objects_at(ctypes.addressof(control))
+        self._gaps = {} if memory is None else memory.space.gaps
         if memory is not None and not memory.has_outside:
             if self.arrays:
                 self._forget()
@@ -142,7 +144,11 @@ class ObjectLayout:
         at: list[int] = []
         try:
             for one in objects(
-                words.data.cast("B").cast("Q"), self._shapes, offset, is_image=False
+                words.data.cast("B").cast("Q"),
+                self._shapes,
+                offset,
+                is_image=False,
+                gaps=self._gaps,
             ):
                 number = one.offset // WORD_BYTES
                 at.append(number)

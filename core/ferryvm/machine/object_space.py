@@ -155,6 +155,8 @@ class ObjectSpace:
         self.hosts = HostArrays()
         self.large: list[int] = []
         """Offsets of the arrays with elements outside, as the last collection found them."""
+        self.gaps: dict[int, int] = {}
+        """Bytes behind arrays whose elements have moved outside since then, by offset of the array."""
         self.budget = min(FIRST_BUDGET, self.limit)
         """Bytes of objects and elements that cause a collection."""
         self.metrics = CollectionMetrics()
@@ -197,7 +199,7 @@ class ObjectSpace:
         for address in [*self.outside]:
             self._free(address)
         self.hosts.retain({})
-        self.large = []
+        self.large, self.gaps = [], {}
 
     def make_block(self, size: int) -> int | None:
         """The place of `size` zero bytes outside; None if the system has no memory for them."""
@@ -276,7 +278,7 @@ class ObjectSpace:
             raise ValueError(f"the objects of the program are damaged: {fault.name.lower()}")
         before = top + self.outside_bytes
         references = rows[2:-OUTSIDE_WORDS:OUTSIDE_WORDS]
-        self.large = sorted(filter(None, references))
+        self.large, self.gaps = sorted(filter(None, references)), {}
         outside, retained, dead = self.outside, {}, []
         for address, reference in zip(addresses, references, strict=True):
             if not reference:

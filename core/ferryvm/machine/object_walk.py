@@ -8,7 +8,7 @@ number takes, but does not know the arrays that have them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -64,13 +64,19 @@ _Parts = tuple[int, int, ShapeKind, int, int, int, int, int, int | None]
 
 
 def objects(
-    words: memoryview, shapes: Shapes, first: int = FIRST_OFFSET, *, is_image: bool = True
+    words: memoryview,
+    shapes: Shapes,
+    first: int = FIRST_OFFSET,
+    *,
+    is_image: bool = True,
+    gaps: Mapping[int, int] | None = None,
 ) -> Iterator[PlacedObject]:
     """The objects in words, from the offset `first` on, in their order. Raises ImageFault at a header
     of no type of the program, an object that ends past the words, a place that is neither inline
     nor 0, and flags that there are not.
 
-    `is_image`: False for the words of an object space, where any other place is one outside.
+    `is_image`: False for the words of an object space, where any other place is one outside, and
+    there may be `gaps`, see `ferryvm.machine.object_space.ObjectSpace`.
     """
     offset, number, size = first, 0, WORD_BYTES * len(words)
     if first == FIRST_OFFSET and (not words or words[0]):
@@ -109,6 +115,8 @@ def objects(
                 )
             if not is_outside:
                 end += padded(length * bytes_)
+            elif gaps:
+                end += gaps.get(offset, 0)
             outside = place if is_outside else None
             found = number, type_, kind, offset, content, length, bytes_, end, outside
         if end > size:
