@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.measure import geometric_mean
-from benchmarks.parallel.contender import LLVM, OPENCL, OPENCL_C
+from benchmarks.parallel.contender import LLVM, OPENCL, OPENCL_C, PLACED
 from benchmarks.parallel.speed import Row
 from benchmarks.report import Target
 
@@ -17,6 +17,7 @@ EIGHT = (
 """The programs that means are over."""
 
 MOST_LLVM, MOST_MANDELBROT, MOST_OF_ANY = 0.50, 0.20, 1.15
+MOST_PLACED = 1.3
 MOST_OPENCL = 1.10
 """On a processor, and on a GPU with copies; of kernels alone on a GPU 1.05."""
 MOST_LAUNCH = 5.0
@@ -42,6 +43,21 @@ def goals(rows: Sequence[Row], launch: Mapping[str, Any]) -> list[Target]:
         Target(f"llvm over gcc, worst program{shown}", most, MOST_OF_ANY, is_upper=True),
         Target("opencl over OpenCL C, geometric mean", mean(rows, OPENCL, OPENCL_C), MOST_OPENCL,
                is_upper=True),
+        _placement(rows),
         Target("launch of 1,000 items over a plain call", launch.get("over"), MOST_LAUNCH,
                is_upper=True, unit=" us"),
     ]  # fmt: skip
+
+
+def _placement(rows: Sequence[Row]) -> Target:
+    """The worst ratio of the default policy to the fastest placement."""
+    found: dict[str, float] = {}
+    for row in rows:
+        ratios = (row.ratio(PLACED, other) for other in (LLVM, OPENCL))
+        known = [ratio for ratio in ratios if ratio is not None]
+        if known:
+            found[row.twin.name] = max(known)
+    worst = max(found, key=lambda name: found[name]) if found else None
+    most, shown = (None, "") if worst is None else (found[worst], f" ({worst})")
+    name = f"default policy over the fastest placement, worst program{shown}"
+    return Target(name, most, MOST_PLACED, is_upper=True)

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import parallel
 from benchmarks.__main__ import main
 from benchmarks.parallel import contender, goal, speed
-from benchmarks.parallel.contender import GCC, LLVM
+from benchmarks.parallel.contender import GCC, LLVM, OPENCL, PLACED
 from benchmarks.parallel.program import BY_NAME, TWINS, Twin, Work
 from benchmarks.parallel.task import Make, Task
 from benchmarks.peers.peer import MissingError
@@ -111,12 +111,18 @@ def test_goals_are_the_mean_and_the_worst_of_the_programs_that_ran() -> None:
     assert found["llvm over gcc, geometric mean"].found == pytest.approx(0.5)
     assert found["llvm over gcc, worst program (daxpy)"].is_met is False
     assert found["llvm over gcc, mandelbrot"].is_met
+    rows = [speed.Row(BY_NAME["dft"], {PLACED: [3.0], LLVM: [2.0], OPENCL: [4.0]})]
+    (placed,) = (t for t in goal.goals(rows, {}) if t.name.startswith("default policy"))
+    assert (placed.found, placed.is_met) == (1.5, False)
     assert found["launch of 1,000 items over a plain call"].is_met is False
-    assert [target.found for target in goal.goals([], {})] == [None] * 5
+    assert [target.found for target in goal.goals([], {})] == [None] * 6
 
 
 @pytest.mark.nightly
-def test_compilers_and_hand_written_kernels_store_the_same_bits() -> None:
+def test_compilers_and_hand_written_kernels_store_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(contender, "SETTLING", 0.1)
     for row in speed.measure(TWINS, contender.contenders(), 1, "tiny", _ignore):
         expected = {*contender.contenders()} - {contender.CC}  # a plugin
         if not row.twin.path("cl").exists():
