@@ -102,6 +102,11 @@ class Launches:
         self._launches: dict[int, _Launch] = {}
         self.activities: dict[int, LaunchActivity] = {}
         """Metrics of the launches with such code, by pc."""
+        self._is_disabled = False
+
+    def disable(self) -> None:
+        """Leave for no launch, so that all items run in order."""
+        self._is_disabled = True
 
     def bind(self, control: ControlBlock) -> None:
         """Let code that a machine enters read the words."""
@@ -124,7 +129,7 @@ class Launches:
         """Leave for the launch at `pc` from now on, if its code runs items out of order; its metrics
         then."""
         ranges, number = code.ranges, self._numbers.get(pc)
-        if ranges is None or number is None:
+        if ranges is None or number is None or self._is_disabled:
             return None
         launch = self._launches[pc] = _Launch(pc, number, code, ranges)
         self.activities[pc] = launch.activity

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Artifacts that scripts of one program share, so that its code is built once."""
+"""Artifacts that scripts of one program share, so that its code is built once.
+
+Items of launches run in order there: a script knows no record of items that did not.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,9 @@ class Prepared:
         if self._program is not program or self._backend is not backend:
             self.forget()
             self._artifact = backend.prepare(program)
+            launches = getattr(self._artifact, "launches", None)
+            if launches is not None:
+                launches.disable()
             self._backend, self._program = backend, program
         return self._artifact
 
