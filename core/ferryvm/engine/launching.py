@@ -28,7 +28,7 @@ from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.entry import ENTRY
 from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.machine.state import Machine
-from ferryvm.region.launch import CALL_DISTANCE, has_launches, launch_numbers
+from ferryvm.region.launch import CALL_DISTANCE, launch_numbers
 from ferryvm.thread import ThreadError
 from ferryvm.verify import Verified
 
@@ -255,7 +255,7 @@ def launches_in(program: Verified, is_forced: bool) -> Launches | None:
 
     `is_forced`: for tests, they run so however few they are.
     """
-    if not (has_launches(program.program) and launch_numbers(program)):
+    if not launch_numbers(program):
         return None
     return Launches(program, *((0.0, 0.0) if is_forced else (WORTH, SAMPLE)))
 

@@ -34,11 +34,11 @@ from ferryvm.engine.requirement import Requirements
 from ferryvm.engine.tiering import Tiering
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
-from ferryvm.machine.reference_use import has_objects
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Choice, Policy
 from ferryvm.policy.machine import cpus
 from ferryvm.program import Signature
+from ferryvm.region.loop_head import may_launch
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Mixed(Interpreter):
 
             shadow = Shadow(program, self._shadow)
         launches = None
-        if has_objects(program):
+        if may_launch(program.program):
             from ferryvm.engine.launching import launches_in
 
             launches = launches_in(program, Forcing.PARALLEL in forcing)

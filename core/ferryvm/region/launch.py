@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from itertools import repeat
 
@@ -42,11 +41,6 @@ def is_launch_head(program: Program, pc: int) -> bool:
     if call is None or call + 1 >= len(code):
         return False
     return code.opcodes[call + 1] == _JUMP and code.immediates[call + 1] == pc
-
-
-def has_launches(program: Program) -> bool:
-    """False if a program certainly has no launch; much faster than `launch_numbers`."""
-    return _TEST.to_bytes(2, sys.byteorder) in program.code.opcodes.tobytes()
 
 
 def why_in_order(verified: Verified, pc: int) -> str:

@@ -17,7 +17,10 @@ is the head of a loop.
 
 from __future__ import annotations
 
+import sys
+
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow
+from ferryvm.program import Program
 from ferryvm.verify import Verified
 
 _HAVE_TARGETS = frozenset(
@@ -28,6 +31,7 @@ _HAVE_TARGETS = frozenset(
 _JUMPS = frozenset(row.opcode for row in INSTRUCTIONS if row.flow is Flow.JUMP)
 
 ENTER = BY_MNEMONIC["enter_jit"].opcode
+_LAUNCH = BY_MNEMONIC["launch.test"].opcode.to_bytes(2, sys.byteorder)
 
 
 def likely_loop_heads(verified: Verified) -> list[int]:
@@ -54,3 +58,8 @@ def scope_marks(verified: Verified) -> list[int]:
     return [
         pc for pc, opcode in enumerate(opcodes) if opcode == ENTER and verified.is_reachable(pc)
     ]
+
+
+def may_launch(program: Program) -> bool:
+    """False if a program certainly has no launch."""
+    return _LAUNCH in program.code.opcodes.tobytes()
