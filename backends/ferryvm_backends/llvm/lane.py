@@ -10,8 +10,7 @@ the interrupt flag is set. A state is a column of the buffer, whose rows have a 
 
 from __future__ import annotations
 
-from ferryvm.ir.graph import Block, Body, Edge, FrameState, Operation, Value, Virtual
-from ferryvm.ir.headroom import frame_headroom
+from ferryvm.ir.graph import Block, Body, Edge, FrameState, Module, Operation, Value, Virtual
 from ferryvm.ir.operation import POLL_BUDGET, PURE
 from ferryvm.ir.rule import Rules
 from ferryvm.isa.launch import LAUNCH_WORDS
@@ -36,9 +35,10 @@ _OPERATIONS_A_POLL = 32
 """As for polls of scalar code: operations for each unit of the budget."""
 
 
-def lower_lanes(shared: LoweringContext, root: Body, body: Body, lanes: int) -> None:
-    """Emit the function `LANES` of a body of lanes; `root`: the body of the launch's loop."""
-    _LaneLowering(shared, root, body, lanes).run()
+def lower_lanes(shared: LoweringContext, module: Module, lanes: int) -> None:
+    """Emit the function `LANES` of a module's body of lanes."""
+    assert module.lanes is not None
+    _LaneLowering(shared, module, module.lanes, lanes).run()
 
 
 def rows_of(body: Body) -> int:
@@ -50,9 +50,9 @@ def rows_of(body: Body) -> int:
 class _LaneLowering:
     """Lowers the blocks of a body of lanes."""
 
-    def __init__(self, shared: LoweringContext, root: Body, body: Body, lanes: int) -> None:
+    def __init__(self, shared: LoweringContext, module: Module, body: Body, lanes: int) -> None:
         assert body.varying is not None
-        self.shared, self.root, self.body, self.lanes = shared, root, body, lanes
+        self.shared, self.module, self.body, self.lanes = shared, module, body, lanes
         self.varying = body.varying
         parameters = [POINTER, WORD, WORD, POINTER]
         native = ir.Function(shared.native, ir.FunctionType(WORD, parameters), LANES)
@@ -140,10 +140,9 @@ class _LaneLowering:
         needed = storage.load(self.shared.activity_word(storage, STACK), "activity")
         lowest = builder.add(storage.field(control, "host_stack"), needed)
         has_host = builder.icmp_unsigned(">=", stack_register(builder), lowest)
-        first = builder.sub(storage.field(control, "fp"), word(self.root.parameters))
+        first = builder.sub(storage.field(control, "fp"), word(self.module.root.parameters))
         frame = builder.add(storage.field(control, "stack"), builder.shl(first, word(3)))
-        most = max(map(frame_headroom, self.root.operations), default=0)
-        end = builder.add(frame, word(most))
+        end = builder.add(frame, word(self.module.headroom))
         has_own = builder.icmp_unsigned("<=", end, storage.field(control, "stack_end"))
         return builder.and_(has_host, has_own)
 

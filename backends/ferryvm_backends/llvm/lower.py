@@ -46,7 +46,7 @@ def lower(module: Module, options: Options, polls: bool = True) -> ir.Module:
     for number, body in module.functions.items():
         lower_function(shared, number, body)
     if module.lanes is not None:
-        lower_lanes(shared, module.root, module.lanes, lane_count(module.lanes, options))
+        lower_lanes(shared, module, lane_count(module.lanes, options))
     shared.writers.settle()
     return shared.native
 

@@ -244,9 +244,14 @@ class Compilers:
             self._strict,
             natives=self.natives,
             launches=self.launches_of(site, choice),
-            lanes=wanted.lanes,
+            lanes=self._lanes(wanted.lanes),
             recompile_after=recompile_after,
         )
+
+    def _lanes(self, wanted: int) -> int:
+        """Lanes for the items of launches; as few as possible where they are forced, since what
+        does not fill a vector is not run in lanes."""
+        return wanted or (2 if Forcing.PARALLEL in self._forcing else 0)
 
     def launches_of(self, site: Site, choice: Choice) -> frozenset[tuple[int, int]]:
         """The launches in the region of a site that its code leaves for."""

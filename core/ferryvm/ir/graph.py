@@ -344,6 +344,8 @@ class Module:
     it."""
     lanes: Body | None = None
     """Of a launch's loop, the items in lanes, see `ferryvm.ir.lane`."""
+    headroom: int = 0
+    """Bytes above the frame of the launch that an item in lanes needs on the stack."""
     scalar: str = ""
     """The reason that it has none; empty if it has, or nobody asked for it."""
 

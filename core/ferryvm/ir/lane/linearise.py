@@ -24,17 +24,17 @@ from ferryvm.ir.graph import (
     BOOLEAN,
     Block,
     Body,
-    Constant,
     Edge,
     Parameter,
     Terminator,
     Value,
 )
+from ferryvm.ir.lane.assignment import Assignments, Assumptions
 from ferryvm.ir.lane.emission import Emission
 from ferryvm.ir.lane.item import UnvectorisedError
 from ferryvm.ir.lane.order import Nest
 from ferryvm.ir.lane.shape import UNIFORM, VARYING
-from ferryvm.ir.lane.variable import LaneValue, Variable
+from ferryvm.ir.lane.variable import LaneValue
 from ferryvm.ir.lane.widen import Widening
 from ferryvm.ir.loop.natural import Loop
 from ferryvm.isa.emitter import Condition
@@ -48,15 +48,6 @@ Target = Block | Loop
 
 _LEAVING = {"leave": False, "halt": False, "host": False, "trap": True, "throw": True}
 """Ends of blocks that leave; True: no later item needs to begin."""
-
-
-@dataclasses.dataclass
-class Assumptions:
-    """Assumptions until the code shows otherwise."""
-
-    varying: set[Value] = dataclasses.field(default_factory=set)
-    """Parameters of loops that are varying although their initial values are not."""
-    divergent: set[Loop] = dataclasses.field(default_factory=set)
 
 
 class WeakerError(Exception):
@@ -73,7 +64,8 @@ class Linearisation:
         self.emission = Emission(self.body)
         self.variables = self.emission.variables
         self.widening = Widening(self.emission)
-        self.widening.resolve = self._resolve
+        self.passing = Assignments(item, nest, assumed, self.emission)
+        self.widening.resolve = self.passing.value
         self._labels: set[str] = set()
         self._place: dict[Target, int] = {_END: 1 << 30}
         self._blocks: dict[Target, Block] = {}
@@ -87,10 +79,6 @@ class Linearisation:
         self._exits: dict[Loop, set[Target]] = {loop: set() for loop in nest.loops}
         """The targets of lanes that have left a divergent loop."""
         self._loop: Loop | None = None
-        self._old = old.blocks[0]
-        self._of: dict[object, Variable] = {}
-        self._live_out: dict[Loop, dict[Value, Variable]] = {loop: {} for loop in nest.loops}
-        self._find_live_out()
 
     def run(self) -> Body:
         """The body. Raises WeakerError to be run again, or UnvectorisedError."""
@@ -101,9 +89,9 @@ class Linearisation:
             new = Parameter(parameter.type)
             first.parameters.append(new)
             shape = UNIFORM if number else 1
-            self.variables.write(first, self._variable(parameter), LaneValue(new, shape))
+            self.variables.write(first, self.passing.variable(parameter), LaneValue(new, shape))
         self.emission.start(first, self.emission.true, True)
-        self.variables.write(first, self._mask(entry), LaneValue(self.emission.true))
+        self.variables.write(first, self.passing.mask(entry), LaneValue(self.emission.true))
         self._proceed(first, None, {entry})
         self._level(None)
         end = self._blocks[_END]
@@ -132,85 +120,6 @@ class Linearisation:
         if loop is None:
             self._blocks[_END] = self._new_block("done", 0)
 
-    # --- variables --------------------------------------------------------------------------
-
-    def _made(self, key: object, variable: Variable) -> Variable:
-        return self._of.setdefault(key, variable)
-
-    def _variable(self, value: Value) -> Variable:
-        """The variable of a value, where it is used."""
-        block = self.nest.graph.blocks[self.nest.graph.definitions[value]]
-        home = self.nest.around[block]
-        if isinstance(value, Parameter) and not self.nest.is_header(block):
-            return self._assigned(value, value.type, block, home)
-        return self._made(value, Variable(value.type, home))
-
-    def _assigned(self, key: object, t: object, block: Block, home: Loop | None) -> Variable:
-        """A variable that edges to a block assign."""
-        if key not in self._of:
-            graph = self.nest.graph
-            sources: set[Loop] = set()
-            for source, _ in graph.incoming[graph.places[block]]:
-                loop = self.nest.around[graph.blocks[source]]
-                while loop is not home and loop is not None:
-                    sources.add(loop)
-                    loop = loop.parent
-            self._of[key] = Variable(t, home, frozenset(sources))  # type: ignore[arg-type]  # a type of values
-        return self._of[key]
-
-    def _home(self, block: Block, *, is_back: bool) -> Loop | None:
-        """The loop in which edges to a block assign."""
-        loop = self.nest.around[block]
-        if self.nest.is_header(block) and not is_back:
-            return self.nest.headed(block).parent
-        return loop
-
-    def _passed(self, parameter: Parameter, block: Block, *, is_back: bool = False) -> Variable:
-        """The variable that edges to a block assign for one of its parameters."""
-        if not self.nest.is_header(block):
-            return self._variable(parameter)
-        home = self._home(block, is_back=is_back)
-        return self._assigned((parameter, is_back), parameter.type, block, home)
-
-    def _mask(self, block: Block, *, is_back: bool = False) -> Variable:
-        """The mask with which edges lead to a block."""
-        home = self._home(block, is_back=is_back)
-        return self._assigned((block, is_back), BOOLEAN, block, home)
-
-    def _find_live_out(self) -> None:
-        """Find the values that are used behind a divergent loop that defines them."""
-        definitions = self.nest.graph.definitions
-        for block in self.item.blocks:
-            for operation in (*block.operations, block.end):
-                for value in operation.uses():
-                    if value not in definitions:
-                        continue
-                    origin = self.nest.graph.blocks[definitions[value]]
-                    loops = self.nest.exited(origin, block)
-                    for loop in loops:
-                        if loop in self.assumed.divergent:
-                            inside = {*self.nest.loops}
-                            sources = {each for each in inside if loop.contains(each)}
-                            variable = Variable(value.type, loop.parent, frozenset(sources))
-                            self._live_out[loop].setdefault(value, variable)
-
-    def _resolve(self, value: Value) -> LaneValue:
-        """The value in lanes of one that is used in the current block."""
-        if isinstance(value, Constant):
-            return LaneValue(self.emission.constant(value.type, value.bits))
-        variable = self._variable(value)
-        origin = self.nest.graph.blocks[self.nest.graph.definitions[value]]
-        for loop in self.nest.exited(origin, self._old):
-            if loop in self.assumed.divergent:
-                variable = self._live_out[loop][value]
-        return self._read(variable)
-
-    def _read(self, variable: Variable) -> LaneValue:
-        found = self.variables.read(self.emission.block, variable)
-        if found is None:  # only where no lane takes part
-            return LaneValue(self.emission.nothing(variable.type))
-        return found
-
     # --- blocks -----------------------------------------------------------------------------
 
     def _level(self, loop: Loop | None) -> None:
@@ -225,17 +134,18 @@ class Linearisation:
             if not self.variables.incoming.get(new):
                 return
             self.body.blocks.append(new)
-        self._old, self._loop = old, self.nest.around[old]
+        self._loop = self.nest.around[old]
+        self.passing.start(old)
         self.emission.pc = old.pc
         self.emission.start(new, self.emission.true, not deferred and self._is_full(self._loop))
         if new is self._blocks[old]:
-            self.emission.mask = self._read(self._mask(old)).value
+            self.emission.mask = self.passing.read(self.passing.mask(old)).value
         else:
             self.emission.mask = new.parameters[0]
         for operation in old.operations:
             found = self.widening.run(operation)
             if found is not None and operation.type is not None:
-                self.variables.write(self.emission.block, self._variable(operation), found)
+                self.variables.write(self.emission.block, self.passing.variable(operation), found)
         self._end(old.end, deferred)
 
     def _is_full(self, loop: Loop | None) -> bool:
@@ -251,7 +161,7 @@ class Linearisation:
         emission.pc = end.pc
         match end.name:
             case "jump":
-                self._pass(end.edges[0], emission.mask)
+                self.passing.take(end.edges[0], emission.mask)
                 self._proceed(emission.block, self._loop, deferred | {self._target(end.edges[0])})
             case "branch" | "switch":
                 self._branch(end, deferred)
@@ -265,7 +175,7 @@ class Linearisation:
 
     def _branch(self, end: Terminator, deferred: set[Target]) -> None:
         emission = self.emission
-        found = self._resolve(end.arguments[0])
+        found = self.passing.value(end.arguments[0])
         if found.shape == UNIFORM:
             first, mask = emission.block, emission.mask
             full, pc = emission.is_full, emission.pc
@@ -277,7 +187,7 @@ class Linearisation:
                 self.variables.incoming[path] = [(first, taken)]
                 self.body.blocks.append(path)
                 emission.start(path, mask, full)
-                self._pass(edge, mask)
+                self.passing.take(edge, mask)
                 self._proceed(path, self._loop, deferred | {self._target(edge)})
             return
         masks = self._masks(end, emission.materialise(found))
@@ -287,13 +197,13 @@ class Linearisation:
             if is_out and self._loop in self.assumed.divergent:
                 out.append((edge, mask))
             else:
-                self._pass(edge, mask)
+                self.passing.take(edge, mask)
         targets = deferred | {self._target(edge) for edge in end.edges}
         if len(out) == 1:  # in most iterations no lane leaves
             self._leave_loop(*out[0], targets)
         else:
             for edge, mask in out:
-                self._pass(edge, mask)
+                self.passing.take(edge, mask)
             self._proceed(emission.block, self._loop, targets)
 
     def _leave_loop(self, edge: Edge, mask: Value, targets: set[Target]) -> None:
@@ -307,7 +217,7 @@ class Linearisation:
             self.variables.incoming[path] = [(first, taken)]
             self.body.blocks.append(path)
         emission.block = paths[0]
-        self._pass(edge, mask)
+        self.passing.take(edge, mask)
         for path in paths:
             self._proceed(path, self._loop, targets)
 
@@ -340,25 +250,6 @@ class Linearisation:
 
     def _target(self, edge: Edge) -> Target:
         return self.nest.headed(edge.block) if edge.is_back else edge.block
-
-    def _pass(self, edge: Edge, mask: Value) -> None:
-        """Assign what an edge passes, in the lanes that take it."""
-        emission, variables, block = self.emission, self.variables, self.emission.block
-        target = edge.block
-        for loop in self.nest.exited(self._old, target):
-            if loop in self.assumed.divergent:
-                for value, variable in self._live_out[loop].items():
-                    self._assign(variable, mask, self._resolve(value))
-        found = [self._resolve(argument) for argument in edge.arguments]
-        for parameter, each in zip(target.parameters, found, strict=True):
-            self._assign(self._passed(parameter, target, is_back=edge.is_back), mask, each)
-        variable = self._mask(target, is_back=edge.is_back)
-        variables.write(block, variable, emission.either(variables.read(block, variable), mask))
-
-    def _assign(self, variable: Variable, mask: Value, value: LaneValue) -> None:
-        block = self.emission.block
-        old = self.variables.read(block, variable)
-        self.variables.write(block, variable, self.emission.blend(mask, value, old))
 
     # --- control ----------------------------------------------------------------------------
 
@@ -407,7 +298,7 @@ class Linearisation:
         self._pending[loop] = deferred
         is_full = not deferred and self._is_full(loop.parent)
         emission.start(before, emission.true, is_full)
-        mask = self._read(self._mask(old))
+        mask = self.passing.read(self.passing.mask(old))
         emission.mask = mask.value
         if not is_full:
             before = self._guarded(before, old, loop.parent, deferred)
@@ -422,12 +313,12 @@ class Linearisation:
         variables.bind(entering, taken, emission.materialise(mask, before))
         shapes = []
         for parameter in old.parameters:
-            value = self._read(self._passed(parameter, old))
+            value = self.passing.read(self.passing.passed(parameter, old))
             shape = VARYING if parameter in self.assumed.varying else value.shape
             new = variables.parameter(header, parameter.type, shape)
             passed = emission.materialise(value, before) if shape is VARYING else value.value
             variables.bind(entering, new, passed)
-            variables.write(header, self._variable(parameter), LaneValue(new, shape))
+            variables.write(header, self.passing.variable(parameter), LaneValue(new, shape))
             shapes.append(shape)
         self._run_block(old, header, set())
         self._level(loop)
@@ -460,13 +351,13 @@ class Linearisation:
         assert variables.incoming.get(block)
         self.body.blocks.append(block)
         emission.start(block, emission.true, self._is_full(loop))
-        mask = self._read(self._mask(old, is_back=True)).value
+        mask = self.passing.read(self.passing.mask(old, is_back=True)).value
         emission.mask = mask
         edge = Edge(header, [], True)
         taken, *own = header.parameters
         variables.bind(edge, taken, mask)
         for parameter, new, shape in zip(old.parameters, own, shapes, strict=False):
-            value = self._read(self._passed(parameter, old, is_back=True))
+            value = self.passing.read(self.passing.passed(parameter, old, is_back=True))
             if shape is not VARYING and value.shape != shape:
                 self.assumed.varying.add(parameter)
                 raise WeakerError

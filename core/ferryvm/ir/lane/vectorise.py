@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from ferryvm.ir.graph import Body, Module
+from ferryvm.ir.headroom import frame_headroom
+from ferryvm.ir.lane.assignment import Assumptions
 from ferryvm.ir.lane.item import UnvectorisedError, item_body
-from ferryvm.ir.lane.linearise import Assumptions, Linearisation, WeakerError
+from ferryvm.ir.lane.linearise import Linearisation, WeakerError
 from ferryvm.ir.lane.order import Nest
 from ferryvm.ir.lane.profit import REASON, is_better_scalar
 from ferryvm.ir.lift import lift
@@ -34,6 +36,7 @@ def vectorise(module: Module, region: Region, *, always: bool = False, check: bo
     except UnvectorisedError as error:
         module.scalar = str(error)
     else:
+        module.headroom = max(map(frame_headroom, source.root.operations))
         checker(module, region.verified, check)(module.lanes)
 
 
