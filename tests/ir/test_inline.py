@@ -151,6 +151,38 @@ def test_the_text_of_a_state_says_where_the_header_of_an_inlined_frame_is() -> N
             verify_module(changed, verified)
 
 
+def test_a_callee_does_not_grow_beyond_the_largest_size() -> None:
+    twice = "".join(
+        f"""
+.function f{n} (a i64) -> i64
+    local.get a
+    call f{n + 1}
+    call f{n + 1}
+    return
+"""
+        for n in range(12)
+    )
+    last = (
+        ".function f12 (a i64) -> i64\n    local.get a\n    i64.const 3\n    i64.mul\n    return\n"
+    )
+    item = """
+.function item (item i64, to i64[], factor i64)
+    local.get to
+    local.get item
+    local.get item
+    call f0
+    array.set_i64
+    return
+"""
+    verified = verify(ferryvm.assemble(MAIN + item + twice + last))
+    module = lift(region(verified, "main/launch.1"))
+    assert inline_items(module, verified.program, largest=200) > 10
+    verify_module(module, verified)
+    sizes = [sum(len(b.operations) for b in body.blocks) for body in module.bodies]
+    assert max(sizes) < 300  # addresses of frames take some more; without a limit 2^12 calls
+    assert len(module.functions) > 1
+
+
 def test_functions_that_call_themselves_or_are_large_stay_calls() -> None:
     verified = verify(ferryvm.assemble(MAIN + STORE + BOTH.replace(
         "    i64.mul", "    i64.mul\n    local.get a\n    local.get b\n    call both\n    drop\n    drop"

@@ -50,7 +50,7 @@ from ferryvm.program import Program
 from ferryvm.region.launch import CALL_DISTANCE, item_call
 
 LARGEST = 1500
-"""The largest number of operations of a callee."""
+"""The largest number of operations of a callee, with what is inlined in it."""
 
 _WORD_AT = {"call": 1, "call_indirect": 1, "result": 0, "throw": 1}
 """Operations with a word of the frame among their attributes, and which one that is."""
@@ -86,16 +86,19 @@ class _Inliner:
         self._done: set[Body] = set()
         """Callees whose own calls have been inlined."""
 
-    def inline(self, body: Body, is_wanted: Callable[[Operation], bool]) -> None:
-        """Inline the wanted calls of a body."""
+    def inline(
+        self, body: Body, is_wanted: Callable[[Operation], bool], most: int | None = None
+    ) -> None:
+        """Inline the wanted calls of a body, which has at most so many operations then."""
         for block in [*body.blocks]:
             here = block
             while (found := self._next(here, is_wanted)) is not None:
                 place, callee = found
                 if callee not in self._done:
                     self._done.add(callee)
-                    self.inline(callee, lambda _call: True)
-                if sum(len(each.operations) for each in callee.blocks) > self.largest:
+                    self.inline(callee, lambda _call: True, self.largest)
+                size = _size(callee)
+                if size > self.largest or (most is not None and _size(body) + size > most):
                     break
                 here = _Inlining(body, here, place, callee).run()
                 self.items += 1
@@ -113,6 +116,10 @@ class _Inliner:
             if not is_caught and not callee.recurs and _returns(callee):
                 return place, callee
         return None
+
+
+def _size(body: Body) -> int:
+    return sum(len(block.operations) for block in body.blocks)
 
 
 def _returns(body: Body) -> bool:
