@@ -541,3 +541,34 @@ def test_code_for_threads_is_not_required_beside_code_that_runs_in_order() -> No
     assert isinstance(artifact, MixedArtifact)
     states = {placement.kind: placement.state for placement in artifact.journal.placements}
     assert states == {"program": SiteState.INSTALLED, "launch": SiteState.GIVEN_UP}
+
+
+def test_many_items_run_in_slices(
+    launched: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "SLICE", 0.0)  # of one item each
+    body = BODIES["prints where it is divisible by 100"]
+    expected = Engine("threaded").start(ferryvm.assemble(HEAD + body))
+    execution = started(body, threads=3)
+    assert execution.run().output == expected.run().output
+    assert execution.machine.snapshot() == expected.machine.snapshot()
+    assert {limit - first for first, limit in launched} == {1}
+
+
+@pytest.mark.parametrize("count", ["1 << 31", "1 << 62"])
+def test_a_trap_is_told_however_many_items_there_are(
+    count: str, launched: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "SLICE", 1e-4)
+    a, _, b = count.split()
+    program = ferryvm.compile(
+        "(define (work item to) (if (= item 50000) (array-set! to -1 0)))"
+        f"(define to (make-array i64 1)) (for-each-item (<< {a} {b}) (work to))"
+    )
+    options = Options(background=False, required=True, cache=False, threads=3)
+    policy = Policy(
+        rules=(Rule(backends=(Choice("llvm", options),)),), profile=Profile(loop_threshold=2)
+    )
+    with pytest.raises(ferryvm.TrapError, match="in item 50000"):
+        Engine(policy=policy).start(program).run()
+    assert launched

@@ -27,6 +27,7 @@ from ferryvm.item_range import RangeRunner
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.entry import ENTRY
 from ferryvm.machine.memory import AddressSpaceError
+from ferryvm.machine.piece import add_range, reserve
 from ferryvm.machine.state import Machine
 from ferryvm.region.launch import CALL_DISTANCE, launch_numbers
 from ferryvm.thread import ThreadError
@@ -46,6 +47,10 @@ SAMPLE = 10e-6
 
 _LEAST = 1e-12
 """The least time of an item, so that words are finite."""
+
+SLICE = 2.0
+"""Seconds of work, of all cores together, that run out of order at once: a trap, an exception or a
+host call of an item takes effect after that at the latest, however many items there are."""
 
 _FAILURE = (OSError, MemoryError, AddressSpaceError, ThreadError, BackendError)
 """Errors of a runner that has run nothing."""
@@ -185,7 +190,10 @@ class Launches:
         expected = activity.item_seconds * (limit - first)
         began = time.perf_counter()
         try:
-            outcome = launch.ranges.run(machine, first, limit)
+            end = min(limit, first + max(int(SLICE / activity.item_seconds), 1))
+            if end < limit:
+                _put_off(machine, end, limit)
+            outcome = launch.ranges.run(machine, first, end)
         except _FAILURE as error:
             self._stop(launch, f"they cannot run out of order: {error}")
             return Status.LEAVE
@@ -244,6 +252,17 @@ class Launches:
                 launch.activity.item_seconds = max(seconds / size, _LEAST)
                 return None
             size *= 2
+
+
+def _put_off(machine: Machine, first: int, limit: int) -> None:
+    """Make the items of a launch from `first` on a range of its record, which is run later. Raises
+    AddressSpaceError if there is no memory for that."""
+    objects, sp = machine.objects, machine.control.sp
+    assert objects is not None  # the program has launches
+    reserve(objects, 1, 0)
+    stack = machine.memory.stack
+    stack[sp - 1] = add_range(objects, first, limit, stack[sp - 1])
+    stack[sp - LAUNCH_WORDS] = first & I64.mask
 
 
 def _signed(word: int) -> int:
