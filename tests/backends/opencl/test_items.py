@@ -12,6 +12,7 @@ import pytest
 
 import ferryvm
 from ferryvm import Engine
+from ferryvm.backend import BackendError
 from ferryvm.backend import Options as CompilerOptions
 from ferryvm.engine import launching
 from ferryvm.engine.execution import Execution
@@ -100,7 +101,10 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
     def noted(self: ItemRanges, machine: Machine, first: int, limit: int) -> RangeOutcome:
         found.append((first, limit))
-        return run(self, machine, first, limit)
+        try:
+            return run(self, machine, first, limit)
+        except BackendError as error:
+            raise AssertionError(str(error)) from None  # the engine would go on in order
 
     monkeypatch.setattr(ItemRanges, "run", noted)
     return found

@@ -26,6 +26,7 @@ from ferryvm_backends.opencl import build
 from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.item.kernel import ItemKernel
+from ferryvm_backends.opencl.item.local_size import LocalSize
 from ferryvm_backends.opencl.item.memory import CopiedMemory, WrappedMemory
 from ferryvm_backends.opencl.item.range import ItemRanges
 from ferryvm_backends.opencl.item.text import item_text
@@ -141,4 +142,6 @@ def _ranges(
     if wraps and not sees_changes:
         return RefusedRanges(device, "the device does not see the host's changes of memory")
     memory = (WrappedMemory if wraps else CopiedMemory)(session, needs(items, False, text.objects))
-    return ItemRanges(kernel, memory, shape, text.guards, options, region)
+    most = 1 if shape.is_block else kernel.most_local(device.handle)
+    measured = cache.Entry("local", cache.key([key, "local"]), "opencl") if options.cache else None
+    return ItemRanges(kernel, memory, shape, text.guards, region, LocalSize(most, measured))

@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
-from ferryvm.backend import BackendError, Options
+from ferryvm.backend import BackendError
 from ferryvm.engine.thread_pool import pool
+from ferryvm.errors import FerryError
 from ferryvm.failure import one_line
 from ferryvm.float_environment import ours
 from ferryvm.ir.c.opencl import LOOK
@@ -41,11 +42,10 @@ from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.copied import SLICE
 from ferryvm_backends.opencl.item import ItemShape
 from ferryvm_backends.opencl.item.kernel import ItemKernel
+from ferryvm_backends.opencl.item.local_size import DEFAULT, LEAST, LocalSize
+from ferryvm_backends.opencl.item.local_size import SLICE as LOCAL_SLICE
 from ferryvm_backends.opencl.item.memory import ItemMemory
 from ferryvm_backends.opencl.item.suspension import Suspended, slot_layout, suspended
-
-_LOCAL = {True: 1, False: 128}
-"""Work-items of a group, of blocks and of single items."""
 
 _LARGEST_BLOCK = 1 << 10
 """Items of a block at most."""
@@ -63,12 +63,19 @@ _FIRST_SLICE = 1 << 16
 _WAIT = 0.01
 """Seconds between two looks at the interrupt flag."""
 
+_PIECES, _WORDS = 64, 1 << 12
+"""Pieces, and their words in all, for which there is memory before items run."""
+
 _STATUS_MASK = (1 << TRAP_SHIFT) - 1
 
 _lock = threading.RLock()
 """Buffers are of a device, not of a machine."""
 
 Slot = npt.NDArray[np.uint64]
+
+
+class LostItemsError(FerryError):
+    """Items of a launch were run, and it is not known which; the machine's state is of no use."""
 
 
 @dataclasses.dataclass
@@ -82,6 +89,8 @@ class _Run:
     seconds: float = 0.0
     is_stopped: bool = False
     """No further slice is to begin."""
+    is_changed: bool = False
+    """The machine's memory is not as before any more."""
 
 
 class ItemRanges(RangeRunner):
@@ -93,10 +102,10 @@ class ItemRanges(RangeRunner):
         memory: ItemMemory,
         shape: ItemShape,
         guards: tuple[int, ...],
-        options: Options,
         region: Region,
+        local: LocalSize,
     ) -> None:
-        """`region`: the launch."""
+        """`region`: the launch; `local`: the size of groups."""
         self._kernel, self._memory, self._shape = kernel, memory, shape
         self._device = memory.session.device
         self._guards = guards
@@ -108,8 +117,8 @@ class ItemRanges(RangeRunner):
         self._threads = 1 if self._device.is_serial else self._units
         self._first_frame = self._parameters + verified.frame_words[shape.function]
         """Words that the first frame of an item takes on the stack."""
-        self._local = _LOCAL[shape.is_block]
-        self._layout = slot_layout(memory.session, shape.frame, self._local)
+        self._local = local
+        self._layout = slot_layout(memory.session, shape.frame, shape.is_block)
         self._slice = self._layout.slice if memory.wraps else min(_FIRST_SLICE, self._layout.slice)
         self.entries = 0
         self.seconds = 0.0
@@ -159,7 +168,7 @@ class ItemRanges(RangeRunner):
             except BaseException as error:  # noqa: BLE001 - likewise: the thread goes on
                 raised = error
         if failures:
-            self._fail(machine, failures[0])
+            self._fail(machine, failures[0], found.is_changed)
         if raised is not None:
             raise raised
         left = sum(two - one for one, two in found.open) + len(found.slots)
@@ -168,13 +177,13 @@ class ItemRanges(RangeRunner):
             limit - first - left, len(found.slots), seconds, bool(control.interrupt)
         )
 
-    def _fail(self, machine: Machine, error: BaseException) -> NoReturn:
-        """Raise the error of a run. What the host has is as before, unless the device has changed
-        it itself."""
+    def _fail(self, machine: Machine, error: BaseException, is_changed: bool) -> NoReturn:
+        """Raise the error of a run; `is_changed`: some items are done, nobody knows which."""
         if isinstance(error, cl.Error):
             error = BackendError(f"opencl: {self._device} failed: {one_line(str(error))}")
-        if self._memory.wraps:
+        if is_changed:
             machine.torn = f"items of a launch were lost: {error}"
+            raise LostItemsError(machine.torn) from None
         raise error
 
     # --- in the pool ------------------------------------------------------------------------
@@ -184,6 +193,8 @@ class ItemRanges(RangeRunner):
     ) -> None:
         control, stack, objects = machine.control, machine.memory.stack, machine.objects
         assert objects is not None  # the program has launches
+        # Now, since a collection would move what suspended items refer to.
+        reserve(objects, _PIECES, _WORDS)
         try:
             buffers.provide(self._layout)
             places = self._memory.push(control)
@@ -191,10 +202,13 @@ class ItemRanges(RangeRunner):
             start = control.fp - self._launch_parameters
             frame = stack[start : control.sp]
             self._give(control, start, [frame[word] for word in self._shape.words])
+            found.is_changed = self._memory.wraps
             self._slices(control, buffers, first, limit, found)
             self._memory.pull(control)
+            found.is_changed = True
         except BaseException:
             self._memory.drop(control)
+            buffers.close()
             raise
         finally:
             self.entries += 1
@@ -224,15 +238,19 @@ class ItemRanges(RangeRunner):
     ) -> None:
         """Run slices of a range until all items are done or something comes between."""
         queue = self._memory.session.queue
-        block = 1
+        block, begin = 1, first
         if self._shape.is_block:
             wanted = -(-(limit - first) // (self._units * _BLOCKS))
             block = min(max(wanted, 1), _LARGEST_BLOCK)
         head = None
         while first < limit and not found.is_stopped:
             end = min(first + self._slice * block, limit)
+            is_measured = not self._local.is_measured and limit - begin >= LEAST
+            if is_measured:
+                self._local.begin()
+                end = first + LOCAL_SLICE
             began = time.perf_counter()
-            self._kernel.run(queue, first, end, block, self._local)
+            self._kernel.run(queue, first, end, block, self._local.size, self._memory.wraps)
             head = buffers.head()
             taken = time.perf_counter() - began
             found.seconds += taken
@@ -240,7 +258,9 @@ class ItemRanges(RangeRunner):
                 found.open += buffers.skipped_ranges(first, end, block)
             if head["stop"] or head["skipped"] or head["lost"] or control.interrupt:
                 found.is_stopped = True
-            if not self._memory.wraps:
+            if is_measured:
+                self._local.end(taken)
+            elif not self._memory.wraps:
                 self._adapt(taken, end - first)
             first = end
         if first < limit:
@@ -264,7 +284,7 @@ class ItemRanges(RangeRunner):
         if items < self._slice and taken < SLICE:
             return
         factor = min(max(SLICE / max(taken, 1e-6), 0.25), 16.0)
-        self._slice = min(max(int(self._slice * factor), self._local), self._layout.slice)
+        self._slice = min(max(int(self._slice * factor), DEFAULT), self._layout.slice)
 
     # --- what is left -----------------------------------------------------------------------
 

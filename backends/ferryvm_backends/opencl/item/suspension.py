@@ -28,7 +28,7 @@ from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.item.kernel import HEAD
 from ferryvm_backends.opencl.segment import ZERO, buffer_of_zeros, runs
 
-SLICE = 1 << 20
+SLICE = 1 << 24
 """Work-items of one NDRange at most."""
 
 _ENOUGH = 1 << 10
@@ -38,7 +38,7 @@ _PART = 64
 """The slots take this part of a device's memory at most."""
 
 _RESIDENT = 4096
-"""Work-items at most that are in flight on a compute unit of a device that is no processor."""
+"""Work-items at most that are in flight on a compute unit, where each runs one item."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,18 +59,20 @@ class SlotLayout:
         return HEAD.itemsize + WORD_BYTES * self.slot_words * self.most
 
 
-def slot_layout(session: Session, frame: int, local: int) -> SlotLayout:
-    """The slots for items with frames of so many words, in groups of `local`."""
+def slot_layout(session: Session, frame: int, is_block: bool) -> SlotLayout:
+    """The slots for items with frames of so many words; `is_block`: one work-item after another runs
+    a block of them on each compute unit."""
     device = session.device
     slot_words = SLOT_WORDS + frame
     units = device.handle.max_compute_units
-    in_flight = 2 * units * (local if device.is_cpu else max(local, _RESIDENT))
+    in_flight = units * (2 if is_block else _RESIDENT)
     largest = min(device.memory // _PART, device.largest_buffer) - HEAD.itemsize
-    most = max(min(in_flight + _ENOUGH, largest // (WORD_BYTES * slot_words)), 4)
-    enough = max(most - in_flight, most // 4)
-    return SlotLayout(
-        slot_words, most, enough, SLICE if most >= in_flight + enough else most - enough
-    )
+    wanted = in_flight + _ENOUGH
+    most = max(min(wanted, largest // (WORD_BYTES * slot_words)), 4)
+    if most >= wanted:
+        return SlotLayout(slot_words, most, _ENOUGH, SLICE)
+    enough = most // 4
+    return SlotLayout(slot_words, most, enough, min(SLICE, most - enough))
 
 
 class Suspended:
@@ -91,6 +93,13 @@ class Suspended:
                 self.slots = None
             self.slots = cl.Buffer(self._session.context, cl.mem_flags.READ_WRITE, wanted.bytes)
             self._fill(self.slots, HEAD.itemsize)
+
+    def close(self) -> None:
+        """Release the buffers, whose content is not known."""
+        for buffer in (self.slots, self.skipped):
+            if buffer is not None:
+                buffer.release()
+        self.slots = self.skipped = None
 
     def head(self) -> Any:
         """The head, once the kernel has ended. Raises cl.Error."""
@@ -143,6 +152,10 @@ class HostSuspended(Suspended):
                 self.slots.release()
             self.slots = self._wrapped(wanted.bytes)
         self.clear()  # an interrupt may have come too late for the run before
+
+    def close(self) -> None:
+        super().close()
+        self._memory.clear()
 
     def interrupt(self) -> None:
         head = self.head()

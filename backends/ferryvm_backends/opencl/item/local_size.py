@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The size of groups of work-items: measured once for a kernel on a device, and cached.
+
+Slices of the first long range have groups of different sizes, in turn; the size with the least time
+for an item is that of all later ones. Ranges before that have groups of the default size. Which size
+is best depends on registers and memory accesses of the kernel, in ways that differ by device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ferryvm import cache
+
+DEFAULT = 128
+"""Work-items of a group, as long as nothing is known."""
+
+_SIZES = (64, 128, 256, 512)
+_TIMES = 2
+"""Slices with each size."""
+
+SLICE = 1 << 16
+"""Items of a slice that is measured."""
+
+LEAST = SLICE * _TIMES * len(_SIZES)
+"""Items of a range of which slices are measured."""
+
+
+class LocalSize:
+    """The size of the groups of one kernel."""
+
+    def __init__(self, most: int, entry: cache.Entry | None = None) -> None:
+        """`most`: the largest size that the kernel can have on the device; `entry`: where the
+        measured size is cached."""
+        self._entry = entry
+        self._sizes = [size for size in _SIZES if size <= most] or [most]
+        self._pending: Iterator[int] = iter(self._sizes * _TIMES)
+        self._seconds = dict.fromkeys(self._sizes, float("inf"))
+        self.size = min(DEFAULT, most)
+        """Of the next slice."""
+        self.is_measured = len(self._sizes) == 1
+        found = entry.find(self._fault) if entry is not None else None
+        if found is not None:
+            self.size, self.is_measured = int(found), True
+
+    def begin(self) -> None:
+        """Choose the size of the next slice that is measured."""
+        self.size = next(self._pending)
+
+    def end(self, seconds: float) -> None:
+        """Note the time of that slice; after the last one the best size is chosen and cached."""
+        self._seconds[self.size] = min(self._seconds[self.size], seconds)
+        rest = list(self._pending)
+        self._pending = iter(rest)
+        if rest:
+            return
+        self.size, self.is_measured = min(self._seconds, key=self._seconds.__getitem__), True
+        if self._entry is not None:
+            self._entry.try_store(str(self.size).encode())
+
+    def _fault(self, payload: bytes) -> str | None:
+        is_size = payload.isdigit() and int(payload) in self._sizes
+        return None if is_size else "it is no size of groups"
