@@ -21,6 +21,7 @@ from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.ir.passes.unswitch import unswitch
 from ferryvm.region.region import Region, RegionKind
+from ferryvm_backends.llvm.lane_count import vector_bits
 from ferryvm_backends.llvm.lower import lower
 from ferryvm_backends.llvm.native import has_loop, parsed
 from ferryvm_backends.llvm.native import optimised as run_passes
@@ -66,7 +67,9 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
         launches=True,
     )
     if region.kind is RegionKind.LAUNCH and options.lanes != 1 and options.optimize >= 2:
-        if options.lanes == 0 and _is_vectorised(module.root):
+        if options.lanes == 0 and not vector_bits():
+            module.scalar = "the processor has no masked loads and stores of vectors"
+        elif options.lanes == 0 and _is_vectorised(module.root):
             module.scalar = "LLVM vectorises the loop over its items itself"
         else:
             vectorise(module, region, always=options.lanes > 1, check=options.check)

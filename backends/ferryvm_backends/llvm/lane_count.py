@@ -9,23 +9,23 @@ from ferryvm.isa.type import I64
 from ferryvm_backends._llvm.codegen import host_processor
 
 _BITS = {"+avx512f": 512, "+avx2": 256}
-"""Bits of vector registers, by a feature of the processor."""
+"""Bits of vector registers, by a feature of the processor that has masked loads and stores."""
 
 _VECTORS = 2
 """Vectors of the widest elements that are computed side by side: that hides latency."""
 
-MOST = 64
-"""Lanes, at most: a mask is a word."""
+
+def vector_bits() -> int:
+    """Bits of the processor's vectors with masked loads and stores; 0 if it has none, and lanes
+    would load and store one after another."""
+    features = host_processor()[1].split(",")
+    return next((bits for name, bits in _BITS.items() if name in features), 0)
 
 
 def lane_count(body: Body, options: Options) -> int:
     """Lanes for a body of lanes: as many as the options say, or else by the processor's vectors and
     the widest elements."""
-    if options.lanes:
-        return options.lanes
-    features = host_processor()[1].split(",")
-    bits = next((bits for name, bits in _BITS.items() if name in features), 128)
-    return _VECTORS * bits // _widest(body)
+    return options.lanes or _VECTORS * vector_bits() // _widest(body)
 
 
 def _widest(body: Body) -> int:

@@ -95,7 +95,7 @@ class _Done:
     """Items that are done."""
 
 
-class _Lane:
+class _Worker:
     """The control block and the stack of one thread."""
 
     def __init__(self, stack_words: int) -> None:
@@ -157,7 +157,7 @@ class ThreadedRanges(RangeRunner):
         """Time of one item in the last run; None before the first."""
         self._quiet = quiet_words(region.verified)
         """Launches within items run in order."""
-        self._lanes: weakref.WeakKeyDictionary[ObjectMemory, list[_Lane]] = (
+        self._workers: weakref.WeakKeyDictionary[ObjectMemory, list[_Worker]] = (
             weakref.WeakKeyDictionary()
         )
 
@@ -184,15 +184,15 @@ class ThreadedRanges(RangeRunner):
             more_words = more * self._entry.rows
         # Now, since a collection would move what suspended items refer to.
         reserve(objects, len(chunks) + _MOST_SUSPENDED + more, _MOST_WORDS + more_words)
-        lanes = self._prepared(objects)
-        work = _Work(chunks, control, [lane.control for lane in lanes])
+        workers = self._prepared(objects)
+        work = _Work(chunks, control, [worker.control for worker in workers])
 
         def ended() -> None:
             self._commit(objects, work.outcomes, limit)
 
         threads = pool()
-        threads.start(len(lanes))
-        actions = [work.action(self._worker(objects, lane, work), ended) for lane in lanes]
+        threads.start(len(workers))
+        actions = [work.action(self._worker(objects, worker, work), ended) for worker in workers]
         raised = work.run(threads.submit, actions)
         if work.failures:
             machine.torn = f"a thread of a launch failed: {work.failures[0]!r}"
@@ -213,23 +213,23 @@ class ThreadedRanges(RangeRunner):
             return most
         return min(most, max(self._threads, int(items * self._item_seconds / _CHUNK_WORTH)))
 
-    def _prepared(self, objects: ObjectMemory) -> list[_Lane]:
-        """The lanes for a machine, where it stands."""
+    def _prepared(self, objects: ObjectMemory) -> list[_Worker]:
+        """The workers for a machine, where it stands."""
         control = objects.control
-        lanes = self._lanes.setdefault(objects, [])
+        workers = self._workers.setdefault(objects, [])
         words = (control.stack_end - control.stack) // WORD_BYTES
-        while len(lanes) < self._threads:
-            lanes.append(_Lane(words))
+        while len(workers) < self._threads:
+            workers.append(_Worker(words))
         start = control.fp - self._parameters
         size = WORD_BYTES * (control.sp - start)
         frame = memoryview(ctypes.string_at(control.stack + WORD_BYTES * start, size)).cast("Q")
         words = 0 if self._entry is None else self._entry.lanes * self._entry.rows
-        for lane in lanes:
-            lane.prepare(objects, frame, start)
-            lane.control.launches, _ = self._quiet.buffer_info()
-            if len(lane.buffer) < words:
-                lane.buffer = array("Q", bytes(WORD_BYTES * words))
-        return lanes
+        for worker in workers:
+            worker.prepare(objects, frame, start)
+            worker.control.launches, _ = self._quiet.buffer_info()
+            if len(worker.buffer) < words:
+                worker.buffer = array("Q", bytes(WORD_BYTES * words))
+        return workers
 
     def _commit(self, objects: ObjectMemory, outcomes: list[_Done], limit: int) -> None:
         """Write the outcome of all chunks, in the order of items, into the launch."""
@@ -239,27 +239,27 @@ class ThreadedRanges(RangeRunner):
             left += [] if outcome.rest is None else [outcome.rest]
         finish(objects, limit, left)
 
-    def _worker(self, objects: ObjectMemory, lane: _Lane, work: _Work) -> Callable[[], None]:
+    def _worker(self, objects: ObjectMemory, worker: _Worker, work: _Work) -> Callable[[], None]:
         """Runs chunks, as long as there are some, in a thread of the pool."""
 
         def run() -> None:
             with ours():
-                lane.control.host_stack = host_stack.floor()
+                worker.control.host_stack = host_stack.floor()
                 while True:
                     number, chunk = work.take()
                     if chunk is None:
                         return
                     began = time.perf_counter()
-                    done = self._chunk(objects, lane, work, *chunk)
+                    done = self._chunk(objects, worker, work, *chunk)
                     work.finish(number, done, time.perf_counter() - began)
 
         return run
 
     def _chunk(
-        self, objects: ObjectMemory, lane: _Lane, work: _Work, first: int, limit: int
+        self, objects: ObjectMemory, worker: _Worker, work: _Work, first: int, limit: int
     ) -> _Done:
         """Run the items from `first` up to `limit`."""
-        control, stack = lane.control, lane.stack
+        control, stack = worker.control, worker.stack
         source = objects.control
         fp, sp = source.fp, source.sp
         suspended: list[_Suspended] = []
@@ -267,7 +267,7 @@ class ThreadedRanges(RangeRunner):
         stack[sp - 3], stack[sp - 1] = limit & _MASK, 0
         next_ = first
         if self._vector is not None:
-            next_, is_over = self._run_vectors(objects, lane, work, (first, limit), suspended)
+            next_, is_over = self._run_vectors(objects, worker, work, (first, limit), suspended)
             if is_over:
                 rest = (next_, limit) if next_ < limit else None
                 return _Done(suspended, rest, next_ - first - len(suspended))
@@ -293,15 +293,15 @@ class ThreadedRanges(RangeRunner):
     def _run_vectors(
         self,
         objects: ObjectMemory,
-        lane: _Lane,
+        worker: _Worker,
         work: _Work,
         items: tuple[int, int],
         suspended: list[_Suspended],
     ) -> tuple[int, bool]:
         """Run a range of items in lanes, as far as they fill vectors; the item that this came to,
         and True if no further one is to begin. `suspended`: receives what they suspend."""
-        control, stack, source = lane.control, lane.stack, objects.control
-        entry, buffer = self._entry, lane.buffer
+        control, stack, source = worker.control, worker.stack, objects.control
+        entry, buffer = self._entry, worker.buffer
         assert self._vector is not None
         assert entry is not None
         fp, sp = source.fp, source.sp
@@ -333,10 +333,10 @@ class _Work:
     """The chunks of a launch, and what became of them."""
 
     def __init__(
-        self, chunks: list[tuple[int, int]], control: ControlBlock, lanes: list[ControlBlock]
+        self, chunks: list[tuple[int, int]], control: ControlBlock, workers: list[ControlBlock]
     ) -> None:
-        """`control`: of the machine, whose interrupt flag is passed on to those of the lanes."""
-        self._chunks, self._control, self._lanes = chunks, control, lanes
+        """`control`: of the machine, whose interrupt flag is passed on to those of the workers."""
+        self._chunks, self._control, self._workers = chunks, control, workers
         self._taken = 0
         self._past: int | None = None
         """Chunks from this item on do not begin."""
@@ -348,7 +348,7 @@ class _Work:
         """Time of the chunks that have ended."""
         self.failures: list[BaseException] = []
         """Exceptions of threads, which only a lack of memory explains."""
-        self._running = len(lanes)
+        self._running = len(workers)
         self.is_stopped = False
         self._bell = Bell()
 
@@ -424,8 +424,8 @@ class _Work:
                 while not self._bell.wait(_LOOK):
                     if self._control.interrupt or raised is not None:
                         self.is_stopped = True
-                        for lane in self._lanes:
-                            lane.interrupt = 1
+                        for worker in self._workers:
+                            worker.interrupt = 1
             except BaseException as error:  # noqa: BLE001 - a handler's: the threads still write
                 raised = error
         return raised
