@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from ferryvm.build.body import Body
 from ferryvm.isa.element import Element
+from ferryvm.isa.launch import MOST_DIMENSIONS
 from ferryvm.isa.type import I32, I64, Type, ValueType
 from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
-from ferryvm.skeleton.grid import MOST_DIMENSIONS, Grid, grid
+from ferryvm.skeleton.grid import Grid, grid
 from ferryvm.skeleton.mapping import Mapping, mapping
 from ferryvm.skeleton.operation import INTEGERS, Operation
 from ferryvm.skeleton.reduction import reduction, reduction_name

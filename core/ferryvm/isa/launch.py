@@ -34,6 +34,9 @@ V = TypeVar("V")
 LAUNCH_WORDS = 3
 """Words of a launch above the arguments of its items: limit, next, record."""
 
+MOST_DIMENSIONS = 3
+"""Indices that front ends give an item at most, which has one number in the launch."""
+
 
 @instruction("launch.begin", pops=(I64,), pushes=(I64, I64, LAUNCH))
 def launch_begin(m: Emitter[V], items: V) -> tuple[V, V, V]:

@@ -15,15 +15,12 @@ would need no division; their outer items alone would be independent for backend
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ferryvm.isa.type import F64, I64, Type, ValueType, from_float
 from ferryvm.listing import FunctionListing
+from ferryvm.named_tuple import NamedTuple
 from ferryvm.program import Signature
 from ferryvm.skeleton.stated_trap import TOO_MANY, stated_trap
 from ferryvm.skeleton.writer import Writer
-
-MOST_DIMENSIONS = 3
 
 _FEW_BITS = 31
 """Items, as a power of 2, whose indices need no division."""

@@ -16,8 +16,9 @@ negated by the jump after it (not by the opposite comparison, which differs for 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ferryvm.isa import BY_MNEMONIC, Type
 from ferryvm.isa.launch import LAUNCH_WORDS
@@ -30,7 +31,6 @@ from ferryvm.skiff.number import number_bits
 from ferryvm.skiff.object_code import ObjectCode, piece_function
 from ferryvm.skiff.object_type import ObjectTypes
 from ferryvm.skiff.operator import converter
-from ferryvm.skiff.skeleton_code import Generated, SkeletonCode
 from ferryvm.skiff.tree import Function, Node, Tree, Variable
 from ferryvm.skiff.type import (
     NOTHING,
@@ -38,6 +38,9 @@ from ferryvm.skiff.type import (
     default,
     number_type,
 )
+
+if TYPE_CHECKING:
+    from ferryvm.skiff.skeleton_code import SkeletonCode
 
 TAG = "error"
 """The tag of Skiff's exceptions."""
@@ -50,7 +53,7 @@ def generate(program: Tree, types: ObjectTypes) -> Listing:
     while main.name in names:  # unless the program has its own function `main`
         main.name += "_"
     hosts: dict[str, HostImport] = {}
-    generated = Generated()
+    generated: dict[str, FunctionListing] = {}
     listing = Listing()
     for struct in program.structs:
         types.reference(struct)
@@ -69,7 +72,7 @@ def generate(program: Tree, types: ObjectTypes) -> Listing:
         for function in program.functions[1:]
         if not function.is_wrapper
     }
-    listing.functions += generated.functions.values()
+    listing.functions += generated.values()
     if program.texts:
         listing.functions.append(piece_function(program.texts))
     listing.types = types.declared()
@@ -87,7 +90,7 @@ class _Generator:
         hosts: dict[str, HostImport],
         types: ObjectTypes,
         tag: Tag,
-        generated: Generated,
+        generated: dict[str, FunctionListing],
     ) -> None:
         self.function, self.tag = function, tag
         self.hosts = hosts
@@ -101,7 +104,7 @@ class _Generator:
         """True if the program throws or catches."""
         self.temporaries: dict[tuple[ValueType, int], int] = {}
         objects = self.objects = ObjectCode(self)
-        skeletons = self.skeletons = SkeletonCode(self, generated)
+        self.generated = generated
         self.rules: dict[type[Node], Callable[[Any], None]] = {
             tree.Literal: self._literal,
             tree.Get: self._get,
@@ -119,9 +122,9 @@ class _Generator:
             tree.Convert: self._convert,
             tree.Call: self._call,
             tree.Launch: self._launch,
-            tree.Map: skeletons.map,
-            tree.Scan: skeletons.scan,
-            tree.Reduce: skeletons.reduce,
+            tree.Map: lambda node: self.skeletons.map(node),
+            tree.Scan: lambda node: self.skeletons.scan(node),
+            tree.Reduce: lambda node: self.skeletons.reduce(node),
             tree.Print: self._print,
             tree.WriteByte: self._write_byte,
             tree.WriteString: objects.write_string,
@@ -162,6 +165,13 @@ class _Generator:
 
     def _temporary_types(self) -> list[ValueType]:
         return [type_ for type_, _ in self.temporaries]
+
+    @functools.cached_property
+    def skeletons(self) -> SkeletonCode:
+        """Rules for the nodes of skeletons."""
+        from ferryvm.skiff.skeleton_code import SkeletonCode  # few texts have some
+
+        return SkeletonCode(self, self.generated)
 
     # Building blocks
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of generated functions for `for-each-item`, `map`, `map!`, `reduce` and `scan`, and these functions."""
+"""Calls of generated functions for `for-each-item`, `map`, `map!`, `reduce` and `scan`, and these
+functions."""
 
 from __future__ import annotations
 
@@ -20,24 +21,12 @@ from ferryvm.skiff.tree import Node
 from ferryvm.skiff.type import ELEMENT_NAMES, ArrayOf, Named, SkiffType, default
 
 
-class Generated:
-    """The generated functions of a program, each of them once."""
-
-    def __init__(self) -> None:
-        self.functions: dict[str, FunctionListing] = {}
-
-    def add(self, name: str, make: Callable[[], Sequence[FunctionListing]]) -> None:
-        """Generate the function of that name, and those that it needs, unless they are there."""
-        if name not in self.functions:
-            for function in make():
-                self.functions.setdefault(function.name, function)
-
-
 class SkeletonCode:
     """Rules for the nodes of skeletons."""
 
-    def __init__(self, generator: Generator, generated: Generated) -> None:
-        self.generator, self.generated = generator, generated
+    def __init__(self, generator: Generator, functions: dict[str, FunctionListing]) -> None:
+        """`functions`: the generated ones by name, of the whole program."""
+        self.generator, self.functions = generator, functions
 
     def reduce(self, node: tree.Reduce) -> None:
         """`reduce`."""
@@ -48,7 +37,7 @@ class SkeletonCode:
             self.generator.value(node.initial)
         self.generator.value(node.array)
         name = reduction_name(operation, array, has_initial)
-        self.generated.add(name, lambda: reduction(operation, array, has_initial))
+        self._add(name, lambda: reduction(operation, array, has_initial))
         self._call(node, name)
 
     def scan(self, node: tree.Scan) -> None:
@@ -56,7 +45,7 @@ class SkeletonCode:
         operation, array = _operation(node.operation), self._array_type(node.element)
         self.generator.value(node.array)
         name = scan_name(operation, array)
-        self.generated.add(name, lambda: scan(operation, array))
+        self._add(name, lambda: scan(operation, array))
         self._call(node, name)
 
     def map(self, node: tree.Map) -> None:
@@ -74,7 +63,7 @@ class SkeletonCode:
         )
         for operand in ([] if node.to is None else [node.to]) + node.shared + node.arrays:
             self.generator.value(operand)
-        self.generated.add(of.name, lambda: mapping(of))
+        self._add(of.name, lambda: mapping(of))
         self._call(node, of.name)
 
     def grid(self, node: tree.Launch) -> None:
@@ -82,8 +71,14 @@ class SkeletonCode:
         function, value = node.function, self.generator.types.value
         types = tuple(value(parameter.type) for parameter in function.parameters)
         of = Grid(function.name, Signature(types), len(node.sizes))
-        self.generated.add(of.name, lambda: grid(of))
+        self._add(of.name, lambda: grid(of))
         self._call(node, of.name)
+
+    def _add(self, name: str, make: Callable[[], Sequence[FunctionListing]]) -> None:
+        """Generate the function of that name, and those that it needs, unless they are there."""
+        if name not in self.functions:
+            for function in make():
+                self.functions.setdefault(function.name, function)
 
     def _call(self, node: Node, name: str) -> None:
         self.generator.emit(node, "call", name)

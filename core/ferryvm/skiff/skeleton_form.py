@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from ferryvm.skeleton.grid import MOST_DIMENSIONS
-from ferryvm.skeleton.operation import Operation
+from typing import TYPE_CHECKING
+
+from ferryvm.isa.launch import MOST_DIMENSIONS
 from ferryvm.skiff.number import parse_number
 from ferryvm.skiff.operation import Parser
 from ferryvm.skiff.operator import CONVERSIONS, DIRECT
@@ -13,6 +14,9 @@ from ferryvm.skiff.reader import Atom, Datum, Sequence
 from ferryvm.skiff.scope import show
 from ferryvm.skiff.tree import Broken, Function, Launch, Map, Node, Reduce, Scan, Variable
 from ferryvm.skiff.type import ELEMENTS, RESULTS, Unknown
+
+if TYPE_CHECKING:
+    from ferryvm.skeleton.operation import Operation
 
 OPERATIONS = {
     "+": "add", "*": "mul", "min": "min", "max": "max", "&": "and", "|": "or", "^": "xor",
@@ -93,6 +97,8 @@ def _operation(parser: Parser, datum: Sequence, named: Datum) -> Operation | Fun
     head = datum.items[0]
     assert isinstance(head, Atom)
     if isinstance(named, Atom) and named.text in OPERATIONS:
+        from ferryvm.skeleton.operation import Operation  # few texts have some
+
         return Operation(OPERATIONS[named.text])
     function = function_named(parser, head.text, named, f"one of {' '.join(OPERATIONS)}, or ")
     if isinstance(function, Function) and len(function.parameters) != 2:

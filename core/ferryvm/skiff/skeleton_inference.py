@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
-from ferryvm.skeleton.operation import Operation
 from ferryvm.skiff import tree
 from ferryvm.skiff.object_inference import Inference, ObjectRules
 from ferryvm.skiff.skeleton_form import SYMBOLS
@@ -23,6 +23,9 @@ from ferryvm.skiff.type import (
     fits,
     unify,
 )
+
+if TYPE_CHECKING:
+    from ferryvm.skeleton.operation import Operation
 
 _DOMAINS = dict.fromkeys(("and", "or", "xor"), INTEGERS)
 """The operands of operations that are not defined for all numbers."""

@@ -8,15 +8,18 @@ It is desugared: `if` and `cond` are Choice, `let` is a Block that sets its vari
 from __future__ import annotations
 
 import enum
+from typing import TYPE_CHECKING
 
 from ferryvm import record
 from ferryvm.isa import Instruction, Type
-from ferryvm.skeleton.operation import Operation as Combination
 from ferryvm.skiff.array_form import ArrayForm
 from ferryvm.skiff.fault import SourceSpan
 from ferryvm.skiff.number import Number
 from ferryvm.skiff.operator import Operator
 from ferryvm.skiff.type import NOTHING, VALUES, SkiffType, Struct, Unknown
+
+if TYPE_CHECKING:
+    from ferryvm.skeleton.operation import Operation as Combination
 
 
 @record.dataclass(eq=False)
