@@ -9,7 +9,9 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -572,3 +574,46 @@ def test_a_trap_is_told_however_many_items_there_are(
     with pytest.raises(ferryvm.TrapError, match="in item 50000"):
         Engine(policy=policy).start(program).run()
     assert launched
+
+
+@pytest.mark.parametrize("name", ["prints where it is divisible by 100", "stores"])
+def test_a_launch_that_is_interrupted_in_every_phase_ends_as_the_loop(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before its items run, while they do, and while suspended ones are finished."""
+    expected = Engine("threaded").start(ferryvm.assemble(HEAD + BODIES[name]))
+    output = expected.run().output
+    execution = started(BODIES[name], threads=3)
+    control, run = execution.machine.control, ThreadedRanges.run
+    phases = Counter[str]()
+
+    def stopped(self: ThreadedRanges, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        phases["before"] += 1
+        control.interrupt = phases["before"] % 2
+        return run(self, machine, first, limit)
+
+    def chunk(self: ThreadedRanges, *given: Any) -> Any:
+        phases["while"] += 1
+        control.interrupt = not phases["while"] % 5
+        return work(self, *given)
+
+    def printed(text: bytes) -> None:
+        phases["finishing"] += 1
+        control.interrupt = 1
+        lines.append(text)
+
+    work, lines = ThreadedRanges._chunk, list[bytes]()
+    monkeypatch.setattr(ThreadedRanges, "run", stopped)
+    monkeypatch.setattr(ThreadedRanges, "_chunk", chunk)
+    execution.output = printed
+    interrupts = 0
+    while True:
+        try:
+            execution.run()
+            break
+        except ProgramInterrupted:
+            interrupts += 1
+    assert interrupts > 5
+    assert phases["finishing"] or name == "stores"
+    assert b"".join(lines).decode() == output
+    assert execution.machine.snapshot() == expected.machine.snapshot()

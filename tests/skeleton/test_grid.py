@@ -108,8 +108,8 @@ def test_the_builder_launches_in_dimensions(monkeypatch: pytest.MonkeyPatch, bit
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ("2 -1", "negative number of items"),
-        ("-1 0", "negative number of items"),
+        ("2 -1", "negative number of items: -1"),
+        ("-1 0", "negative number of items: -1"),
         ("(<< 1 40) (<< 1 30)", "too many items of f in dimensions: 1099511627776 and 1073741824"),
     ],
 )

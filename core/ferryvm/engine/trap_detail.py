@@ -17,7 +17,7 @@ from ferryvm.machine.state import Machine
 
 FEWEST_OF_RANGES = 4
 """The operands of an instruction on a range of elements are at least as many; the last one is their
-number."""
+number. (A comparison and exchange has as many, too, in a chapter of its own.)"""
 
 
 def trap_detail(machine: Machine) -> str:
@@ -32,6 +32,8 @@ def trap_detail(machine: Machine) -> str:
     operands: list[int] = machine.memory.stack[first : machine.control.sp].tolist()
     if trap == Trap.INDEX_OUT_OF_BOUNDS:
         return next(_outside(machine, row, operands), "")
+    if trap == Trap.NEGATIVE_COUNT:
+        return f": {to_python(Type.I64, operands[-1])}"
     if trap == Trap.CAST_FAILURE:
         wanted = machine.program.code.immediates[pc]
         return f": {with_article(_type(machine, operands[0]))} is no {_name(machine, wanted)}"
@@ -44,7 +46,7 @@ def _outside(machine: Machine, row: Instruction, operands: list[int]) -> Iterato
     if row.mnemonic == "array.index":
         yield f": index {signed[0]}, and the length is {signed[1]}"
         return
-    is_range = len(operands) >= FEWEST_OF_RANGES
+    is_range = len(operands) >= FEWEST_OF_RANGES and row.chapter == "array"
     count = operands[-1] if is_range else 1
     for at in (0, 2) if row.mnemonic.startswith("array.copy") else (0,):
         length = _word(machine, operands[at] + LENGTH_OFFSET)
