@@ -351,18 +351,21 @@ def references_command(rounds: int, seconds: float, quick: bool, json_path: str 
     help="Goals are held to full sizes.",
 )
 @_peers(lambda: parallel.contenders())
+@click.option("--processor", is_flag=True, help="Processor time of all threads, not wall time.")
 @JSON
 def parallel_command(
     rounds: int,
     programs: tuple[str, ...] | None,
     size: str,
     chosen: tuple[str, ...] | None,
+    processor: bool,
     json_path: str | None,
 ) -> None:
     """Data-parallel programs as launches, against C and OpenCL C, in interleaved rounds."""
     twins = tuple(parallel.BY_NAME[name] for name in programs or parallel.BY_NAME)
     peers = tuple(chosen or parallel.contenders())
-    found = parallel.measure(parallel.Settings(rounds, size, twins, peers), _progress)
+    settings = parallel.Settings(rounds, size, twins, peers, processor)
+    found = parallel.measure(settings, _progress)
     if json_path != "-":
         found.show(Console(width=None if sys.stdout.isatty() else WIDTH))
     if json_path:

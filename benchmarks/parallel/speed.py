@@ -16,6 +16,8 @@ from benchmarks.parallel.task import Make, Task
 from benchmarks.peers.peer import MissingError
 from ferryvm.errors import FerryError
 
+Clock = Callable[[], float]
+
 PAUSE = 0.01
 """Seconds in front of each run: OpenMP's threads wait actively for a while after their work."""
 
@@ -61,14 +63,20 @@ def measure(
     rounds: int,
     size: str,
     progress: Callable[[str], None],
+    clock: Clock = time.perf_counter,
 ) -> list[Row]:
-    """A row for each program. A contender whose results are not, to the last bit, those of the first
+    """A row for each program; `clock`: of contenders on all cores. A contender whose results are not, to the last bit, those of the first
     one, or that fails, is a fault of the row, and is not timed."""
-    return [_row(twin, known, rounds, size, progress) for twin in twins]
+    return [_row(twin, known, rounds, size, progress, clock) for twin in twins]
 
 
 def _row(
-    twin: Twin, known: Mapping[str, Make], rounds: int, size: str, progress: Callable[[str], None]
+    twin: Twin,
+    known: Mapping[str, Make],
+    rounds: int,
+    size: str,
+    progress: Callable[[str], None],
+    clock: Clock,
 ) -> Row:
     row, ready = Row(twin), dict[str, Callable[[], float]]()
     original = twin.make(twin.size(size))
@@ -90,8 +98,8 @@ def _row(
         if bits != first[1]:
             row.faults[name] = f"its results are not those of {first[0]}"
             continue
-        clock = time.process_time if name.endswith(IN_ORDER) else time.perf_counter
-        ready[name] = _timed(task, work, original, clock)
+        own = time.process_time if name.endswith(IN_ORDER) else clock
+        ready[name] = _timed(task, work, original, own)
     for name, seconds in interleave(ready, rounds, {}):
         row.seconds.setdefault(name, []).append(seconds)
     shown = ", ".join(f"{name} {row.median(name):.4f} s" for name in row.seconds)
@@ -114,9 +122,7 @@ def _bits(task: Task, work: Work, original: Work) -> list[bytes]:
     return found[1]
 
 
-def _timed(
-    task: Task, work: Work, original: Work, clock: Callable[[], float]
-) -> Callable[[], float]:
+def _timed(task: Task, work: Work, original: Work, clock: Clock) -> Callable[[], float]:
     def run() -> float:
         work.restore(original)
         task.send()

@@ -91,6 +91,7 @@ def test_a_report_names_sizes_ratios_and_missing_contenders(
             str(path),
             "--peers",
             f"threaded,{GCC},{LLVM}",
+            "--processor",
         ],
     )
     assert done.exit_code == 0, done.output
