@@ -354,6 +354,22 @@ def test_small_launches_stay_in_the_code_around_them(
     assert activity.exits == 1  # to time items
 
 
+def test_what_lanes_save_counts_and_not_what_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launching, "WORTH", 1e-8)
+    run, runs = ThreadedRanges.run, 0
+
+    def fast(self: ThreadedRanges, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        nonlocal runs
+        runs += 1
+        outcome = run(self, machine, first, limit)
+        return dataclasses.replace(outcome, seconds=1e-6 * outcome.completed * 1e-6)
+
+    monkeypatch.setattr(ThreadedRanges, "run", fast)
+    execution = Engine(policy=policy(2, whole_program=True)).start(ferryvm.compile(NEST))
+    assert execution.run().value == 499 * sum(range(40))
+    assert runs >= 30  # with the time that it took, one would not be worth it
+
+
 def test_one_thread_without_lanes_runs_the_code_itself(launched: list[tuple[int, int]]) -> None:
     expected = Engine("threaded").start(ferryvm.assemble(HEAD + STORE)).run()
     assert started(STORE, threads=1, lanes=1).run().value == expected.value

@@ -89,6 +89,18 @@ class _Launch:
         self.pc, self.number, self.code, self.ranges = pc, number, code, ranges
         self.in_order: Callable[[int], int] = ENTRY(code.address)
         self.activity = LaunchActivity(ranges.where)
+        self.gain: float | None = None
+        """Times as long as an item takes in order than out of order, where lanes do several at
+        once; None until both have been measured."""
+
+    def measure(self, seconds: float) -> None:
+        """Note the seconds of work that an item took out of order. What counts is its time in order,
+        since that is what running it out of order saves."""
+        activity, seconds = self.activity, max(seconds, _LEAST)
+        assert activity.item_seconds is not None
+        if self.gain is None:
+            self.gain = max(activity.item_seconds / seconds, 1.0)
+        activity.item_seconds = seconds * self.gain
 
     def is_inside(self, pc: int) -> bool:
         """True for an instruction of the launch's own loop."""
@@ -209,7 +221,7 @@ class Launches:
             self._stop(launch, "most items do what has to be done in order, or none could begin")
         elif outcome.completed:
             if outcome.seconds:
-                activity.item_seconds = max(outcome.seconds / outcome.completed, _LEAST)
+                launch.measure(outcome.seconds / outcome.completed)
             self._set_word(launch)
         return Status.LEAVE
 
@@ -250,6 +262,7 @@ class Launches:
             next_ += size
             if seconds >= self._sample or next_ == limit:
                 launch.activity.item_seconds = max(seconds / size, _LEAST)
+                launch.gain = None
                 return None
             size *= 2
 
