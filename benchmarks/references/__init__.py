@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.peers.peer import MissingError
-from benchmarks.references import collecting, memory, speed
+from benchmarks.references import collecting, memory, passing, speed
 from benchmarks.references.contender import SKIFF, SMALL, versions
 from benchmarks.references.goal import goals
 from benchmarks.references.program import TWINS
@@ -46,6 +46,7 @@ class Figures:
     trees: dict[str, Any]
     arrays: dict[str, Any]
     collections: dict[str, Any]
+    passing: dict[str, Any]
     missing: dict[str, str]
     """Parts that did not take place, with the reason."""
 
@@ -53,7 +54,7 @@ class Figures:
         """The goals, none for tiny sizes."""
         if self.settings.is_tiny:
             return []
-        return goals(self.rows, self.trees, self.arrays, self.collections)
+        return goals(self.rows, self.trees, self.arrays, self.collections, self.passing)
 
     def as_json(self) -> dict[str, Any]:
         """The figures as JSON."""
@@ -64,6 +65,7 @@ class Figures:
             "trees": self.trees,
             "arrays": self.arrays,
             "collections": self.collections,
+            "passing": self.passing,
             "missing": self.missing,
             "targets": [target.as_json() for target in self.targets()],
         }
@@ -78,7 +80,7 @@ class Figures:
             for name, reason in row.missing.items():
                 console.print(f"{row.twin.name}: {name} is missing: {reason}")
         for part, found in (("trees", self.trees), ("arrays", self.arrays),
-                            ("collections", self.collections)):  # fmt: skip
+                            ("collections", self.collections), ("passing", self.passing)):  # fmt: skip
             shown = (f"{key} {value:,.4g}" if isinstance(value, float) else f"{key} {value:,}"
                      for key, value in found.items() if not isinstance(value, list))  # fmt: skip
             if found:
@@ -109,6 +111,10 @@ def measure(settings: Settings, progress: Callable[[str], None]) -> Figures:
         part("trees", lambda: memory.measure("trees", depths[0])),
         part("arrays", lambda: memory.measure("arrays", settings.seconds)),
         part("collections", lambda: collecting.measure(settings.rounds, depths[1])),
+        part(
+            "passing",
+            lambda: passing.measure(*((64, 3) if settings.is_tiny else (passing.BYTES, 20_000))),
+        ),
         missing,
     )
 

@@ -82,7 +82,7 @@ def test_each_goal_is_met_or_missed_or_not_known() -> None:
     rows[1].seconds = {"gcc": [1.0], "llvm": [2.0]}
     rows[4].seconds = {"threaded": [1.0], "lua": [3.5], "cpython": [2.5]}
     collections = {"pause": 0.1, "bytes_per_second": 2e9}
-    targets = goal.goals(rows, {"live": 10, "added": 31}, {}, collections)
+    targets = goal.goals(rows, {"live": 10, "added": 31}, {}, collections, {"slowest": 1e-5})
     met = {target.name: target.is_met for target in targets}
     assert met["floyd: llvm over gcc"] is True
     assert met["lu: llvm over gcc"] is False
@@ -93,11 +93,12 @@ def test_each_goal_is_met_or_missed_or_not_known() -> None:
     assert met["arrays: memory at the end over the first"] is None
     assert met["collections: marked a second"] is True
     assert met["collections: pause for 100 MB"] is True
+    assert met["1 GiB NumPy array into a call and out"] is True
 
 
 def test_tiny_sizes_are_held_to_no_goal() -> None:
     settings = references.Settings(1, 0.0, is_tiny=True)
-    figures = references.Figures(settings, [], {}, {}, {}, {"trees": "no such system"})
+    figures = references.Figures(settings, [], {}, {}, {}, {}, {"trees": "no such system"})
     assert figures.targets() == []
     assert figures.as_json()["missing"] == {"trees": "no such system"}
 
@@ -118,3 +119,4 @@ def test_the_command_writes_all_parts_and_says_what_is_missing(
     assert found["peers"]["ferryvm"] == ferryvm.__version__
     assert found["programs"]["sort"]["over_gcc"].keys() >= {"llvm", "threaded"}
     assert found["collections"]["bytes_per_second"] > 0
+    assert found["passing"]["slowest"] > 0
