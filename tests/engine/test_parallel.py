@@ -431,10 +431,6 @@ def test_launches_whose_items_throw_to_a_handler_elsewhere_keep_the_order(
     assert not launched
 
 
-class StopError(Exception):
-    """Raised by a signal handler."""
-
-
 def test_an_exception_of_a_signal_handler_keeps_its_class_and_the_state_is_exact(
     launched: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -442,7 +438,7 @@ def test_an_exception_of_a_signal_handler_keeps_its_class_and_the_state_is_exact
 
     def handle(_number: int, _frame: object) -> None:
         has_come.append(True)
-        raise StopError
+        raise TimeoutError
 
     def signalled(self: _Work, number: int, done: object, seconds: float) -> None:
         if number == 3 and not has_come:
@@ -456,7 +452,7 @@ def test_an_exception_of_a_signal_handler_keeps_its_class_and_the_state_is_exact
     before = signal.signal(signal.SIGUSR1, handle)
     try:
         execution = started(STORE, threads=2)
-        with pytest.raises(StopError):
+        with pytest.raises(TimeoutError):
             execution.run()
     finally:
         signal.signal(signal.SIGUSR1, before)

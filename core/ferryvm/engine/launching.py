@@ -207,6 +207,8 @@ class Launches:
                 _put_off(machine, end, limit)
             outcome = launch.ranges.run(machine, first, end)
         except _FAILURE as error:
+            if is_signals(error):  # a handler's own TimeoutError, say
+                raise
             self._stop(launch, f"they cannot run out of order: {error}")
             return Status.LEAVE
         activity.times += 1
