@@ -15,12 +15,14 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
 from ferryvm.engine.entry_stub import stub_name, with_entry_stubs
+from ferryvm.engine.interrupt import interruptible
 from ferryvm.engine.marshal import CallError
 from ferryvm.engine.runner import Runner
 from ferryvm.engine.target import Target, target_of
 from ferryvm.listing import FunctionListing
 from ferryvm.listing.decode import decode
 from ferryvm.listing.encode import encode
+from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
 from ferryvm.program import Program
 from ferryvm.verify import verify
@@ -76,8 +78,14 @@ class Extension:
                 f"{name}: its first use is inside a host function, where code cannot be added to "
                 "the program; use it once before"
             )
-        calls.execution.extend(verify(program))
-        calls.disarm()
+        verified = verify(program)
+
+        def extend() -> None:
+            calls.execution.extend(verified)
+            calls.disarm()
+
+        # A signal during these steps is raised after them: half of them would tear the machine.
+        interruptible(ControlBlock(status=Status.HALT), extend)
 
 
 def extended(program: Program, make: Make, entry: str) -> Program:

@@ -131,14 +131,15 @@ class Machine:
     def extend(self, verified: Verified) -> None:
         """Go on with a program whose code, functions, types, statics, hosts and tags begin with this
         one's. All that backends have prepared is for the old program. Raises AddressSpaceError."""
-        self.verified, self.program = verified, verified.program
-        self.descriptors = descriptors(verified)
-        self._descriptors = array("Q", [word for row in self.descriptors for word in row])
-        self._table = array("Q", (*self.program.table, 0))
-        if self.objects is None:
-            self.objects = _objects(verified, self.memory)
+        rows, objects = descriptors(verified), self.objects
+        if objects is None:
+            objects = _objects(verified, self.memory)  # it may raise, so nothing has changed yet
         else:
-            self.objects.extend(verified)
+            objects.extend(verified)
+        self.objects, self.descriptors = objects, rows
+        self.verified, self.program = verified, verified.program
+        self._descriptors = array("Q", [word for row in rows for word in row])
+        self._table = array("Q", (*self.program.table, 0))
         self.bind()
 
     def bind_native(self, number: int, function: NativeFunction, caller: int) -> None:
