@@ -18,6 +18,10 @@ STORES = {
     "fill": "i64.const 0 / f32.const 1 / i64.const 2 / array.fill_f32",
     "copy": "i64.const 0 / static.get lent / i64.const 0 / i64.const 2 / array.copy_f32",
     "load": "i64.const 0 / i64.const 0 / i64.const 1 / array.load_f32",
+    "update": "i64.const 1 / i32.const 1 / array.atomic_add_u32 / drop",
+    "compare and exchange": (
+        "i64.const 1 / i32.const 0 / i32.const 1 / array.atomic_compare_exchange_u32 / drop"
+    ),
     "nothing": "i64.const 0 / f32.const 1 / i64.const 0 / array.fill_f32",
 }
 READS = "i64.const 1 / array.get_f32"
@@ -46,7 +50,10 @@ def run(use: str, backend: str) -> Machine:
         header = ctypes.c_uint64.from_address(control.objects + statics[0])
         header.value |= READ_ONLY
 
-    program = ferryvm.assemble(TEXT.format(use.replace(" / ", "\n    ")))
+    text = TEXT.format(use.replace(" / ", "\n    "))
+    if "u32" in use:
+        text = text.replace("f32", "u32")
+    program = ferryvm.assemble(text)
     execution = ferryvm.Engine(backend, hosts=[lend]).start(program)
     machines.append(execution.machine)
     execution.run()

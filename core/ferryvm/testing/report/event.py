@@ -124,7 +124,7 @@ def _accesses(row: Instruction) -> bool:
 
 
 def _indexes_array(row: Instruction) -> bool:
-    return row.mnemonic.startswith(("array.index", "array.get", "array.set"))
+    return row.mnemonic.startswith(("array.index", "array.get", "array.set", "array.atomic"))
 
 
 def _indexes_statics(row: Instruction) -> bool:
