@@ -7,13 +7,14 @@ buffers, races, values that nobody set.
 Run with an .icd file of Oclgrind in OCL_ICD_VENDORS. Prints how many programs there were and how
 many kernels were entered, and fails on a state that is not the reference's. What Oclgrind finds it
 writes to OCLGRIND_LOG. `--without-bounds`: leave the checks of the heap's bounds out of the
-kernels. `--objects`: run the programs of `test_objects` besides.
+kernels. `--objects`: run the programs of `test_objects` besides. `--launches`: run launches alone.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from tests.ir.comparison import visits
 
 import ferryvm
 from ferryvm.backend import Options, RefusalError
+from ferryvm.engine import Engine
 from ferryvm.ir.c import side_exit
 from ferryvm.isa import Trap
 from ferryvm.machine.control import Status
@@ -33,10 +35,14 @@ from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 from ferryvm_backends import opencl
 from ferryvm_backends.opencl import build, device
+from ferryvm_backends.opencl.item import range as item_range
+from ferryvm_backends.opencl.item import suspension
+from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.kernel import Kernel
 from ferryvm_backends.reference import BACKEND as REFERENCE
 
 from .entering import enter
+from .test_items import launch, outcome
 from .test_objects import PROGRAMS
 
 OBJECTS = ("outside", "mixed", "arrays of u16")
@@ -105,6 +111,9 @@ def main() -> None:
     cl.enqueue_fill_buffer = _fill  # type: ignore[assignment]  # the same
     cl.enqueue_copy = _whole_copy  # the same
     Kernel.run_dry = lambda self, queue: False  # type: ignore[method-assign]  # the same
+    if "--launches" in sys.argv:
+        print(count, _launches())
+        return
     backend = opencl.OpenClBackend()
     kernels = 0
     programs = [generate(seed, n, ProgramKind.BYTECODE) for n in range(first, first + count)]
@@ -114,6 +123,40 @@ def main() -> None:
         for region, machine in visits(verify(program), times=1):
             kernels += _enter(backend, region, machine.copy(), is_broken)
     print(count, kernels)
+
+
+class _NoPool:
+    """A pool that has no threads: Oclgrind knows the thread alone that has made the queue."""
+
+    def start(self, threads: int) -> None:
+        """Start none."""
+
+    def submit(self, actions: Sequence[Callable[[], None]]) -> None:
+        """Run the actions."""
+        for action in actions:
+            action()
+
+
+def _launches() -> int:
+    """Run ranges of items, each to the state of the loop; their number."""
+    ItemKernel.run_dry = lambda self, queue: False  # type: ignore[method-assign]  # as for Kernel
+    item_range.pool = _NoPool  # type: ignore[assignment]  # for this process
+    suspension.SLICE, suspension._ENOUGH, suspension._RESIDENT = 64, 4, 16
+    backend = opencl.OpenClBackend(wraps=False)
+    for case in LAUNCHES:
+        region, execution = launch(case)
+        code = backend.compile(region, Options(cache=False))
+        assert code.ranges is not None
+        code.ranges.run(execution.machine, 0, case[0])
+        expected = outcome(Engine("threaded").start(region.verified.program))[0]
+        found = outcome(execution)[0]
+        if found != expected:
+            raise AssertionError(f"{case}: {found}, not {expected}")
+    return len(LAUNCHES)
+
+
+LAUNCHES = [(50, 0, 2, 0), (50, 1, 10, 3), (50, 2, 99, 20), (50, 3, 7, 1), (50, 4, 30, 5)]
+"""Cases of `test_items`."""
 
 
 def _enter(backend: opencl.OpenClBackend, region: Region, machine: Machine, broken: bool) -> bool:

@@ -27,15 +27,15 @@ ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.skipif(not FOUND, reason="Oclgrind is not here: apt-get install oclgrind")
 
 
-def grind(folder: Path, *arguments: object) -> tuple[int, str]:
-    """How many kernels ran, and what Oclgrind found."""
+def grind(folder: Path, *arguments: object, races: bool = True) -> tuple[int, str]:
+    """How many kernels ran, and what Oclgrind found; `races`: data races, too."""
     (folder / "oclgrind.icd").write_text(str(FOUND[0]))
     log = folder / "log"
     environment = {
         **os.environ,
         "OCL_ICD_VENDORS": str(folder),
         "OCLGRIND_LOG": str(log),
-        "OCLGRIND_DATA_RACES": "1",
+        "OCLGRIND_DATA_RACES": str(int(races)),
         "OCLGRIND_UNINITIALIZED": "1",
     }
     command = [sys.executable, "-m", "tests.backends.opencl.grind", *map(str, arguments)]
@@ -46,6 +46,14 @@ def grind(folder: Path, *arguments: object) -> tuple[int, str]:
     programs, kernels = map(int, done.stdout.split())
     assert programs == arguments[2]
     return kernels, log.read_text()
+
+
+@pytest.mark.nightly
+def test_items_of_launches_access_nothing_that_is_not_theirs(tmp_path: Path) -> None:
+    # Work-items look at a flag that others set: that race is meant.
+    kernels, found = grind(tmp_path, SEED, 0, 0, "--launches", races=False)
+    assert kernels == 5
+    assert found == ""
 
 
 @pytest.mark.parametrize(("programs", "least"), [(4, 2 * 4), nightly((PROGRAMS, 3 * PROGRAMS))])

@@ -151,9 +151,12 @@ def one_item(function: str, types: Sequence[Type], frame: int) -> ItemEntry:
     arithmetic = Arithmetic(opencl())
     given = [arithmetic.from_slot(t, f"launch.arguments[{n}]") for n, t in enumerate(types)]
     passed = ", ".join(["control", "memory", "frame", "item", *given])
+    header = len(types) + 1
     text = f"""\
-    if (unlikely({function}({passed})))
+    if (unlikely({function}({passed}))) {{
+        frame[{header}] = frame[{header + 1}] = 0; /* the host knows the frame's header */
         suspend(control, frame, item, suspended, &launch);
+    }}
 """
     return ItemEntry(len(types), frame, False, text)
 
