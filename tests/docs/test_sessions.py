@@ -120,7 +120,7 @@ def test_following_the_guide_adds_an_instruction(tmp_path: Path) -> None:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for name in ("conftest.py", "command.py", "tier.py"):
+    for name in ("bytecode.py", "command.py", "conftest.py", "native.py", "tier.py"):
         shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
     declaration, try_it = _blocks(GUIDE, "python")
     golden, printed = _blocks(GUIDE, "text")
@@ -147,6 +147,8 @@ def test_following_the_guide_adds_an_instruction(tmp_path: Path) -> None:
         "no:cacheprovider",
         "-k",
         wanted,
+        "-m",
+        "",  # in both tiers
     ]
     # Not on threaded, whose building takes too long here.
     chosen = ["--ferry-backend", "reference", "--ferry-backend", "switch"]
