@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from ferryvm.ir.graph import Body, Module, Operation
+from ferryvm.ir.lane.cost import ratio
 from ferryvm.ir.lane.emission import Emission
 from ferryvm.ir.lane.item import UnvectorisedError, item_body
 from ferryvm.ir.lane.shape import VARYING, computed_shape
@@ -319,6 +320,27 @@ def test_code_behind_an_allocation_is_left_to_others() -> None:
     assert "set_object_top" not in names(lanes)
     found, _ = in_lanes(lanes, 5)
     assert found == {lane: (21, (FIRST + lane, 5, 5, 7, FIRST + lane)) for lane in range(LANES)}
+
+
+GATHER = """
+  %2: i64 = mul i64 %0, i64:24
+  %3: i64 = element_load i64 i64:4096, %2
+  %4: i64 = shl i64 %3, i64:3
+  %5: i64 = element_load i64 i64:4096, %4
+  %6: i64 = rem_s i64 %5, %3
+  leave @24 [%0 %1 _ _ %6]
+"""
+
+
+def test_items_that_gather_and_divide_integers_are_left_to_scalar_code() -> None:
+    module = parse_module(HEAD + GATHER.lstrip("\n"))
+    with pytest.raises(UnvectorisedError, match="times as long, by an estimate"):
+        lanes_of(module, always=False)
+    item = item_body(module)
+    assert ratio(item, lanes_of(module)) > 1
+    for name in ("branch", "uniform loop"):
+        other = parse_module(CASES[name])
+        assert ratio(item_body(other), lanes_of(other)) < 1, name
 
 
 # --- planted faults -------------------------------------------------------------------------

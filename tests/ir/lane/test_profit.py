@@ -34,7 +34,6 @@ SCALAR = {
 LANES = {
     "columns": "(array-set! to (+ (* x n) i) (array-ref from (+ (* x n) i)))",
     "the same for all": "(set! a (+ a (array-ref from x)))",
-    "a sum of a row": "(set! a (+ a (array-ref from (+ (* i n) x))))",
     "no array": "(set! a (+ a 1.5))",
 }
 
@@ -56,6 +55,12 @@ def test_loops_over_consecutive_elements_are_not_run_in_lanes(name: str) -> None
     with pytest.raises(UnvectorisedError, match=REASON):
         lanes_of(module, always=False)
     assert lanes_of(module).varying
+
+
+def test_a_sum_of_a_row_is_not_run_in_lanes_for_it_gathers_each_term() -> None:
+    module = source("(set! a (+ a (array-ref from (+ (* i n) x))))")
+    with pytest.raises(UnvectorisedError, match="by an estimate"):
+        lanes_of(module, always=False)
 
 
 @pytest.mark.parametrize("name", LANES)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from ferryvm.ir.graph import Body, Module
 from ferryvm.ir.headroom import frame_headroom
 from ferryvm.ir.lane.assignment import Assumptions
+from ferryvm.ir.lane.cost import ratio
 from ferryvm.ir.lane.item import UnvectorisedError, item_body
 from ferryvm.ir.lane.linearise import Linearisation, WeakerError
 from ferryvm.ir.lane.order import Nest
@@ -17,6 +18,9 @@ from ferryvm.region.region import Region
 
 LARGEST = 400
 """Blocks of an item's code, at most."""
+
+LARGEST_RATIO = 1.0
+"""Estimated time in lanes to that one by one, at most."""
 
 
 def vectorise(module: Module, region: Region, *, always: bool = False, check: bool = False) -> None:
@@ -51,6 +55,11 @@ def lanes_of(module: Module, *, always: bool = True) -> Body:
     nest, assumed = Nest(item), Assumptions()
     while True:
         try:
-            return Linearisation(item, nest, assumed).run()
+            lanes = Linearisation(item, nest, assumed).run()
         except WeakerError:
             continue
+        if not always and (found := ratio(item, lanes)) > LARGEST_RATIO:
+            raise UnvectorisedError(
+                f"its items would take {found:.2g} times as long, by an estimate"
+            )
+        return lanes
