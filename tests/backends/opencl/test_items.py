@@ -12,7 +12,7 @@ import pytest
 
 import ferryvm
 from ferryvm import Engine
-from ferryvm.backend import BackendError
+from ferryvm.backend import BackendError, Forcing
 from ferryvm.backend import Options as CompilerOptions
 from ferryvm.engine import launching
 from ferryvm.engine.execution import Execution
@@ -175,6 +175,21 @@ def test_a_launch_with_items_left_is_saved_and_goes_on_elsewhere(
     found = Engine("switch").resume(path).run()
     expected = Engine("threaded").start(program(case)).run()
     assert (found.value, found.output) == (expected.value, expected.output)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "name", ["items that print", "items that recur deeply", "items that launch"]
+)
+def test_items_may_leave_anywhere(name: str, backend: OpenClBackend) -> None:
+    case = (40, *CASES[name][1:3], 1)
+    made, execution = launch(case)
+    code = backend.compile(made, CompilerOptions(forcing=frozenset({Forcing.DEOPT})))
+    assert code.ranges is not None
+    code.ranges.run(execution.machine, 0, case[0])
+    control = execution.machine.control
+    assert execution.machine.memory.stack[control.sp - 1] != 0  # the record
+    assert outcome(execution) == outcome(Engine("threaded").start(program(case)))
 
 
 def test_an_interrupt_suspends_items(
