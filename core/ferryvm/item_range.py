@@ -37,6 +37,10 @@ class RangeOutcome:
 class RangeRunner(abc.ABC):
     """Runs items of one launch in any order, or at once."""
 
+    sample_seconds: float = 0.0
+    """Seconds of items in order after which the time of one is known, at least: many times what
+    entering the code takes."""
+
     @property
     @abc.abstractmethod
     def where(self) -> str:

@@ -243,6 +243,7 @@ class Launches:
         control, stack = machine.control, machine.memory.stack
         sp, fp, launches = control.sp, control.fp, control.launches
         record_ = stack[sp - 1]
+        sample = self._sample and max(self._sample, launch.ranges.sample_seconds)
         size = 1
         while True:
             size = min(size, limit - next_)
@@ -262,7 +263,7 @@ class Launches:
                 control.status = status
                 return Status(status)
             next_ += size
-            if seconds >= self._sample or next_ == limit:
+            if seconds >= sample or next_ == limit:
                 launch.activity.item_seconds = max(seconds / size, _LEAST)
                 launch.gain = None
                 return None

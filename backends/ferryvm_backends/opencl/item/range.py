@@ -60,6 +60,10 @@ does not see an interrupt."""
 _FIRST_SLICE = 1 << 16
 """Items of the first slice there."""
 
+_SAMPLES = {True: 200e-6, False: 2e-3}
+"""Seconds of a sample of items in order, of blocks and of single items: a kernel is entered in some
+10 us on a processor, and in some 100 us on a device with memory of its own."""
+
 _WAIT = 0.01
 """Seconds between two looks at the interrupt flag."""
 
@@ -115,6 +119,7 @@ class ItemRanges(RangeRunner):
         self._launch_parameters = verified.parameters(region.entry)
         self._units: int = self._device.handle.max_compute_units
         self._threads = 1 if self._device.is_serial else self._units
+        self.sample_seconds = _SAMPLES[shape.is_block]
         self._first_frame = self._parameters + verified.frame_words[shape.function]
         """Words that the first frame of an item takes on the stack."""
         self._local = local
