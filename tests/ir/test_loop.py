@@ -11,6 +11,7 @@ from ferryvm.ir.graph import Body
 from ferryvm.ir.lift import lift
 from ferryvm.ir.loop.natural import Loop, find_loops, loops_of
 from ferryvm.ir.loop.poll import poll_costs
+from ferryvm.ir.operation import POLL_BUDGET
 from ferryvm.ir.passes.code_motion import hoist_invariants
 from ferryvm.region.region import region, regions
 from ferryvm.testing.generate import ProgramKind, generate
@@ -136,6 +137,13 @@ def test_a_poll_costs_as_much_as_its_loop_is_long() -> None:
     (long,), (longer,) = costs(100), costs(200)
     assert 3 <= long <= 12
     assert longer == 2 * long
+
+
+def test_a_poll_after_a_fill_or_a_copy_reads_the_flag() -> None:
+    for form in ("(array-fill! a i)", "(array-copy! a 1 a 0 8)"):
+        text = f"(define a (make-array i64 9)) (define i 0) (while (< i 9) {form} (set! i (+ i 1)))"
+        (found,) = lift(region(verify(ferryvm.compile(text)), "program")).bodies
+        assert [*poll_costs(found).values()] == [POLL_BUDGET]
 
 
 def test_every_poll_that_goes_back_has_a_cost() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ferryvm.backend import Forcing, Options
 from ferryvm.ir.graph import Body, Boolean, Module, ValueType
-from ferryvm.ir.loop.poll import host_callers
+from ferryvm.ir.loop.poll import lengthy_functions
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm_backends._llvm import ir
@@ -40,7 +40,7 @@ class LoweringContext:
         self.options, self.polls = options, polls
         self.is_forced = Forcing.DEOPT in options.forcing
         self.guards = module.guards
-        self.host_callers = host_callers(module)
+        self.lengthy = lengthy_functions(module)
         self.writers = ExitStubs(self.native)
         self.catches = any(o.name == "caught" for body in module.bodies for o in body.operations)
         """True if a call catches what its callee throws."""

@@ -27,7 +27,7 @@ class Polls:
 
     @functools.cached_property
     def _costs(self) -> dict[Operation, int]:
-        return poll_costs(self.function.body, self.function.shared.host_callers)
+        return poll_costs(self.function.body, self.function.shared.lengthy)
 
     @functools.cached_property
     def budget(self) -> ir.Value:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from ferryvm.ir.graph import Block, Body, Constant, Edge, FrameState, Operation, Value
 from ferryvm.ir.loop.induction import InductionVariable, find_induction_variable
 from ferryvm.ir.loop.natural import Loop, find_loops
-from ferryvm.ir.operation import CALLS, PURE, SAFEPOINTS, SHAPES, Role
+from ferryvm.ir.operation import CALLS, PURE, SAFEPOINTS, SHAPES, TRANSFERS, Role
 from ferryvm.isa.type import I64
 
 LONGEST = 48
@@ -29,7 +29,9 @@ multiplication of matrices has 34. Longer ones gain nothing."""
 MOST_RECOMPUTED = 8
 """Operations that the state of the poll may take, at most."""
 
-_BRANCHES = (SAFEPOINTS - {"trap_if"}) | CALLS | {"canonicalise", "canonicalise_elements"}
+_BRANCHES = (
+    (SAFEPOINTS - {"trap_if"}) | CALLS | TRANSFERS | {"canonicalise", "canonicalise_elements"}
+)
 """Operations around which a loop is not vectorised, but for checks, which may be hoisted."""
 
 

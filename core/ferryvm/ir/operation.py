@@ -290,6 +290,9 @@ UPDATES = frozenset({"update_element", "compare_exchange_element"})
 """Names of atomic updates of elements."""
 EFFECTS = CALLS | UPDATES | {"caught"}
 """Names of operations that have an effect although they yield a value."""
+TRANSFERS = frozenset({"fill_elements", "move_elements", "elements_from_heap", "elements_to_heap"})
+"""Operations that take as long as they have elements, up to milliseconds."""
+
 HEAP_CHANGES = CALLS | {"heap_store", "canonicalise", "elements_to_heap"}
 """Names of operations that may change the heap."""
 CONDITIONAL_EXITS = frozenset(
