@@ -63,7 +63,9 @@ def run(program: Program, part: Region, is_native: bool, budget: int = 1 << 40) 
     else:
         counts = interpret(program, memory, budget)
     found = {s.value: bytes(b.data) for s, b in memory.segments.items()}
-    return Ended(counts, bytes(local.control)[:REGISTER_BYTES], found | {"control": b""})
+    registers = bytes(local.control)[:REGISTER_BYTES]
+    list(local.fetch(state.control))  # what is retained knows then how far it is in use
+    return Ended(counts, registers, found | {"control": b""})
 
 
 def status(ended: Ended) -> int:
