@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ..backends.opencl.item_fault import FAULTS as ITEM_FAULTS
+from ..backends.opencl.item_fault import ItemFault
 from .collector import FAULTS as COLLECTOR_FAULTS
 from .compilers.page import section
 from .fault import TRANSFER, Fault
 from .launch import FAULTS as LAUNCH_FAULTS
-from .launch import MOST
+from .launch import MOST, LaunchFault
 from .table import FAULTS
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -161,13 +164,23 @@ COLLECTOR_MISSED = {
 def _launch_section() -> list[str]:
     """The faults of suspended items."""
     lines = ["## In suspended items", "", _LAUNCH.format(count=len(LAUNCH_FAULTS), most=MOST)]
-    lines += ["| fault | what it does |", "|---|---|"]
-    return lines + [f"| `{fault.name}` | {fault.about} |" for fault in LAUNCH_FAULTS]
+    lines += _abouts(LAUNCH_FAULTS)
+    lines += ["", "## In work-items", "", _ITEMS.format(count=len(ITEM_FAULTS))]
+    return lines + _abouts(ITEM_FAULTS)
+
+
+def _abouts(faults: Iterable[LaunchFault | ItemFault]) -> list[str]:
+    rows = (f"| `{fault.name}` | {fault.about} |" for fault in faults)
+    return ["| fault | what it does |", "|---|---|", *rows]
 
 
 _LAUNCH = """Faults in the record of a launch: `ferryvm.machine.launch` with one mistake. Random programs with launches
 (`tests/fuzz/launches.toml`) run under the schedule `suspend`. `tests/faults/test_launch.py` finds all {count} within {most}
 programs each, and nothing without a fault.
+"""
+
+_ITEMS = """Faults in launches whose items are work-items of `opencl`: its host part or its kernels with one mistake. The cases of
+`tests/backends/opencl/test_items.py` find all {count} (`test_item_fault.py`, on PoCL).
 """
 
 

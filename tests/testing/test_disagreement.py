@@ -279,7 +279,7 @@ def _set(*keys: str, value: Any) -> Callable[[dict[str, Any]], None]:
         ),
         (
             _set("forcing", value=["hott"]),
-            "forcing[0]: Input should be 'hot', 'deopt' or 'independence', found 'hott'",
+            "'hot', 'deopt', 'parallel' or 'independence', found 'hott'",
         ),
         (_set("good", value=3), "good: Input should be a valid string, found 3"),
         (_set("bad", value="x"), "bad: 'x' is none of the backends"),
