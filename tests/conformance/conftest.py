@@ -19,11 +19,7 @@ BACKENDS = ("llvm", "opencl", "reference", "switch", "threaded", "vliw")
 PARTS = 8
 """Of how many manners of a case the default tier has one."""
 
-DEEP = {
-    "call/deep/plain": ("opencl", "threaded"),
-    "call/mutual/plain": ("llvm", "switch", "threaded", "vliw"),
-    "call/results/boundaries": ("llvm", "switch", "threaded", "vliw"),
-}
+DEEP = {"call/deep/plain": ("opencl", "threaded")}
 """Cases that the default tier has on some backends only, since they take seconds on others. All of
 them have as many frames in `call/overflow`; tests/engine/test_recursion.py goes deeper with llvm and
 comes back; what the reference does is what is expected of the others."""

@@ -96,5 +96,7 @@ def test_a_fault_below_or_above_the_trap_is_a_disagreement(
     fault: Callable[[int, Chunk], Chunk], item: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parallel._Work, "stop", lambda self, item: None)  # all higher ones run
+    # Several items in a chunk, on however many cores.
+    monkeypatch.setattr(ThreadedRanges, "_chunks", lambda self, items, threads: 8)
     monkeypatch.setattr(ThreadedRanges, "_chunk", fault(item, ThreadedRanges._chunk))
     assert compared().verdict is Verdict.DISAGREE
