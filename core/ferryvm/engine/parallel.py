@@ -96,7 +96,7 @@ class _Done:
 
     suspended: list[_Suspended]
     rest: tuple[int, int] | None
-    """Items that have not submitted."""
+    """Items that have not begun."""
     completed: int
     """Items that are done."""
 
