@@ -13,9 +13,14 @@ from __future__ import annotations
 import abc
 
 from ferryvm import record
+from ferryvm.errors import FerryError
 from ferryvm.machine.state import Machine
 
-__all__ = ["RangeOutcome", "RangeRunner"]
+__all__ = ["LostItemsError", "RangeOutcome", "RangeRunner"]
+
+
+class LostItemsError(FerryError):
+    """Items of a launch were run, and it is not known which; the machine's state is of no use."""
 
 
 @record.dataclass(frozen=True)
@@ -56,7 +61,8 @@ class RangeRunner(abc.ABC):
         is suspended in front of that instruction (`ferryvm.machine.piece`). After an item has
         trapped no higher one needs to begin; all lower ones are done, or in the record.
 
-        Raises OSError, MemoryError, AddressSpaceError, ThreadError or BackendError if no item was run;
-        then the machine has not changed. Raises the exception of a signal handler that came meanwhile, once
-        the machine's state is exact.
+        Raises OSError, MemoryError, AddressSpaceError, ThreadError or BackendError if no item was
+        run; then the machine has not changed. Raises LostItemsError if some were run.
+        Raises the exception of a signal handler that came meanwhile, once the machine's state is
+        exact.
         """

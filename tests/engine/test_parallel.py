@@ -25,8 +25,9 @@ from ferryvm.engine.parallel import ThreadedRanges, _Work
 from ferryvm.engine.result import ProgramInterrupted
 from ferryvm.engine.thread_pool import ThreadPool, pool
 from ferryvm.engine.transition import SiteState
+from ferryvm.errors import FerryError
 from ferryvm.isa import Trap
-from ferryvm.item_range import RangeOutcome
+from ferryvm.item_range import LostItemsError, RangeOutcome
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.piece import elements
 from ferryvm.machine.state import Machine
@@ -488,6 +489,23 @@ def test_launches_run_in_a_thread_and_at_once(launched: list[tuple[int, int]]) -
     expected = Engine("threaded").start(ferryvm.assemble(HEAD + STORE)).run().value
     assert found == [expected, expected]
     assert launched
+
+
+def test_a_thread_that_fails_in_the_middle_ends_the_run(
+    launched: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows which items are done: to run them in order would do some of them twice."""
+
+    def failing(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(_Work, "finish", failing)
+    execution = started(STORE, threads=2)
+    with pytest.raises(LostItemsError, match="a thread of a launch failed: MemoryError"):
+        execution.run()
+    assert launched
+    with pytest.raises(FerryError, match="a thread of a launch failed"):
+        execution.run()
 
 
 def test_without_a_thread_items_run_in_order(

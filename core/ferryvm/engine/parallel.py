@@ -37,7 +37,7 @@ from ferryvm.engine.launching import quiet_words
 from ferryvm.engine.thread_pool import Action, pool
 from ferryvm.float_environment import ours
 from ferryvm.isa.type import I64, WORD_BYTES, signed
-from ferryvm.item_range import RangeOutcome, RangeRunner
+from ferryvm.item_range import LostItemsError, RangeOutcome, RangeRunner
 from ferryvm.machine import host_stack
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.entry import ENTRY
@@ -203,7 +203,7 @@ class ThreadedRanges(RangeRunner):
         raised = work.run(shared.submit, actions)
         if work.failures:
             machine.torn = f"a thread of a launch failed: {work.failures[0]!r}"
-            raise work.failures[0]
+            raise LostItemsError(machine.torn) from work.failures[0]
         if raised is not None:
             raise raised
         completed = sum(one.completed for one in work.outcomes)

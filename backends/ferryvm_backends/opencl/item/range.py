@@ -23,13 +23,12 @@ import pyopencl as cl
 
 from ferryvm.backend import BackendError
 from ferryvm.engine.thread_pool import pool
-from ferryvm.errors import FerryError
 from ferryvm.failure import one_line
 from ferryvm.float_environment import ours
 from ferryvm.ir.c.opencl import LOOK
 from ferryvm.ir.c.opencl_item import EXIT_SHIFT, SLOT_WORDS, TRAP_SHIFT
 from ferryvm.isa.type import I64, WORD_BYTES, signed
-from ferryvm.item_range import RangeOutcome, RangeRunner
+from ferryvm.item_range import LostItemsError, RangeOutcome, RangeRunner
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.launch import Left, block, finish
 from ferryvm.machine.object_memory import ObjectMemory
@@ -76,10 +75,6 @@ _lock = threading.RLock()
 """Buffers are of a device, not of a machine."""
 
 Slot = npt.NDArray[np.uint64]
-
-
-class LostItemsError(FerryError):
-    """Items of a launch were run, and it is not known which; the machine's state is of no use."""
 
 
 @dataclasses.dataclass
