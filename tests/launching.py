@@ -1,7 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches in assembly: the loop that the builder and Skiff write, too."""
+"""Launches in assembly, the loop that the builder and Skiff write, too; ranges that run out of order."""
 
 from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from ferryvm.engine.execution import Execution
+from ferryvm.engine.result import ProgramInterrupted
+from ferryvm.item_range import RangeOutcome, RangeRunner
+from ferryvm.machine.state import Machine
 
 
 def launch(function: str, drops: int) -> str:
@@ -20,3 +30,33 @@ def launch(function: str, drops: int) -> str:
             *["    drop"] * drops,
         )
     )
+
+
+def ranges_of(runner: type[RangeRunner], monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Receives the ranges that runners of a kind run."""
+    found: list[tuple[int, int]] = []
+    run = runner.run
+
+    def noted(self: RangeRunner, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        found.append((first, limit))
+        return run(self, machine, first, limit)
+
+    monkeypatch.setattr(runner, "run", noted)
+    return found
+
+
+def run_interrupted(execution: Execution, launched: list[tuple[int, int]]) -> None:
+    """Run a program that is interrupted a moment after a range of items has begun."""
+    control = execution.machine.control
+
+    def stop() -> None:
+        while not launched:
+            time.sleep(0.001)
+        time.sleep(0.05)
+        control.interrupt = 1
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    with pytest.raises(ProgramInterrupted):
+        execution.run()
+    thread.join()

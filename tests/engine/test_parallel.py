@@ -36,162 +36,19 @@ from ferryvm.policy.condition import Like, Within
 from ferryvm.policy.predicate import Test, When
 from ferryvm.thread import ThreadError
 
-from ..launching import launch
+from ..launching import ranges_of, run_interrupted
 from .mixing import placements
-
-ITEMS = 600
-
-HEAD = f"""
-.host print_i64 (i64)
-.tag odd i64
-.struct cell value i64
-
-.function main
-.local to i64[] at i64 sum i64 round i64
-    i64.const {ITEMS}
-    array.new_default_i64
-    local.set to
-:rounds
-    local.get to
-    i64.const 3
-    i64.const {ITEMS}
-{launch("body", drops=5)}
-    local.get round
-    i64.const 1
-    i64.add
-    local.set round
-    local.get round
-    i64.const 4
-    i64.lt_s
-    jump_if rounds
-:add
-    local.get sum
-    i64.const 31
-    i64.mul
-    local.get to
-    local.get at
-    array.get_i64
-    i64.add
-    local.set sum
-    local.get at
-    i64.const 1
-    i64.add
-    local.set at
-    local.get at
-    i64.const {ITEMS}
-    i64.lt_s
-    jump_if add
-    local.get sum
-    halt
-
-.function body (item i64, to i64[], factor i64)
-.local made cell
-"""
-
-STORE = """
-    local.get to
-    local.get item
-    local.get item
-    local.get factor
-    i64.mul
-    array.set_i64
-    return
-"""
-
-UPDATE = """
-    local.get to
-    local.get item
-    i64.const 3
-    i64.and
-    local.get factor
-    array.atomic_add_i64
-    drop
-"""
-
-BODIES = {
-    "stores": STORE,
-    "updates elements that others update": f"""
-{UPDATE * 40}
-    return
-""",
-    "prints where it is divisible by 100": f"""
-    local.get item
-    i64.const 100
-    i64.rem_s
-    i64.const 0
-    i64.eq
-    jump_unless store
-    local.get item
-    host print_i64
-:store
-{STORE}""",
-    "prints always": f"""
-    local.get item
-    host print_i64
-{STORE}""",
-    "makes an object": """
-    local.get item
-    struct.new cell
-    local.set made
-    local.get to
-    local.get item
-    local.get made
-    struct.get cell.value
-    local.get factor
-    i64.mul
-    array.set_i64
-    return
-""",
-    "makes an object now and then": f"""
-    local.get item
-    i64.const 50
-    i64.rem_s
-    i64.const 7
-    i64.eq
-    jump_unless store
-    local.get item
-    struct.new cell
-    local.set made
-    local.get to
-    local.get item
-    local.get made
-    struct.get cell.value
-    array.set_i64
-    return
-:store
-{STORE}""",
-}
-
-TRAPPING = """
-    local.get to
-    local.get item
-    i64.const 1000000000
-    local.get item
-    i64.const 411
-    i64.sub
-    local.get item
-    i64.const 499
-    i64.sub
-    i64.mul
-    i64.div_s
-    array.set_i64
-    return
-"""
-
-EXCEPTION = f"""
-    local.get item
-    i64.const 300
-    i64.eq
-    jump_unless store
-    local.get item
-    throw odd
-:store
-{STORE}"""
-
-ENDLESS = """
-:for_ever
-    jump for_ever
-"""
+from .parallel_program import (
+    BODIES,
+    ENDLESS,
+    EXCEPTION,
+    HEAD,
+    STORE,
+    TRAPPING,
+    UPDATE,
+    policy,
+    started,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -205,30 +62,7 @@ def _threads_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The ranges that several threads have run."""
-    found: list[tuple[int, int]] = []
-    run = ThreadedRanges.run
-
-    def noted(self: ThreadedRanges, machine: Machine, first: int, limit: int) -> RangeOutcome:
-        found.append((first, limit))
-        return run(self, machine, first, limit)
-
-    monkeypatch.setattr(ThreadedRanges, "run", noted)
-    return found
-
-
-def policy(threads: int, *, lanes: int = 0, whole_program: bool = False) -> Policy:
-    """Everything to llvm at once."""
-    options = Options(background=False, required=True, cache=False, threads=threads, lanes=lanes)
-    rules = (Rule(backends=(Choice("llvm", options),)),)
-    return Policy(
-        rules=rules,
-        profile=Profile(loop_threshold=2),
-        whole_program=whole_program,
-    )
-
-
-def started(body: str, threads: int, lanes: int = 0) -> Execution:
-    return Engine(policy=policy(threads, lanes=lanes)).start(ferryvm.assemble(HEAD + body))
+    return ranges_of(ThreadedRanges, monkeypatch)
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -303,18 +137,7 @@ def test_an_interrupt_stops_all_threads(launched: list[tuple[int, int]]) -> None
 {ENDLESS}"""
     execution = started(body, threads=2)
     control = execution.machine.control
-
-    def stop() -> None:
-        while not launched:
-            time.sleep(0.001)
-        time.sleep(0.05)
-        control.interrupt = 1
-
-    thread = threading.Thread(target=stop)
-    thread.start()
-    with pytest.raises(ProgramInterrupted):
-        execution.run()
-    thread.join()
+    run_interrupted(execution, launched)
     assert execution.machine.memory.stack[control.fp - 3] <= 590 or control.fp == 0
 
 

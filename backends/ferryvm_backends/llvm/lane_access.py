@@ -39,6 +39,13 @@ class LaneAccess:
         function = self.builder.module.intrinsic(name, result, types)
         return self.builder.call(function, parameters, metadata=self.storage.tag(part))
 
+    def _masked(self, names: tuple[str, str], where: ir.Value, size: int) -> str:
+        """LLVM's function for accesses to one place and those behind it, or to a place of each lane;
+        `names`: of the two."""
+        is_each = isinstance(where.type, ir.VectorType)
+        pointer = f"v{self.lanes}p0" if is_each else "p0"
+        return f"llvm.masked.{names[is_each]}.v{self.lanes}i{8 * size}.{pointer}"
+
     # --- consecutive elements ---------------------------------------------------------------
 
     def _elements(self, place: ir.Value, offset: ir.Value) -> ir.Value:
@@ -55,7 +62,7 @@ class LaneAccess:
         kind = self._vector(ir.IntType(8 * size))
         aligned, nothing = ir.Constant(INT32, align or size), ir.Constant(kind, None)
         arguments = [where, aligned, self.arithmetic.vector(mask), nothing]
-        name = f"llvm.masked.load.v{self.lanes}i{8 * size}.p0"
+        name = self._masked(("load", "gather"), where, size)
         return self._wide(self._call(name, kind, arguments, part), size)
 
     def do_store_consecutive(
@@ -79,7 +86,7 @@ class LaneAccess:
     ) -> None:
         aligned = ir.Constant(INT32, align or size)
         arguments = [self._narrow(value, size), where, aligned, self.arithmetic.vector(mask)]
-        name = f"llvm.masked.store.v{self.lanes}i{8 * size}.p0"
+        name = self._masked(("store", "scatter"), where, size)
         self._call(name, ir.VoidType(), arguments, part)
 
     # --- each lane for itself ---------------------------------------------------------------
@@ -93,33 +100,10 @@ class LaneAccess:
             address = self.builder.add(address, part)
         return self.builder.inttoptr(self.arithmetic.vector(address), self._vector(POINTER))
 
-    def _gather(
-        self, where: ir.Value, mask: ir.Value, size: int, part: str, align: int = 0
-    ) -> ir.Value:
-        kind = self._vector(ir.IntType(8 * size))
-        aligned, nothing = ir.Constant(INT32, align or size), ir.Constant(kind, None)
-        name = f"llvm.masked.gather.v{self.lanes}i{8 * size}.v{self.lanes}p0"
-        arguments = [where, aligned, self.arithmetic.vector(mask), nothing]
-        return self._wide(self._call(name, kind, arguments, part), size)
-
-    def _scatter(
-        self,
-        value: ir.Value,
-        where: ir.Value,
-        mask: ir.Value,
-        size: int,
-        part: str,
-        align: int = 0,
-    ) -> None:
-        aligned = ir.Constant(INT32, align or size)
-        name = f"llvm.masked.scatter.v{self.lanes}i{8 * size}.v{self.lanes}p0"
-        arguments = [self._narrow(value, size), where, aligned, self.arithmetic.vector(mask)]
-        self._call(name, ir.VoidType(), arguments, part)
-
     def do_load_each(
         self, operation: Operation, mask: ir.Value, place: ir.Value, offset: ir.Value
     ) -> ir.Value:
-        return self._gather(self._each(place, offset), mask, *self._access(operation))
+        return self._load(self._each(place, offset), mask, *self._access(operation))
 
     def do_store_each(
         self,
@@ -129,11 +113,11 @@ class LaneAccess:
         offset: ir.Value,
         value: ir.Value,
     ) -> None:
-        self._scatter(value, self._each(place, offset), mask, *self._access(operation))
+        self._store(value, self._each(place, offset), mask, *self._access(operation))
 
     def do_header_each(self, operation: Operation, mask: ir.Value, reference: ir.Value) -> ir.Value:
         where = self._each(word(WORD_BYTES * operation.fact(0, int)), reference)
-        return self._gather(where, mask, WORD_BYTES, "header")
+        return self._load(where, mask, WORD_BYTES, "header")
 
     # --- the heap ---------------------------------------------------------------------------
 
@@ -147,13 +131,13 @@ class LaneAccess:
         self, operation: Operation, mask: ir.Value, address: ir.Value
     ) -> ir.Value:
         size = operation.fact(0, int)
-        return self._gather(self._heap(address), mask, size, "heap", align=1)
+        return self._load(self._heap(address), mask, size, "heap", align=1)
 
     def do_heap_store_each(
         self, operation: Operation, mask: ir.Value, address: ir.Value, value: ir.Value
     ) -> None:
         size = operation.fact(0, int)
-        self._scatter(value, self._heap(address), mask, size, "heap", align=1)
+        self._store(value, self._heap(address), mask, size, "heap", align=1)
 
     def do_heap_load_consecutive(
         self, operation: Operation, mask: ir.Value, address: ir.Value
@@ -176,13 +160,13 @@ class LaneAccess:
 
     def do_field_each(self, operation: Operation, mask: ir.Value, reference: ir.Value) -> ir.Value:
         where, part = self._field(operation, reference)
-        return self._gather(where, mask, WORD_BYTES, part)
+        return self._load(where, mask, WORD_BYTES, part)
 
     def do_field_store_each(
         self, operation: Operation, mask: ir.Value, reference: ir.Value, value: ir.Value
     ) -> None:
         where, part = self._field(operation, reference)
-        self._scatter(value, where, mask, WORD_BYTES, part)
+        self._store(value, where, mask, WORD_BYTES, part)
 
     # --- words ------------------------------------------------------------------------------
 

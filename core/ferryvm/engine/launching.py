@@ -29,7 +29,7 @@ from ferryvm.machine.entry import ENTRY
 from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.machine.piece import add_range, reserve
 from ferryvm.machine.state import Machine
-from ferryvm.region.launch import CALL_DISTANCE, launch_numbers
+from ferryvm.region.launch import is_in_loop, launch_numbers
 from ferryvm.thread import ThreadError
 from ferryvm.verify import Verified
 
@@ -101,10 +101,6 @@ class _Launch:
         if self.gain is None:
             self.gain = max(activity.item_seconds / seconds, 1.0)
         activity.item_seconds = seconds * self.gain
-
-    def is_inside(self, pc: int) -> bool:
-        """True for an instruction of the launch's own loop."""
-        return self.pc <= pc <= self.pc + CALL_DISTANCE + 1
 
 
 class Launches:
@@ -256,7 +252,9 @@ class Launches:
             finally:
                 control.launches = launches
                 stack[sp - LAUNCH_WORDS], stack[sp - 1] = limit & I64.mask, record_
-                is_done = (control.sp, control.fp) == (sp, fp) and not launch.is_inside(control.pc)
+                is_done = (control.sp, control.fp) == (sp, fp) and not is_in_loop(
+                    launch.pc, control.pc
+                )
                 if is_done:
                     control.pc = launch.pc
             if not is_done or status != Status.LEAVE:

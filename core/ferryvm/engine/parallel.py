@@ -47,7 +47,7 @@ from ferryvm.machine.native import NATIVE_WORDS
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.piece import Block, reserve
 from ferryvm.machine.state import Machine
-from ferryvm.region.launch import CALL_DISTANCE
+from ferryvm.region.launch import CALL_DISTANCE, is_in_loop
 from ferryvm.region.region import Region
 from ferryvm.thread import Bell
 from ferryvm.wrapper import CodeWrapper
@@ -78,8 +78,6 @@ _MOST_WORDS = 1 << 17
 
 _STOPPING = (Status.INTERRUPTED, Status.TRAP, Status.THROW)
 """Statuses of an item after which no higher one needs to begin."""
-
-_MASK = (1 << 64) - 1
 
 
 @record.dataclass
@@ -171,10 +169,6 @@ class ThreadedRanges(RangeRunner):
     def where(self) -> str:
         lanes = "" if self._entry is None else f", {self._entry.lanes} lanes"
         return f"{self._threads} thread{'s' * (self._threads > 1)}{lanes}"
-
-    def _is_inside(self, pc: int) -> bool:
-        """True for an instruction of the launch's own loop."""
-        return self._pc <= pc <= self._pc + CALL_DISTANCE + 1
 
     def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
         objects = machine.objects
@@ -279,7 +273,7 @@ class ThreadedRanges(RangeRunner):
         fp, sp = source.fp, source.sp
         suspended: list[_Suspended] = []
         address = ctypes.addressof(control)
-        stack[sp - 3], stack[sp - 1] = limit & _MASK, 0
+        stack[sp - 3], stack[sp - 1] = limit & I64.mask, 0
         next_ = first
         if self._vector is not None:
             next_, is_over = self._run_vectors(objects, worker, work, (first, limit), suspended)
@@ -287,7 +281,7 @@ class ThreadedRanges(RangeRunner):
                 rest = (next_, limit) if next_ < limit else None
                 return _Done(suspended, rest, next_ - first - len(suspended))
         while next_ < limit:
-            stack[sp - 2] = next_ & _MASK
+            stack[sp - 2] = next_ & I64.mask
             control.pc, control.sp, control.fp = self._pc, sp, fp
             control.interrupt = source.interrupt or work.is_stopped
             status = self._native(address)
@@ -295,7 +289,7 @@ class ThreadedRanges(RangeRunner):
             if control.fp == fp:
                 if control.sp == sp + self._arguments:
                     next_ -= 1  # in front of the call of an item: it has not begun
-                elif not self._is_inside(control.pc):
+                elif not is_in_loop(self._pc, control.pc):
                     break  # behind the loop
                 rest = (next_, limit) if next_ < limit else None
                 return _Done(suspended, rest, next_ - first - len(suspended))

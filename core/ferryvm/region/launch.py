@@ -43,6 +43,12 @@ def is_launch_head(program: Program, pc: int) -> bool:
     return code.opcodes[call + 1] == _JUMP and code.immediates[call + 1] == pc
 
 
+def is_in_loop(head: int, pc: int) -> bool:
+    """True for an instruction of the loop of the launch whose `launch.test` is at `head`, items'
+    functions left out."""
+    return head <= pc <= head + CALL_DISTANCE + 1
+
+
 def why_in_order(verified: Verified, pc: int) -> str:
     """The reason that the items of the launch whose `launch.test` is at `pc` run in order; empty if
     they need not.

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +14,6 @@ from ferryvm.backend import BackendError, Forcing
 from ferryvm.backend import Options as CompilerOptions
 from ferryvm.engine import launching
 from ferryvm.engine.execution import Execution
-from ferryvm.engine.result import ProgramInterrupted
 from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
@@ -29,6 +26,7 @@ from ferryvm_backends.opencl.item import range as item_range
 from ferryvm_backends.opencl.item import suspension
 from ferryvm_backends.opencl.item.range import ItemRanges
 
+from ...launching import ranges_of, run_interrupted
 from .entering import NAME, named
 
 TEXT = """
@@ -96,18 +94,16 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The ranges that kernels have run."""
-    found: list[tuple[int, int]] = []
     run = ItemRanges.run
 
-    def noted(self: ItemRanges, machine: Machine, first: int, limit: int) -> RangeOutcome:
-        found.append((first, limit))
+    def strict(self: ItemRanges, machine: Machine, first: int, limit: int) -> RangeOutcome:
         try:
             return run(self, machine, first, limit)
         except BackendError as error:
             raise AssertionError(str(error)) from None  # the engine would go on in order
 
-    monkeypatch.setattr(ItemRanges, "run", noted)
-    return found
+    monkeypatch.setattr(ItemRanges, "run", strict)
+    return ranges_of(ItemRanges, monkeypatch)
 
 
 def program(case: tuple[int, int, int, int]) -> ferryvm.Program:
@@ -197,17 +193,5 @@ def test_an_interrupt_suspends_items(
 ) -> None:
     monkeypatch.setattr(item_range, "_POLLS", 8 << 8)  # where the device cannot see the flag
     execution = started(backend, (ITEMS, 6, 9999, SLICE + 5))
-    control = execution.machine.control
-
-    def stop() -> None:
-        while not launched:
-            time.sleep(0.001)
-        time.sleep(0.05)
-        control.interrupt = 1
-
-    thread = threading.Thread(target=stop)
-    thread.start()
-    with pytest.raises(ProgramInterrupted):
-        execution.run()
-    thread.join()
+    run_interrupted(execution, launched)
     assert launched[-1] == (0, ITEMS)
