@@ -141,6 +141,9 @@ class Arithmetic(PureEmitter[ir.Value]):
     def fdiv(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
         return self.builder.fdiv(a, b)
 
+    def ffma(self, t: Type, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+        return self._intrinsic(f"llvm.fma.{t}", a.type, a, b, c)
+
     def fsqrt(self, t: Type, a: ir.Value) -> ir.Value:
         # LLVM folds `NaN if x < 0 else sqrt(x)` to sqrt(x); the fence preserves our canonical NaN.
         root = self._intrinsic(f"llvm.sqrt.{t}", a.type, a)

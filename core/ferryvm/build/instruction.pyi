@@ -479,6 +479,11 @@ class Instructions(Body):
 
         Quotient, rounded to nearest even."""
 
+    def f32_fma(self) -> None:
+        """f32.fma ( f32 f32 f32 -- f32 )
+
+        Product of the first two plus the third, rounded once to nearest even."""
+
     def f32_min(self) -> None:
         """f32.min ( f32 f32 -- f32 )
 
@@ -578,6 +583,11 @@ class Instructions(Body):
         """f64.div ( f64 f64 -- f64 )
 
         Quotient, rounded to nearest even."""
+
+    def f64_fma(self) -> None:
+        """f64.fma ( f64 f64 f64 -- f64 )
+
+        Product of the first two plus the third, rounded once to nearest even."""
 
     def f64_min(self) -> None:
         """f64.min ( f64 f64 -- f64 )

@@ -167,6 +167,9 @@ class Builder(SimplifyingEmitter):
     def fdiv(self, t: Type, a: Value, b: Value) -> Value:
         return self.pure("fdiv", (t,), (a, b), t)
 
+    def ffma(self, t: Type, a: Value, b: Value, c: Value) -> Value:
+        return self.pure("ffma", (t,), (a, b, c), t)
+
     def fsqrt(self, t: Type, a: Value) -> Value:
         return self.pure("fsqrt", (t,), (a,), t)
 

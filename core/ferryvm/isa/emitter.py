@@ -197,6 +197,10 @@ class PureEmitter(abc.ABC, Generic[V]):
         """IEEE 754 quotient; as `fadd`."""
 
     @abc.abstractmethod
+    def ffma(self, t: Type, a: V, b: V, c: V) -> V:
+        """IEEE 754 fusedMultiplyAdd: `a * b + c`, rounded once; as `fadd`."""
+
+    @abc.abstractmethod
     def fsqrt(self, t: Type, a: V) -> V:
         """Correctly rounded square root; as `fadd`."""
 

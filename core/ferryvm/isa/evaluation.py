@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.type import F32, F64, Type, from_float, signed, to_float
@@ -28,6 +29,24 @@ def _from_integer(t: Type, value: int) -> int:
             quotient += 1
         value = (quotient << excess) * (1 if value > 0 else -1)
     return from_float(F32, float(value))
+
+
+def _from_fraction(t: Type, exact: Fraction) -> int:
+    """Bits of the float nearest to a number that is not zero, ties to even, with one rounding."""
+    try:
+        value = float(exact)  # Python rounds a quotient of integers correctly
+    except OverflowError:
+        value = math.inf if exact > 0 else -math.inf
+    if t is F64 or math.isinf(value):
+        return from_float(t, value)
+    # Round to odd first: a binary64 number that ends in one is above or below each tie of binary32
+    # where the exact number is (Boldo and Melquiond, "Emulation of a FMA and correctly rounded
+    # sums", IEEE Transactions on Computers 57(4), 2008, section 3).
+    bits = from_float(F64, value)
+    if Fraction(value) != exact and bits & 1 == 0:
+        is_larger = abs(Fraction(value)) < abs(exact)
+        value = to_float(F64, bits + 1 if is_larger else bits - 1)
+    return from_float(F32, value)
 
 
 class PythonArithmetic(PureEmitter[int]):
@@ -134,6 +153,17 @@ class PythonArithmetic(PureEmitter[int]):
                 return from_float(t, math.nan)
             return from_float(t, math.copysign(math.inf, x) * math.copysign(1, y))
         return from_float(t, x / y)
+
+    def ffma(self, t: Type, a: int, b: int, c: int) -> int:
+        x, y, z = to_float(t, a), to_float(t, b), to_float(t, c)
+        if not (math.isfinite(x) and math.isfinite(y)):
+            return from_float(t, x * y + z)
+        if not math.isfinite(z):
+            return c
+        exact = Fraction(x) * Fraction(y) + Fraction(z)
+        if exact == 0:  # the float product is exact here, and the sum has the right sign
+            return from_float(t, x * y + z)
+        return _from_fraction(t, exact)
 
     def fsqrt(self, t: Type, a: int) -> int:
         x = to_float(t, a)

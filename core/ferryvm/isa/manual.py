@@ -47,6 +47,7 @@ is needed from before a change is named before it: `old_hp = hp`.
 | `bits_as_f32(x)` and so on | the same bits as another type |
 | `f32(x)`, `f64(x)` | a float as the other type, to nearest, ties to even |
 | `+`, `-`, `*`, `/`, `sqrt(x)` on floats | IEEE 754, to nearest, ties to even |
+| `fma(x, y, z)` | `x * y + z` of floats, rounded once (IEEE 754, fusedMultiplyAdd) |
 | `nearest(x)` | the nearest integral value, ties to even |
 | `trap KIND if p` | leave with status TRAP |
 | `grow the heap to n if p` | leave with status GROW and `wanted` n, also past `heap_limit`; \

@@ -259,6 +259,11 @@ def _float(t: Type) -> None:
         """Quotient, rounded to nearest even."""
         return canonical(m, t, m.fdiv(t, a, b))
 
+    @instruction(f"{t}.fma", pops=(t, t, t), pushes=(t,))
+    def fma(m: Emitter[V], a: V, b: V, c: V) -> V:
+        """Product of the first two plus the third, rounded once to nearest even."""
+        return canonical(m, t, m.ffma(t, a, b, c))
+
     def extremum(name: str, condition: Condition, summary: str) -> None:
         def choose(m: Emitter[V], a: V, b: V) -> V:
             # Equal operands differ at most in the sign of zero: -0 is the lesser.

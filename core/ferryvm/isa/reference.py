@@ -116,6 +116,9 @@ class TextEmitter(Emitter[str]):
     def fdiv(self, t: Type, a: str, b: str) -> str:
         return f"({a} / {b})"
 
+    def ffma(self, t: Type, a: str, b: str, c: str) -> str:
+        return f"fma({a}, {b}, {c})"
+
     def fsqrt(self, t: Type, a: str) -> str:
         return f"sqrt({a})"
 

@@ -460,10 +460,12 @@ class _Generator:
             self.constant(node, type_, one)
             self.value(operands[0])
             self.emit(node, operator.row(type_).mnemonic)
+        elif operator.maximum is not None:
+            for operand in operands:
+                self.value(operand)
+            self.emit(node, operator.row(type_).mnemonic)
         else:
             self.value(operands[0])
-            if operator.maximum == 1:
-                self.emit(node, operator.row(type_).mnemonic)
             for operand in operands[1:]:
                 self.value(operand)
                 self.emit(node, operator.row(type_).mnemonic)

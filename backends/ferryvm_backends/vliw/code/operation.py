@@ -266,7 +266,7 @@ _NAMES = {
     Work.MULTIPLY: "mul",
     Work.DIVIDE: "div_s div_u rem_s rem_u",
     Work.FLOAT_ADD: "fadd fsub",
-    Work.FLOAT_MULTIPLY: "fmul",
+    Work.FLOAT_MULTIPLY: "fmul ffma",
     Work.FLOAT_DIVIDE: "fdiv",
     Work.FLOAT_ROOT: "fsqrt",
     Work.FLOAT_ROUND: "fceil ffloor ftrunc fnearest",

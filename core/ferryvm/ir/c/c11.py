@@ -206,6 +206,8 @@ def _helpers() -> dict[str, str]:
         # as good as the canonical one.
         root = f"return fenced(__builtin_sqrt{short}(a));"
         found[f"sqrt_{t}"] = helper_text(c, f"sqrt_{t}", f"{c} a", root)
+        fused = f"return __builtin_fma{short}(a, b, c);"
+        found[f"fma_{t}"] = helper_text(c, f"fma_{t}", f"{c} a, {c} b, {c} c", fused)
         for name, builtin in (
             ("ceil", "ceil"),
             ("floor", "floor"),

@@ -133,6 +133,9 @@ class Arithmetic(PureEmitter[str]):
     def fdiv(self, t: Type, a: str, b: str) -> str:
         return f"{a} / {b}"
 
+    def ffma(self, t: Type, a: str, b: str, c: str) -> str:
+        return self.helper(f"fma_{t}", a, b, c)
+
     def fsqrt(self, t: Type, a: str) -> str:
         return self.helper(f"sqrt_{t}", a)
 

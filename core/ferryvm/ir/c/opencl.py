@@ -201,6 +201,7 @@ def _floats(t: Type) -> dict[str, str]:
             f"return a != a ? a : {builtin}(a);",
             "#endif",
         )
+    found[f"fma_{t}"] = helper_text(c, f"fma_{t}", f"{c} a, {c} b, {c} c", "return fma(a, b, c);")
     nan = f"as_{c}({CANONICAL_NAN[t]:#x}{suffix})"
     found[f"canonical_{t}"] = helper_text(
         c, f"canonical_{t}", f"{c} a", f"return a != a ? {nan} : a;"

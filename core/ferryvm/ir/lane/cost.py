@@ -18,7 +18,7 @@ _GATHER = 44.0
 
 _DIVISIONS = frozenset({"div_s", "div_u", "rem_s", "rem_u"})
 _SLOW_FLOATS = frozenset({"fdiv", "fsqrt"})
-_FLOATS = frozenset({"fadd", "fsub", "fmul"})
+_FLOATS = frozenset({"fadd", "fsub", "fmul", "ffma"})
 _GATHERS = frozenset(
     [
         "field_each",

@@ -32,6 +32,7 @@ BLIND = frozenset(
         "fsub",
         "fmul",
         "fdiv",
+        "ffma",
         "fsqrt",
         "fceil",
         "ffloor",
