@@ -106,3 +106,19 @@ def test_a_small_space_is_not_collected_before_its_first_budget() -> None:
     assert space.metrics.count == 0
     instance.exports["work"](1, 2)
     assert space.metrics.count == 1
+
+
+@linux
+def test_elements_of_a_large_array_have_huge_pages() -> None:
+    space, flags = ObjectSpace(1 << 24), dict[int, list[str]]()
+    place = space.make_block(1 << 23)
+    assert place is not None
+    middle, start = (place + space.base + (1 << 22)) % (1 << 64), 0
+    with open("/proc/self/smaps", encoding="ascii") as lines:
+        for line in lines:
+            if line[0] in "0123456789abcdef" and "-" in line.split()[0]:
+                start, end = (int(one, 16) for one in line.split()[0].split("-"))
+            if line.startswith("VmFlags:") and start <= middle < end:
+                flags[start] = line.split()
+    space.free_block(place)
+    assert ["hg" in found for found in flags.values()] == [True]

@@ -47,6 +47,10 @@ _LARGE: Final = 16 << 20
 
 _HUGE_PAGE: Final = 2 << 20
 
+_LARGE_BLOCK: Final = 4 << 20
+"""Bytes of the elements of an array from which on they have huge pages, as in NumPy: page faults
+would take most of the time of the first stores."""
+
 _UNIT: Final = 1 << 16
 """Memory is given back in such units: a huge page is better split than held."""
 
@@ -67,6 +71,8 @@ _libc.calloc.restype = ctypes.c_void_p
 _libc.calloc.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
 _libc.free.argtypes = (ctypes.c_void_p,)
 _libc.free.restype = None
+if hasattr(mmap, "MADV_HUGEPAGE"):
+    _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 Collector = Callable[[Request], int]
 """Performs a collection: `ferryvm.machine.collection.collect`, or native code that does the
@@ -103,6 +109,13 @@ def _reserved(size: int) -> mmap.mmap:
         message = f"cannot reserve {space} ({why_refused(error)})"
         mend = "lower the limit of objects (--object-limit, Limits.objects)"
         raise AddressSpaceError(f"{message}; {mend}") from None
+
+
+def _prefer_huge_pages(address: int, size: int) -> None:
+    """Ask for huge pages where memory has them; a kernel without them refuses."""
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        first = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
+        _libc.madvise(first, address + size - first, mmap.MADV_HUGEPAGE)
 
 
 class _Half:
@@ -212,6 +225,8 @@ class ObjectSpace:
             address = _libc.calloc(max(size, 1), 1)
             if not address:
                 return None
+            if size >= _LARGE_BLOCK:
+                _prefer_huge_pages(address, size)
         self.outside[address] = size
         self.outside_bytes += size
         return (address - self.base) & _MASK
