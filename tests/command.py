@@ -4,8 +4,8 @@
     ferry("run", path)        (exit code, standard output, standard error)
 
 A test process has one server. The server reads a request, a line of JSON, forks, and answers with
-the exit code and what the command used of processors; the child has the request's arguments,
-environment, folder and files, and ends as the command does. That saves the half of a second that
+the exit code; the child has the request's arguments, environment, folder and files, and ends as the
+command does. That saves the half of a second that
 imports take. What a process does while it starts is tested with processes that start:
 tests/cli/test_signal.py, test_end.py, test_cli.py. Run as `python FILE`.
 """
@@ -13,7 +13,6 @@ tests/cli/test_signal.py, test_end.py, test_cli.py. Run as `python FILE`.
 from __future__ import annotations
 
 import atexit
-import dataclasses
 import functools
 import gc
 import importlib
@@ -114,17 +113,6 @@ def ferry(
         return Ended(code, *(file.read_bytes().decode() for file in files[1:]))
 
 
-@dataclasses.dataclass
-class Used:
-    """What commands have used."""
-
-    seconds: float = 0.0
-    """Of processors."""
-
-
-used = Used()
-
-
 class _Server:
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -144,9 +132,7 @@ class _Server:
         if not select.select([self._process.stdout], [], [], timeout)[0]:
             self.end()
             raise TimeoutError(f"a command did not end in {timeout:g} s: {request}")
-        code, seconds = self._process.stdout.readline().split()
-        used.seconds += float(seconds)
-        return int(code)
+        return int(self._process.stdout.readline())
 
     def end(self) -> None:
         """End the server and what it runs."""
@@ -178,9 +164,8 @@ def serve() -> list[str] | None:
             os.close(answers)
             _become(request)
             return list(request["arguments"])
-        _, status, usage = os.wait4(child, 0)
-        code, seconds = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
-        os.write(answers, b"%d %f\n" % (code, seconds))
+        _, status = os.waitpid(child, 0)
+        os.write(answers, b"%d\n" % os.waitstatus_to_exitcode(status))
     return None
 
 

@@ -18,9 +18,9 @@ import ferryvm
 from ferryvm.cache import entry
 from ferryvm_backends import ferryvm_backends
 
-from . import command
 from .bytecode import BytecodeFolder, import_part
 from .native import NativeBuild, await_build
+from .processor_time import used
 from .tier import mark_rotated
 
 if TYPE_CHECKING:
@@ -101,16 +101,8 @@ def pytest_collection_finish() -> None:
 
 
 _seconds: dict[str, float] = {}
-"""What each test took of the processors, with its fixtures: a clock would blame a test for whatever
-else the machine is busy with. What a process used that a test did not wait for is not counted."""
-
-
-def _used() -> float:
-    """Processor seconds of this process, of its children that have ended, and of commands."""
-    times = os.times()
-    own = times.user + times.system + times.children_user + times.children_system
-    return own + command.used.seconds
-
+"""What each test took of the processors, with its fixtures and child processes: a clock would blame a
+test for whatever else the machine is busy with."""
 
 _used_before = pytest.StashKey[float]()
 
@@ -118,7 +110,7 @@ _used_before = pytest.StashKey[float]()
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Note when a test begins."""
-    item.stash[_used_before] = _used()
+    item.stash[_used_before] = used()
     return (yield)
 
 
@@ -126,7 +118,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Say in a report what a part of a test took."""
     report = yield
-    now = _used()
+    now = used()
     report.processor_seconds = now - item.stash[_used_before]
     item.stash[_used_before] = now
     return report
