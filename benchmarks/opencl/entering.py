@@ -138,17 +138,16 @@ def introduce(code: Code, machine: Machine, entry: int) -> None:
 def _theirs(device: Device, times: int) -> Callable[[], float]:
     import pyopencl as cl
 
-    from ferryvm_backends.opencl.build import options, session
+    from ferryvm_backends.opencl.build import built_text, options, session
 
     source = _compiler().show(scope(times), Options(), OPENCL)
     opened = session(device)
-    text = empty_kernel(source)
+    empty = empty_kernel(source)
     try:
-        kernel = cl.Kernel(
-            cl.Program(opened.context, text).build(options(device)), kernel_name(source)
-        )
+        program = cl.Program(opened.context, built_text(device, empty))
+        kernel = cl.Kernel(program.build(options(device)), kernel_name(source))
         buffer = cl.Buffer(opened.context, cl.mem_flags.READ_WRITE, _BYTES)
-        arguments: list[Any] = [_argument(p, buffer) for p in parameters(text)]
+        arguments: list[Any] = [_argument(p, buffer) for p in parameters(empty)]
         for number, argument in enumerate(arguments):
             kernel.set_arg(number, argument)
         cl.enqueue_nd_range_kernel(opened.queue, kernel, (1,), (1,)).wait()

@@ -34,6 +34,7 @@ from ferryvm.deadline import seconds_from
 from ferryvm.failure import one_line
 from ferryvm.float_environment import in_ours
 from ferryvm.service import ClosedError, EndedError, Service
+from ferryvm_backends.opencl import pocl_header
 from ferryvm_backends.opencl.device import POCL_DEVICES, Device
 
 TIMEOUT = "FERRYVM_OPENCL_TIMEOUT"
@@ -84,7 +85,13 @@ def session(device: Device) -> Session:
 def options(device: Device) -> list[str]:
     """Options of a build."""
     exact = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.has_exact_f32 else []
-    return ["-cl-std=CL1.2", *exact]
+    replaced = [pocl_header.OPTION] if pocl_header.is_replaced(device) else []
+    return ["-cl-std=CL1.2", *exact, *replaced]
+
+
+def built_text(device: Device, source: str) -> str:
+    """The text that is built of a source."""
+    return pocl_header.DECLARATIONS + source if pocl_header.is_replaced(device) else source
 
 
 def key(device: Device, source: str) -> str:
@@ -92,7 +99,8 @@ def key(device: Device, source: str) -> str:
     chosen = os.environ.get(POCL_DEVICES, "")
     platform, place, name = device.identity
     versions = [device.platform_version, device.version, device.driver, device.target or ""]
-    return cache.key([platform, str(place), name, *versions, chosen, *options(device), source])
+    built = [*options(device), built_text(device, source)]
+    return cache.key([platform, str(place), name, *versions, chosen, *built])
 
 
 def build(device: Device, source: str, arguments: int | None = None) -> bytes:
@@ -112,7 +120,7 @@ def loaded(device: Device, source: str, payload: bytes) -> Any:
     """A program from the result of `build` for this source. Raises BackendError."""
     context = session(device).context
     if payload == _CACHED_BY_DRIVER:
-        program = cl.Program(context, source)
+        program = cl.Program(context, built_text(device, source))
     else:
         program = cl.Program(context, [device.handle], [payload])
     try:
@@ -136,7 +144,7 @@ class Builder:
         """The binary, empty if the driver caches it. Raises BackendError."""
         request = {
             "device": list(device.identity),
-            "source": source,
+            "source": built_text(device, source),
             "arguments": arguments,
             "options": options(device),
             "binary": not device.caches_builds,
