@@ -11,6 +11,7 @@ makes one of native code, which it runs on several threads (`ferryvm.engine.para
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 
 from ferryvm import record
 from ferryvm.errors import FerryError
@@ -37,6 +38,8 @@ class RangeOutcome:
     order; None or 0: not known."""
     is_interrupted: bool = False
     """The machine's interrupt flag was set meanwhile."""
+    stops: Mapping[int, int] = record.field(default_factory=dict)
+    """Items that were suspended, by the pc in front of which they stand."""
 
 
 class RangeRunner(abc.ABC):

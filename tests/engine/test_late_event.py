@@ -10,7 +10,7 @@ import pytest
 import ferryvm
 from ferryvm.engine.journal import Event, Placement
 from ferryvm.engine.site import Site
-from ferryvm.engine.speculation import observe, plan, stop_observing
+from ferryvm.engine.speculation import BranchProfile, plan
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.region.region import RegionKind, regions
 from ferryvm.verify import verify
@@ -85,11 +85,12 @@ def test_a_site_where_a_branch_was_observed_keeps_a_cell_of_its_own() -> None:
     region = next(one for one in regions(program) if one.kind is RegionKind.LOOP)
     site = Site(region.entry, False, 100)
     site.region = region
-    assert plan(site, ())
-    observe(artifact, site)
+    assert plan(site, (), None)
+    branches = BranchProfile(artifact)
+    branches.observe(site)
     first, *others = sorted(site.observed)
     artifact.count(first, 7, False)  # compiled code was cut off there meanwhile
-    stop_observing(artifact, site, {(first, False)})
+    branches.stop(site, {(first, False)})
     assert [artifact.counted(pc, False) for pc in (first, *others)] == [7, *(0 for _ in others)]
 
 

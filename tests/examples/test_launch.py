@@ -133,4 +133,8 @@ def test_a_guard_fails_for_one_item_in_a_thousand() -> None:
     execution.run()
     assert b"".join(printed).decode() == OUTPUT["rare"]
     attempts = [attempt for each in placements(execution) for attempt in each.attempts]
-    assert [(attempt.region, attempt.guards) for attempt in attempts] == [("work", 1), ("work", 0)]
+    assert [(attempt.region, attempt.guards) for attempt in attempts] == [
+        ("main/launch.1", 1),
+        ("main/launch.1", 0),
+        ("main/launch.2", 0),
+    ]

@@ -49,6 +49,9 @@ retry_after = 7
 device = "gpu"
 recompile_after = 8
 threads = 9
+lanes = 16
+guard_share = 0.5
+observe_items = 10
 [[rule]]
 action = "interpret"
 """
@@ -60,7 +63,7 @@ def test_every_key_of_a_file_arrives_in_the_policy() -> None:
         (When((Test("work", (Within(((">", 5),)),)),)),),
         When((Test("name", (Like("x*"),)),)),
     )
-    options = Options(4, 3, False, True, False, True, 5, 6, 7, "gpu", 8, 9)
+    options = Options(4, 3, False, True, False, True, 5, 6, 7, "gpu", 8, 9, 16, 0.5, 10)
     rules = (
         Rule("a", when, Action.COMPILE, (Choice("llvm"), Choice("opencl", options))),
         Rule(action=Action.INTERPRET),

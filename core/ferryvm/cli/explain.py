@@ -143,6 +143,7 @@ def _print_region(console: Console, region: Explained) -> None:
     rows = [("why", region.why), *(("rules", line) for line in _rule_lines(region))]
     for tried in region.tried:
         rows += [(tried.backend, line) for line in _tried_lines(tried)]
+    rows += [("guesses", line) for line in region.guesses]
     if region.recompilations:
         rows.append(("guards", f"compiled again {_times(region.recompilations)} for them"))
     rows += [("tiers", line) for line in region.replacements]
@@ -173,6 +174,8 @@ def _launch_lines(region: Explained) -> list[str]:
             done = f"{one.items} items done, {one.suspended} suspended"
             spent = f"{_milliseconds(one.seconds)}, expected in order {_milliseconds(one.expected)}"
             lines.append(f"on {one.where} {_times(one.times)}: {done}; {spent}")
+        for pc, times in sorted(one.failures.items()):
+            lines.append(f"the guard at pc {pc} failed for {times} items")
         if one.stopped:
             lines.append(f"in order from then on: {one.stopped}")
     return lines

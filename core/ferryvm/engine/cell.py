@@ -7,10 +7,12 @@ The interpreter owns the cells; this module records which cell each site has, an
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ferryvm.backend import Artifact
+from ferryvm.engine.guess import GuessLimit
 from ferryvm.engine.site import Site
 from ferryvm.engine.transition import CellChange
 from ferryvm.policy import Profile
@@ -19,6 +21,7 @@ from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
     from ferryvm.engine.launching import Launches
+    from ferryvm.engine.speculation import BranchProfile
 
 
 class SiteCells:
@@ -31,6 +34,13 @@ class SiteCells:
         self._launches = launches
         self.sites: dict[tuple[int, bool], Site] = {}
         self._program, self._profile, self._inner = program, profile, inner
+
+    @functools.cached_property
+    def branches(self) -> BranchProfile:
+        """The branches that sites observe."""
+        from ferryvm.engine.speculation import BranchProfile  # few programs speculate
+
+        return BranchProfile(self._inner)
 
     def count_all(self, counting: bool, delay: float) -> None:
         """Count at each loop head, function entry and marked scope, in one form of the code.
@@ -64,14 +74,14 @@ class SiteCells:
                     self.sites[around.key] = around
                     self.count(around, times)
             case CellChange.OBSERVE:
-                from ferryvm.engine.speculation import observe
-
-                observe(self._inner, site)
+                self.branches.observe(site)
+                if self._launches is not None and not site.counting:
+                    self._launches.observe(site.pc)
                 self.count(site, site.more)
             case CellChange.STOP_OBSERVING:
-                from ferryvm.engine.speculation import stop_observing
-
-                stop_observing(self._inner, site, self.sites)
+                if self._launches is not None and not site.counting:
+                    self._launches.remove(site.pc)
+                self.branches.stop(site, self.sites)
             case CellChange.ENTER:
                 assert site.code is not None
                 self._inner.install(site.pc, site.code.address, site.counting)
@@ -94,7 +104,11 @@ class SiteCells:
         if launches is None or site.counting or region is None or code is None:
             return
         if region.kind.value == "launch":
-            activity = launches.install(site.pc, code)
+            assert site.choice is not None
+            options = site.choice.options
+            branches = frozenset(branch for branch, _ in site.unseen)
+            limit = GuessLimit(branches, options.guard_share, options.guard_limit)
+            activity = launches.install(site.pc, code, limit)
             if activity is not None and site.placement is not None:
                 site.placement.launches.append(activity)
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ferryvm.region.fact import LaunchProfile
     from ferryvm.region.region import Region
 
+_LAUNCH = "launch"
+"""The kind of a region that is a launch."""
+
 
 class Decider:
     """The policy of one program, applied to its regions."""
@@ -81,7 +84,8 @@ class Decider:
         if any(choice.options.speculate for choice in rule.backends):
             from ferryvm.engine.speculation import plan
 
-            if plan(site, counted):
+            items = self._observed_items(rule, placement) if _is_launch(site) else None
+            if plan(site, counted, items):
                 return SiteEvent.UNOBSERVED, placement.decision
         return SiteEvent.CHOSEN, placement.decision
 
@@ -105,9 +109,17 @@ class Decider:
                 return rule
         return None
 
+    def _observed_items(self, rule: Rule, placement: Placement) -> int:
+        """The items of a launch that are observed before code of it speculates."""
+        from ferryvm.engine.speculation import items_of
+
+        wanted = max(one.options.observe_items for one in rule.backends)
+        assert placement.profile is not None
+        return wanted or items_of(placement.profile)
+
     def _launch_profile(self, region: Region) -> LaunchProfile | None:
         """The profile of a region that is a launch; None for any other."""
-        if region.kind.value != "launch":
+        if region.kind.value != _LAUNCH:
             return None
         from ferryvm.engine.launch_profile import profile
         from ferryvm.region.launch import CALL_DISTANCE
@@ -125,3 +137,8 @@ class Decider:
         if loop is None:
             return "no region starts here"
         return f"no region starts here: it is in the loop whose head is pc {loop.head}"
+
+
+def _is_launch(site: Site) -> bool:
+    """True if the selected region of a site is the loop of a launch."""
+    return site.region is not None and site.region.kind.value == _LAUNCH

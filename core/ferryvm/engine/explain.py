@@ -88,6 +88,8 @@ class Explained:
     """The reason that no rule decided, or the failure outside the backends; empty if neither."""
     tried: tuple[Tried, ...]
     recompilations: int
+    guesses: tuple[str, ...]
+    """Paths that its code left out, each with what became of that."""
     replacements: tuple[str, ...]
     """Steps of quick code that ran long, with the times since the program was prepared."""
     compared: int
@@ -198,12 +200,21 @@ def _explained(placement: Placement, verified: Verified, is_counted: bool) -> Ex
         _remark(placement),
         tuple(_tried(attempt, verified, is_counted) for attempt in placement.attempts),
         placement.recompilations,
+        tuple(_guesses(placement, verified)),
         tuple(_replacements(placement)),
         placement.compared,
         tuple(placement.differences),
         placement.profile,
         tuple(dataclasses.replace(one) for one in placement.launches),
     )
+
+
+def _guesses(placement: Placement, verified: Verified) -> Iterator[str]:
+    """A line for each path that a site's code left out."""
+    for guess in placement.guesses:
+        position = _position(verified, guess.branch)
+        at = f"{guess.branch} ({position})" if position else str(guess.branch)
+        yield f"the branch at pc {at} never goes to pc {guess.target}: {guess.outcome or 'kept'}"
 
 
 def _replacements(placement: Placement) -> Iterator[str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ferryvm import record
 from ferryvm.backend import Activity, BackendError, Code
+from ferryvm.engine.guess import Guess
 from ferryvm.engine.transition import SiteEvent, SiteState
 from ferryvm.float_environment import callers
 from ferryvm.named_tuple import NamedTuple
@@ -111,6 +112,8 @@ class Placement:
         """The profile by which the policy decided about a launch; None for other sites."""
         self.launches: list[LaunchActivity] = []
         """Metrics of a launch, for each code that runs its items out of order."""
+        self.guesses: list[Guess] = []
+        """The paths that its code left out, or left out no more."""
         self.state = SiteState.COLD
         self.history: list[Step] = []
         """The steps to its current state."""

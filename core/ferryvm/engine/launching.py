@@ -13,13 +13,16 @@ that, as far as items have been timed: so small launches stay within the code ar
 
 from __future__ import annotations
 
+import contextlib
 import time
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from ferryvm import record
 from ferryvm.backend import BackendError, Code
+from ferryvm.engine.guess import NO_GUESSES, GuessLimit
 from ferryvm.failure import SignalRaised, is_signals
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import I64, signed
@@ -72,6 +75,8 @@ class LaunchActivity:
     """Items that were done so."""
     suspended: int = 0
     """Items that were suspended meanwhile."""
+    failures: dict[int, int] = record.field(default_factory=dict)
+    """Items that failed a guard, out of order or in samples, by the pc of the branch."""
     expected: float = 0.0
     """Seconds that these items would have taken in order, by the time of one item."""
     seconds: float = 0.0
@@ -85,13 +90,42 @@ class LaunchActivity:
 class _Launch:
     """A launch with code that runs its items out of order."""
 
-    def __init__(self, pc: int, number: int, code: Code, ranges: RangeRunner) -> None:
+    def __init__(
+        self, pc: int, number: int, code: Code, ranges: RangeRunner, guesses: GuessLimit
+    ) -> None:
         self.pc, self.number, self.code, self.ranges = pc, number, code, ranges
+        self.guesses = guesses
+        self.started = 0
+        """Items that have begun out of order, or in samples."""
+        self.disturbed = 0, 0.0
+        """Items and seconds of samples that failed guards ended, since the last that counted."""
         self.in_order: Callable[[int], int] = ENTRY(code.address)
         self.activity = LaunchActivity(ranges.where)
         self.gain: float | None = None
         """Times as long as an item takes in order than out of order, where lanes do several at
         once; None until both have been measured."""
+
+    def failed(self, items: int, stops: Mapping[int, int]) -> int:
+        """Note items that have begun, and those that failed a guard; the number of these. `stops`:
+        the number of items that stopped, by the pc at which they did."""
+        self.started += items
+        found = {pc: times for pc, times in stops.items() if pc in self.guesses.branches}
+        failures = self.activity.failures
+        for pc, times in found.items():
+            failures[pc] = failures.get(pc, 0) + times
+        return sum(found.values())
+
+    def wrong(self) -> list[int]:
+        """The branches whose guards have failed too often."""
+        failures, is_exceeded = self.activity.failures, self.guesses.is_exceeded
+        return [branch for branch, times in failures.items() if is_exceeded(times, self.started)]
+
+    def timed(self, items: int, seconds: float, sample: float) -> None:
+        """Note the time of a sample of items that a failed guard ended: several such are one."""
+        self.disturbed = self.disturbed[0] + items, self.disturbed[1] + seconds
+        if self.disturbed[0] and self.disturbed[1] >= sample:
+            self.activity.item_seconds = max(self.disturbed[1] / self.disturbed[0], _LEAST)
+            self.gain, self.disturbed = None, (0, 0.0)
 
     def measure(self, seconds: float) -> None:
         """Note the seconds of work that an item took out of order. What counts is its time in order,
@@ -116,6 +150,7 @@ class Launches:
         self.activities: dict[int, LaunchActivity] = {}
         """Metrics of the launches with such code, by pc."""
         self._is_disabled = False
+        self._wrong: SimpleQueue[tuple[int, int]] = SimpleQueue()
 
     def disable(self) -> None:
         """Leave for no launch, so that all items run in order."""
@@ -138,21 +173,46 @@ class Launches:
             if pc in region.pcs or owner(pc) in called
         )
 
-    def install(self, pc: int, code: Code) -> LaunchActivity | None:
+    def observe(self, pc: int) -> None:
+        """Leave for the launch at `pc` until it is removed: an interpreter runs its items."""
+        number = self._numbers.get(pc)
+        if number is not None:
+            self._words[number] = 1
+
+    def tolerates(self, pc: int, branch: int) -> bool:
+        """True if so few items of the launch at `pc`, of those that ran out of order, have failed a
+        guard that its code may keep it."""
+        launch = self._launches.get(pc)
+        if launch is None or not launch.activity.times:
+            return False
+        failures = launch.code.activity().failures.get(branch)
+        return failures is not None and not launch.guesses.is_exceeded(failures, launch.started)
+
+    def failed(self) -> Iterator[tuple[int, int]]:
+        """Guards that have failed too often since the last call: pcs of launch and branch."""
+        with contextlib.suppress(Empty):
+            while True:
+                yield self._wrong.get_nowait()
+
+    def install(
+        self, pc: int, code: Code, guesses: GuessLimit = NO_GUESSES
+    ) -> LaunchActivity | None:
         """Leave for the launch at `pc` from now on, if its code runs items out of order; its metrics
         then."""
         ranges, number = code.ranges, self._numbers.get(pc)
         if ranges is None or number is None or self._is_disabled:
             return None
-        launch = self._launches[pc] = _Launch(pc, number, code, ranges)
+        launch = self._launches[pc] = _Launch(pc, number, code, ranges, guesses)
         self.activities[pc] = launch.activity
         self._words[number] = 1  # its items are timed first
         return launch.activity
 
     def remove(self, pc: int) -> None:
         """Leave for the launch at `pc` no more."""
-        if self._launches.pop(pc, None) is not None:
-            self._words[self._numbers[pc]] = NEVER
+        self._launches.pop(pc, None)
+        number = self._numbers.get(pc)
+        if number is not None:
+            self._words[number] = NEVER
 
     def run(self, machine: Machine) -> Status:
         """Continue a machine that code has left at a launch with many items; LEAVE: an interpreter
@@ -171,7 +231,15 @@ class Launches:
         control = machine.control
         launch = self._launches.get(control.pc)
         if launch is None:
-            return Status.LEAVE  # it was removed at this moment
+            return Status.LEAVE  # it was removed at this moment, or is observed
+        try:
+            return self._run_launch(launch, machine)
+        finally:
+            for branch in launch.wrong():
+                self._wrong.put((launch.pc, branch))
+
+    def _run_launch(self, launch: _Launch, machine: Machine) -> Status:
+        control = machine.control
         stack, sp, activity = machine.memory.stack, control.sp, launch.activity
         limit, next_ = _signed(stack[sp - LAUNCH_WORDS]), _signed(stack[sp - 2])
         activity.exits += 1
@@ -211,11 +279,14 @@ class Launches:
         activity.seconds += time.perf_counter() - began
         activity.items += outcome.completed
         activity.suspended += outcome.suspended
+        # An interrupted item may stand in front of a guard that it did not fail.
+        stops = {} if outcome.is_interrupted else outcome.stops
+        failed = launch.failed(outcome.completed + outcome.suspended, stops)
         if outcome.is_interrupted:
             machine.control.status = Status.INTERRUPTED
             return Status.INTERRUPTED
         activity.expected += expected * outcome.completed / (limit - first)
-        if outcome.completed <= outcome.suspended:
+        if outcome.completed <= outcome.suspended - failed:
             self._stop(launch, "most items do what has to be done in order, or none could begin")
         elif outcome.completed:
             if outcome.seconds:
@@ -257,7 +328,10 @@ class Launches:
                 )
                 if is_done:
                     control.pc = launch.pc
+            launch.failed(_signed(stack[sp - 2]) - next_, {} if is_done else {control.pc: 1})
             if not is_done or status != Status.LEAVE:
+                if control.pc in launch.guesses.branches:
+                    launch.timed(_signed(stack[sp - 2]) - next_ - 1, seconds, sample)
                 control.status = status
                 return Status(status)
             next_ += size

@@ -29,6 +29,7 @@ import threading
 import time
 import weakref
 from array import array
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from ferryvm import record
@@ -205,7 +206,8 @@ class ThreadedRanges(RangeRunner):
         if completed:
             self._item_seconds = seconds / completed
         suspended = sum(len(one.suspended) for one in work.outcomes)
-        return RangeOutcome(completed, suspended, seconds, bool(control.interrupt))
+        stops = Counter(one.block.pc for done in work.outcomes for one in done.suspended)
+        return RangeOutcome(completed, suspended, seconds, bool(control.interrupt), stops)
 
     def _count(self, items: int) -> int:
         """The number of threads for so many items: all, unless fewer are quicker."""

@@ -78,7 +78,7 @@ class Site:
     def is_launch_only(self) -> bool:
         """True if its code is wanted only to run the items of a launch out of order: it is not
         hot."""
-        events = {step.event for step in self.history}
+        events = {one.event for one in self.history if one.before is not SiteState.OBSERVING}
         return SiteEvent.LAUNCH in events and SiteEvent.HOT not in events
 
     def step(

@@ -167,10 +167,13 @@ class Tiering:
             site.placed(self._journal, why)
             self._do(found.work, site)
 
-    def guard_failed(self, branch: int, counting: bool) -> None:
-        """A guard failed too often: request code without it."""
+    def guard_failed(self, branch: int, counting: bool, launch: int | None = None) -> None:
+        """A guard failed too often: request code without it. `launch`: pc of the launch whose items
+        failed it out of order; None for a guard of any code."""
         for site in list(self.sites.values()):
             if site.counting != counting or not any(pc == branch for pc, _ in site.unseen):
+                continue
+            if site.pc != launch if launch is not None else self._tolerates(site, branch):
                 continue
             reason = f"the guard at pc {branch} failed too often"
             found = self._step(site, SiteEvent.GUARD, reason, _INSTALLED)
@@ -180,15 +183,20 @@ class Tiering:
             placement.recompilations += 1
             self._journal.notify(Event.GUARD, placement, branch)
             self._journal.notify(Event.REMOVED, placement, branch)
-            site.unseen = frozenset(edge for edge in site.unseen if edge[0] != branch)
+            self._cells.branches.fail(site, branch)
             assert site.choice is not None
             if placement.recompilations > site.choice.options.recompile_limit:
-                site.unseen = frozenset()
+                self._cells.branches.forget(site)
                 placement.why = (
                     f"its guards made it compile {placement.recompilations} times: "
                     "nothing is speculated on any more"
                 )
             self._do(found.work, site)
+
+    def _tolerates(self, site: Site, branch: int) -> bool:
+        """True if a launch's code may keep a guard, in view of all items that ran out of order."""
+        launches = self._compilers.launches
+        return launches is not None and not site.counting and launches.tolerates(site.pc, branch)
 
     def lost(self, counting: bool) -> None:
         """Code cannot run any more: request code from the next backends, or continue without it."""

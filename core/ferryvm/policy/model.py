@@ -85,6 +85,11 @@ class Options:
     lanes: int = 0
     """Lanes of vectors in which items of a launch are run; 0: as many as suit the processor; 1:
     none."""
+    guard_share: float = 0.01
+    """Share of the items of a launch that may fail one guard, where items run out of order, before
+    the region is compiled again without it."""
+    observe_items: int = 0
+    """Items of a launch that are observed first, to speculate; 0: by their work."""
 
 
 @record.dataclass(frozen=True)

@@ -172,7 +172,11 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "must be given"
     value = field.default
-    return f"`{show(value)}`" if isinstance(value, bool | int | str) and value != "" else "none"
+    return (
+        f"`{show(value)}`"
+        if isinstance(value, bool | int | float | str) and value != ""
+        else "none"
+    )
 
 
 def _fact_table() -> Iterator[str]:

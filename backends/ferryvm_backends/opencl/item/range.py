@@ -15,6 +15,7 @@ import dataclasses
 import threading
 import time
 from array import array
+from collections import Counter
 from typing import NoReturn
 
 import numpy as np
@@ -172,9 +173,10 @@ class ItemRanges(RangeRunner):
         if raised is not None:
             raise raised
         left = sum(two - one for one, two in found.open) + len(found.slots)
+        stops = Counter(int(slot[1]) for _, slot in found.slots)
         seconds = found.seconds * self._threads if self._shape.is_block else None
         return RangeOutcome(
-            limit - first - left, len(found.slots), seconds, bool(control.interrupt)
+            limit - first - left, len(found.slots), seconds, bool(control.interrupt), stops
         )
 
     def _fail(self, machine: Machine, error: BaseException, is_changed: bool) -> NoReturn:

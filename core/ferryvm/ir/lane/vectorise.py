@@ -14,6 +14,7 @@ from ferryvm.ir.lane.profit import REASON, is_better_scalar
 from ferryvm.ir.lift import lift
 from ferryvm.ir.passes.inline import inline_all
 from ferryvm.ir.passes.pipeline import checker, optimise
+from ferryvm.ir.region_order import UnseenEdges
 from ferryvm.region.region import Region
 
 LARGEST = 400
@@ -23,15 +24,22 @@ LARGEST_RATIO = 1.0
 """Estimated time in lanes to that one by one, at most."""
 
 
-def vectorise(module: Module, region: Region, *, always: bool = False, check: bool = False) -> None:
+def vectorise(
+    module: Module,
+    region: Region,
+    unseen: UnseenEdges = frozenset(),
+    *,
+    always: bool = False,
+    check: bool = False,
+) -> None:
     """Give the module of a launch's loop a body of lanes, `module.lanes`; or, in `module.scalar`,
-    the reason that it has none. `always`: also where that does not pay; `check`: as for
-    `optimise`.
+    the reason that it has none. `unseen`: as for `lift`; `always`: also where that does not pay;
+    `check`: as for `optimise`.
 
     The function of the items is lifted anew, as a function: in the module it may be part of the
     loop.
     """
-    source = lift(region)
+    source = lift(region, unseen=unseen)
     for body in source.functions.values():
         inline_all(source, body)
     optimise(source, 2, region.verified, check=check)

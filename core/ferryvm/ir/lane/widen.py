@@ -218,6 +218,9 @@ class Widening:
     def do_trap_if(self, operation: Operation, p: LaneValue) -> None:
         self.suspend(operation, p.value, stops=operation.fact(0, Trap) is not Trap.NONE)
 
+    def do_guard(self, operation: Operation, p: LaneValue) -> None:
+        self.suspend(operation, p.value)
+
     def do_continue_launch_if(self, operation: Operation, p: LaneValue) -> None:
         self.suspend(operation, p.value)
 
