@@ -45,12 +45,15 @@ def ranges_of(runner: type[RangeRunner], monkeypatch: pytest.MonkeyPatch) -> lis
     return found
 
 
-def run_interrupted(execution: Execution, launched: list[tuple[int, int]]) -> None:
-    """Run a program that is interrupted a moment after a range of items has begun."""
+def run_interrupted(
+    execution: Execution, launched: list[tuple[int, int]], awaited: tuple[int, int] | None = None
+) -> None:
+    """Run a program that is interrupted a moment after a range of items has begun: `awaited`, or
+    any."""
     control = execution.machine.control
 
     def stop() -> None:
-        while not launched:
+        while not launched or (awaited is not None and awaited not in launched):
             time.sleep(0.001)
         time.sleep(0.05)
         control.interrupt = 1

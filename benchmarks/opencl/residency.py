@@ -29,7 +29,7 @@ from ferryvm.hooks import BackendEntry, hookimpl
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.registry import Registry
 from ferryvm_backends.opencl import OpenClBackend
-from ferryvm_backends.opencl.segment import CHUNK
+from ferryvm_backends.opencl.host_memory import CHUNK
 
 BYTES = 64 << 20
 """Bytes of each of the two arrays."""

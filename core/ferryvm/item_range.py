@@ -49,6 +49,11 @@ class RangeRunner(abc.ABC):
     """Seconds of items in order after which the time of one is known, at least: many times what
     entering the code takes."""
 
+    is_paced: bool = False
+    """True for a device on which an item takes far longer in order than beside others. So none is
+    timed in order first, and how many run at once is for `run` to decide: it returns after some two
+    seconds, with what has not begun in the record."""
+
     @property
     @abc.abstractmethod
     def where(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from ferryvm.backend import BackendError
 from ferryvm.ir.c.opencl import DRY
 from ferryvm.machine.control import ControlBlock
 from ferryvm_backends.opencl.packet import ARGUMENT, Packet
@@ -23,6 +24,13 @@ _ONE = (1,)
 def library() -> ctypes.CDLL:
     """The loader that pyopencl uses: its functions dispatch to the drivers."""
     return ctypes.CDLL(cl._cl.__file__)
+
+
+def finish(queue: Any) -> None:
+    """Wait for all commands of a queue, without Python's lock. Raises BackendError."""
+    error = library().clFinish(ctypes.c_void_p(queue.int_ptr))
+    if error:
+        raise BackendError(f"opencl: commands failed: {error_name(error)}")
 
 
 def error_name(code: int) -> str:

@@ -34,10 +34,14 @@ from ferryvm.machine.object_memory import ObjectMemory, OutsideArray
 from ferryvm.region.object_access import ObjectAccess
 from ferryvm.traffic import SPACE, Traffic, array_name
 from ferryvm_backends.opencl.build import Session
-from ferryvm_backends.opencl.kernel import BufferOffset
-from ferryvm_backends.opencl.segment import CHUNK, ZERO, Bytes, Segment, buffer_of_zeros, runs, view
+from ferryvm_backends.opencl.host_memory import CHUNK, runs, zeros
+from ferryvm_backends.opencl.kernel import BufferOffset, finish
+from ferryvm_backends.opencl.segment import ZERO, Part, Segment, buffer_of_zeros, view
 
 _MASK = (1 << 64) - 1
+
+_LEAST_TIMED = 1 << 20
+"""Bytes that are sent at most without waiting for them."""
 
 
 def _in_chunks(size: int) -> int:
@@ -51,7 +55,7 @@ class _Copy(Segment):
         self, session: Session, number: int, address: int, size: int, place: BufferOffset
     ) -> None:
         """`number`: of the copy. The device has zeros there."""
-        mirror = np.zeros(_in_chunks(size), np.uint8)
+        mirror = zeros(session, _in_chunks(size))
         super().__init__(session, view(address, size), place, mirror, ctypes.c_uint64())
         self.number, self.address, self.size = number, address, size
         self.start = 0
@@ -170,7 +174,7 @@ class ObjectCopy:
                     )
             self._session.queue.finish()
             old.release()
-        mirror = np.zeros(space, np.uint8)
+        mirror = zeros(self._session, space)
         if self._space is not None:
             mirror[:old_space] = self._space.mirror
         place = BufferOffset(self._buffer, self._marks)
@@ -208,27 +212,35 @@ class ObjectCopy:
         self._provide(control, wanted)
         assert self._space is not None
         self._space.host = view(self._base, self._space_bytes)
-        row = traffic.of_array(0, SPACE)
         # Free memory must be zero on the device, too.
-        self._send(self._space, max(control.object_top, self._used), row, traffic)
+        parts: list[tuple[Segment, int, ArrayActivity]] = [
+            (self._space, max(control.object_top, self._used), traffic.of_array(0, SPACE))
+        ]
         self._used = control.object_top
         for one in wanted:
             copy = self._copies[one.address]
             name = array_name(objects.program, one.type, one.size)
-            self._send(copy, copy.size, traffic.of_array(copy.number, name), traffic)
+            parts.append((copy, copy.size, traffic.of_array(copy.number, name)))
+        sent = [(row, self._send(segment, end, row)) for segment, end, row in parts]
         self._write_tables(control, wanted, objects)
+        total = sum(pushed for _, pushed in sent)
+        if total > _LEAST_TIMED:  # else what follows would wait for the copies, and seem slow
+            began = time.perf_counter()
+            finish(self._session.queue)
+            seconds = time.perf_counter() - began
+            for row, pushed in sent:
+                row.seconds_to_device += seconds * pushed / total
+        traffic.to_device += total
 
-    def _send(self, segment: Segment, end: int, row: ArrayActivity, traffic: Traffic) -> None:
+    def _send(self, segment: Segment, end: int, row: ArrayActivity) -> int:
+        """Begin to send changes; the number of bytes."""
         began = time.perf_counter()
         pushed = segment.push(0, end)
-        if pushed:
-            self._session.queue.finish()  # for the time of the copy
-        seconds = time.perf_counter() - began
+        row.seconds_to_device += time.perf_counter() - began
         row.to_device += pushed
-        row.seconds_to_device += seconds
         row.entries += 1
         row.unchanged += not pushed
-        traffic.to_device += pushed
+        return pushed
 
     def _write_tables(
         self, control: ControlBlock, wanted: Sequence[OutsideArray], objects: ObjectMemory
@@ -257,11 +269,16 @@ class ObjectCopy:
         self._rows = found
         cl.enqueue_copy(self._session.queue, self._tables, np.frombuffer(found, np.uint8))
 
+    def device_place(self, place: int) -> int:
+        """The device's place for one that a header has on the host; 0 if nothing is there."""
+        if place < self._space_bytes:
+            return place
+        copy = self._copies.get((place + self._base) & _MASK)
+        return 0 if copy is None else self._space_bytes + copy.start
+
     # --- to the host --------------------------------------------------------------------------
 
-    def fetch(
-        self, top: int, use: ObjectAccess, traffic: Traffic
-    ) -> Iterator[tuple[Segment, int, Bytes]]:
+    def stored(self, top: int, use: ObjectAccess, traffic: Traffic) -> Iterator[Part]:
         """The chunks that the kernel has stored into, of the space below `top` and of arrays; they
         are marked no more. Raises cl.Error."""
         self._used = max(self._used, top)
@@ -285,10 +302,6 @@ class ObjectCopy:
         for segment, start, size, number, name in parts:
             chunks = is_marked[start // CHUNK : (start + _in_chunks(size)) // CHUNK]
             for one, two in runs(chunks):
-                began = time.perf_counter()
-                found = segment.fetch(one * CHUNK, min(two * CHUNK, size))
                 row = traffic.of_array(number, name)
-                row.to_host += len(found)
-                row.seconds_to_host += time.perf_counter() - began
-                yield segment, one * CHUNK, found
+                yield segment, one * CHUNK, min(two * CHUNK, size), row
         cl.enqueue_fill_buffer(queue, self._buffer, ZERO, first, count)

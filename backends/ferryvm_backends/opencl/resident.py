@@ -35,10 +35,11 @@ from ferryvm.region.region import Region
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.code import KernelCode
-from ferryvm_backends.opencl.kernel import BufferOffset
+from ferryvm_backends.opencl.host_memory import CHUNK, Bytes, runs, zeros
+from ferryvm_backends.opencl.kernel import BufferOffset, finish
 from ferryvm_backends.opencl.launch import STAGING_WORDS, Residence
 from ferryvm_backends.opencl.object_copy import ObjectCopy
-from ferryvm_backends.opencl.segment import CHUNK, ZERO, Bytes, Segment, buffer_of_zeros, runs, view
+from ferryvm_backends.opencl.segment import ZERO, Part, Segment, buffer_of_zeros, view
 
 
 def _bytes(control: ControlBlock) -> Bytes:
@@ -158,7 +159,7 @@ class Copied:
             self._session,
             view(control.heap, capacity),
             BufferOffset(buffer, notes),
-            np.zeros(capacity, np.uint8),
+            zeros(self._session, capacity),
             ctypes.c_uint64(),
         )
         residence = self.residence
@@ -202,27 +203,37 @@ class Copied:
 
     def pull(self, returned: ControlBlock, lowest: int, needs: Needs, traffic: Traffic) -> None:
         """Copy a kernel's changes back; `returned`: the device's control block, `lowest`: the
-        lowest frame that it was in. Raises cl.Error; then nothing has changed."""
+        lowest frame that it was in. Raises BackendError, cl.Error; then the machine is as before,
+        and this memory of no use."""
         began = time.perf_counter()
-        found: list[tuple[Segment, int, Bytes]] = []
-        first = WORD_BYTES * lowest
-        found.append((self.stack, first, self.stack.fetch(first, WORD_BYTES * returned.sp)))
+        found: list[Part] = []
+        if needs.frames:
+            found.append((self.stack, WORD_BYTES * lowest, WORD_BYTES * returned.sp, None))
         if needs.writes_statics:
-            statics = self.statics.fetch(0, WORD_BYTES * returned.static_count)
-            found.append((self.statics, 0, statics))
+            found.append((self.statics, 0, WORD_BYTES * returned.static_count, None))
         if needs.writes_heap:
             found += self._stored(returned.hp, traffic)
         if needs.objects is not None:
-            found += self.objects.fetch(returned.object_top, needs.objects, traffic)
+            found += self.objects.stored(returned.object_top, needs.objects, traffic)
+        for segment, start, end, _ in found:
+            segment.fetch(start, end)
+        if found:
+            finish(self._session.queue)
         self.residence.used = max(self.residence.used, returned.hp)
         if needs.frames:
             self.stack.forget(WORD_BYTES * returned.sp)
-        for segment, start, bytes_ in found:
-            segment.accept(start, bytes_)
-            traffic.to_host += len(bytes_)
-        traffic.seconds_to_host += time.perf_counter() - began
+        for segment, start, end, _ in found:
+            segment.accept(start, end)
+        seconds = time.perf_counter() - began
+        total = sum(end - start for _, start, end, _ in found)
+        for _, start, end, row in found:
+            if row is not None:
+                row.to_host += end - start
+                row.seconds_to_host += seconds * (end - start) / total
+        traffic.to_host += total
+        traffic.seconds_to_host += seconds
 
-    def _stored(self, hp: int, traffic: Traffic) -> Iterator[tuple[Segment, int, Bytes]]:
+    def _stored(self, hp: int, traffic: Traffic) -> Iterator[Part]:
         """The chunks of the heap that kernels have stored into; they are noted no more."""
         heap, count = self.heap, -(-hp // CHUNK)
         if not count:
@@ -235,8 +246,7 @@ class Copied:
         if not noted.any():
             return
         for one, two in runs(noted[::-1] != 0):
-            start, end = one * CHUNK, min(two * CHUNK, hp)
-            yield heap, start, heap.fetch(start, end)
+            yield heap, one * CHUNK, min(two * CHUNK, hp), None
         cl.enqueue_fill_buffer(self._session.queue, buffer, ZERO, notes, count)
 
     def close(self) -> None:

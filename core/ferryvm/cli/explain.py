@@ -167,12 +167,14 @@ def _launch_lines(region: Explained) -> list[str]:
         )
         lines.append(f"{items}, {profile.item_work} instructions each; {sizes}")
     for one in region.launches:
-        each = "not timed" if one.item_seconds is None else f"{one.item_seconds * 1e6:.3g} us each"
+        each = "" if one.item_seconds is None else f", {one.item_seconds * 1e6:.3g} us each"
         most = f", with {one.most} items at most" if one.exits else ""
-        lines.append(f"left for {_times(one.exits)}{most}, {each}")
+        lines.append(f"left for {_times(one.exits)}{most}{each or ', not timed in order'}")
         if one.times:
             done = f"{one.items} items done, {one.suspended} suspended"
-            spent = f"{_milliseconds(one.seconds)}, expected in order {_milliseconds(one.expected)}"
+            spent = _milliseconds(one.seconds)
+            if one.expected:
+                spent += f", expected in order {_milliseconds(one.expected)}"
             lines.append(f"on {one.where} {_times(one.times)}: {done}; {spent}")
         for pc, times in sorted(one.failures.items()):
             lines.append(f"the guard at pc {pc} failed for {times} items")

@@ -2,6 +2,7 @@
 """The launches that compiled code leaves for, and the decision to run their items out of order.
 
     code ─ items left > word ─> PARALLEL ─┬─ time of an item unknown: some items in order, timed
+                                          │  (not on a device that paces itself)
                                           ├─ little work left: in order, the word is raised
                                           └─ much: `ranges` of the launch's code ─> record
 
@@ -245,6 +246,10 @@ class Launches:
         activity.exits += 1
         activity.most = max(activity.most, limit - next_)
         # A sample may have been disturbed, and others are as cheap as exits are rare.
+        if launch.ranges.is_paced:
+            if next_ == limit:
+                return Status.LEAVE
+            return self._run_out_of_order(launch, machine, next_, limit)
         is_sampled = not activity.exits & (activity.exits - 1)
         if activity.item_seconds is None or is_sampled:
             status = self._time(launch, machine, next_, limit)
@@ -262,11 +267,11 @@ class Launches:
         self, launch: _Launch, machine: Machine, first: int, limit: int
     ) -> Status:
         activity = launch.activity
-        assert activity.item_seconds is not None
-        expected = activity.item_seconds * (limit - first)
+        is_paced, each = launch.ranges.is_paced, activity.item_seconds or 0.0
+        expected = each * (limit - first)
         began = time.perf_counter()
         try:
-            end = min(limit, first + max(int(SLICE / activity.item_seconds), 1))
+            end = limit if is_paced else min(limit, first + max(int(SLICE / each), 1))
             if end < limit:
                 _put_off(machine, end, limit)
             outcome = launch.ranges.run(machine, first, end)
@@ -288,7 +293,7 @@ class Launches:
         activity.expected += expected * outcome.completed / (limit - first)
         if outcome.completed <= outcome.suspended - failed:
             self._stop(launch, "most items do what has to be done in order, or none could begin")
-        elif outcome.completed:
+        elif outcome.completed and not is_paced:
             if outcome.seconds:
                 launch.measure(outcome.seconds / outcome.completed)
             self._set_word(launch)

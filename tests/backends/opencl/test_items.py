@@ -193,5 +193,5 @@ def test_an_interrupt_suspends_items(
 ) -> None:
     monkeypatch.setattr(item_range, "_POLLS", 8 << 8)  # where the device cannot see the flag
     execution = started(backend, (ITEMS, 6, 9999, SLICE + 5))
-    run_interrupted(execution, launched)
+    run_interrupted(execution, launched, (0, ITEMS))
     assert launched[-1] == (0, ITEMS)

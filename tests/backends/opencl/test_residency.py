@@ -16,7 +16,7 @@ from ferryvm.engine.observer import Observer
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm_backends.opencl import OpenClBackend, object_copy
 from ferryvm_backends.opencl.build import Session
-from ferryvm_backends.opencl.segment import CHUNK
+from ferryvm_backends.opencl.host_memory import CHUNK
 
 from .entering import NAME, named
 

@@ -19,9 +19,9 @@ from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl import OpenClBackend, copied
 from ferryvm_backends.opencl.build import session
 from ferryvm_backends.opencl.device import Device
+from ferryvm_backends.opencl.host_memory import CHUNK
 from ferryvm_backends.opencl.kernel import Kernel
 from ferryvm_backends.opencl.resident import Copied, Needs
-from ferryvm_backends.opencl.segment import CHUNK
 
 from ...heap_vector import on_heap
 from .entering import NAME, enter, named, whole
@@ -179,5 +179,7 @@ def test_words_that_a_kernel_wrote_above_the_stack_are_not_taken_for_known(devic
     left.sp = 9
     memory.pull(left, 8, nothing, traffic)
     memory.push(control, nothing, traffic)
-    assert memory.stack.fetch(80, 88).view(np.uint64) == 0x7E
+    memory.stack.fetch(80, 88)
+    opened.queue.finish()
+    assert memory.stack.mirror[80:88].view(np.uint64) == 0x7E
     memory.close()

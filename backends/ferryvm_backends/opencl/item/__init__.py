@@ -17,6 +17,7 @@ from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import Type
 from ferryvm.region.launch import CALL_DISTANCE, launch_numbers
 from ferryvm.region.region import Region, RegionKind
+from ferryvm_backends.opencl.item.header import HeaderWord
 
 MOST_FRAME_WORDS = 2000
 """The largest number of words that the frames of a work-item take."""
@@ -35,6 +36,13 @@ class ItemShape:
     """Words of private frames."""
     is_block: bool
     """True if a work-item runs the loop of the launch for several items."""
+    headers: tuple[HeaderWord, ...] = ()
+    """Header words of what these words refer to, which items share, too."""
+
+    @property
+    def arguments(self) -> int:
+        """The number of words that the kernel is given for all items."""
+        return len(self.words) + len(self.headers)
 
 
 def item_region(region: Region, options: Options) -> Region | None:

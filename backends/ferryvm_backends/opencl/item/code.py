@@ -131,10 +131,10 @@ def _ranges(
     payload = entry.find(build.fault) if entry is not None else None
     is_new = payload is None
     if payload is None:
-        payload = build.build(device, text.source, len(shape.words))
+        payload = build.build(device, text.source, shape.arguments)
     program = build.loaded(device, text.source, payload)
     session = build.session(device)
-    kernel = ItemKernel(session.context, program, len(shape.words))
+    kernel = ItemKernel(session.context, program, shape.arguments)
     sees_changes = kernel.run_dry(session.queue)
     if entry is not None and is_new and build.fault(payload) is None:
         entry.try_store(payload)

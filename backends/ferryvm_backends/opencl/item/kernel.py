@@ -69,11 +69,8 @@ class ItemKernel:
         most: Any = self.handle.get_work_group_info(info, device)
         return int(most)
 
-    def run(
-        self, queue: Any, first: int, end: int, block: int, local: int, is_blocking: bool
-    ) -> None:
-        """Run the items from one up to another, so many by each work-item; `is_blocking`: until they have
-        ended. Raises BackendError.
+    def enqueue(self, queue: Any, first: int, end: int, block: int, local: int) -> None:
+        """Start the items from one up to another, so many by each work-item. Raises BackendError.
 
         PoCL runs them in the thread that enqueues. pyopencl would hold Python's lock meanwhile, and
         then no thread could set the interrupt flag.
@@ -85,8 +82,6 @@ class ItemKernel:
         sizes = none, ctypes.byref(size), ctypes.byref(group)
         commands, kernel = ctypes.c_void_p(queue.int_ptr), ctypes.c_void_p(self.handle.int_ptr)
         error = library().clEnqueueNDRangeKernel(commands, kernel, 1, *sizes, 0, none, none)
-        if is_blocking and not error:
-            error = library().clFinish(commands)
         if error:
             raise BackendError(f"opencl: a launch failed: {error_name(error)}")
 

@@ -16,6 +16,9 @@ DEFAULT = 128
 """Work-items of a group, as long as nothing is known."""
 
 _SIZES = (64, 128, 256, 512)
+_GAIN = 0.95
+"""Part of the time with the default size below which another one is chosen."""
+
 _TIMES = 2
 """Slices with each size."""
 
@@ -36,7 +39,7 @@ class LocalSize:
         self._sizes = [size for size in _SIZES if size <= most] or [most]
         self._pending: Iterator[int] = iter(self._sizes * _TIMES)
         self._seconds = dict.fromkeys(self._sizes, float("inf"))
-        self.size = min(DEFAULT, most)
+        self.size = self._default = min(DEFAULT, most)
         """Of the next slice."""
         self.is_measured = len(self._sizes) == 1
         found = entry.find(self._fault) if entry is not None else None
@@ -54,7 +57,9 @@ class LocalSize:
         self._pending = iter(rest)
         if rest:
             return
-        self.size, self.is_measured = min(self._seconds, key=self._seconds.__getitem__), True
+        best = min(self._seconds, key=self._seconds.__getitem__)
+        is_better = self._seconds[best] < _GAIN * self._seconds.get(self._default, float("inf"))
+        self.size, self.is_measured = best if is_better else self._default, True
         if self._entry is not None:
             self._entry.try_store(str(self.size).encode())
 

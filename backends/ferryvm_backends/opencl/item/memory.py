@@ -7,6 +7,8 @@ import abc
 import ctypes
 import dataclasses
 
+from ferryvm.ir.operation import PLACE
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.build import Session
@@ -29,6 +31,13 @@ class ItemMemory(abc.ABC):
     def push(self, control: ControlBlock) -> list[BufferOffset]:
         """Let the device see what items may read: the places of statics and heap, then of copied
         objects and their tables. Raises BackendError, cl.Error."""
+
+    def header_word(self, control: ControlBlock, reference: int, word: int) -> int:
+        """A word of an object's header as the device has it; 0 where there is no object."""
+        if not reference or reference & 1:
+            return 0
+        address = control.objects + reference + WORD_BYTES * word
+        return ctypes.c_uint64.from_address(address).value
 
     @abc.abstractmethod
     def pull(self, control: ControlBlock) -> None:
@@ -66,6 +75,10 @@ class CopiedMemory(ItemMemory):
         memory.push(control, self.needs, self.traffic)
         objects = [] if self.needs.objects is None else [*memory.objects.places]
         return [memory.statics.place, memory.heap.place, *objects]
+
+    def header_word(self, control: ControlBlock, reference: int, word: int) -> int:
+        found = super().header_word(control, reference, word)
+        return self._memory.objects.device_place(found) if word == PLACE else found
 
     def pull(self, control: ControlBlock) -> None:
         returned = ControlBlock()

@@ -42,7 +42,7 @@ from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.copied import SLICE
 from ferryvm_backends.opencl.item import ItemShape
 from ferryvm_backends.opencl.item.kernel import ItemKernel
-from ferryvm_backends.opencl.item.local_size import DEFAULT, LEAST, LocalSize
+from ferryvm_backends.opencl.item.local_size import LEAST, LocalSize
 from ferryvm_backends.opencl.item.local_size import SLICE as LOCAL_SLICE
 from ferryvm_backends.opencl.item.memory import ItemMemory
 from ferryvm_backends.opencl.item.suspension import Suspended, slot_layout, suspended
@@ -57,12 +57,15 @@ _POLLS = LOOK << 14
 """Polls of an item, some thousand iterations each, after which it is suspended where the device
 does not see an interrupt."""
 
-_FIRST_SLICE = 1 << 16
-"""Items of the first slice there."""
+_FULL = 1 << 11
+"""Work-items for each compute unit that a slice has at least there: with fewer some of the device is
+idle, and the slice takes no less time."""
 
-_SAMPLES = {True: 200e-6, False: 2e-3}
-"""Seconds of a sample of items in order, of blocks and of single items: a kernel is entered in some
-10 us on a processor, and in some 100 us on a device with memory of its own."""
+_LONGEST = 2.0
+"""Seconds of a range after which no further slice begins there: what has been suspended waits."""
+
+_SAMPLE = 200e-6
+"""Seconds of a sample of items in order on a processor: a kernel is entered in some 10 us."""
 
 _WAIT = 0.01
 """Seconds between two looks at the interrupt flag."""
@@ -115,12 +118,13 @@ class ItemRanges(RangeRunner):
         self._launch_parameters = verified.parameters(region.entry)
         self._units: int = self._device.handle.max_compute_units
         self._threads = 1 if self._device.is_serial else self._units
-        self.sample_seconds = _SAMPLES[shape.is_block]
+        self.sample_seconds, self.is_paced = _SAMPLE, not memory.wraps
         self._first_frame = self._parameters + verified.frame_words[shape.function]
         """Words that the first frame of an item takes on the stack."""
         self._local = local
         self._layout = slot_layout(memory.session, shape.frame, shape.is_block)
-        self._slice = self._layout.slice if memory.wraps else min(_FIRST_SLICE, self._layout.slice)
+        self._least_slice = min(_FULL * self._units, self._layout.slice)
+        self._slice = self._layout.slice if memory.wraps else self._least_slice
         self.entries = 0
         self.seconds = 0.0
         """In kernels."""
@@ -203,7 +207,12 @@ class ItemRanges(RangeRunner):
             self._kernel.bind(places, buffers.slots, buffers.skipped)
             start = control.fp - self._launch_parameters
             frame = stack[start : control.sp]
-            self._give(control, start, [frame[word] for word in self._shape.words])
+            words = [frame[word] for word in self._shape.words]
+            headers = [
+                self._memory.header_word(control, words[number], word)
+                for number, word in self._shape.headers
+            ]
+            self._give(control, start, words + headers)
             found.is_changed = self._memory.wraps
             self._slices(control, buffers, first, limit, found)
             self._memory.pull(control)
@@ -252,13 +261,15 @@ class ItemRanges(RangeRunner):
                 self._local.begin()
                 end = first + LOCAL_SLICE
             began = time.perf_counter()
-            self._kernel.run(queue, first, end, block, self._local.size, self._memory.wraps)
+            self._kernel.enqueue(queue, first, end, block, self._local.size)
             head = buffers.head()
             taken = time.perf_counter() - began
             found.seconds += taken
             if head["skipped"]:
                 found.open += buffers.skipped_ranges(first, end, block)
             if head["stop"] or head["skipped"] or head["lost"] or control.interrupt:
+                found.is_stopped = True
+            if self.is_paced and found.seconds > _LONGEST:
                 found.is_stopped = True
             if is_measured:
                 self._local.end(taken)
@@ -286,7 +297,7 @@ class ItemRanges(RangeRunner):
         if items < self._slice and taken < SLICE:
             return
         factor = min(max(SLICE / max(taken, 1e-6), 0.25), 16.0)
-        self._slice = min(max(int(self._slice * factor), DEFAULT), self._layout.slice)
+        self._slice = min(max(int(self._slice * factor), self._least_slice), self._layout.slice)
 
     # --- what is left -----------------------------------------------------------------------
 

@@ -25,8 +25,10 @@ import pyopencl as cl
 from ferryvm.ir.c.opencl_item import SLOT_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm_backends.opencl.build import Session
+from ferryvm_backends.opencl.host_memory import runs
 from ferryvm_backends.opencl.item.kernel import HEAD
-from ferryvm_backends.opencl.segment import ZERO, buffer_of_zeros, runs
+from ferryvm_backends.opencl.kernel import finish
+from ferryvm_backends.opencl.segment import ZERO, buffer_of_zeros
 
 SLICE = 1 << 24
 """Work-items of one NDRange at most."""
@@ -82,6 +84,7 @@ class Suspended:
         self._session = session
         self.slots: Any = None
         self.skipped: Any = None
+        self._head = np.zeros(HEAD.itemsize, np.uint8)
 
     def provide(self, wanted: SlotLayout) -> None:
         """Provide buffers that are large enough, with a head of zeros. Raises BackendError, cl.Error."""
@@ -102,8 +105,10 @@ class Suspended:
         self.slots = self.skipped = None
 
     def head(self) -> Any:
-        """The head, once the kernel has ended. Raises cl.Error."""
-        return self._read(self.slots, 0, HEAD.itemsize).view(HEAD)[0]
+        """The head, once the kernel has ended. Raises BackendError, cl.Error."""
+        cl.enqueue_copy(self._session.queue, self._head, self.slots, is_blocking=False)
+        finish(self._session.queue)
+        return self._head.view(HEAD)[0]
 
     def interrupt(self) -> None:
         """Let no further items begin, and those in a loop leave, if the device sees it."""
@@ -157,8 +162,15 @@ class HostSuspended(Suspended):
         super().close()
         self._memory.clear()
 
+    def head(self) -> Any:
+        finish(self._session.queue)
+        return self._shared_head()
+
+    def _shared_head(self) -> Any:
+        return self._read(self.slots, 0, HEAD.itemsize).view(HEAD)[0]
+
     def interrupt(self) -> None:
-        head = self.head()
+        head = self._shared_head()
         head["stop"] = head["interrupt"] = 1
 
     def _wrapped(self, size: int) -> Any:

@@ -16,6 +16,7 @@ from ferryvm.ir.c.opencl_item import (
 )
 from ferryvm.ir.graph import Module
 from ferryvm.isa.launch import LAUNCH_WORDS
+from ferryvm.isa.type import I64
 from ferryvm.machine.declaration import declarations
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.object_access import object_access
@@ -27,6 +28,7 @@ from ferryvm_backends.opencl.item import (
     frame_words,
     shared_types,
 )
+from ferryvm_backends.opencl.item.header import passed_headers
 from ferryvm_backends.opencl.recursion import levels
 from ferryvm_backends.opencl.text import (
     COPIED,
@@ -77,10 +79,12 @@ def _single(
 ) -> tuple[ItemEntry, ItemShape]:
     """A work-item calls the function of the items once."""
     types = shared_types(items)
+    headers = passed_headers(module, items.function, MOST_ARGUMENTS - len(types))
     frame = frame_words(module, items.function, depth)
-    entry = one_item(function_name(items.function, 0), types, frame)
+    given = (*types, *(I64 for _ in headers))
+    entry = one_item(function_name(items.function, 0), len(types), given, frame)
     words = tuple(range(-LAUNCH_WORDS - len(types), -LAUNCH_WORDS))
-    return entry, ItemShape(items.function, words, frame, is_block=False)
+    return entry, ItemShape(items.function, words, frame, is_block=False, headers=headers)
 
 
 def _block(

@@ -146,12 +146,13 @@ class ItemEntry:
     """Statements: `item` is the first one."""
 
 
-def one_item(function: str, types: Sequence[Type], frame: int) -> ItemEntry:
-    """The call of the C function of the items; `types`: of the arguments after the item."""
+def one_item(function: str, parameters: int, types: Sequence[Type], frame: int) -> ItemEntry:
+    """The call of the C function of the items; `parameters`: of their function after the item;
+    `types`: of the words that the C function takes after it, which may be more."""
     arithmetic = Arithmetic(opencl())
     given = [arithmetic.from_slot(t, f"launch.arguments[{n}]") for n, t in enumerate(types)]
     passed = ", ".join(["control", "memory", "frame", "item", *given])
-    header = len(types) + 1
+    header = parameters + 1
     text = f"""\
     if (unlikely({function}({passed}))) {{
         frame[{header}] = frame[{header + 1}] = 0; /* the host knows the frame's header */
