@@ -14,12 +14,14 @@ import pytest
 
 import ferryvm
 from ferryvm import Engine, policy
+from ferryvm.backend import Forcing
 from ferryvm.engine import launching
 from ferryvm.engine.result import TrapError
 from ferryvm.machine.piece import elements
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.registry import Registry
 from ferryvm.testing import Differ, Schedule, Verdict
+from ferryvm.testing.mixed import MixedRegistry
 from ferryvm.verify import Verified, verify
 
 from ..engine.mixing import placements
@@ -94,6 +96,39 @@ def test_items_of_all_backends_are_left_at_every_boundary(name: str, schedule: S
     backends = ["switch", "threaded", "llvm", "opencl", "vliw"]
     for comparison in Differ(backends).compare(small(name), schedule):
         assert comparison.verdict is Verdict.AGREE, comparison
+
+
+def moved_with_guesses(backend: str, schedule: Schedule, forcing: frozenset[Forcing]) -> None:
+    """Move `rare` with few items between an interpreter and code that leaves out its branch."""
+    options = Options(
+        background=False,
+        required=True,
+        cache=False,
+        speculate=True,
+        observe_items=2,
+        guard_share=1.0,
+    )
+    rules = (Rule(backends=(Choice(backend, options),)),)
+    registry = MixedRegistry(Policy(rules=rules, profile=Profile(loop_threshold=1)))
+    differ = Differ(["mixed"], registry=registry, forcing=forcing)
+    (found,) = differ.compare(small("rare"), schedule)
+    assert found.verdict is Verdict.AGREE, found
+
+
+@pytest.mark.parametrize("schedule", [Schedule.NONE, Schedule.SUSPEND])
+@pytest.mark.rotate("schedule")
+def test_items_that_fail_a_guess_are_moved(schedule: Schedule) -> None:
+    moved_with_guesses("llvm", schedule, frozenset([Forcing.PARALLEL]))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("forcing", [frozenset(), frozenset([Forcing.PARALLEL])])
+@pytest.mark.parametrize("schedule", [Schedule.NONE, *MOVED])
+@pytest.mark.parametrize("backend", ["llvm", "opencl", "vliw"])
+def test_items_that_fail_a_guess_are_moved_on_all_backends(
+    backend: str, schedule: Schedule, forcing: frozenset[Forcing]
+) -> None:
+    moved_with_guesses(backend, schedule, forcing)
 
 
 @pytest.mark.parametrize("name", OUTPUT)

@@ -16,9 +16,10 @@ from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.engine import add_hosts
 from ferryvm.cli.file import check_writable, naming, refuse_same_file
 from ferryvm.cli.limit import limited
+from ferryvm.cli.mixed import mixed_option, mixed_registry, tested_backends
 from ferryvm.cli.option import hosts_option, language_option
 from ferryvm.cli.path import FILE
-from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
+from ferryvm.cli.show import against_option, backends_option, print_table
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import UNLIMITED
 from ferryvm.machine.memory import Limits
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     help="When the program moves between backends.",
 )
 @click.option("--seed", default=0, show_default=True, help="Of the schedule.")
+@mixed_option
 @click.option("--force-hot", is_flag=True, help="Have compilers take everything for hot.")
 @click.option("--force-deopt", is_flag=True, help="Have compilers fail every guard.")
 @click.option("--force-parallel", is_flag=True, help="Run items of all launches out of order.")
@@ -76,6 +78,7 @@ def diff(
     hosts: tuple[str, ...],
     schedule: str,
     seed: int,
+    policy: Path | None,
     force_hot: bool,
     force_deopt: bool,
     force_parallel: bool,
@@ -94,12 +97,11 @@ def diff(
     """
     from ferryvm.backend import Forcing
     from ferryvm.deadline import Deadline
-    from ferryvm.registry import Registry
     from ferryvm.testing import Differ, Schedule, Verdict
 
-    registry = Registry()
+    registry = mixed_registry(policy)
     add_hosts(registry, hosts)
-    names = chosen_backends(registry, backends)
+    names = tested_backends(registry, backends)
     forced = {
         Forcing.HOT: force_hot,
         Forcing.DEOPT: force_deopt,

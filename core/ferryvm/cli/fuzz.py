@@ -12,19 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from ferryvm.cli import termination
 from ferryvm.cli.duration import check_seconds
 from ferryvm.cli.limit import Size
+from ferryvm.cli.mixed import mixed_option, mixed_registry, tested_backends
 from ferryvm.cli.option import hosts_option
 from ferryvm.cli.path import FILE, FolderPath
-from ferryvm.cli.show import against_option, backends_option, chosen_backends, print_table
+from ferryvm.cli.show import against_option, backends_option, print_table
 from ferryvm.policy.machine import cpus
 
 if TYPE_CHECKING:
     from ferryvm.testing.fuzz import Campaign, Report
-    from ferryvm.testing.mixed import MixedRegistry
 
 _PROGRAMS = 1000
 _MOST_FINDINGS = 100
@@ -67,12 +66,7 @@ _LAST = 2**63 - 1
 @click.option("--force-hot", is_flag=True, help="Have compilers take everything for hot.")
 @click.option("--force-deopt", is_flag=True, help="Have compilers fail every guard.")
 @click.option("--force-parallel", is_flag=True, help="Run items of all launches out of order.")
-@click.option(
-    "--policy",
-    type=FILE,
-    metavar="FILE",
-    help="Policy of the backend `mixed`, which is under test then.",
-)
+@mixed_option
 @hosts_option
 @click.option("--weights", type=FILE, help="Weights of the generator.")
 @click.option(
@@ -143,11 +137,11 @@ def fuzz(
         check_seconds(option, value)
     if programs is None and seconds is None:
         programs = _PROGRAMS
-    registry = _registry(policy)
+    registry = mixed_registry(policy)
     if hosts and kinds and all(ProgramKind(kind) in MUTATED for kind in kinds):
         raise click.UsageError(f"--hosts: no program of --kind {kinds[0]} calls host functions")
     load_hosts(registry, hosts)
-    names = _names(registry, backends)
+    names = tested_backends(registry, backends)
     differ = Differ(names, against, registry)
     forced = {
         Forcing.HOT: force_hot,
@@ -192,27 +186,6 @@ def fuzz(
     if report.findings:
         return 1
     return 2 if report.uncompared or report.is_idle else 0
-
-
-def _registry(policy: Path | None) -> MixedRegistry:
-    """All backends, with `mixed` if there is a policy for it. Raises PolicyError."""
-    from ferryvm import policy as policies
-    from ferryvm.registry import Registry
-    from ferryvm.testing.mixed import MixedRegistry
-
-    names = Registry().names
-    return MixedRegistry(None if policy is None else policies.load(policy, names))
-
-
-def _names(registry: MixedRegistry, text: str) -> tuple[str, ...]:
-    """The backends that `--backends` names; without the option and with a policy, only `mixed`."""
-    from ferryvm.engine.runnable import MIXED
-
-    if registry.policy is None:
-        return chosen_backends(registry, text)
-    source = click.get_current_context().get_parameter_source("backends")
-    chosen = () if source is ParameterSource.DEFAULT else chosen_backends(registry, text)
-    return (*chosen, MIXED)
 
 
 @contextlib.contextmanager
