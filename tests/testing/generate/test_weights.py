@@ -33,8 +33,8 @@ def load(tmp_path: Path, text: str) -> Weights:
         (Statements, ("reference",), "reference"),
         (Statements, ("trap", "object_trap", "launch_trap"), "trap"),
         (ItemStatements, ("item",), "item"),
-        (Writer, ("skiff_statement",), "statement"),
-        (Writer, ("skiff_value",), "value"),
+        (Writer, ("skiff_statement", "skiff_launch", "skiff_item"), "statement"),
+        (Writer, ("skiff_value", "skiff_launch_value"), "value"),
     ],
 )
 def test_every_way_to_generate_has_a_weight_above_0(

@@ -12,26 +12,20 @@ from ferryvm.isa import INSTRUCTIONS
 from ferryvm.program import HostImport
 from ferryvm.testing.generate.catalogue import STORES
 from ferryvm.testing.generate.chance import Chance
-from ferryvm.testing.generate.literal import F32, F64, I32, I64, NUMBER
+from ferryvm.testing.generate.literal import F64, I32, I64, NUMBER
 from ferryvm.testing.generate.skiff_expression import (
     MOST_WORK,
     NAMES,
     SCRATCH,
     Array,
-    Expressions,
     Function,
     Record,
     SkiffTables,
 )
+from ferryvm.testing.generate.skiff_launch import ELEMENTS, Launches
+from ferryvm.testing.generate.tables import CodeKind
 from ferryvm.testing.generate.weights import Weights, default
 
-_ELEMENTS = {
-    I32: ("i32",),
-    I64: ("i8", "u8", "i16", "u16", "u32", "i64", "i64"),
-    F32: ("f32",),
-    F64: ("f64",),
-}
-"""Elements of arrays, by the type that they are read as."""
 _DEPTH = 7
 """Depth of a recursion; all ones."""
 
@@ -58,7 +52,7 @@ def declaration(host: HostImport) -> str:
     )
 
 
-class Writer(Expressions):
+class Writer(Launches):
     """One text in the making; each `statement_` method writes a kind of statement."""
 
     hosts: tuple[HostImport, ...] = ()
@@ -77,7 +71,7 @@ class Writer(Expressions):
         for _ in range(chance.between(1, 3)):
             t, length = chance.below(4), chance.pick((1, 2, 4, 8, 16))
             array = Array(self.name("v"), t, length)
-            element = chance.pick(_ELEMENTS[t])
+            element = chance.pick(ELEMENTS[t])
             first = f" {self.literal(t)}" if chance.flip(0.4) else ""
             lines.append(f"(define {array.name} (make-array {element} {length}{first}))")
             self.arrays.append(array)
@@ -86,12 +80,17 @@ class Writer(Expressions):
         lines.append(f"(define block (heap.alloc {SCRATCH}i64))")
         if chance.flip(self.tables.chance["skiff_throws"]):
             self.thrown = chance.below(4)
+        if chance.apart("launches").flip(self.tables.chance["skiff_launches"]):
+            self.kind = CodeKind.LAUNCHING
+            lines += self.item_functions()
         lines += [self._function() for _ in range(chance.below(3))]
         for _ in range(chance.between(3, 8)):
             if not self.affords(30):
                 break
             lines.append(self.statement())
         lines += [self._host_call(host) for host in self.hosts if chance.flip(0.5)]
+        if self.items and self.affords(100) and chance.flip(0.1):
+            lines.append(self.long_reduction())
         if self.is_risky and chance.flip(0.4):
             lines.append(self._trap())
         lines.append(f"(print! {' '.join(self.variable(t) for t in range(4))})")
@@ -153,7 +152,7 @@ class Writer(Expressions):
         """A form without a value, or one whose value is not used."""
         self.work += 2 * self.weight
         self.nesting += 1
-        text = self.chance.weighted(self.tables.statements)(self)
+        text = self.chance.weighted(self.tables.statements[self.kind])(self)
         self.nesting -= 1
         return text
 

@@ -15,7 +15,7 @@ from ferryvm.isa.type import to_float
 from ferryvm.testing.generate.catalogue import LOADS, Catalogue, Guard
 from ferryvm.testing.generate.chance import Chance, Weighted
 from ferryvm.testing.generate.literal import BITS, F32, I32, I64, TYPES
-from ferryvm.testing.generate.tables import literals, methods
+from ferryvm.testing.generate.tables import CodeKind, joined, literals, methods
 from ferryvm.testing.generate.weights import Weights
 
 NAMES = tuple(str(t) for t in TYPES)
@@ -66,17 +66,29 @@ class SkiffTables:
         """`writer`: the class with the methods that the weights name."""
         self.chance = weights.chance
         self.catalogue = Catalogue(weights.instruction)
-        self.statements: Weighted[Callable[[Any], str]] = methods(
-            writer, weights, "skiff_statement", "statement"
-        )
-        self.values: Weighted[Callable[[Any, int, int], str]] = methods(
+        self.statements: dict[CodeKind, Weighted[Callable[[Any], str]]] = {
+            CodeKind.PLAIN: methods(writer, weights, "skiff_statement", "statement"),
+            CodeKind.LAUNCHING: joined(
+                writer, weights, ("skiff_statement", "skiff_launch"), "statement"
+            ),
+            CodeKind.ITEM: methods(writer, weights, "skiff_item", "statement"),
+        }
+        plain: Weighted[Callable[[Any, int, int], str]] = methods(
             writer, weights, "skiff_value", "value"
         )
+        more = joined(writer, weights, ("skiff_value", "skiff_launch_value"), "value")
+        self.values: dict[CodeKind, Weighted[Callable[[Any, int, int], str]]] = {
+            kind: plain if kind is CodeKind.PLAIN else more for kind in CodeKind
+        }
+        self.items = weights.numbers("items")
         self.literal = literals(weights)
 
 
 class Expressions:
     """One text in the making; each `value_` method writes a kind of expression of a type."""
+
+    kind = CodeKind.PLAIN
+    """The code that is being written."""
 
     def __init__(self, chance: Chance, tables: SkiffTables) -> None:
         self.chance, self.tables = chance, tables
@@ -158,7 +170,7 @@ class Expressions:
         if depth <= 0 or not self.affords(8):
             return self.leaf(t)
         self.work += 2 * self.weight
-        return self.chance.weighted(self.tables.values)(self, t, depth - 1)
+        return self.chance.weighted(self.tables.values[self.kind])(self, t, depth - 1)
 
     def condition(self, depth: int) -> str:
         """An expression that holds or does not."""

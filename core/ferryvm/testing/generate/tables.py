@@ -105,6 +105,15 @@ def methods(
     return Weighted(_methods(methods_of, weights, section, prefix))
 
 
+def joined(
+    methods_of: type, weights: Weights, sections: tuple[str, ...], prefix: str
+) -> Weighted[Callable[..., Any]]:
+    """The methods `prefix_key` of several sections, to be drawn by weight."""
+    return Weighted(
+        pair for section in sections for pair in _methods(methods_of, weights, section, prefix)
+    )
+
+
 def _methods(
     methods_of: type, weights: Weights, section: str, prefix: str = ""
 ) -> list[tuple[Callable[..., Any], float]]:

@@ -63,6 +63,9 @@ class Weights:
     instruction: Section
     skiff_statement: Section
     skiff_value: Section
+    skiff_launch: Section
+    skiff_launch_value: Section
+    skiff_item: Section
 
     @classmethod
     def load(cls, path: str | Path) -> Weights:
