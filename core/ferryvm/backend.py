@@ -476,6 +476,16 @@ class Compiler(Backend):
         if `capabilities.devices` is set, before the program runs."""
         return
 
+    def device_names(self) -> Sequence[str]:
+        """Names of the devices that it can compile for, as `Options.device` may be; none, the
+        default, for a backend without a choice. Raises BackendError if it cannot list them."""
+        return ()
+
+    def versions(self, device: str) -> Mapping[str, str]:
+        """The versions, by short names, that the speed of its code on a device depends on, besides
+        its own: of a library, of a driver. A calibration of launches is stale once one changes."""
+        return {}
+
     def report(self, all_metrics: Sequence[object]) -> Mapping[str, object]:
         """The backend's own metrics of a program, as data that JSON can represent. `all_metrics`:
         the results of `Code.metrics`, in the order in which sites of the program got hot."""

@@ -11,13 +11,13 @@ makes one of native code, which it runs on several threads (`ferryvm.engine.para
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ferryvm import record
 from ferryvm.errors import FerryError
 from ferryvm.machine.state import Machine
 
-__all__ = ["LostItemsError", "RangeOutcome", "RangeRunner"]
+__all__ = ["LostItemsError", "PlaceActivity", "RangeOutcome", "RangeRunner"]
 
 
 class LostItemsError(FerryError):
@@ -42,8 +42,44 @@ class RangeOutcome:
     """Items that were suspended, by the pc in front of which they stand."""
 
 
+@record.dataclass
+class PlaceActivity:
+    """Metrics of one place of a launch: a backend, on one of its devices, that may run its items."""
+
+    name: str
+    """For people: `llvm on 2 threads`."""
+    source: str = ""
+    """The origin of expected times: `calibrated`, or the reason that they are defaults."""
+    state: str = ""
+    """The reason that it is used, or is not."""
+    times: int = 0
+    """Ranges that it has run."""
+    trials: int = 0
+    """Ranges among them that were run to find its time."""
+    items: int = 0
+    """Items that were done there."""
+    expected: float = 0.0
+    """Seconds that these ranges were expected to take, each before it began."""
+    seconds: float = 0.0
+    """Seconds that they took."""
+    next_expected: float | None = None
+    """Seconds that it was expected to take for the last range, wherever that ran; None: no range
+    yet."""
+    learned: str = ""
+    """The largest difference of a time from the expected one, if that was a factor of two."""
+
+
 class RangeRunner(abc.ABC):
     """Runs items of one launch in any order, or at once."""
+
+    @property
+    def has_slices(self) -> bool:
+        """True if `run` decides how many of the items that it is given run at once, as where it is
+        paced; else it is given so many that they take two seconds in order."""
+        return self.is_paced
+
+    places: Sequence[PlaceActivity] = ()
+    """Metrics of the places among which it chooses, if it does."""
 
     sample_seconds: float = 0.0
     """Seconds of items in order after which the time of one is known, at least: many times what
@@ -58,6 +94,11 @@ class RangeRunner(abc.ABC):
     @abc.abstractmethod
     def where(self) -> str:
         """The place where items run, for people: `2 threads`."""
+
+    def worth(self, item_seconds: float) -> int | None:
+        """The least number of items whose run out of order pays, where one takes so long in order, as
+        far as is known; None, the default: the engine's own number."""
+        return None
 
     @abc.abstractmethod
     def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:

@@ -139,6 +139,12 @@ class CompilerWrapper(_BackendWrapper, Compiler):
     def check_device(self, device: str) -> None:
         self.inner.check_device(device)
 
+    def device_names(self) -> Sequence[str]:
+        return self.inner.device_names()
+
+    def versions(self, device: str) -> Mapping[str, str]:
+        return self.inner.versions(device)
+
     def report(self, all_metrics: Sequence[object]) -> Mapping[str, object]:
         return self.inner.report(all_metrics)
 

@@ -111,7 +111,7 @@ def test_policies_are_frozen() -> None:
 
 
 def test_the_checker_reads_the_default_policy_as_the_light_way_does() -> None:
-    reading = checker.read(policy.DEFAULT, Known(("llvm", "threaded")))
+    reading = checker.read(policy.DEFAULT, Known(("llvm", "opencl", "threaded")))
     assert reading.faults == ()
     assert reading.policy == policy.default()
 

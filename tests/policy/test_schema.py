@@ -91,7 +91,11 @@ def test_a_file_has_a_key_for_every_field_of_the_engine_s_model(
     fields = {field.name: field.default for field in dataclasses.fields(kind)}
     assert keys == set(fields)
     for name, field in TABLES[place].model_fields.items():
-        if isinstance(field.default, bool | int | str) and name in fields and name != "action":
+        if (
+            isinstance(field.default, bool | int | str)
+            and name in fields
+            and name not in ("action", "place")
+        ):
             assert field.default == fields[name]
 
 
@@ -99,3 +103,6 @@ def test_an_action_in_a_file_is_one_of_the_engine_s() -> None:
     allowed = SCHEMA["$defs"]["RuleKeys"]["properties"]["action"]
     assert allowed["enum"] == [action.value for action in engine.Action]
     assert allowed["default"] == Rule().action.value
+    allowed = SCHEMA["$defs"]["RuleKeys"]["properties"]["place"]
+    assert allowed["enum"] == [place.value for place in engine.LaunchPlacing]
+    assert allowed["default"] == Rule().place.value

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ferryvm
@@ -33,6 +33,11 @@ class LlvmBackend(RegionCompiler):
 
     def probe(self) -> str | None:
         return processor_problem()
+
+    def versions(self, device: str) -> Mapping[str, str]:
+        from llvmlite import binding
+
+        return {"LLVM": ".".join(map(str, binding.llvm_version_info))}
 
     def targets(self, options: Options) -> Sequence[Target[Any]]:
         from ferryvm_backends.llvm.target import NativeTarget

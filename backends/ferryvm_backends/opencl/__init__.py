@@ -59,6 +59,17 @@ class OpenClBackend(RegionCompiler):
 
         find(device)
 
+    def device_names(self) -> Sequence[str]:
+        from ferryvm_backends.opencl.device import devices
+
+        return list(dict.fromkeys(str(one) for one in devices() if one.problem is None))
+
+    def versions(self, device: str) -> Mapping[str, str]:
+        from ferryvm_backends.opencl.device import find
+
+        found = find(device or self._device)
+        return {"device": str(found), "OpenCL": found.version, "driver": found.driver}
+
     def report(self, all_metrics: Sequence[object]) -> Mapping[str, object]:
         from ferryvm_backends.opencl.report import KernelMetrics, report
 

@@ -116,17 +116,25 @@ class Entry:
     def read(self, fault: Fault | None = None) -> bytes | None:
         """The payload; None if there is none, or if it is not this user's or has a fault, which is
         reported. Raises BackendError if the cache cannot be read."""
+        found, reason = self.inspect(fault)
+        if reason:
+            _log.warning("cache entry %s is refused and built again: %s", self.path, reason)
+        return found
+
+    def inspect(self, fault: Fault | None = None) -> tuple[bytes | None, str]:
+        """The payload, and the reason for which it is refused, if it is not this user's or has a
+        fault; None and no reason if there is none. Raises BackendError if the cache cannot be
+        read."""
         try:
-            return self._checked(self._content(), fault)
+            return self._checked(self._content(), fault), ""
         except (FileNotFoundError, NotADirectoryError):
-            return None
+            return None, ""
         except _NotPrivateFolderError as error:
             raise self._error(_unusable(self.key[0], error)) from None
         except NoSecretError as error:
             raise self._error(str(error)) from None
         except (NotPrivateError, _DamageError) as error:
-            _log.warning("cache entry %s is refused and built again: %s", self.path, error)
-            return None
+            return None, str(error)
         except OSError as error:
             raise self._error(
                 f"cache entry {self.path} cannot be read: {error.strerror}; "

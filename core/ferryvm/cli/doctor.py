@@ -44,13 +44,24 @@ class _Section:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--backend", metavar="NAME", help="This backend alone; see `ferry backends`.")
-def doctor(as_json: bool, backend: str | None) -> int:
+@click.option(
+    "--calibrate", is_flag=True, help="Measure the costs of launches on each device, and keep them."
+)
+def doctor(as_json: bool, backend: str | None, calibrate: bool) -> int:
     """Report each backend's findings about this machine: facts, problems, and remedies.
 
     The exit code is 0 if every backend can be used, 1 if one cannot; with --backend only that one
     counts. Problems of a device or a library that a backend does not need, and backends excluded by
     FERRYVM_PLUGINS, are reported without changing it.
+
+    With --calibrate it measures instead: launch latency, copies, instructions by class, threads, for
+    each device of each backend that runs items of launches out of order, some seconds a device. The
+    default policy places launches by these figures. Exit code 1: a device could not be measured.
     """
+    if calibrate:
+        from ferryvm.cli.calibration import calibrate_all
+
+        return calibrate_all(backend, as_json)
     from ferryvm.registry import Registry
 
     registry = Registry(log_faults=False)  # the report has the faults

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ferryvm.engine.explain import Explained, Explanation, Share, Tried
+    from ferryvm.item_range import PlaceActivity
 
 _INDENT = 4
 
@@ -178,9 +179,27 @@ def _launch_lines(region: Explained) -> list[str]:
             lines.append(f"on {one.where} {_times(one.times)}: {done}; {spent}")
         for pc, times in sorted(one.failures.items()):
             lines.append(f"the guard at pc {pc} failed for {times} items")
+        for place in one.places:
+            lines += _place_lines(place)
         if one.stopped:
             lines.append(f"in order from then on: {one.stopped}")
     return lines
+
+
+def _place_lines(place: PlaceActivity) -> list[str]:
+    """A place of a launch: its expected and found times, and why it is used or not."""
+    expected = (
+        "" if place.next_expected is None else f", expected {_milliseconds(place.next_expected)}"
+    )
+    line = f"place {place.name}: {place.state}{expected} ({place.source})"
+    if not place.times:
+        return [line]
+    trials = f", {_times(place.trials)} on trial" if place.trials else ""
+    ran = (
+        f"ran {_times(place.times)}{trials}: {place.items} items in {_milliseconds(place.seconds)}"
+    )
+    found = f"{ran}, expected {_milliseconds(place.expected)}"
+    return [line, found, *([place.learned] if place.learned else [])]
 
 
 def _rule_lines(region: Explained) -> list[str]:

@@ -27,7 +27,7 @@ from ferryvm.engine.site import Site
 from ferryvm.engine.transition import SiteEvent
 from ferryvm.failure import described, is_ctrl_c, one_line
 from ferryvm.notice import Log
-from ferryvm.policy import Choice
+from ferryvm.policy import Choice, LaunchPlacing
 from ferryvm.policy.machine import cpus
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Compilers:
     def is_beside(self, site: Site) -> bool:
         """True if the program continues while the site's region is compiled."""
         assert site.rule is not None
-        return site.rule.backends[0].options.background and not self._forcing
+        return site.rule.chain[0].options.background and not self._forcing
 
     def compile(self, site: Site) -> tuple[SiteEvent, str]:
         """Request code from the backends of a site's rule in order; the resulting event and its
@@ -85,7 +85,7 @@ class Compilers:
         assert rule is not None
         assert region is not None
         reason = "each backend of the rule has lost its code for it"
-        for choice in rule.backends:
+        for choice in rule.chain:
             if choice.backend in site.lost:
                 continue
             wanted = choice.options.threshold
@@ -106,7 +106,7 @@ class Compilers:
                         f"backend {choice.backend!r}: region {region.name}: {attempt.reason}"
                     )
                 smaller = _smaller(site)
-                if choice is rule.backends[-1] and smaller:
+                if choice is rule.chain[-1] and smaller:
                     site.regions, site.rule = smaller, None
                     return SiteEvent.TOO_LARGE, reason
                 continue
@@ -115,7 +115,7 @@ class Compilers:
             if is_required or (self._strict and is_failure):
                 site.error = attempt.error
                 return SiteEvent.DENIED, reason
-        _count_on(site, min(choice.options.retry_after for choice in rule.backends))
+        _count_on(site, min(choice.options.retry_after for choice in rule.chain))
         return SiteEvent.REFUSED, reason
 
     def recompile(self, site: Site) -> tuple[SiteEvent, str, Code | None]:
@@ -200,9 +200,7 @@ class Compilers:
         is not run in lanes, if there are any."""
         region = site.region
         assert region is not None
-        compiler = self.find(choice.backend)
-        if not isinstance(compiler, Compiler):
-            raise BackendError(f"backend {choice.backend!r} compiles no regions")
+        compiler = self.compiler(choice.backend)
         if options.device and not compiler.capabilities.devices:
             raise RefusalError(f"it has no devices, and so no {options.device!r}")
         region, remark = _within(region, compiler)
@@ -220,7 +218,9 @@ class Compilers:
         threads = choice.options.threads or cpus()
         if Forcing.PARALLEL in self._forcing:
             threads = max(threads, 2)
-        if (threads > 1 or code.lanes) and compiler.capabilities.native and not options.counting:
+        is_shared = site.rule is not None and site.rule.place is not LaunchPlacing.FIRST
+        can_share = compiler.capabilities.native and not options.counting
+        if (threads > 1 or code.lanes or is_shared) and can_share:
             code, in_order = self._threaded(code, region, threads)
             scalar = in_order or scalar
         remark = "; ".join(filter(None, (remark, scalar)))
@@ -228,6 +228,8 @@ class Compilers:
             code = self._shadow.checked(
                 code, site.placed(self._journal), choice.backend, region.name
             )
+        elif region.kind.value == "launch" and not options.counting:
+            code = self._placed(code, site, choice)
         return code, remark
 
     def _options(self, site: Site, choice: Choice, recompile_after: int) -> Options:
@@ -272,6 +274,29 @@ class Compilers:
         if self.launches is None or not self.launches.has(region.entry):
             return code, why_in_order(region.verified, region.entry)
         return ThreadedCode(code, region, threads), ""
+
+    def _placed(self, code: Code, site: Site, choice: Choice) -> Code:
+        """The code of a launch, with the other backends of its rule as places of its items, where
+        the rule says so."""
+        rule = site.rule
+        assert rule is not None
+        if rule.place is LaunchPlacing.FIRST or choice is not rule.chain[0]:
+            return code
+        from ferryvm.engine.launch_place.maker import placed
+
+        def ask(other: Choice) -> Attempt:
+            attempt = self._attempt(site, other)
+            self.seconds += attempt.seconds  # one thread compiles
+            return attempt
+
+        return placed(site, code, self.compiler, ask)
+
+    def compiler(self, name: str) -> Compiler:
+        """The compiler of a name. Raises BackendError if there is none that is usable."""
+        found = self.find(name)
+        if not isinstance(found, Compiler):
+            raise BackendError(f"backend {name!r} compiles no regions")
+        return found
 
     def _noted(
         self,

@@ -53,7 +53,7 @@ class Decider:
     @functools.cached_property
     def has_ranges(self) -> bool:
         """True if the policy has choices whose code runs items of launches out of order."""
-        return any(self._runs_ranges(one) for rule in self._policy.rules for one in rule.backends)
+        return any(self._runs_ranges(one) for rule in self._policy.rules for one in rule.chain)
 
     def decide(self, site: Site, counted: Collection[tuple[int, bool]]) -> tuple[SiteEvent, str]:
         """The event that results from a site's decision, and the reason; `site.rule` and
@@ -77,11 +77,11 @@ class Decider:
         rule = self._rule(site, site.regions, placement)
         if rule is None:
             return SiteEvent.UNWANTED, placement.decision
-        if site.is_launch_only and not self._runs_ranges(rule.backends[0]):
+        if site.is_launch_only and not self._runs_ranges(rule.chain[0]):
             placement.decision += "; its items run in order, so it waits until it is hot"
             return SiteEvent.UNWANTED, placement.decision
         site.rule = rule
-        if any(choice.options.speculate for choice in rule.backends):
+        if any(choice.options.speculate for choice in rule.chain):
             from ferryvm.engine.speculation import plan
 
             items = self._observed_items(rule, placement) if _is_launch(site) else None
@@ -104,7 +104,7 @@ class Decider:
             considered = Considered(region.name, decision.reason, decision.lines())
             placement.considered.append(considered)
             rule = decision.rule
-            if rule is not None and rule.action is Action.COMPILE and rule.backends:
+            if rule is not None and rule.action is Action.COMPILE and rule.chain:
                 site.region = region
                 return rule
         return None

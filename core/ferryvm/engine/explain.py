@@ -338,7 +338,10 @@ def _shares(
     for one in regions:
         made = [tried.backend for tried in one.tried if tried.entries]
         for launch in one.launches:
-            seconds[made[-1] if made else one.tried[-1].backend] += launch.seconds
+            if launch.places:  # the code of a device has measured its own time
+                seconds[one.tried[0].backend] += launch.places[0].seconds
+            else:
+                seconds[made[-1] if made else one.tried[-1].backend] += launch.seconds
     backend = execution.engine.backend
     interpreter = backend.policy.interpreter if isinstance(backend, Mixed) else backend.name
     entries[interpreter] = len(observer.entries) + observer.dropped[interpreter]

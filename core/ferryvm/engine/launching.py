@@ -27,11 +27,11 @@ from ferryvm.engine.guess import NO_GUESSES, GuessLimit
 from ferryvm.failure import SignalRaised, is_signals
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import I64, signed
-from ferryvm.item_range import RangeRunner
+from ferryvm.item_range import PlaceActivity, RangeRunner
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.entry import ENTRY
+from ferryvm.machine.launch import put_off
 from ferryvm.machine.memory import AddressSpaceError
-from ferryvm.machine.piece import add_range, reserve
 from ferryvm.machine.state import Machine
 from ferryvm.region.launch import is_in_loop, launch_numbers
 from ferryvm.thread import ThreadError
@@ -86,6 +86,8 @@ class LaunchActivity:
     """The largest number of items left at an exit."""
     stopped: str = ""
     """The reason that items run in order from now on; empty if they do not."""
+    places: tuple[PlaceActivity, ...] = ()
+    """The places among which one is chosen for each range, if there are several."""
 
 
 class _Launch:
@@ -101,7 +103,7 @@ class _Launch:
         self.disturbed = 0, 0.0
         """Items and seconds of samples that failed guards ended, since the last that counted."""
         self.in_order: Callable[[int], int] = ENTRY(code.address)
-        self.activity = LaunchActivity(ranges.where)
+        self.activity = LaunchActivity(ranges.where, places=tuple(ranges.places))
         self.gain: float | None = None
         """Times as long as an item takes in order than out of order, where lanes do several at
         once; None until both have been measured."""
@@ -257,8 +259,7 @@ class Launches:
                 return status
             next_ = _signed(stack[sp - 2])
         assert activity.item_seconds is not None
-        work = activity.item_seconds * (limit - next_)
-        if work < self._worth or next_ == limit:
+        if limit - next_ < self._worth_of(launch) or next_ == limit:
             self._set_word(launch)
             return Status.LEAVE
         return self._run_out_of_order(launch, machine, next_, limit)
@@ -271,9 +272,11 @@ class Launches:
         expected = each * (limit - first)
         began = time.perf_counter()
         try:
-            end = limit if is_paced else min(limit, first + max(int(SLICE / each), 1))
+            end = limit
+            if not launch.ranges.has_slices:
+                end = min(limit, first + max(int(SLICE / each), 1))
             if end < limit:
-                _put_off(machine, end, limit)
+                put_off(machine, end, limit)
             outcome = launch.ranges.run(machine, first, end)
         except _FAILURE as error:
             if is_signals(error):  # a handler's own TimeoutError, say
@@ -300,9 +303,14 @@ class Launches:
         return Status.LEAVE
 
     def _set_word(self, launch: _Launch) -> None:
+        self._words[launch.number] = min(int(self._worth_of(launch)), NEVER)
+
+    def _worth_of(self, launch: _Launch) -> float:
+        """The least number of items for which running a launch out of order pays."""
         seconds = launch.activity.item_seconds
         assert seconds is not None
-        self._words[launch.number] = min(int(self._worth / seconds), NEVER)
+        own = launch.ranges.worth(seconds) if self._worth else None
+        return self._worth / seconds if own is None else own
 
     def _stop(self, launch: _Launch, reason: str) -> None:
         """Run a launch's items in order from now on."""
@@ -345,17 +353,6 @@ class Launches:
                 launch.gain = None
                 return None
             size *= 2
-
-
-def _put_off(machine: Machine, first: int, limit: int) -> None:
-    """Make the items of a launch from `first` on a range of its record, which is run later. Raises
-    AddressSpaceError if there is no memory for that."""
-    objects, sp = machine.objects, machine.control.sp
-    assert objects is not None  # the program has launches
-    reserve(objects, 1, 0)
-    stack = machine.memory.stack
-    stack[sp - 1] = add_range(objects, first, limit, stack[sp - 1])
-    stack[sp - LAUNCH_WORDS] = first & I64.mask
 
 
 def _signed(word: int) -> int:

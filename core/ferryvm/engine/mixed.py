@@ -145,9 +145,7 @@ class Mixed(Interpreter):
                     found.warm_up()
 
     def _compiler_names(self) -> list[str]:
-        return list(
-            {choice.backend: None for rule in self.policy.rules for choice in rule.backends}
-        )
+        return list({choice.backend: None for rule in self.policy.rules for choice in rule.chain})
 
     def _check_can_be_forced(self) -> None:
         """Raise RefusalError if a compiler of the policy cannot be forced to leave."""

@@ -29,9 +29,9 @@ class Requirements:
         self, policy: Policy, journal: Journal, forcing: frozenset[Forcing], strict: bool
     ) -> None:
         """`strict`: for tests, a compiler's failure ends the program, whatever the policy says."""
-        choices = [choice for rule in policy.rules for choice in rule.backends]
+        choices = [choice for rule in policy.rules for choice in rule.chain]
         required = [choice for choice in choices if choice.options.required]
-        first = [rule.backends[0] for rule in policy.rules if rule.backends]
+        first = [rule.chain[0] for rule in policy.rules if rule.chain]
         self._journal = journal
         self.may_wait = bool(forcing) or not all(one.options.background for one in first)
         """True if programs wait for code."""

@@ -130,6 +130,17 @@ def finish(objects: ObjectMemory, limit: int, left: Sequence[Left]) -> None:
     stack[control.sp - 1] = pieces
 
 
+def put_off(machine: Machine, first: int, limit: int) -> None:
+    """Make the items of a launch from `first` on a range of its record, which is run later. Raises
+    AddressSpaceError if there is no memory for that."""
+    objects, sp = machine.objects, machine.control.sp
+    assert objects is not None  # the program has launches
+    reserve(objects, 1, 0)
+    stack = machine.memory.stack
+    stack[sp - 1] = add_range(objects, first, limit, stack[sp - 1])
+    stack[sp - LAUNCH_WORDS] = first & I64.mask
+
+
 MOST_FRAMES = 10_000
 """Frames of an item that are walked for messages."""
 

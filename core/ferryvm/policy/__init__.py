@@ -22,6 +22,7 @@ from ferryvm.policy.machine import MachineFacts, here
 from ferryvm.policy.model import (
     Action,
     Choice,
+    LaunchPlacing,
     Options,
     Policy,
     Profile,
@@ -40,6 +41,7 @@ __all__ = [
     "DEFAULT",
     "Action",
     "Choice",
+    "LaunchPlacing",
     "MachineFacts",
     "Options",
     "Policy",

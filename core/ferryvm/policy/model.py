@@ -108,6 +108,15 @@ class Action(enum.Enum):
     INTERPRET = "interpret"
 
 
+class LaunchPlacing(enum.Enum):
+    """The way in which a rule's backends share the launches that it matches."""
+
+    FIRST = "first"
+    """The first backend that compiles the launch runs its items."""
+    MEASURED = "measured"
+    """All backends are places; each range of items runs where it is expected to end first."""
+
+
 _EVERYTHING = When()
 
 
@@ -122,6 +131,14 @@ class Rule:
     backends: tuple[Choice, ...] = ()
     """In order of preference, the first that compiles the region is used; empty if the action is
     INTERPRET."""
+    place: LaunchPlacing = LaunchPlacing.FIRST
+    """For regions that are launches."""
+
+    @property
+    def chain(self) -> tuple[Choice, ...]:
+        """The backends that are asked for a region in turn. Where launches are placed by time it is
+        the first alone: the others compile only for the items of its launches."""
+        return self.backends if self.place is LaunchPlacing.FIRST else self.backends[:1]
 
 
 @record.dataclass(frozen=True)
@@ -177,9 +194,9 @@ def build_ours(document: Mapping[str, Any]) -> Policy:
 def _rule(table: Mapping[str, Any], when: When) -> Rule:
     keys = {key: value for key, value in table.items() if key != "when"}
     action = Action(keys.pop("action", Action.COMPILE.value))
-    return Rule(
-        when=when, action=action, backends=tuple(map(_choice, keys.pop("backends", ()))), **keys
-    )
+    place = LaunchPlacing(keys.pop("place", LaunchPlacing.FIRST.value))
+    backends = tuple(map(_choice, keys.pop("backends", ())))
+    return Rule(when=when, action=action, backends=backends, place=place, **keys)
 
 
 def _choice(entry: str | Mapping[str, Any]) -> Choice:

@@ -23,6 +23,12 @@ DOCUMENT: Final[dict[str, Any]] = {
             "when": {"machine": {"cpus": 1}},
             "backends": [{"name": "llvm", "threshold": 2_000_000}],
         },
+        {
+            "name": "launches",
+            "when": {"kind": "launch"},
+            "backends": ["llvm", "opencl"],
+            "place": "measured",
+        },
         {"name": "hot", "backends": ["llvm"]},
     ],
 }

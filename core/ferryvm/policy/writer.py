@@ -40,6 +40,7 @@ def _rule(rule: Rule) -> Iterator[str]:
         for choice in rule.backends:
             yield f"    {{ {', '.join(_choice(choice))} }},"
         yield "]"
+        yield f"place = {quote(rule.place.value)}"
 
 
 def _choice(choice: Choice) -> Iterator[str]:

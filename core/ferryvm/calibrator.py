@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calibrating a device: the costs of launches on it, measured by launches.
+
+    program ─ threaded, step by step ─> its launch ─┬─ the backend's code, in order      ┐
+                                                    └─ the same, many and few items      ┴─> seconds
+
+Each class of instructions has a launch whose items do hardly anything else. A time is the least of
+several, since other work of the machine can only add to it. Nothing is kept before all is measured.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import ferryvm
+from ferryvm.backend import BackendError, Code, Compiler, Options
+from ferryvm.engine import Engine
+from ferryvm.engine.launch_place.calibration import CLASSES, Calibration, device_name, versions
+from ferryvm.engine.launching import quiet_words
+from ferryvm.engine.parallel import ThreadedCode
+from ferryvm.isa.launch import LAUNCH_WORDS
+from ferryvm.machine.entry import ENTRY
+from ferryvm.policy.machine import cpus
+from ferryvm.policy.model import INTERPRETER
+from ferryvm.region.launch import launch_numbers
+from ferryvm.region.region import Region, RegionKind, candidates
+from ferryvm.thread import Bell, start
+
+if TYPE_CHECKING:
+    from ferryvm.item_range import RangeRunner
+
+_ITEMS = {
+    "float": """
+  (define x (f64 i))
+  (define j 0)
+  (while (< j 64)
+    (set! x (+ (* x 0.999{salt}) (* (- x 1.5) (* x 0.0001))))
+    (set! j (+ j 1)))
+  (array-set! to i x)""",
+    "integer": """
+  (define x i)
+  (define j 0)
+  (while (< j 64)
+    (set! x (+ (^ x (>> x 7)) (^ (* x 5) (<< x 3))))
+    (set! j (+ j 1)))
+  (array-set! to i (f64 x))""",
+    "memory": """
+  (array-set! to i (+ (array-ref from i) (array-ref more i)))""",
+    "control": """
+  (define x (& i 255))
+  (define steps 0)
+  (while (and (> x 1) (< steps 200))
+    (if (= (& x 1) 0)
+      (set! x (>> x 1))
+      (set! x (+ (* 3 x) 1)))
+    (set! steps (+ steps 1)))
+  (array-set! to i (f64 steps))""",
+}
+"""The body of an item for each class."""
+
+_PROGRAM = """
+(define (item (i i64) (to (array f64)) (from (array f64)) (more (array f64))){body})
+(define to (make-array f64 {most}))
+(define from (make-array f64 {most}))
+(define more (make-array f64 {most}))
+(for-each-item {count} (item to from more))
+"""
+
+_MOST = 1 << 20
+"""Items, and elements of arrays: three of 8 MiB, more than a core's own cache has."""
+
+_LEAST_SECONDS = 2e-3
+"""Least time of a launch from which the time of an item is taken."""
+
+_TIMES = 5
+"""Launches of a kind, of which the quickest counts."""
+
+_COUNTED = 256
+"""Items whose instructions are counted; their mean is that of all, in each class."""
+
+
+def calibrate(compiler: Compiler, device: str) -> Calibration:
+    """The calibration of a device, which takes some seconds. `device`: as `Options.device`.
+
+    Raises BackendError if the backend runs no items of launches out of order, has no such device,
+    or fails.
+    """
+    able = compiler.capabilities
+    if not (able.ranges or able.native):
+        raise BackendError(f"{compiler.name}: it runs no items of launches out of order")
+    name = device_name(compiler, device)
+    launches = {kind: _Launch(compiler, name, kind) for kind in CLASSES}
+    all_seconds = {kind: launch.out_of_order() for kind, launch in launches.items()}
+    in_order = {kind: launch.in_order() for kind, launch in launches.items()}
+    memory = launches["memory"].code.activity()
+    sent = sum(one.seconds_to_device for one in memory.arrays)
+    fetched = sum(one.seconds_to_host for one in memory.arrays)
+    return Calibration(
+        backend=compiler.name,
+        device=name,
+        versions=versions(compiler, name),
+        launch_seconds=min(launch.launch_seconds for launch in launches.values()),
+        thread_seconds=_thread_seconds() if able.native else 0.0,
+        to_device=memory.to_device / sent if sent else 0.0,
+        to_host=memory.to_host / fetched if fetched else 0.0,
+        compile_seconds=launches["float"].compile_seconds,
+        seconds=all_seconds,
+        in_order=in_order if able.native else {},
+    )
+
+
+class _Launch:
+    """A program at the launch of one class of items, and a backend's code of the launch."""
+
+    def __init__(self, compiler: Compiler, device: str, kind: str) -> None:
+        self._instructions = _instructions(kind)
+        """Of one item, on average."""
+        program = ferryvm.compile(_text(kind, _MOST))
+        execution = Engine(INTERPRETER).start(program)
+        self._machine = machine = execution.machine
+        (self._pc,) = launch_numbers(machine.verified)
+        while machine.control.pc != self._pc:
+            execution.run(fuel=1)
+        self._execution = execution
+        control = machine.control
+        self._at = control.sp, control.fp
+        self._quiet = quiet_words(machine.verified)
+        region = next(
+            one for one in candidates(machine.verified, self._pc) if one.kind is RegionKind.LAUNCH
+        )
+        began = time.perf_counter()
+        self.code = self._compiled(compiler, device, region)
+        self.compile_seconds = time.perf_counter() - began
+        ranges = self.code.ranges
+        if ranges is None:
+            raise BackendError(f"{compiler.name}: it runs the items of a launch in order")
+        self._ranges: RangeRunner = ranges
+        self.launch_seconds = _least(self._run, 2)
+
+    def _compiled(self, compiler: Compiler, device: str, region: Region) -> Code:
+        options = Options(cache=False, device=device)
+        reason = compiler.accepts(region)
+        if reason is not None:
+            raise BackendError(f"{compiler.name}: {reason}")
+        code = compiler.compile(region, options)
+        return ThreadedCode(code, region, cpus()) if compiler.capabilities.native else code
+
+    def out_of_order(self) -> float:
+        """Seconds of an instruction where items run out of order."""
+        return self._of_instruction(self._run, self.launch_seconds)
+
+    def in_order(self) -> float:
+        """Seconds of an instruction where items run one after another."""
+        return self._of_instruction(self._run_in_order, 0.0)
+
+    def _of_instruction(self, run: Callable[[int], None], overhead: float) -> float:
+        items = 1024
+        while items < _MOST and _seconds(run, items) < _LEAST_SECONDS:
+            items *= 4
+        items = min(items, _MOST)
+        return max(_least(run, items) - overhead, 1e-9) / items / self._instructions
+
+    def _run(self, items: int) -> None:
+        self._stand(items)
+        outcome = self._ranges.run(self._machine, 0, items)
+        if outcome.completed != items:
+            raise BackendError("a launch was interrupted while it was measured")
+
+    def _run_in_order(self, items: int) -> None:
+        self._stand(items)
+        ENTRY(self.code.address)(self._machine.address)
+
+    def _stand(self, items: int) -> None:
+        """Make the machine stand in front of so many items."""
+        control, stack = self._machine.control, self._machine.memory.stack
+        control.pc = self._pc
+        control.sp, control.fp = self._at
+        control.launches = self._quiet.buffer_info()[0]
+        stack[control.sp - LAUNCH_WORDS], stack[control.sp - 2] = items, 0
+        stack[control.sp - 1] = 0
+
+
+def _text(kind: str, count: int) -> str:
+    """The program of a class, with so many items. Its code differs each time: drivers keep builds, and
+    the time of one is measured."""
+    body = _ITEMS[kind].replace("{salt}", f"{time.time_ns() % 10**9:09}")
+    return _PROGRAM.format(body=body, most=_MOST, count=count)
+
+
+def _least(run: Callable[[int], None], items: int) -> float:
+    return min(_seconds(run, items) for _ in range(_TIMES))
+
+
+def _seconds(run: Callable[[int], None], items: int) -> float:
+    began = time.perf_counter()
+    run(items)
+    return time.perf_counter() - began
+
+
+def _instructions(kind: str) -> float:
+    """Instructions of an item of a class, on average."""
+    found = []
+    for count in (_COUNTED, 2 * _COUNTED):
+        program = ferryvm.compile(_text(kind, count))
+        counted = Engine(INTERPRETER).start(program).run(count=True).statistics.instructions
+        assert counted is not None
+        found.append(counted)
+    return (found[1] - found[0]) / _COUNTED
+
+
+def _thread_seconds() -> float:
+    """Seconds until a new thread runs."""
+    found = []
+    for _ in range(4 * _TIMES):
+        bell, began = Bell(), time.perf_counter()
+        start(bell.ring)
+        while not bell.wait(1.0):
+            pass
+        found.append(time.perf_counter() - began)
+    return min(found)

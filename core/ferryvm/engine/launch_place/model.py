@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The expected time of a range of items on a place, from calibrations.
+
+    seconds = launch + copies + items x (seconds of an item in order) x ratio
+
+The seconds of an item in order are measured on the launch itself. The ratio says how much longer an
+item takes on the place: the calibrated times of its instructions there over those in order, weighted
+by the classes of its instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ferryvm import record
+from ferryvm.engine.launch_place.calibration import CLASSES, Calibration
+
+CALIBRATED = "calibrated"
+"""The source of figures that were measured."""
+
+DEFAULT_LAUNCH = {True: 150e-6, False: 500e-6}
+"""Seconds of a launch on threads, and on a device, where nothing was calibrated."""
+
+DEFAULT_COMPILE = 1.0
+"""Seconds of a compilation likewise."""
+
+DEFAULT_BANDWIDTH = 4e9
+"""Bytes a second likewise, to and from a device."""
+
+
+@record.dataclass(frozen=True)
+class CostModel:
+    """Costs of one launch on one place."""
+
+    launch_seconds: float
+    ratio: float
+    """Time of an item over its time in order on one core."""
+    copy_seconds: float
+    """Copies of arrays, if none is on the device."""
+    compile_seconds: float
+    source: str
+    """The origin of these figures: `calibrated`, or why they are defaults."""
+
+    def expected(self, items: int, item_seconds: float, is_resident: bool = False) -> float:
+        """Seconds of so many items; `item_seconds`: of one in order; `is_resident`: the arrays are on
+        the device."""
+        copies = 0.0 if is_resident else self.copy_seconds
+        return self.launch_seconds + copies + items * item_seconds * self.ratio
+
+
+def weights(floats: float, integers: float, memory: float, control: float) -> dict[str, float]:
+    """Shares of the classes of instructions, which add up to 1, from facts of a region."""
+    found = dict(zip(CLASSES, (floats, integers, memory, control), strict=True))
+    total = sum(found.values())
+    return {name: one / total if total else 1 / len(CLASSES) for name, one in found.items()}
+
+
+def calibrated(
+    own: Calibration,
+    base: Calibration,
+    mix: Mapping[str, float],
+    threads: int,
+    has_lanes: bool,
+    bytes_read: int,
+    bytes_written: int,
+) -> CostModel:
+    """The model of a place with a calibration; `base`: the calibration of the backend whose code
+    runs items in order; `threads`: of native code, 0 for a device; `has_lanes`: it runs items in
+    lanes of vectors, as they were when it was calibrated."""
+    if threads and not has_lanes:
+        there = sum(share * own.in_order[name] for name, share in mix.items()) / threads
+    else:
+        there = sum(share * own.seconds[name] for name, share in mix.items())
+        if threads:  # it was calibrated with all processors
+            there *= max(int(own.versions.get("processors", threads)) / threads, 1.0)
+    here = sum(share * base.in_order[name] for name, share in mix.items())
+    copies = 0.0
+    if own.to_device and own.to_host:
+        copies = (bytes_read + bytes_written) / own.to_device + bytes_written / own.to_host
+    ratio = there / here if here else 1.0
+    return CostModel(own.launch_seconds, ratio, copies, own.compile_seconds, CALIBRATED)
+
+
+def assumed(why: str, threads: int, bytes_read: int, bytes_written: int) -> CostModel:
+    """The model of a place without a calibration: threads divide the time, and a device computes as
+    one core does; `why`: the reason, with a remedy."""
+    copies = 0.0 if threads else (bytes_read + 2 * bytes_written) / DEFAULT_BANDWIDTH
+    launch = DEFAULT_LAUNCH[bool(threads)]
+    return CostModel(launch, 1.0 / max(threads, 1), copies, DEFAULT_COMPILE, f"defaults: {why}")

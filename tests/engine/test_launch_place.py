@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Places of launches: the choice by expected and found times, with a clock of the test's own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from ferryvm.backend import BackendError
+from ferryvm.engine.launch_place import calibration, chooser, model
+from ferryvm.engine.launch_place.calibration import CLASSES, Calibration, Known
+from ferryvm.engine.launch_place.chooser import MOST_WORTH, PlacedRanges
+from ferryvm.engine.launch_place.model import CALIBRATED, CostModel
+from ferryvm.engine.launch_place.place import LaunchPlace, PlaceState
+from ferryvm.item_range import RangeOutcome, RangeRunner
+from ferryvm.machine.state import Machine
+from ferryvm.policy.machine import cpus
+
+from ..double.compiler import LLVM, FunctionCompiler, compile_by_llvm
+
+MACHINE = cast("Machine", None)
+IN_ORDER = 1e-6
+"""Seconds of an item in order."""
+
+
+class Clock:
+    """A clock that runners set forward."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Runner(RangeRunner):
+    """Items take so long, beside a launch."""
+
+    def __init__(self, clock: Clock, launch: float, item: float) -> None:
+        self.clock, self.launch, self.item = clock, launch, item
+        self.ran: list[tuple[int, int]] = []
+        self.fault = ""
+
+    @property
+    def where(self) -> str:
+        return "a double"
+
+    def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        if self.fault:
+            raise BackendError(self.fault)
+        self.ran.append((first, limit))
+        self.clock.now += self.launch + (limit - first) * self.item
+        return RangeOutcome(limit - first, 0, None)
+
+
+class Launch:
+    """A launch with two places, `first` and `other`, and the ranges that it has put off."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *, expected: float, found: float, first: float = 0.5
+    ) -> None:
+        """The time of an item over that in order: on the other place as expected and found, and on
+        the first one."""
+        self.clock = clock = Clock()
+        self.first = Runner(clock, 1e-4, first * IN_ORDER)
+        self.other = Runner(clock, 1e-4, found * IN_ORDER)
+        costs = (CostModel(1e-4, ratio, 0.0, 0.1, CALIBRATED) for ratio in (0.5, expected))
+        self.places = [
+            LaunchPlace("first", next(costs), self.first),
+            LaunchPlace("other", next(costs)),
+        ]
+        self.compiled: list[int] = []
+        self.ranges = PlacedRanges(self.places, self._compile, clock)
+        self.rest: list[tuple[int, int]] = []
+        monkeypatch.setattr(
+            chooser, "put_off", lambda _, first, end: self.rest.append((first, end))
+        )
+        self.ranges.worth(IN_ORDER)
+
+    def _compile(
+        self, machine: Machine, number: int, receive: Callable[[RangeRunner | str], None]
+    ) -> None:
+        self.compiled.append(number)
+        receive(self.other)
+
+    def run(self, times: int, items: int = 100_000) -> None:
+        """Launch so many items, so many times."""
+        for _ in range(times):
+            self.rest = [(0, items)]
+            while self.rest:
+                self.ranges.run(MACHINE, *self.rest.pop())
+
+
+def test_a_quicker_place_is_compiled_once_the_launch_took_as_long_as_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launch = Launch(monkeypatch, expected=0.1, found=0.1)
+    launch.run(1)  # 50 ms
+    assert not launch.compiled
+    assert launch.places[1].activity.state == (
+        "not compiled yet: that takes 0.1 s, the launch took 0 s so far"
+    )
+    launch.run(3)
+    assert launch.compiled == [1]
+    launch.run(1)
+    assert launch.other.ran[0] == (0, 12_500)  # a trial
+    assert launch.other.ran[-1] == (0, 100_000)  # the whole launch
+    assert launch.ranges.places[1].trials == 1
+
+
+def test_a_place_that_is_expected_to_be_slower_is_not_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launch = Launch(monkeypatch, expected=1.0, found=0.1)
+    launch.run(50)
+    assert not launch.compiled
+    assert launch.ranges.places[1].state == (
+        "not compiled: it is expected to take 2.0 times as long as first"
+    )
+
+
+def test_a_place_that_is_slower_than_expected_runs_trials_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launch = Launch(monkeypatch, expected=0.1, found=1.5)
+    launch.run(60)
+    assert launch.other.ran == [(0, 12_500)] * 5
+    learned = launch.ranges.places[1].learned
+    assert learned == "14.0 times longer than expected in run 1: 18.8 ms, expected 1.35 ms"
+    assert len(launch.first.ran) == 60  # each launch, or the rest of it
+
+
+def test_a_trial_finds_a_place_that_is_quicker_than_expected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launch = Launch(monkeypatch, expected=0.55, found=0.1)
+    launch.run(40)
+    other = launch.ranges.places[1]
+    assert other.trials == 1
+    assert launch.other.ran[0] == (0, 12_500)
+    assert launch.other.ran[1] == (12_500, 100_000)  # what was put off ran where it is quickest
+    assert launch.first.ran == [(0, 100_000)] * 2
+
+
+def test_trials_get_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = Launch(monkeypatch, expected=0.55, found=0.8)
+    launch.run(200)
+    assert 3 <= launch.ranges.places[1].trials <= 8
+    assert launch.ranges.places[1].seconds < 0.1 * launch.clock.now
+
+
+def test_the_same_times_give_the_same_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for _ in range(2):
+        launch = Launch(monkeypatch, expected=0.55, found=0.45)
+        launch.run(30)
+        found.append((launch.first.ran, launch.other.ran))
+    assert found[0] == found[1]
+
+
+def test_one_disturbed_run_changes_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = Launch(monkeypatch, expected=0.6, found=0.6)
+    launch.run(5)
+    launch.first.item *= 20
+    launch.run(1)
+    launch.first.item /= 20
+    before = len(launch.first.ran)
+    launch.run(1)
+    assert launch.first.ran[before:] == [(0, 100_000)]
+
+
+def test_a_place_whose_device_fails_is_left_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launch = Launch(monkeypatch, expected=0.1, found=0.1)
+    launch.run(5)
+    launch.other.fault = "the device is lost"
+    launch.run(2)
+    assert launch.first.ran[-2:] == [(0, 100_000)] * 2
+    assert launch.places[1].state is PlaceState.GONE
+    assert launch.ranges.places[1].state == "not usable: the device is lost"
+
+
+def test_out_of_order_pays_from_the_time_of_a_launch_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = Launch(monkeypatch, expected=0.6, found=0.6)
+    assert launch.ranges.worth(IN_ORDER) == 200  # 200 us in order, 100 us and a launch else
+    launch.run(1)
+    assert launch.ranges.worth(1e-9) == pytest.approx(200, abs=2)  # of what was learned
+    slow = LaunchPlace("slow", CostModel(1e-4, 1.0, 0.0, 0.0, CALIBRATED), launch.first)
+    assert PlacedRanges([slow], launch._compile).worth(1e-6) == int(MOST_WORTH / 1e-6)
+    assumed = LaunchPlace("assumed", model.assumed("it is not calibrated", 2, 0, 0), launch.first)
+    assert PlacedRanges([assumed], launch._compile).worth(1e-6) is None
+
+
+def _calibration(backend: str, device: str, factor: float, **changes: object) -> Calibration:
+    compiler = FunctionCompiler(compile_by_llvm)
+    seconds = dict.fromkeys(CLASSES, factor * 1e-9)
+    found = Calibration(
+        backend, device, calibration.versions(compiler, device), 1e-4, 1e-5, 0.0, 0.0, 0.5,
+        seconds, dict.fromkeys(CLASSES, 1e-9),
+    )  # fmt: skip
+    return dataclasses.replace(found, **changes)  # type: ignore[arg-type]  # fields by name
+
+
+def test_the_model_weighs_classes_and_adds_copies() -> None:
+    base = _calibration("llvm", "", 0.5)
+    seconds = {"float": 1e-10, "integer": 1e-9, "memory": 1e-9, "control": 5e-9}
+    card = _calibration("opencl", "card", 1.0, seconds=seconds, to_device=1e9, to_host=5e8)
+    mix = model.weights(floats=0.6, integers=0.1, memory=0.1, control=0.2)
+    found = model.calibrated(card, base, mix, 0, True, bytes_read=1000, bytes_written=2000)
+    assert found.ratio == pytest.approx(0.6 * 0.1 + 0.1 + 0.1 + 0.2 * 5)
+    assert found.copy_seconds == pytest.approx(3e-6 + 4e-6)
+    assert found.expected(1000, 1e-6) == pytest.approx(1e-4 + 7e-6 + 1e-3 * found.ratio)
+    assert found.expected(1000, 1e-6, is_resident=True) == pytest.approx(1e-4 + 1e-3 * found.ratio)
+    assert model.calibrated(base, base, mix, 2, False, 0, 0).ratio == pytest.approx(0.5)
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_a_calibration_is_kept_for_each_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = _calibration("double", "one", 1.0), _calibration("double", "other", 2.0)
+    calibration.store(one)
+    calibration.store(other)
+    assert calibration.load("double") == Known({"one": one, "other": other}, "")
+    assert calibration.staleness(one, FunctionCompiler(compile_by_llvm)) == ""
+    changed = FunctionCompiler(compile_by_llvm)
+    monkeypatch.setattr(changed, "version", "9")
+    assert "backend was" in calibration.staleness(one, changed)
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_a_stale_or_forged_calibration_is_refused_with_the_command() -> None:
+    command = "run `ferry doctor --calibrate`"
+    assert calibration.load("nobody") == Known({}, f"nobody is not calibrated; {command}")
+    old = _calibration("double", "old", 1.0)
+    calibration.store(dataclasses.replace(old, versions={**old.versions, "processors": "0"}))
+    assert calibration.load("double").why_not == (
+        f"the calibration of double on old is stale: processors was 0, is {cpus()}; {command}"
+    )
+    path = calibration._entry("double").path
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b'"processors": "0"', b'"processors": "1"'))
+    assert calibration.load("double").why_not == (
+        "the calibration of double is refused: it is damaged, or was not stored with this user's "
+        f"key; {command}"
+    )
+    calibration._entry("double").store(b'{"format": 99}')
+    assert "it has format 99, and 1 is read here" in calibration.load("double").why_not
+    for wrong in (b"[", b'{"format": 1, "devices": [{}]}', b'{"format": 1}'):
+        calibration._entry("double").store(wrong)
+        assert "cannot be used" in calibration.load("double").why_not
+
+
+def test_llvm_names_its_version() -> None:
+    assert calibration.versions(LLVM, "").keys() >= {"LLVM", "backend", "processor", "processors"}
