@@ -29,6 +29,7 @@ from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
     from ferryvm.item_range import RangeRunner
+    from ferryvm.machine.chunk import ChunkLoop
     from ferryvm.region.region import Region
 
 __all__ = [
@@ -464,6 +465,12 @@ class Compiler(Backend):
     def compile(self, region: Region, options: Options) -> Code:
         """The region's code. Called in any thread; raises RefusalError for a region that it cannot
         compile, BackendError if it fails."""
+
+    def chunk_loop(self) -> ChunkLoop | None:
+        """Native functions by which threads run its code of a launch's loop, see
+        `ferryvm.machine.chunk`; None if it has none, so that its items run in order. Called in any
+        thread, only if `capabilities.native` is set; raises BackendError if they cannot be made."""
+        return None
 
     def warm_up(self) -> None:
         """Import the libraries that compiling needs, so that the first compilation does not wait

@@ -145,7 +145,8 @@ class _Launch:
         if reason is not None:
             raise BackendError(f"{compiler.name}: {reason}")
         code = compiler.compile(region, options)
-        return ThreadedCode(code, region, cpus()) if compiler.capabilities.native else code
+        loop = compiler.chunk_loop() if compiler.capabilities.native else None
+        return code if loop is None else ThreadedCode(code, region, cpus(), loop)
 
     def out_of_order(self) -> float:
         """Seconds of an instruction where items run out of order."""

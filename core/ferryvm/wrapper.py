@@ -32,6 +32,7 @@ from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
     from ferryvm.item_range import RangeRunner
+    from ferryvm.machine.chunk import ChunkLoop
     from ferryvm.region.region import Region
 
 
@@ -132,6 +133,9 @@ class CompilerWrapper(_BackendWrapper, Compiler):
 
     def compile(self, region: Region, options: Options) -> Code:
         return self.inner.compile(region, options)
+
+    def chunk_loop(self) -> ChunkLoop | None:
+        return self.inner.chunk_loop()
 
     def warm_up(self) -> None:
         self.inner.warm_up()

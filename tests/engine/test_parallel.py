@@ -8,7 +8,6 @@ import dataclasses
 import os
 import signal
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -17,18 +16,23 @@ import pytest
 
 import ferryvm
 from ferryvm import Engine
-from ferryvm.engine import launching, parallel, thread_pool
+from ferryvm.engine import chunked_run, launching, thread_pool
+from ferryvm.engine.chunked_run import ChunkedRun
+from ferryvm.engine.crew import crew
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.launching import LaunchActivity
 from ferryvm.engine.mixed import MixedArtifact
-from ferryvm.engine.parallel import ThreadedRanges, _Work
+from ferryvm.engine.parallel import ThreadedRanges
 from ferryvm.engine.result import ProgramInterrupted
-from ferryvm.engine.thread_pool import ThreadPool, pool
+from ferryvm.engine.team import Team
+from ferryvm.engine.thread_pool import ThreadPool
 from ferryvm.engine.transition import SiteState
 from ferryvm.errors import FerryError
 from ferryvm.isa import Trap
 from ferryvm.item_range import LostItemsError, RangeOutcome
+from ferryvm.machine.chunk import acquire
 from ferryvm.machine.memory import Limits
+from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.piece import elements
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
@@ -233,9 +237,14 @@ def test_exported_functions_launch_on_threads(launched: list[tuple[int, int]]) -
 def test_threads_in_which_no_item_can_begin_are_not_asked_again(
     launched: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parallel.host_stack, "floor", lambda: (1 << 63) - 1)  # no stack is left
+    def full(self: Team, objects: ObjectMemory, first: int, limit: int, size: int) -> None:
+        prepare(self, objects, first, limit, size)
+        self._template.host_stack = (1 << 63) - 1  # no stack is left
+
+    prepare = Team.prepare
+    monkeypatch.setattr(Team, "prepare", full)
     expected = Engine("threaded").start(ferryvm.assemble(HEAD + STORE)).run()
-    assert started(STORE, threads=2).run().value == expected.value
+    assert started(STORE, threads=1, lanes=2).run().value == expected.value
     assert len(launched) == 1
 
 
@@ -264,15 +273,12 @@ def test_an_exception_of_a_signal_handler_keeps_its_class_and_the_state_is_exact
         has_come.append(True)
         raise TimeoutError
 
-    def signalled(self: _Work, number: int, done: object, seconds: float) -> None:
-        if number == 3 and not has_come:
+    def signalled(*given: int) -> int:
+        if not has_come:
             os.kill(os.getpid(), signal.SIGUSR1)
-            while not has_come:
-                time.sleep(0.001)
-        finish(self, number, done, seconds)  # type: ignore[arg-type]  # what it was given
+        return acquire(*given)
 
-    finish = _Work.finish
-    monkeypatch.setattr(_Work, "finish", signalled)
+    monkeypatch.setattr(chunked_run, "acquire", signalled)  # the wait for the threads
     before = signal.signal(signal.SIGUSR1, handle)
     try:
         execution = started(STORE, threads=2)
@@ -293,7 +299,7 @@ def test_a_forked_child_launches_on_threads_of_its_own(launched: list[tuple[int,
         with contextlib.suppress(BaseException):
             launched.clear()
             is_right = started(STORE, threads=2).run().value == expected
-            code = 0 if is_right and launched and pool().threads == 2 else 2
+            code = 0 if is_right and launched and crew().size == 1 else 2
         os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
 
@@ -322,8 +328,8 @@ def test_a_thread_that_fails_in_the_middle_ends_the_run(
     def failing(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(_Work, "finish", failing)
-    execution = started(STORE, threads=2)
+    monkeypatch.setattr(ChunkedRun, "_leave", failing)
+    execution = started(BODIES["prints where it is divisible by 100"], threads=2, lanes=1)
     with pytest.raises(LostItemsError, match="a thread of a launch failed: MemoryError"):
         execution.run()
     assert launched
@@ -445,19 +451,19 @@ def test_a_launch_that_is_interrupted_in_every_phase_ends_as_the_loop(
         control.interrupt = phases["before"] % 2
         return run(self, machine, first, limit)
 
-    def chunk(self: ThreadedRanges, *given: Any) -> Any:
+    def prepared(self: Team, *given: Any) -> None:
+        prepare(self, *given)
         phases["while"] += 1
-        control.interrupt = not phases["while"] % 5
-        return work(self, *given)
+        control.interrupt |= phases["while"] % 2 == 0
 
     def printed(text: bytes) -> None:
         phases["finishing"] += 1
         control.interrupt = 1
         lines.append(text)
 
-    work, lines = ThreadedRanges._chunk, list[bytes]()
+    prepare, lines = Team.prepare, list[bytes]()
     monkeypatch.setattr(ThreadedRanges, "run", stopped)
-    monkeypatch.setattr(ThreadedRanges, "_chunk", chunk)
+    monkeypatch.setattr(Team, "prepare", prepared)
     execution.output = printed
     interrupts = 0
     while True:

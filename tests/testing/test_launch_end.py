@@ -3,14 +3,24 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 
 import ferryvm
 from ferryvm.backend import Forcing
-from ferryvm.engine import parallel
+from ferryvm.engine.chunked_run import ChunkedRun
 from ferryvm.engine.parallel import ThreadedRanges
+from ferryvm.engine.team import Team
+from ferryvm.isa.launch import LAUNCH_WORDS
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine.chunk import ItemRange
+from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.entry import ENTRY
+from ferryvm.machine.launch import Left
 from ferryvm.testing import Comparison, Differ, Verdict
 from ferryvm.testing.divergence import ABOVE
 from ferryvm.verify import verify
@@ -29,7 +39,7 @@ TEXT = f"""
 """
 """Item 120 divides by zero; every fifth item prints."""
 
-Chunk = Callable[..., parallel._Done]
+Fault = Callable[[list[Left], int], list[Left]]
 
 
 def compared(text: str = TEXT) -> Comparison:
@@ -45,58 +55,70 @@ def test_items_above_the_one_that_traps_may_be_done() -> None:
     assert compared(TEXT.replace(f"(- item {TRAPPING})", "7")).verdict is Verdict.AGREE
 
 
-def _omitting(item: int, chunk: Chunk) -> Chunk:
-    """Chunks that claim to have done an item, and have not."""
-
-    def omitting(
-        self: ThreadedRanges, objects: object, lane: object, work: object, first: int, limit: int
-    ) -> parallel._Done:
-        if not first <= item < limit:
-            return chunk(self, objects, lane, work, first, limit)
-        parts = [(first, item), (item + 1, limit)]
-        done = [chunk(self, objects, lane, work, *part) for part in parts]
-        suspended = done[0].suspended + done[1].suspended
-        return parallel._Done(suspended, done[1].rest, limit - first)
-
-    return omitting
+def _repeating(left: list[Left], item: int) -> list[Left]:
+    """Have an item done twice."""
+    return sorted([*left, (item, item + 1)], key=lambda each: each[0])
 
 
-def _repeating(item: int, chunk: Chunk) -> Chunk:
-    """Chunks that do an item twice."""
-
-    def repeating(
-        self: ThreadedRanges, objects: object, lane: object, work: object, first: int, limit: int
-    ) -> parallel._Done:
-        if first <= item < limit:
-            chunk(self, objects, lane, work, item, item + 1)
-        return chunk(self, objects, lane, work, first, limit)
-
-    return repeating
-
-
-def _reversing(item: int, chunk: Chunk) -> Chunk:
-    """Chunks that return their suspended items in the wrong order."""
-
-    def reversing(
-        self: ThreadedRanges, objects: object, lane: object, work: object, first: int, limit: int
-    ) -> parallel._Done:
-        done = chunk(self, objects, lane, work, first, limit)
-        if first <= item < limit:
-            done.suspended.reverse()
-        return done
-
-    return reversing
+def _reversing(left: list[Left], item: int) -> list[Left]:
+    """Have suspended items in the wrong order, up to one."""
+    until = [each[0] for each in left].index(item) + 1
+    return [*reversed(left[:until]), *left[until:]]
 
 
 @pytest.mark.parametrize(
     ("fault", "item"),
-    [(_omitting, 30), (_omitting, 160), (_repeating, 30), (_repeating, 160), (_reversing, 30)],
+    [(_repeating, 30), (_repeating, 160), (_reversing, 29)],
 )
 def test_a_fault_below_or_above_the_trap_is_a_disagreement(
-    fault: Callable[[int, Chunk], Chunk], item: int, monkeypatch: pytest.MonkeyPatch
+    fault: Fault, item: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parallel._Work, "stop", lambda self, item: None)  # all higher ones run
-    # Several items in a chunk, on however many cores.
-    monkeypatch.setattr(ThreadedRanges, "_chunks", lambda self, items, threads: 8)
-    monkeypatch.setattr(ThreadedRanges, "_chunk", fault(item, ThreadedRanges._chunk))
+    def faulty(self: ChunkedRun) -> list[Left]:
+        return fault(all_left(self), item)
+
+    all_left = ChunkedRun._all_left
+    _without_stop(monkeypatch)
+    monkeypatch.setattr(ChunkedRun, "_all_left", faulty)
     assert compared().verdict is Verdict.DISAGREE
+
+
+@pytest.mark.parametrize("item", [30, 160])
+def test_an_omitted_item_below_or_above_the_trap_is_a_disagreement(
+    item: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def faulty(self: Team, *given: Any) -> None:
+        make(self, *given)
+        entry = ENTRY(partial(_skipping, self.range, item, ENTRY(self.range.entry)))
+        kept.append(entry)
+        self.range.entry = ctypes.cast(entry, ctypes.c_void_p).value or 0
+        self.range.lanes = 0
+
+    make, kept = Team.__init__, list[object]()
+    _without_stop(monkeypatch)
+    monkeypatch.setattr(Team, "__init__", faulty)
+    assert compared().verdict is Verdict.DISAGREE
+
+
+def _without_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have all items above one that traps run, several in a chunk, on however many cores."""
+    monkeypatch.setattr(ChunkedRun, "_stop_at", lambda self, item: None)
+    monkeypatch.setattr(ThreadedRanges, "_chunks", lambda self, items, threads: 8)
+
+
+def _skipping(range_: ItemRange, item: int, code: Callable[[int], int], address: int) -> int:
+    """Run a chunk by code that claims to do an item and does not."""
+    control = ControlBlock.from_address(address)
+    place = control.stack + WORD_BYTES * (range_.sp - LAUNCH_WORDS)
+    operands = (ctypes.c_int64 * LAUNCH_WORDS).from_address(place)
+    limit, next_ = operands[:2]
+    if not next_ <= item < limit:
+        return code(address)
+    if next_ < item:
+        operands[0] = item
+        status = code(address)
+        operands[0] = limit
+        if control.sp != range_.sp or operands[1] != item:
+            return status
+    operands[1] = item + 1
+    control.pc = range_.pc
+    return code(address)

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ferryvm
 from ferryvm.backend import Capabilities, Forcing, Options
 from ferryvm.compiler import RegionCompiler, Target
 from ferryvm.cost import Cost
 from ferryvm_backends._llvm.native import processor_problem
+
+if TYPE_CHECKING:
+    from ferryvm.machine.chunk import ChunkLoop
 
 LIMITS = Cost(instructions=10_000, words=200_000, frame=30_000)
 """Limits of a region; compiling a larger one takes minutes."""
@@ -43,6 +46,11 @@ class LlvmBackend(RegionCompiler):
         from ferryvm_backends.llvm.target import NativeTarget
 
         return [NativeTarget()]
+
+    def chunk_loop(self) -> ChunkLoop:
+        from ferryvm_backends.llvm.chunk import chunk_loop
+
+        return chunk_loop()
 
 
 BACKEND = LlvmBackend()

@@ -43,6 +43,14 @@ def parsed(module: ir.Module) -> llvm.ModuleRef:
     return codegen.parsed(str(module))
 
 
+def parsed_text(text: str) -> llvm.ModuleRef:
+    """LLVM's own form of a module of functions for this processor, from their text. Raises
+    RuntimeError for one that is wrong."""
+    target = target_machine()
+    head = f'target triple = "{target.triple}"\ntarget datalayout = "{target.target_data}"\n'
+    return codegen.parsed(head + text)
+
+
 def optimised(module: llvm.ModuleRef, level: int) -> llvm.ModuleRef:
     """A module after LLVM's pipeline of a level (0 to 3); the one given may be changed."""
     return improve(module, Pipeline(level))

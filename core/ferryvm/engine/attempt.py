@@ -221,7 +221,7 @@ class Compilers:
         is_shared = site.rule is not None and site.rule.place is not LaunchPlacing.FIRST
         can_share = compiler.capabilities.native and not options.counting
         if (threads > 1 or code.lanes or is_shared) and can_share:
-            code, in_order = self._threaded(code, region, threads)
+            code, in_order = self._threaded(compiler, code, region, threads)
             scalar = in_order or scalar
         remark = "; ".join(filter(None, (remark, scalar)))
         if self._shadow is not None:
@@ -263,7 +263,9 @@ class Compilers:
         is_able = self.find(choice.backend).capabilities.launches
         return self.launches.within(region) if is_able else frozenset()
 
-    def _threaded(self, code: Code, region: Region, threads: int) -> tuple[Code, str]:
+    def _threaded(
+        self, compiler: Compiler, code: Code, region: Region, threads: int
+    ) -> tuple[Code, str]:
         """The code, on several threads where the region is the loop of a launch; a remark if the
         items run in order all the same."""
         if region.kind.value != "launch":
@@ -273,7 +275,10 @@ class Compilers:
 
         if self.launches is None or not self.launches.has(region.entry):
             return code, why_in_order(region.verified, region.entry)
-        return ThreadedCode(code, region, threads), ""
+        loop = compiler.chunk_loop()
+        if loop is None:
+            return code, f"its items run in order: {compiler.name} has no functions for chunks"
+        return ThreadedCode(code, region, threads, loop), ""
 
     def _placed(self, code: Code, site: Site, choice: Choice) -> Code:
         """The code of a launch, with the other backends of its rule as places of its items, where

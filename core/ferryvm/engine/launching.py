@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 NEVER = (1 << 63) - 1
 """A word that no number of items is above."""
 
-WORTH = 300e-6
-"""Seconds of work that are worth an exit and threads, which take some 100 us together."""
+WORTH = 150e-6
+"""Seconds of work that are worth an exit and threads, which take some 40 us together."""
 
 SAMPLE = 10e-6
 """Seconds of a sample of items after which their time is known well enough."""

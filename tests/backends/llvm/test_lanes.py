@@ -3,19 +3,21 @@
 
 from __future__ import annotations
 
-import functools
+import ctypes
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
 
 import ferryvm
 from ferryvm import Engine
-from ferryvm.engine import launching, parallel
+from ferryvm.engine import chunked_run, launching
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.mixed import MixedArtifact
-from ferryvm.engine.parallel import ThreadedRanges
+from ferryvm.engine.team import Team
 from ferryvm.machine.control import Status
+from ferryvm.machine.lane import LANE_ENTRY
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Snapshot
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
@@ -92,23 +94,33 @@ def _lanes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Items run out of order for any work, and few of them are suspended: memory is small."""
     monkeypatch.setattr(launching, "WORTH", 0.0)
     monkeypatch.setattr(launching, "SAMPLE", 0.0)
-    monkeypatch.setattr(parallel, "_MOST_SUSPENDED", 64)
-    monkeypatch.setattr(parallel, "_MOST_WORDS", 1024)
+    monkeypatch.setattr(chunked_run, "MOST_SUSPENDED", 64)
+    monkeypatch.setattr(chunked_run, "MOST_WORDS", 1024)
 
 
 @pytest.fixture
 def vectors(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of items that ran in lanes."""
     found: list[int] = []
-    run = ThreadedRanges._run_vectors
+    make = Team.__init__
 
-    @functools.wraps(run)
-    def noted(self, objects, lane, work, items, suspended):  # type: ignore[no-untyped-def]  # as that
-        reached, is_over = run(self, objects, lane, work, items, suspended)
-        found.append(reached - items[0])
-        return reached, is_over
+    def noted(self: Team, *given: Any) -> None:
+        make(self, *given)
+        if self.entry is None:
+            return
+        code = LANE_ENTRY(self.entry.address)
 
-    monkeypatch.setattr(ThreadedRanges, "_run_vectors", noted)
+        def run(control: int, first: int, limit: int, buffer: int) -> int:
+            reached = code(control, first, limit, buffer)
+            found.append(reached - first)
+            return reached
+
+        entry = LANE_ENTRY(run)
+        kept.append(entry)
+        self.range.lanes = ctypes.cast(entry, ctypes.c_void_p).value or 0
+
+    kept: list[object] = []
+    monkeypatch.setattr(Team, "__init__", noted)
     return found
 
 

@@ -17,10 +17,12 @@ from ferryvm.ir.c.comment import describer
 from ferryvm.ir.graph import Module
 from ferryvm.ir.operation import PURE
 from ferryvm.isa.type import F32, F64
+from ferryvm.machine.chunk import ChunkLoop
 from ferryvm.machine.declaration import declarations
 from ferryvm.region.region import Region
 
 import ferryvm_cc
+from ferryvm_cc.chunk import chunk_loop
 from ferryvm_cc.compiler import ANOTHER, FLAGS, CCompiler, find, has_loop
 from ferryvm_cc.library import Library, RegionCode, fault, unique_name, workplace
 
@@ -52,6 +54,9 @@ class CcBackend(RegionCompiler):
 
     def targets(self, options: Options) -> Sequence[Target[Any]]:
         return [SharedObject()]
+
+    def chunk_loop(self) -> ChunkLoop:
+        return chunk_loop()
 
 
 class SharedObject(Target[str]):

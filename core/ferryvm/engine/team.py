@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The workers of a launch: a control block and a stack for each thread, and the range they share.
+
+A team is made once for a launch and a machine, and prepared for each run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from array import array
+
+from ferryvm.backend import Code
+from ferryvm.engine.launching import quiet_words
+from ferryvm.isa.launch import LAUNCH_WORDS
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine.chunk import (
+    CLOCK_ADDRESS,
+    FINISH,
+    LAUNCH,
+    RELEASE_ADDRESS,
+    RESUME,
+    ChunkLoop,
+    ItemRange,
+    RangeWorker,
+)
+from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.lane import LaneEntry
+from ferryvm.machine.native import NATIVE_WORDS
+from ferryvm.machine.object_memory import ObjectMemory
+from ferryvm.region.launch import CALL_DISTANCE
+from ferryvm.region.region import Region
+
+
+class Team:
+    """A control block and a stack for each of several threads, and the range that they share."""
+
+    def __init__(
+        self, objects: ObjectMemory, code: Code, region: Region, threads: int, loop: ChunkLoop
+    ) -> None:
+        program, control = region.verified.program, objects.control
+        self.entry: LaneEntry | None = code.lanes
+        self._code = code  # for as long as its address is used
+        parameters = program.signature(program.code.immediates[region.entry + CALL_DISTANCE])
+        self.arguments = len(parameters.parameters)
+        """Words that `launch.item` pushes."""
+        self._parameters = len(program.signature(region.function).parameters)
+        words = (control.stack_end - control.stack) // WORD_BYTES
+        self._stacks = [_Stack(words) for _ in range(threads)]
+        self.stacks = [stack.words for stack in self._stacks]
+        self.controls = [ControlBlock() for _ in range(threads)]
+        rows = 0 if self.entry is None else self.entry.lanes * self.entry.rows
+        self.buffers = [array("Q", bytes(WORD_BYTES * max(rows, 1))) for _ in range(threads)]
+        """The states of suspended lanes of vectors."""
+        self._quiet = quiet_words(region.verified)
+        """Launches within items run in order."""
+        self._natives = array("Q", bytes(WORD_BYTES * NATIVE_WORDS * (len(program.hosts) + 1)))
+        self._template = ControlBlock()
+        self._helpers = (ctypes.c_uint64 * threads)()
+        self.range = ItemRange(
+            release=RELEASE_ADDRESS,
+            clock=CLOCK_ADDRESS,
+            pc=region.entry,
+            last_pc=region.entry + CALL_DISTANCE + 1,
+            entry=code.address,
+            lanes=0 if self.entry is None else self.entry.address,
+            template=ctypes.addressof(self._template),
+            helpers=ctypes.addressof(self._helpers),
+        )
+        self.workers = (RangeWorker * threads)()
+        self.range.workers = ctypes.addressof(self.workers)
+        for number, worker in enumerate(self.workers):
+            worker.range = ctypes.addressof(self.range)
+            worker.control = ctypes.addressof(self.controls[number])
+            worker.stack = self._stacks[number].address
+            worker.stack_end = worker.stack + WORD_BYTES * words
+            worker.buffer, _ = self.buffers[number].buffer_info()
+            worker.number, worker.refused, worker.most = number, (1 << 63) - 1, 1 << 62
+        self._fresh = bytes(self.workers)
+        self.launch = LAUNCH(loop.launch)
+        self.resume, self.end = RESUME(loop.resume), FINISH(loop.end)
+        self.first = 0
+        """The first item of the range."""
+
+    def prepare(self, objects: ObjectMemory, first: int, limit: int, size: int) -> None:
+        """Stand where the machine stands, with a range in chunks of so many items."""
+        source, template, range_ = objects.control, self._template, self.range
+        ctypes.memmove(ctypes.addressof(template), ctypes.addressof(source), ctypes.sizeof(source))
+        template.heap_capacity = template.hp
+        template.object_end = template.object_top
+        template.prepared = template.prepared_bytes = template.ahead = 0
+        template.natives, _ = self._natives.buffer_info()
+        template.launches, _ = self._quiet.buffer_info()
+        ctypes.memmove(self.workers, self._fresh, len(self._fresh))
+        sp, fp = source.sp, source.fp
+        self.first = range_.next = first
+        range_.past = range_.limit = limit
+        range_.size, range_.is_left, range_.is_done = size, 0, 0
+        range_.sp, range_.fp = sp, fp
+        start = WORD_BYTES * (fp - self._parameters)
+        range_.frame, range_.frame_offset = source.stack + start, start
+        range_.frame_bytes = WORD_BYTES * sp - start
+        range_.operands = WORD_BYTES * (sp - LAUNCH_WORDS)
+        range_.operand = source.stack + range_.operands + WORD_BYTES
+
+
+class _Stack:
+    """The stack of one thread."""
+
+    def __init__(self, words: int) -> None:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+        self._map = mmap.mmap(-1, WORD_BYTES * words, flags=flags)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self.words = memoryview(self._map).cast("Q")
