@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""log, log2, log10 and log1p of f32.
+
+x = 2^k m,  sqrt(1/2) <= m < sqrt 2       log x = k log 2 + log m,  f = m - 1
+s = f / (2 + f)                           log m = 2 artanh s = s P(s^2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics.single import coefficient
+from ferryvm.isa.mathematics.single.polynomial import number, polynomial
+from ferryvm.isa.mathematics.single.special import excepting, zero_as_is
+from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I64
+
+V = TypeVar("V")
+
+_HALF_ROOT = 0x3FE6_A09E_6000_0000
+"""Bits of the f64 a little below sqrt(1/2); those of m are at least these."""
+
+_INFINITY, _MINUS_INFINITY = 0x7F80_0000, 0xFF80_0000
+
+
+def exponent_and_mantissa(m: PureEmitter[V], x: V) -> tuple[V, V]:
+    """k as f64, and m, of a positive normal f64."""
+    bits = m.reinterpret(I64, F64, x)
+    width = m.constant(I64, 52)
+    k = m.shr_s(I64, m.sub(I64, bits, m.constant(I64, _HALF_ROOT)), width)
+    mantissa = m.sub(I64, bits, m.shl(I64, k, width))
+    return m.to_float_s(F64, I64, k), m.reinterpret(F64, I64, mantissa)
+
+
+def _mantissa_logarithm(m: PureEmitter[V], f: V, coefficients: Sequence[int]) -> V:
+    """log(1 + f) in the base of the coefficients."""
+    s = m.fdiv(F64, f, m.fadd(F64, f, number(m, 2.0)))
+    square = m.fmul(F64, s, s)
+    first, *rest = coefficients
+    tail = m.fmul(F64, polynomial(m, square, rest), square)
+    return m.ffma(F64, s, m.constant(F64, first), m.fmul(F64, s, tail))
+
+
+def _with_exponent(m: PureEmitter[V], k: V, step: Sequence[int], small: V) -> V:
+    """`small` and k times the sum of the two f64 whose bits are `step`."""
+    small = m.ffma(F64, k, m.constant(F64, step[1]), small)
+    return m.ffma(F64, k, m.constant(F64, step[0]), small)
+
+
+def _with_special(m: PureEmitter[V], x: V, pole: float, result: V) -> V:
+    """The f32 `result` for a finite `x` above `pole`: there minus infinity, below it NaN."""
+    bound = m.constant(F32, {0.0: 0, -1.0: 0xBF80_0000}[pole])
+    infinity = m.constant(F32, _INFINITY)
+    at_most = m.select(
+        m.compare(F32, Condition.EQ, x, bound),
+        m.constant(F32, _MINUS_INFINITY),
+        m.constant(F32, CANONICAL_NAN[F32]),
+    )
+    above = m.select(m.compare(F32, Condition.EQ, x, infinity), infinity, result)
+    return m.select(m.compare(F32, Condition.GT, x, bound), above, at_most)
+
+
+def _logarithm(m: PureEmitter[V], x: V, coefficients: Sequence[int], step: Sequence[int]) -> V:
+    """The logarithm whose value at 2 is `step`, as for `_with_exponent`."""
+    k, mantissa = exponent_and_mantissa(m, m.promote(x))
+    small = _mantissa_logarithm(m, m.fsub(F64, mantissa, number(m, 1.0)), coefficients)
+    result = _with_exponent(m, k, step, small)
+    return _with_special(m, x, 0.0, m.demote(result))
+
+
+def log_f32(m: PureEmitter[V], x: V) -> V:
+    """The natural logarithm."""
+    result = _logarithm(m, x, coefficient.LOG, coefficient.LN2)
+    return excepting(m, x, result, coefficient.LOG_EXCEPTIONS)
+
+
+def log10_f32(m: PureEmitter[V], x: V) -> V:
+    """The logarithm to base 10; exact for powers of 10."""
+    return _logarithm(m, x, coefficient.LOG10, coefficient.LOG10_2)
+
+
+def log2_f32(m: PureEmitter[V], x: V) -> V:
+    """The logarithm to base 2; exact for powers of 2."""
+    k, mantissa = exponent_and_mantissa(m, m.promote(x))
+    small = _mantissa_logarithm(m, m.fsub(F64, mantissa, number(m, 1.0)), coefficient.LOG2)
+    return _with_special(m, x, 0.0, m.demote(m.fadd(F64, k, small)))
+
+
+def log1p_f32(m: PureEmitter[V], x: V) -> V:
+    """log(1 + x); -0 for -0."""
+    z, one = m.promote(x), number(m, 1.0)
+    k, mantissa = exponent_and_mantissa(m, m.fadd(F64, z, one))
+    # 1 + x is rounded if x is small; then k is 0, and x itself is what is wanted.
+    is_small = m.compare(F64, Condition.EQ, k, number(m, 0.0))
+    f = m.select(is_small, z, m.fsub(F64, mantissa, one))
+    small = _mantissa_logarithm(m, f, coefficient.LOG)
+    result = m.demote(_with_exponent(m, k, coefficient.LN2, small))
+    return zero_as_is(m, x, _with_special(m, x, -1.0, result))

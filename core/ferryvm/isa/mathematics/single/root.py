@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cbrt of f32.
+
+Bits of a float are nearly its logarithm, so a third of them, negated, gives an estimate r of a^(-1/3)
+within 4 percent. One polynomial step makes it good to 2^-20. Then y = a r^2, cut to 18 bits so that
+y^3 is exact, needs the factor (1 + d)^(-1/3) with d = (y^3 - a) / a.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics.single import coefficient
+from ferryvm.isa.mathematics.single.polynomial import number, polynomial
+from ferryvm.isa.mathematics.single.special import sign_and_magnitude, with_sign
+from ferryvm.isa.type import F32, F64, I64
+
+V = TypeVar("V")
+
+_THIRD = 0x5555_5556
+"""A number below 2^31 times this, over 2^32, is a third of it."""
+
+_ORIGIN = 0x553E_F0FF
+"""High half of the bits of the estimate for bits of 0."""
+
+_FIRST_18_BITS = 0xFFFF_FFF8_0000_0000
+
+
+def cbrt_f32(m: PureEmitter[V], x: V) -> V:
+    """The cube root; exact for cubes, -0 for -0."""
+    sign, magnitude = sign_and_magnitude(m, x)
+    a, half_word = m.promote(magnitude), m.constant(I64, 32)
+    high = m.shr_u(I64, m.reinterpret(I64, F64, a), half_word)
+    third = m.shr_u(I64, m.mul(I64, high, m.constant(I64, _THIRD)), half_word)
+    estimate = m.shl(I64, m.sub(I64, m.constant(I64, _ORIGIN), third), half_word)
+    r = m.reinterpret(F64, I64, estimate)
+    d = m.ffma(F64, m.fmul(F64, a, r), m.fmul(F64, r, r), number(m, -1.0))
+    r = m.ffma(F64, m.fmul(F64, r, d), polynomial(m, d, coefficient.CBRT_COARSE), r)
+    y = m.reinterpret(I64, F64, m.fmul(F64, m.fmul(F64, a, r), r))
+    y = m.reinterpret(F64, I64, m.bit_and(I64, y, m.constant(I64, _FIRST_18_BITS)))
+    excess = m.ffma(F64, m.fmul(F64, y, y), y, m.fsub(F64, number(m, 0.0), a))
+    d = m.fdiv(F64, excess, a)
+    y = m.ffma(F64, m.fmul(F64, y, d), polynomial(m, d, coefficient.CBRT_FINE), y)
+    result = with_sign(m, sign, m.demote(y))
+    # Zeros and infinities alone are their own double.
+    is_double = m.compare(F32, Condition.EQ, m.fadd(F32, x, x), x)
+    return m.select(is_double, x, result)

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compare an f32 function with the correctly rounded one for all 2^32 operands.
+
+    python -m tests.mathematics.exhaustive exp_f32 --jobs 2
+    python -m tests.mathematics.exhaustive exp_f32 --stride 1009
+
+The meaning is printed as C and compiled without contraction. The C library's function of f64 gives
+an interval of 2^-46 around its result, some hundred times its documented error (The GNU C Library
+Reference Manual, "Known Maximum Errors in Math Functions"). If both ends round to one f32, that is
+the right result; MPFR decides the others, about one in a million. A finished part is noted in a
+file, so that a run that was stopped goes on; `--fresh` begins again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import ctypes
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.mathematics.function import FUNCTIONS, exact
+from tests.mathematics.straight_line import functions, operation_count
+
+PART = 1 << 26
+"""Operands of a part."""
+
+HARNESS = """
+#include <math.h>
+#include <string.h>
+enum { BLOCK = 4096 };
+
+/* Reports operands that need a closer look: pairs (operand, result) in `found`. */
+uint64_t run(uint64_t first, uint64_t count, uint64_t stride, uint32_t *found, uint64_t room)
+{
+    static _Thread_local uint32_t operand[BLOCK], result[BLOCK];
+    static _Thread_local double reference[BLOCK];
+    uint64_t reports = 0;
+    for (uint64_t done = 0; done < count; done += BLOCK) {
+        const int size = count - done < BLOCK ? (int)(count - done) : BLOCK;
+        for (int i = 0; i < size; ++i)
+            operand[i] = (uint32_t)(first + (done + i) * stride);
+        for (int i = 0; i < size; ++i)
+            result[i] = bits_of_f32(meaning(f32_of_bits(operand[i])));
+        for (int i = 0; i < size; ++i)
+            reference[i] = REFERENCE(f32_of_bits(operand[i]));
+        uint32_t bad = 0;
+        for (int i = 0; i < size; ++i) {
+            const double d = reference[i];
+            const uint32_t low = bits_of_f32((float)(d * (1 - 0x1p-46)));
+            const uint32_t high = bits_of_f32((float)(d * (1 + 0x1p-46)));
+            const uint32_t right = d != d ? 0x7fc00000u : low;
+            bad |= (right ^ result[i]) | (d != d ? 0 : low ^ high);
+        }
+        if (bad == 0)
+            continue;
+        for (int i = 0; i < size; ++i) {
+            const double d = reference[i];
+            const uint32_t low = bits_of_f32((float)(d * (1 - 0x1p-46)));
+            const uint32_t high = bits_of_f32((float)(d * (1 + 0x1p-46)));
+            const uint32_t right = d != d ? 0x7fc00000u : low;
+            if (right == result[i] && (d != d || low == high))
+                continue;
+            if (reports < room) {
+                found[2 * reports] = operand[i];
+                found[2 * reports + 1] = result[i];
+            }
+            ++reports;
+        }
+    }
+    return reports;
+}
+"""
+
+FLAGS = "-O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -shared -fPIC -w"
+"""No flag changes a value: errno and exception flags are not looked at."""
+
+ROOM = 1 << 20
+
+
+def built(text: str, folder: Path) -> ctypes.CDLL:
+    """The compiled text."""
+    source, library = folder / "function.c", folder / "function.so"
+    source.write_text(text)
+    command = ["gcc", *FLAGS.split(), "-o", str(library), str(source), "-lm"]
+    subprocess.run(command, check=True)
+    return ctypes.CDLL(str(library))
+
+
+def reference_name(name: str) -> str:
+    """The C library's function of f64."""
+    return name.removesuffix("_f32")
+
+
+def source_text(name: str) -> str:
+    """The C text that compares one function."""
+    text = functions([("meaning", FUNCTIONS[name], 1)])
+    return text + f"#define REFERENCE {reference_name(name)}\n" + HARNESS
+
+
+def reports(
+    run: ctypes._CFuncPtr, first: int, count: int, stride: int = 1
+) -> list[tuple[int, int]]:
+    """Operands that need a closer look, with their results."""
+    found = (ctypes.c_uint32 * (2 * ROOM))()
+    run.restype = ctypes.c_uint64
+    number = run(
+        ctypes.c_uint64(first),
+        ctypes.c_uint64(count),
+        ctypes.c_uint64(stride),
+        found,
+        ctypes.c_uint64(ROOM),
+    )
+    if number > ROOM:
+        print(f"{number} reports from {first:#010x}, {ROOM} examined", file=sys.stderr)
+    number = min(number, ROOM)
+    return [(found[2 * n], found[2 * n + 1]) for n in range(number)]
+
+
+class Progress:
+    """Finished parts, in a file that belongs to one text."""
+
+    def __init__(self, name: str, text: str, fresh: bool) -> None:
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        folder = Path(os.environ.get("XDG_STATE_HOME", tempfile.gettempdir())) / "mathematics"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / f"{name}-{digest}.jsonl"
+        if fresh:
+            self.path.unlink(missing_ok=True)
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        self.parts = {entry["first"]: entry for entry in map(json.loads, lines)}
+
+    def add(self, entry: dict[str, object]) -> None:
+        """Note a finished part."""
+        with self.path.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
+
+
+def examined(name: str, suspects: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Operand, result and right result of what is wrong."""
+    for operand, result in suspects:
+        right = exact(name, operand)
+        if right != result:
+            yield operand, result, right
+
+
+def main() -> None:
+    """Compare and print; exit code 1 if an operand is wrong."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("name", choices=FUNCTIONS)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--stride", type=int, help="every so many operands only")
+    parser.add_argument("--fresh", action="store_true", help="forget finished parts")
+    parser.add_argument("--hard", type=Path, help="write the operands that MPFR decided")
+    options = parser.parse_args()
+    name = options.name
+    text = source_text(name)
+    with tempfile.TemporaryDirectory() as folder:
+        run = built(text, Path(folder)).run
+        print(f"{name}: {operation_count(FUNCTIONS[name], 1)} operations", flush=True)
+        if options.stride:
+            count = (1 << 32) // options.stride
+            suspects = reports(run, 0, count, options.stride)
+            hard = [operand for operand, _ in suspects]
+            wrong = list(examined(name, suspects))
+        else:
+            count, hard, wrong = _whole(name, text, run, options.jobs, options.fresh)
+    for operand, result, right in wrong[:64]:
+        print(f"  {operand:08x} -> {result:08x}, correctly rounded {right:08x}")
+    print(f"{name}: {count} operands, {len(hard)} decided by MPFR, {len(wrong)} wrong")
+    if options.hard:
+        options.hard.write_text("".join(f"{operand:08x}\n" for operand in hard))
+    sys.exit(1 if wrong else 0)
+
+
+def _whole(
+    name: str, text: str, run: ctypes._CFuncPtr, jobs: int, fresh: bool
+) -> tuple[int, list[int], list[tuple[int, int, int]]]:
+    progress = Progress(name, text, fresh)
+    starts = [first for first in range(0, 1 << 32, PART) if first not in progress.parts]
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        # ctypes releases the interpreter's lock
+        for first, suspects in zip(
+            starts, pool.map(lambda first: reports(run, first, PART), starts), strict=True
+        ):
+            wrong = list(examined(name, suspects))
+            entry = {"first": first, "hard": [o for o, _ in suspects], "wrong": wrong}
+            progress.add(entry)
+            progress.parts[first] = entry
+            print(f"\r{len(progress.parts)} of {(1 << 32) // PART}", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    entries = [progress.parts[first] for first in sorted(progress.parts)]
+    return (
+        PART * len(entries),
+        [operand for entry in entries for operand in entry["hard"]],
+        [tuple(each) for entry in entries for each in entry["wrong"]],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make the constants of the f32 functions, bit for bit:
+
+    python -m tests.mathematics.make            write core/ferryvm/isa/mathematics/single/coefficient.py
+    python -m tests.mathematics.make --check    compare with it instead
+
+Polynomials are near-minimax (`tests.mathematics.chebyshev`). A nudge moves coefficients by units in
+the last place, so that operands which come out wrong with the nearest coefficients come out right:
+RLIBM's idea (Lim and Nagarakatte, "High performance correctly rounded math libraries for 32-bit
+floating point representations", PLDI 2021), that a coefficient has to give right results and not to
+be near a number, in its simplest form. `tests.mathematics.nudge` finds them.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from mpmath import mp, mpf
+from tests.mathematics.chebyshev import bits, double, interpolate, nudged, split
+
+TARGET = Path("core/ferryvm/isa/mathematics/single/coefficient.py")
+
+NUDGES: dict[str, list[int]] = {"LOG": [-10, -10, -10, 10, 7, -10]}
+
+EXCEPTIONS: dict[str, tuple[tuple[int, int], ...]] = {
+    "LOG": (
+        (0x4C5D_65A5, 0x418F_034B),
+        (0x65D8_90D3, 0x4254_D1F9),
+        (0x6F31_A8EC, 0x4284_5A89),
+    ),
+    "EXP2": ((0x3B42_9D37, 0x3F80_4385), (0xBCF3_A937, 0x3F7A_C6B1)),
+}
+"""Operands that come out wrong, as `tests.mathematics.exhaustive` prints them, with the right
+results, by function."""
+
+ERFC_POLE, ERFC_SCALE, ERFC_SHIFT = 3, 8, -1.625
+"""d = 1 / (a + pole), and the variable of the polynomial is scale d + shift."""
+
+HEAD = '''\
+# SPDX-License-Identifier: Apache-2.0
+"""Constants of the f32 functions, as bits of f64.
+
+Made by `python -m tests.mathematics.make`; not to be edited.
+"""
+'''
+
+
+def tables() -> dict[str, tuple[str, Any]]:
+    """Constants by name: what they are, and their bits."""
+    ln2 = mp.log(2)
+    found: dict[str, tuple[str, Any]] = {}
+
+    def whole(name: str, meaning: str, value: Any) -> None:
+        found[name] = meaning, value
+
+    def fitted(name: str, meaning: str, f: Any, low: Any, high: Any, terms: int) -> None:
+        values = [bits(c) for c in interpolate(f, low, high, terms)]
+        whole(name, meaning, nudged(values, NUDGES.get(name, [])))
+
+    whole("LOG2_E", "log2 e", bits(1 / ln2))
+    whole("MINUS_LN2", "-ln 2 in two parts, the first a multiple of 2^-40", split(-ln2, 40))
+    whole("LN2", "ln 2 in two parts", pair(ln2))
+    whole("LOG10_2", "log10 2 in two parts", pair(mp.log10(2)))
+
+    half = ln2 / 2 * mpf("1.0001")
+    fitted("EXP", "(e^r - 1) / r", lambda r: mp.expm1(r) / r, -half, half, 11)
+    half = mpf("0.50001")
+    fitted("EXP2", "(2^r - 1) / r", lambda r: mp.expm1(r * ln2) / r, -half, half, 11)
+
+    top = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1) * mpf("1.0001")) ** 2
+
+    def artanh(scale: Any) -> Any:
+        return lambda u: 2 * mp.atanh(mp.sqrt(u)) / mp.sqrt(u) * scale
+
+    fitted("LOG", "2 artanh(s) / s over s^2", artanh(1), 0, top, 9)
+    fitted("LOG2", "the same over ln 2", artanh(1 / ln2), 0, top, 9)
+    fitted("LOG10", "the same over ln 10", artanh(1 / mp.log(10)), 0, top, 9)
+
+    bounds = (50, 77, 102)
+    whole("INVERSE_PI_BOUNDS", "ends of ranges of |x|, as exponents of 2", bounds)
+    whole("INVERSE_PI", "1 / pi modulo 2 for each range", inverse(1 / mp.pi, bounds))
+    bounds = (49, 76, 101)
+    whole("INVERSE_HALF_PI_BOUNDS", "the same", bounds)
+    whole("INVERSE_HALF_PI", "2 / pi modulo 2 for each range", inverse(2 / mp.pi, bounds))
+
+    def sine(scale: Any) -> Any:
+        return lambda u: mp.sin(scale * mp.sqrt(u)) / mp.sqrt(u)
+
+    fitted("SIN_PI", "sin(pi h) / h over h^2", sine(mp.pi), 0, mpf("0.5535") ** 2, 9)
+    top = mpf("0.5222") ** 2
+    fitted("SIN_HALF_PI", "sin(pi/2 h) / h over h^2", sine(mp.pi / 2), 0, top, 7)
+    cosine = lambda u: mp.cos(mp.pi / 2 * mp.sqrt(u))
+    fitted("COS_HALF_PI", "cos(pi/2 h) over h^2", cosine, 0, top, 8)
+
+    whole("PI", "pi", bits(mp.pi))
+    whole("HALF_PI", "pi / 2", bits(mp.pi / 2))
+    whole("QUARTER_PI", "pi / 4", bits(mp.pi / 4))
+    quarter = mpf("0.25")
+
+    def arcsine(u: Any) -> Any:
+        return mp.asin(mp.sqrt(u)) / mp.sqrt(u)
+
+    def arctangent(u: Any) -> Any:
+        return mp.atan(mp.sqrt(u)) / mp.sqrt(u)
+
+    fitted("ASIN", "arcsin(s) / s over s^2", arcsine, 0, quarter, 14)
+    top = (mp.tan(mp.pi / 8) * mpf("1.0001")) ** 2
+    fitted("ATAN", "arctan(s) / s over s^2", arctangent, 0, top, 12)
+
+    # Inverse cube root: r is near a^(-1/3) and d = a r^3 - 1; the factor that makes it near is
+    # (1 + d)^(-1/3) = 1 + d Q(d).
+    def cube(d: Any) -> Any:
+        return (mp.cbrt(1 / (1 + d)) - 1) / d
+
+    fitted("CBRT_COARSE", "((1 + d)^(-1/3) - 1) / d, for the estimate", cube, "-0.13", "0.12", 5)
+    taylor = [bits(mpf(each) / 81) for each in (-27, 18, -14)]
+    whole("CBRT_FINE", "the first terms of Taylor's series of the same", taylor)
+
+    def error(t: Any) -> Any:
+        return mp.erf(mp.sqrt(t + 8)) / mp.sqrt(t + 8)
+
+    fitted("ERF", "erf(a) / a over a^2 - 8", error, -8, 8, 30)
+
+    def complement(t: Any) -> Any:
+        d = (t - ERFC_SHIFT) / ERFC_SCALE
+        a = 1 / d - ERFC_POLE
+        return mp.exp(a * a) * mp.erfc(a) / d
+
+    low, high = (ERFC_SCALE / (a + ERFC_POLE) + ERFC_SHIFT for a in (mpf("10.11"), mpf(0)))
+    fitted("ERFC", "exp(a^2) erfc(a) / d over d scaled, d = 1 / (a + 3)", complement, low, high, 22)
+    return found
+
+
+def inverse(value: Any, bounds: tuple[int, ...]) -> list[list[int]]:
+    """For each range of |x|, what is left of a factor of x if the product counts modulo 2: two
+    f64, as bits. The bounds are those for which the second parts are least."""
+    pairs = []
+    for lowest in (None, *bounds):
+        rest = value
+        if lowest is not None:
+            period = mpf(2) ** (24 - lowest)  # 2 over the unit of floats in the range
+            rest = value - period * mp.nint(value / period)
+        pairs.append(pair(rest))
+    return pairs
+
+
+def pair(value: Any) -> list[int]:
+    """Bits of the f64 nearest to a number, and of the one nearest to the rest."""
+    first = double(value)
+    return [bits(first), bits(value - first)]
+
+
+_EXCEPTIONAL = '"""operands and their results, as bits of f32"""\n'
+
+
+def text() -> str:
+    """The module."""
+    lines = [HEAD]
+    for name, pairs in EXCEPTIONS.items():
+        rows = [f"    (0x{a:08X}, 0x{b:08X})," for a, b in pairs]
+        lines += [f"{name}_EXCEPTIONS = (", *rows, ")", _EXCEPTIONAL]
+    for name, (meaning, value) in tables().items():
+        if isinstance(value, int):
+            lines.append(f"{name} = {_hexadecimal(value)}")
+        elif isinstance(value, tuple):
+            lines.append(f"{name} = {value}")
+        else:
+            lines.append(f"{name} = (")
+            lines += [f"    {_row(each)}," for each in value]
+            lines.append(")")
+        lines.append(f'"""{meaning}"""\n')
+    return "\n".join(lines)
+
+
+def _row(value: int | list[int]) -> str:
+    if isinstance(value, int):
+        return _hexadecimal(value)
+    return f"({', '.join(map(_hexadecimal, value))})"
+
+
+def _hexadecimal(value: int) -> str:
+    digits = f"{value:016X}"
+    return "0x" + "_".join(digits[n : n + 4] for n in range(0, 16, 4))
+
+
+def main() -> None:
+    """Write or compare."""
+    made = text()
+    if "--check" in sys.argv[1:]:
+        sys.exit(0 if made == TARGET.read_text() else f"{TARGET} is not what this makes")
+    TARGET.write_text(made)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The meanings of the f32 functions, by name."""
+
+from __future__ import annotations
+
+import inspect
+
+from tests.mathematics.straight_line import Meaning
+
+from ferryvm.isa.mathematics.single import (
+    error,
+    exponential,
+    hyperbolic,
+    inverse_trigonometric,
+    logarithm,
+    root,
+    trigonometric,
+)
+
+_MODULES = (exponential, logarithm, trigonometric, inverse_trigonometric, hyperbolic, root, error)
+
+FUNCTIONS: dict[str, Meaning] = {
+    name: meaning
+    for module in _MODULES
+    for name, meaning in vars(module).items()
+    if name.endswith("_f32")
+}
+
+
+def operand_count(name: str) -> int:
+    """Number of operands of a function."""
+    return len(inspect.signature(FUNCTIONS[name]).parameters) - 1
