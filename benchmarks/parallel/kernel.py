@@ -45,45 +45,60 @@ class _Kernels:
         self.queue = cl.CommandQueue(context)
         flags = cl.mem_flags
         how = flags.USE_HOST_PTR if shares_memory else flags.COPY_HOST_PTR
-        self.buffers: dict[int, tuple[Any, Any]] = {
-            id(array): (cl.Buffer(context, flags.READ_WRITE | how, hostbuf=array), array)
-            for array in work.arguments
-            if isinstance(array, numpy.ndarray)
-        }
+        self.context, self.flags = context, flags.READ_WRITE | how
+        self.buffers: dict[int, tuple[Any, Any]] = {}
         text = twin.path("cl").read_text(encoding="utf-8")
-        self.kernel = cl.Kernel(cl.Program(context, text).build(), "item")
-        first = work.arguments[0]
-        assert isinstance(first, int)
-        self.range = twin.range(first)
-        self.launches = [
-            [self._passed(argument) for argument in arguments] for arguments in twin.kernels(work)
-        ]
+        self.program, self.twin = cl.Program(context, text).build(), twin
+        self.launches = [] if twin.makes else self._launches()
 
     def task(self) -> Task:
         """The kernels as work."""
         return Task(self._run, self._send, self._fetch)
 
+    def _launches(self) -> list[tuple[Any, tuple[int, ...], list[Any]]]:
+        """The kernels with their ranges and arguments; the array that is made is made now."""
+        calls = self.twin.kernels(self.work)
+        if self.twin.makes:
+            made = calls[-1].arguments[-1]
+            assert isinstance(made, numpy.ndarray)
+            self.work.made.append(made)
+        return [
+            (
+                self.cl.Kernel(self.program, call.kernel),
+                call.range,
+                [self._passed(argument) for argument in call.arguments],
+            )
+            for call in calls
+        ]
+
     def _passed(self, argument: Argument) -> Any:
         if isinstance(argument, numpy.ndarray):
+            if id(argument) not in self.buffers:
+                made = self.cl.Buffer(self.context, self.flags, hostbuf=argument)
+                self.buffers[id(argument)] = made, argument
             return self.buffers[id(argument)][0]
         return numpy.int64(argument) if isinstance(argument, int) else numpy.float64(argument)
 
     def _run(self) -> None:
         try:
-            for arguments in self.launches:
-                self.kernel(self.queue, self.range, None, *arguments)
+            launches = self._launches() if self.twin.makes else self.launches
+            for kernel, size, arguments in launches:
+                kernel(self.queue, size, None, *arguments)
             self.queue.finish()
         except self.cl.Error as error:
             raise BenchmarkError(str(error)) from error
 
     def _copy(self, is_back: bool) -> None:
-        for position in self.work.results:
-            buffer, array = self.buffers[id(self.work.arguments[position])]
+        arrays = [self.work.arguments[position] for position in self.work.results]
+        for array in [*arrays, *self.work.made]:
+            buffer, _ = self.buffers[id(array)]
             to, source = (array, buffer) if is_back else (buffer, array)
             self.cl.enqueue_copy(self.queue, to, source)
         self.queue.finish()
 
     def _send(self) -> None:
+        if self.twin.makes:  # they are made anew
+            self.buffers.clear()
         self._copy(is_back=False)
 
     def _fetch(self) -> None:

@@ -60,6 +60,23 @@ class Work:
 
 
 @dataclasses.dataclass(frozen=True)
+class Call:
+    """A run of a kernel in OpenCL C."""
+
+    arguments: tuple[Argument, ...]
+    range: tuple[int, ...]
+    """The work-items, in several dimensions."""
+    kernel: str = "item"
+
+
+def _one(work: Work) -> list[Call]:
+    """A kernel with a work-item for each item."""
+    count = work.arguments[0]
+    assert isinstance(count, int)
+    return [Call(work.arguments, (count,))]
+
+
+@dataclasses.dataclass(frozen=True)
 class Twin:
     """A program that is written once for each language."""
 
@@ -70,12 +87,11 @@ class Twin:
     """What a test runs."""
     make: Callable[[int], Work]
     """The work of a size."""
-    range: Callable[[int], tuple[int, ...]] = lambda size: (size,)
-    """The work-items of a size in OpenCL C, which has ranges of several dimensions."""
-    kernels: Callable[[Work], list[tuple[Argument, ...]]] = lambda work: [work.arguments]
-    """The arguments of the kernels in OpenCL C that do the work, one after another."""
+    kernels: Callable[[Work], list[Call]] = _one
+    """The kernels in OpenCL C that do the work, one after another."""
     makes: bool = False
-    """True if the result is an array that `work` makes, of `n` f64."""
+    """True if the result is an array that `work` makes, of `n` f64; it is an argument of the last
+    kernel, the last one."""
 
     def path(self, suffix: str) -> Path:
         """Where the twin with a file name's suffix is."""
@@ -145,8 +161,10 @@ def _histogram(n: int) -> Work:
     return Work((n, 1024.0, uniform(n, 0.0, 1.0, 0), numpy.zeros(1024, numpy.int32)), (3,))
 
 
-def _square(size: int) -> tuple[int, ...]:
-    return size, size
+def _square(work: Work) -> list[Call]:
+    size = work.arguments[0]
+    assert isinstance(size, int)
+    return [Call(work.arguments, (size, size))]
 
 
 def _stencil(size: int) -> Work:
@@ -155,10 +173,39 @@ def _stencil(size: int) -> Work:
     return Work((size, times, grid, grid.copy()), (2, 3))
 
 
-def _sweeps(work: Work) -> list[tuple[Argument, ...]]:
+def _sweeps(work: Work) -> list[Call]:
     size, times, a, b = work.arguments
+    assert isinstance(size, int)
     assert isinstance(times, int)
-    return [(size, a, b), (size, b, a)] * (times // 2)
+    points = size - 2, size - 2
+    return [Call((size, a, b), points), Call((size, b, a), points)] * (times // 2)
+
+
+def _levels(work: Work) -> list[Call]:
+    """The levels of a reduction, until one value is left."""
+    n, x, to = work.arguments
+    assert isinstance(n, int)
+    found: list[Call] = []
+    while True:
+        blocks = -(-n // 1024)
+        results = to if blocks == 1 else numpy.empty(blocks)
+        found.append(Call((n, x, results), (blocks,), "level"))
+        if blocks == 1:
+            return found
+        n, x = blocks, results
+
+
+def _scans(work: Work) -> list[Call]:
+    """The scan of an array into a new one, and of the last results of its blocks."""
+    n, x = work.arguments
+    assert isinstance(n, int)
+    to, blocks = numpy.empty(n), -(-n // 256)
+    last = numpy.empty(blocks)
+    scanned = Call((n, x, last, to), (blocks,), "blocks")
+    if blocks == 1:
+        return [scanned]
+    before = _scans(Work((blocks, last), ()))
+    return [scanned, *before, Call((n, before[-1].arguments[-1], to), (blocks - 1,), "combine")]
 
 
 TWINS = (
@@ -170,9 +217,9 @@ TWINS = (
     Twin("kmeans", 1 << 22, 1 << 18, 300, _kmeans),
     Twin("hilbert", 4096, 512, 20, _hilbert, _square),
     Twin("spectralnorm", 32_000, 1600, 80, _spectralnorm),
-    Twin("reduce", 1 << 26, 1 << 20, 40_000, _reduce),
-    Twin("scan", 1 << 26, 1 << 20, 40_000, _scan, makes=True),
+    Twin("reduce", 1 << 26, 1 << 20, 40_000, _reduce, _levels),
+    Twin("scan", 1 << 26, 1 << 20, 40_000, _scan, _scans, makes=True),
     Twin("histogram", 1 << 24, 1 << 18, 300, _histogram),
-    Twin("stencil", 4096, 512, 20, _stencil, lambda size: (size - 2, size - 2), _sweeps),
+    Twin("stencil", 4096, 512, 20, _stencil, _sweeps),
 )
 BY_NAME = {twin.name: twin for twin in TWINS}

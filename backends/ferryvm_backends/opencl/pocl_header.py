@@ -27,6 +27,7 @@ ulong clz(ulong)
 uint popcount(uint)
 ulong popcount(ulong)
 size_t get_global_id(uint)
+size_t get_local_id(uint)
 """
 _ROUNDED = ("ceil", "floor", "rint", "sqrt", "trunc")
 _UPDATES = ("add", "and", "max", "min", "or", "xchg")
@@ -62,6 +63,7 @@ def _declarations() -> str:
             *(declared(each, "overloadable, const") for each in _floats("double")),
             "#endif",
             *(declared(each, "overloadable") for each in updates),
+            declared("void barrier(cl_mem_fence_flags)", "overloadable, convergent"),
             "#ifdef cl_khr_int64_base_atomics",
             "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable",
             *(declared(each, "overloadable") for each in long),

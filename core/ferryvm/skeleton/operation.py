@@ -4,10 +4,15 @@
 from __future__ import annotations
 
 import math
+from typing import TypeVar, cast
 
+from ferryvm.isa import BY_MNEMONIC
+from ferryvm.isa.emitter import Condition, Emitter
 from ferryvm.isa.type import Type, ValueType, from_float
 from ferryvm.named_tuple import NamedTuple
 from ferryvm.skeleton.writer import Push, Writer
+
+V = TypeVar("V")
 
 
 class Operation(NamedTuple):
@@ -45,6 +50,14 @@ class Operation(NamedTuple):
         else:
             writer.emit(f"{type_}.{self.name}")
         writer.set(into)
+
+    def value(self, m: Emitter[V], type_: Type, left: V, right: V) -> V:
+        """The combination of two values, which the code of `combine` computes; it is no function."""
+        if self.name in ("min", "max") and not type_.is_float:
+            condition = Condition.LT_S if self.name == "min" else Condition.GT_S
+            return m.select(m.compare(type_, condition, left, right), left, right)
+        found = BY_MNEMONIC[f"{type_}.{self.name}"].meaning(m, left, right)
+        return cast(V, found)
 
     def _choose(self, writer: Writer, into: int, right: Push, type_: ValueType) -> None:
         """The minimum or maximum of integers."""

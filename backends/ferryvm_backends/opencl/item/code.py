@@ -21,6 +21,7 @@ from ferryvm.machine.entry import ENTRY, PythonEntry
 from ferryvm.machine.state import Machine
 from ferryvm.region.launch import launch_numbers
 from ferryvm.region.region import Region
+from ferryvm.skeleton.recognition import pattern_of
 from ferryvm.wrapper import CodeWrapper
 from ferryvm_backends.opencl import build
 from ferryvm_backends.opencl.code import KernelCode
@@ -28,11 +29,13 @@ from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.item.local_size import LocalSize
 from ferryvm_backends.opencl.item.memory import CopiedMemory, WrappedMemory
+from ferryvm_backends.opencl.item.pattern import PatternKernel
+from ferryvm_backends.opencl.item.pattern_text import pattern_text
 from ferryvm_backends.opencl.item.range import ItemRanges
 from ferryvm_backends.opencl.item.text import item_text
 from ferryvm_backends.opencl.report import KernelMetrics
 from ferryvm_backends.opencl.resident import needs
-from ferryvm_backends.opencl.text import WRAPPED
+from ferryvm_backends.opencl.text import COPIED, WRAPPED
 
 
 class RefusedRanges(RangeRunner):
@@ -126,22 +129,45 @@ def _ranges(
         text, shape = item_text(region, items, options, device, access)
     except RefusalError as error:
         return RefusedRanges(device, str(error))
-    key = build.key(device, text.source)
-    entry = cache.Entry("kernel", key, "opencl") if options.cache else None
-    payload = entry.find(build.fault) if entry is not None else None
-    is_new = payload is None
-    if payload is None:
-        payload = build.build(device, text.source, shape.arguments)
-    program = build.loaded(device, text.source, payload)
-    session = build.session(device)
-    kernel = ItemKernel(session.context, program, shape.arguments)
-    sees_changes = kernel.run_dry(session.queue)
-    if entry is not None and is_new and build.fault(payload) is None:
-        entry.try_store(payload)
-    wraps = access == WRAPPED
+    wraps, session = access == WRAPPED, build.session(device)
+    kernel, sees_changes = _kernel(device, text.source, shape.arguments, options)
     if wraps and not sees_changes:
         return RefusedRanges(device, "the device does not see the host's changes of memory")
     memory = (WrappedMemory if wraps else CopiedMemory)(session, needs(items, False, text.objects))
     most = 1 if shape.is_block else kernel.most_local(device.handle)
-    measured = cache.Entry("local", cache.key([key, "local"]), "opencl") if options.cache else None
-    return ItemRanges(kernel, memory, shape, text.guards, region, LocalSize(most, measured))
+    key = cache.key([build.key(device, text.source), "local"])
+    local = LocalSize(most, cache.Entry("local", key, "opencl") if options.cache else None)
+    pattern = _pattern(items, options, device, access)
+    return ItemRanges(kernel, memory, shape, text.guards, region, local, pattern)
+
+
+def _pattern(items: Region, options: Options, device: Device, access: str) -> PatternKernel | None:
+    """The kernel of the pattern of the items, if they have one."""
+    found = None
+    if items.function is not None and not options.forcing:
+        found = pattern_of(items.verified.program, items.function)
+    if found is None:
+        return None
+    text = pattern_text(found, apart=access == COPIED, aligned=not device.is_cpu)
+    kernel, _ = _kernel(device, text.source, text.arguments, options, text.lanes)
+    return PatternKernel(found, kernel)
+
+
+def _kernel(
+    device: Device, source: str, arguments: int, options: Options, lanes: int = 1
+) -> tuple[ItemKernel, bool]:
+    """The kernel of a source; True if the device sees the host's changes of memory."""
+    entry = None
+    if options.cache:
+        entry = cache.Entry("kernel", build.key(device, source), "opencl")
+    payload = entry.find(build.fault) if entry is not None else None
+    is_new = payload is None
+    if payload is None:
+        payload = build.build(device, source, arguments)
+    session = build.session(device)
+    program = build.loaded(device, source, payload)
+    kernel = ItemKernel(session.context, program, arguments, lanes)
+    sees_changes = kernel.run_dry(session.queue)
+    if entry is not None and is_new and build.fault(payload) is None:
+        entry.try_store(payload)
+    return kernel, sees_changes

@@ -34,10 +34,14 @@ _SUSPENDED, _SKIPPED, _LAUNCH, _OBJECTS = 4, 5, 6, 7
 class ItemKernel:
     """A kernel whose work-items are items of a launch; its arguments remain set."""
 
-    def __init__(self, context: Any, program: Any, arguments: int) -> None:
-        """`arguments`: number of those that the items share."""
-        self._context, self._program = context, program
+    def __init__(self, context: Any, program: Any, arguments: int, lanes: int = 1) -> None:
+        """`arguments`: number of those that the items share; `lanes`: work-items for each item."""
+        self._context, self._program, self._lanes = context, program, lanes
         self.handle = cl.Kernel(program, ENTRY)
+        info, device = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE, context.devices[0]
+        declared: Any = self.handle.get_work_group_info(info, device)
+        self.group = int(declared[0])
+        """Work-items that each group has; 0: any number."""
         self._words = (ctypes.c_uint64 * (len(_FIELDS) + max(arguments, 1)))()
         self.has_objects = self.handle.num_args > _OBJECTS
         """True if the places of copied objects are arguments."""
@@ -77,7 +81,8 @@ class ItemKernel:
         """
         self._words[0], self._words[1], self._words[2] = first, end, block
         self.handle.set_arg(_LAUNCH, self._words)
-        size = ctypes.c_size_t(-(-(end - first) // (local * block)) * local)
+        local = self.group or local
+        size = ctypes.c_size_t(-(-(end - first) * self._lanes // (local * block)) * local)
         group, none = ctypes.c_size_t(local), ctypes.c_void_p()
         sizes = none, ctypes.byref(size), ctypes.byref(group)
         commands, kernel = ctypes.c_void_p(queue.int_ptr), ctypes.c_void_p(self.handle.int_ptr)
@@ -97,7 +102,8 @@ class ItemKernel:
         for number in (40, 70):
             head["count"] = head["interrupt"] = word.value = number
             self.handle.set_arg(_LAUNCH, self._words)
-            cl.enqueue_nd_range_kernel(queue, self.handle, (1,), (1,))
+            size = (self.group or 1,)
+            cl.enqueue_nd_range_kernel(queue, self.handle, size, size)
             queue.finish()
             seen.append(head["count"] == 2 * number + 1 and word.value == number + head["lost"])
         buffer.release()

@@ -45,6 +45,7 @@ from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.item.local_size import LEAST, LocalSize
 from ferryvm_backends.opencl.item.local_size import SLICE as LOCAL_SLICE
 from ferryvm_backends.opencl.item.memory import ItemMemory
+from ferryvm_backends.opencl.item.pattern import PatternKernel
 from ferryvm_backends.opencl.item.suspension import Suspended, slot_layout, suspended
 
 _LARGEST_BLOCK = 1 << 10
@@ -107,11 +108,13 @@ class ItemRanges(RangeRunner):
         guards: tuple[int, ...],
         region: Region,
         local: LocalSize,
+        pattern: PatternKernel | None = None,
     ) -> None:
-        """`region`: the launch; `local`: the size of groups."""
+        """`region`: the launch; `local`: the size of groups; `pattern`: of the items, if they have
+        one."""
         self._kernel, self._memory, self._shape = kernel, memory, shape
         self._device = memory.session.device
-        self._guards = guards
+        self._guards, self._pattern = guards, pattern
         self._returns_to = region.entry + CALL_DISTANCE + 1
         verified = region.verified
         self._parameters = len(verified.program.signature(shape.function).parameters)
@@ -204,7 +207,6 @@ class ItemRanges(RangeRunner):
         try:
             buffers.provide(self._layout)
             places = self._memory.push(control)
-            self._kernel.bind(places, buffers.slots, buffers.skipped)
             start = control.fp - self._launch_parameters
             frame = stack[start : control.sp]
             words = [frame[word] for word in self._shape.words]
@@ -212,9 +214,15 @@ class ItemRanges(RangeRunner):
                 self._memory.header_word(control, words[number], word)
                 for number, word in self._shape.headers
             ]
-            self._give(control, start, words + headers)
+            kernel, given = self._kernel, words + headers
+            if self._pattern is not None and (
+                own := self._pattern.arguments(objects, frame, limit)
+            ):
+                kernel, given = self._pattern.kernel, own
+            kernel.bind(places, buffers.slots, buffers.skipped)
+            self._give(kernel, control, start, given)
             found.is_changed = self._memory.wraps
-            self._slices(control, buffers, first, limit, found)
+            self._slices(kernel, control, buffers, first, limit, found)
             self._memory.pull(control)
             found.is_changed = True
         except BaseException:
@@ -226,10 +234,12 @@ class ItemRanges(RangeRunner):
             self.seconds += found.seconds
         self._commit(objects, found, limit)
 
-    def _give(self, control: ControlBlock, start: int, words: list[int]) -> None:
-        """Tell the kernel where the machine stands; `start`: the word of the launch's frame."""
+    def _give(
+        self, kernel: ItemKernel, control: ControlBlock, start: int, words: list[int]
+    ) -> None:
+        """Tell a kernel where the machine stands; `start`: the word of the launch's frame."""
         first = start if self._shape.is_block else control.sp
-        self._kernel.give(
+        kernel.give(
             words,
             sp=control.sp - first,
             fp=self._launch_parameters,
@@ -245,7 +255,13 @@ class ItemRanges(RangeRunner):
         )
 
     def _slices(
-        self, control: ControlBlock, buffers: Suspended, first: int, limit: int, found: _Run
+        self,
+        kernel: ItemKernel,
+        control: ControlBlock,
+        buffers: Suspended,
+        first: int,
+        limit: int,
+        found: _Run,
     ) -> None:
         """Run slices of a range until all items are done or something comes between."""
         queue = self._memory.session.queue
@@ -256,12 +272,13 @@ class ItemRanges(RangeRunner):
         head = None
         while first < limit and not found.is_stopped:
             end = min(first + self._slice * block, limit)
-            is_measured = not self._local.is_measured and limit - begin >= LEAST
+            is_unknown = not (kernel.group or self._local.is_measured)
+            is_measured = is_unknown and limit - begin >= LEAST
             if is_measured:
                 self._local.begin()
                 end = first + LOCAL_SLICE
             began = time.perf_counter()
-            self._kernel.enqueue(queue, first, end, block, self._local.size)
+            kernel.enqueue(queue, first, end, block, self._local.size)
             head = buffers.head()
             taken = time.perf_counter() - began
             found.seconds += taken

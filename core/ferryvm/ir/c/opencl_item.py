@@ -194,7 +194,12 @@ def block_of_items(words: Sequence[int], call: int, frame: int) -> ItemEntry:
     return ItemEntry(len(words), frame, True, text)
 
 
-def _entry(entry: ItemEntry, apart: bool, objects: bool) -> str:
+def opening(
+    arguments: int, frame: int, more: str = "", *, apart: bool, objects: bool, group: int = 0
+) -> str:
+    """The structures, then `more`, and the kernel up to where it has its `place` and objects.
+    `arguments`: words that items share; `frame`: of frames; `group`: work-items that each group
+    has, 0 for any number."""
     bound = tried = ""
     if objects and apart:
         bound = opencl_object.BOUND
@@ -207,8 +212,9 @@ def _entry(entry: ItemEntry, apart: bool, objects: bool) -> str:
         ++*(__global ulong *)launch.objects;
         suspended->lost = 1;
 """
+    attribute = f" __attribute__((reqd_work_group_size({group}, 1, 1)))" if group else ""
     return f"""\
-{_structures(entry.arguments, entry.frame)}{_REST if entry.has_root else ""}__kernel void {ENTRY}(
+{_structures(arguments, frame)}{more}__kernel{attribute} void {ENTRY}(
     __global uchar *restrict statics_buffer, ulong statics_at,
     __global uchar *restrict heap_buffer, ulong heap_at,
     __global struct ferry_suspended *suspended, __global uchar *restrict skipped,
@@ -216,27 +222,42 @@ def _entry(entry: ItemEntry, apart: bool, objects: bool) -> str:
 {{
     struct ferry_memory memory;
     memory.interrupt = &suspended->interrupt;
+    const ulong place = get_global_id(0);
     if (launch.first == FERRY_DRY) {{
+        if (place)
+            return;
         suspended->count += 1u + *memory.interrupt;
 {tried}\
         return;
     }}
-    const ulong place = get_global_id(0);
+{bound}\
+"""
+
+
+BEGIN = """\
     const ulong item = launch.first + place * launch.block;
     if ((long)item >= (long)launch.limit)
         return;
-    if (*(volatile __global uint *)&suspended->stop) {{
+    if (*(volatile __global uint *)&suspended->stop) {
         skipped[place] = 1;
         suspended->skipped = 1;
         return;
-    }}
+    }
+"""
+"""Statements that set the first item of a work-item, unless none is to begin."""
+
+
+def _entry(entry: ItemEntry, apart: bool, objects: bool) -> str:
+    rest = _REST if entry.has_root else ""
+    head = opening(entry.arguments, entry.frame, rest, apart=apart, objects=objects)
+    return f"""\
+{head}{BEGIN}\
     __private ulong frame[{entry.frame}];
     memory.statics = (__global ulong *)(statics_buffer + statics_at);
     memory.stack = frame;
     memory.stack_at = launch.stack_at;
     memory.stack_end = launch.stack_end;
     memory.heap = heap_buffer + heap_at;
-{bound}\
     __private struct ferry_control own;
     __private struct ferry_control *const control = &own;
     own.trap = own.exit_id = 0;
