@@ -327,6 +327,10 @@ class Options:
     """Launches, by the pc of `launch.test` and their number in `control.launches`, in front of whose
     loop the code leaves with PARALLEL if more items are left than that word says. Only for a
     compiler that declares it."""
+    known: frozenset[tuple[bool, int, int]] = frozenset()
+    """Words that the code of a launch may take for constant (speculation), see
+    `ferryvm.region.known_word.KnownWord`: only where it leaves with PARALLEL in front of the loop if
+    one has another value, or where items run out of order, since the engine checks them there."""
     lanes: int = 0
     """Lanes of vectors in which items of a launch are run, where the compiler can do so; 0: as many
     as suit the target; 1: none."""

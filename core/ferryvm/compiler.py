@@ -58,12 +58,14 @@ def lifted(
     natives: bool = False,
     exceptions: bool = False,
     launches: bool = False,
+    items: bool = False,
 ) -> Module:
     """The region IR, improved by the passes that every compiler shares.
 
     `exceptions`: the target lowers `caught`, so that calls catch what their callees throw; `least`:
     the lowest level at which they are run; `natives`: the target lowers `call_host`, so that native
-    functions are called; `launches`: the target lowers `launch_word` and `parallel_if`; `unrolled`,
+    functions are called; `launches`: the target lowers `launch_word` and `parallel_if`; `items`: it
+    runs items out of order only, so that `options.known` holds; `unrolled`,
     `remarks`: as for `ferryvm.ir.passes.optimise`.
     """
     from ferryvm.ir.lift import lift
@@ -72,7 +74,8 @@ def lifted(
 
     called = options.natives if natives else ()
     left = dict(options.launches) if launches else {}
-    module = lift(region, options.counting, options.unseen, called, exceptions, left)
+    known = options.known if launches or items else frozenset()
+    module = lift(region, options.counting, options.unseen, called, exceptions, left, known)
     level = max(options.optimize, least)
     if level >= 2:
         inline_items(module, region.verified.program)
@@ -104,6 +107,7 @@ def code_facts(region: Region, options: Options) -> list[str | bytes]:
         options.quick,
         sorted(options.launches),
         options.lanes,
+        sorted(options.known),
     )
     return [repr(chosen), *fingerprint(region)]
 

@@ -147,6 +147,7 @@ def test_without_the_cache_nothing_is_read_or_kept(folder: Path) -> None:
         Options(optimize=1),
         Options(counting=True),
         Options(unseen=frozenset({(1, 2)})),
+        Options(known=frozenset({(True, 0, 7)})),
         Options(guard_limit=5),
         Options(observe=True),
         Options(forcing=frozenset({Forcing.DEOPT})),

@@ -12,9 +12,13 @@ import ferryvm
 from ferryvm import Engine
 from ferryvm.engine import launching
 from ferryvm.engine.execution import Execution
+from ferryvm.engine.guess import CHANGED, Guess
 from ferryvm.engine.journal import Placement
 from ferryvm.engine.parallel import ThreadedRanges
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
+from ferryvm.policy.condition import Like
+from ferryvm.policy.predicate import Test, When
+from ferryvm.region.known_word import KnownWord
 
 from ..launching import ranges_of
 from .mixing import placements
@@ -42,9 +46,10 @@ FAILING = 4 * ITEMS // 100
 
 @pytest.fixture(autouse=True)
 def _threads_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Threads are woken for any work."""
+    """Threads are woken for any work, and nothing depends on the time of items."""
     monkeypatch.setattr(launching, "WORTH", 0.0)
     monkeypatch.setattr(launching, "SAMPLE", 0.0)
+    monkeypatch.setattr(launching, "SUSPENSION", 0.0)
     return
 
 
@@ -58,7 +63,8 @@ def guessing(lanes: int = 1, **options: float) -> Policy:
         observe_items=20,
         **options,  # type: ignore[arg-type]  # by name
     )
-    rules = (Rule(backends=(Choice("llvm", chosen),)),)
+    when = When((Test("kind", (Like("launch"),)),))
+    rules = (Rule(when=when, backends=(Choice("llvm", chosen),)),)
     return Policy(rules=rules, profile=Profile(loop_threshold=2))
 
 
@@ -78,6 +84,17 @@ def launches(execution: Execution) -> list[Placement]:
     return [one for one in placements(execution) if one.kind == "launch"]
 
 
+def paths(launch: Placement) -> list[Guess]:
+    return [guess for guess in launch.guesses if not isinstance(guess.subject, KnownWord)]
+
+
+def words(launch: Placement) -> list[tuple[bool, int, int, str]]:
+    """Kind, number and value of the words that a launch's code took for constant, and the reason
+    that it does not any more."""
+    found = [(guess.subject, guess.outcome) for guess in launch.guesses]
+    return [(*word, outcome) for word, outcome in found if isinstance(word, KnownWord)]
+
+
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.rotate("lanes")
 def test_items_that_fail_a_guess_are_suspended_and_their_share_keeps_it(
@@ -89,7 +106,8 @@ def test_items_that_fail_a_guess_are_suspended_and_their_share_keeps_it(
     (activity,) = launch.launches
     assert [*activity.failures.values()] == [FAILING]
     assert 0 < activity.suspended <= FAILING
-    assert [(guess.branch, guess.outcome) for guess in launch.guesses] == [(*activity.failures, "")]
+    (path,) = paths(launch)
+    assert ([path.subject[0]], path.outcome) == ([*activity.failures], "")
     assert ([one.guards for one in launch.attempts], launch.recompilations) == ([1], 0)
 
 
@@ -101,7 +119,7 @@ def test_code_is_made_again_without_a_guess_that_too_many_items_fail(lanes: int)
     first, second = launch.launches
     assert 3 <= sum(first.failures.values()) <= FAILING
     assert (second.failures, second.suspended) == ({}, 0)
-    (guess,) = launch.guesses
+    (guess,) = paths(launch)
     assert guess.outcome == "wrong too often: compiled again without it"
 
 
@@ -117,10 +135,10 @@ def test_a_guess_that_failed_is_not_made_again_for_another_launch() -> None:
     execution = Engine(policy=chosen).start(ferryvm.compile(text))
     execution.run()
     first, second = launches(execution)
-    assert [guess.outcome for guess in first.guesses] == [
+    assert [guess.outcome for guess in paths(first)] == [
         "wrong too often: compiled again without it"
     ]
-    assert [guess.outcome for guess in second.guesses] == ["not made again: it failed before"]
+    assert [guess.outcome for guess in paths(second)] == ["not made again: it failed before"]
     assert [one.guards for one in second.attempts] == [0]
 
 
@@ -135,5 +153,58 @@ def test_a_branch_of_a_callee_that_no_observed_item_came_to_is_no_guess() -> Non
     execution = Engine(policy=guessing(guard_share=1.0)).start(ferryvm.compile(text))
     execution.run()
     (launch,) = launches(execution)
-    assert len(launch.guesses) == 1
+    assert len(paths(launch)) == 1
     assert sum(launch.launches[0].failures.values()) == 600 - 201
+
+
+CHANGING = """
+(define every 7)
+(define (work item to step scale)
+  (array-set! to item (+ (* scale (% item every)) (/ item step))))
+(define to (make-array i64 600))
+(define round 0)
+(while (< round 8)
+  (for-each-item 600 (work to (+ 3 (/ round 4)) 5))
+  (set! round (+ round 1))
+  (if (= round 6) (set! every 9)))
+(print! (array-ref to 0) (array-ref to 599))"""
+"""An argument is 3 in four launches and 4 in four more; a static changes, too; another argument does
+not."""
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.rotate("lanes")
+def test_arguments_and_statics_are_constants_until_they_change(lanes: int) -> None:
+    program = ferryvm.compile(CHANGING)
+    execution = Engine(policy=guessing(lanes)).start(program)
+    expected = Engine("threaded").start(program)
+    assert execution.run().output == expected.run().output
+    assert execution.machine.snapshot() == expected.machine.snapshot()
+    launch = launches(execution)[0]
+    numbers = [static.name for static in program.statics]
+    assert sorted(words(launch)) == [
+        (False, 1, 3, CHANGED),
+        (False, 2, 5, ""),
+        (True, numbers.index("every"), 7, CHANGED),
+    ]
+    assert launch.recompilations == 2
+    assert all(one.times for one in launch.launches)
+
+
+def test_words_that_an_item_writes_are_not_taken_for_constant() -> None:
+    text = """
+(define seen 0)
+(define limit 500)
+(define (work item to)
+  (array-set! to item (+ item limit))
+  (if (= item 0) (set! seen (+ seen limit))))
+(define to (make-array i64 600))
+(define round 0)
+(while (< round 3) (for-each-item 600 (work to)) (set! round (+ round 1)))
+(print! seen)"""
+    program = ferryvm.compile(text)
+    execution = Engine(policy=guessing()).start(program)
+    assert execution.run().output == "1500\n"
+    (launch,) = launches(execution)
+    (word,) = words(launch)
+    assert program.statics[word[1]].name == "limit"

@@ -72,7 +72,14 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
         elif options.lanes == 0 and _is_vectorised(module.root):
             module.scalar = "LLVM vectorises the loop over its items itself"
         else:
-            vectorise(module, region, options.unseen, always=options.lanes > 1, check=options.check)
+            vectorise(
+                module,
+                region,
+                options.unseen,
+                options.known,
+                always=options.lanes > 1,
+                check=options.check,
+            )
     hoisted = 0
     if options.optimize >= 2:
         hoisted = sum(hoist_range_checks(body) for body in module.bodies)

@@ -52,9 +52,9 @@ def dialect(device: Device, memory_mode: str, objects: bool = False) -> Dialect:
     return opencl(aligned=not device.is_cpu, apart=memory_mode == COPIED, objects=objects)
 
 
-def improved(region: Region, options: Options) -> Module:
-    """The IR that is printed."""
-    module = lifted(region, options, least=1, exceptions=True)
+def improved(region: Region, options: Options, *, items: bool = False) -> Module:
+    """The IR that is printed; `items`: of the items of a launch, out of order."""
+    module = lifted(region, options, least=1, exceptions=True, items=items)
     if options.optimize >= 2:
         verify = checker(module, region.verified, options.check)
         for body in module.bodies:

@@ -107,7 +107,7 @@ class SiteCells:
             assert site.choice is not None
             options = site.choice.options
             branches = frozenset(branch for branch, _ in site.unseen)
-            limit = GuessLimit(branches, options.guard_share, options.guard_limit)
+            limit = GuessLimit(branches, options.guard_share, options.guard_limit, site.known)
             activity = launches.install(site.pc, code, limit)
             if activity is not None and site.placement is not None:
                 site.placement.launches.append(activity)

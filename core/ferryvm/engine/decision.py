@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from ferryvm import record
+from ferryvm.engine.guess import Guess
 from ferryvm.engine.hook import ExtraFacts
 from ferryvm.engine.journal import Considered, Journal, Placement
 from ferryvm.engine.site import Site
@@ -21,6 +22,7 @@ from ferryvm.verify import Verified
 if TYPE_CHECKING:
     from ferryvm.engine.launch_profile import LaunchSight
     from ferryvm.region.fact import LaunchProfile
+    from ferryvm.region.known_word import KnownWord
     from ferryvm.region.region import Region
 
 _LAUNCH = "launch"
@@ -43,6 +45,10 @@ class Decider:
         self._runs_ranges = has_ranges
         self.sights: dict[int, LaunchSight] = {}
         """Launches as machines last had them, by the pc of `launch.test`."""
+        self._words: dict[int, frozenset[KnownWord]] = {}
+        """Words of a launch that had one value whenever machines had it, likewise."""
+        self._changed: set[tuple[int, bool, int]] = set()
+        """Words that were taken for constant and are not: pc of the launch or -1, kind, number."""
         self._works: dict[int, int] = {}
         """The largest work of an item so far, by its function."""
         self.passes: Callable[[int], int | None] = lambda _pc: None
@@ -55,6 +61,11 @@ class Decider:
         """True if the policy has choices whose code runs items of launches out of order."""
         return any(self._runs_ranges(one) for rule in self._policy.rules for one in rule.chain)
 
+    def note(self, pc: int, seen: LaunchSight) -> None:
+        """Note how a machine has the launch at `pc`."""
+        self.sights[pc] = seen
+        self._words[pc] = self._words.get(pc, seen.words) & seen.words
+
     def decide(self, site: Site, counted: Collection[tuple[int, bool]]) -> tuple[SiteEvent, str]:
         """The event that results from a site's decision, and the reason; `site.rule` and
         `site.region` are set.
@@ -62,6 +73,7 @@ class Decider:
         `counted`: keys of the sites, which have cells of their own.
         """
         if site.rule is not None:
+            site.known = self._known(site, site.rule)
             return SiteEvent.CHOSEN, site.placed(self._journal).decision
         from ferryvm.region.region import candidates
 
@@ -87,6 +99,7 @@ class Decider:
             items = self._observed_items(rule, placement) if _is_launch(site) else None
             if plan(site, counted, items):
                 return SiteEvent.UNOBSERVED, placement.decision
+            site.known = self._known(site, rule)
         return SiteEvent.CHOSEN, placement.decision
 
     def _rule(self, site: Site, regions: tuple[Region, ...], placement: Placement) -> Rule | None:
@@ -108,6 +121,24 @@ class Decider:
                 site.region = region
                 return rule
         return None
+
+    def _known(self, site: Site, rule: Rule) -> frozenset[KnownWord]:
+        """The words of a launch that its code may take for constant."""
+        is_guessing = any(choice.options.speculate for choice in rule.backends)
+        if not is_guessing or site.is_cautious or site.counting or not _is_launch(site):
+            return frozenset()
+        assert site.region is not None
+        launch = site.region.entry
+        words = self._words.get(launch, frozenset())
+        found = frozenset(one for one in words if _word_key(launch, one) not in self._changed)
+        guesses = site.placed(self._journal).guesses
+        known = {guess.subject for guess in guesses}
+        guesses += [Guess(word) for word in sorted(found) if word not in known]
+        return found
+
+    def changed(self, launch: int, words: Collection[KnownWord]) -> None:
+        """Take words of a launch for constant no more: they had other values."""
+        self._changed |= {_word_key(launch, word) for word in words}
 
     def _observed_items(self, rule: Rule, placement: Placement) -> int:
         """The items of a launch that are observed before code of it speculates."""
@@ -137,6 +168,10 @@ class Decider:
         if loop is None:
             return "no region starts here"
         return f"no region starts here: it is in the loop whose head is pc {loop.head}"
+
+
+def _word_key(launch: int, word: KnownWord) -> tuple[int, bool, int]:
+    return -1 if word.is_static else launch, word.is_static, word.number
 
 
 def _is_launch(site: Site) -> bool:

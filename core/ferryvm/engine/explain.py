@@ -21,7 +21,10 @@ from ferryvm.engine.observer import Observer
 from ferryvm.engine.result import Seconds
 from ferryvm.engine.transition import SiteEvent, SiteState
 from ferryvm.failure import described, kind_of
+from ferryvm.isa.type import Type, signed
 from ferryvm.region.fact import LaunchProfile
+from ferryvm.region.known_word import KnownWord
+from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.region import candidates
 from ferryvm.verify import Verified
 
@@ -212,9 +215,29 @@ def _explained(placement: Placement, verified: Verified, is_counted: bool) -> Ex
 def _guesses(placement: Placement, verified: Verified) -> Iterator[str]:
     """A line for each path that a site's code left out."""
     for guess in placement.guesses:
-        position = _position(verified, guess.branch)
-        at = f"{guess.branch} ({position})" if position else str(guess.branch)
-        yield f"the branch at pc {at} never goes to pc {guess.target}: {guess.outcome or 'kept'}"
+        yield f"{_subject(guess.subject, placement.pc, verified)}: {guess.outcome or 'kept'}"
+
+
+def _subject(subject: tuple[int, int] | KnownWord, launch: int, verified: Verified) -> str:
+    """The text of a guess; `launch`: pc of the launch whose argument it may be about."""
+    if not isinstance(subject, KnownWord):
+        branch, target = subject
+        position = _position(verified, branch)
+        at = f"{branch} ({position})" if position else str(branch)
+        return f"the branch at pc {at} never goes to pc {target}"
+    program, number = verified.program, subject.number
+    if subject.is_static:
+        t, name = program.statics[number].type, program.statics[number].name
+        what = f"static {name or number}"
+    else:
+        item = program.code.immediates[launch + CALL_DISTANCE]
+        names, t = (
+            program.functions[item].parameters,
+            program.signature(item).parameters[number + 1],
+        )
+        what = f"argument {(names[number + 1] if names else '') or number + 1} of the items"
+    value = signed(t, subject.bits) if isinstance(t, Type) else subject.bits
+    return f"{what} is {value}"
 
 
 def _replacements(placement: Placement) -> Iterator[str]:

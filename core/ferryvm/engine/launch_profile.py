@@ -20,6 +20,7 @@ from ferryvm.named_tuple import NamedTuple
 from ferryvm.region.call import call_graph
 from ferryvm.region.fact import ITERATIONS, LaunchProfile
 from ferryvm.region.graph import graph
+from ferryvm.region.known_word import KnownWord, candidates
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.object_access import object_access
 from ferryvm.region.region import Region
@@ -39,6 +40,8 @@ class LaunchSight(NamedTuple):
     """Type number and bytes of each array among the arguments that all items share."""
     done: int
     """Items that have begun or are done, of all its launches together; counted until its code is compiled."""
+    words: frozenset[KnownWord]
+    """The integers that its items share, and the statics that they read and do not write."""
 
 
 def sight(machine: Machine, pc: int, passes: Passes) -> tuple[int, LaunchSight] | None:
@@ -60,7 +63,20 @@ def sight(machine: Machine, pc: int, passes: Passes) -> tuple[int, LaunchSight] 
     words = stack[end - LAUNCH_WORDS - count : end - LAUNCH_WORDS].tolist()
     references = [word for t, word in zip(types, words, strict=True) if isinstance(t, Reference)]
     items = signed(I64, stack[end - LAUNCH_WORDS])
-    return pc, LaunchSight(max(items, 0), tuple(_arrays(machine, references)), passes(pc) or 0)
+    arrays, known = tuple(_arrays(machine, references)), words_at(machine, pc, end)
+    return pc, LaunchSight(max(items, 0), arrays, passes(pc) or 0, known)
+
+
+def words_at(machine: Machine, pc: int, end: int) -> frozenset[KnownWord]:
+    """The words that items of the launch at a pc may take for constant, with their values; `end`: the
+    word of the stack above the launch."""
+    arguments, statics = candidates(machine.verified, pc)
+    program, memory = machine.program, machine.memory
+    item = program.code.immediates[pc + CALL_DISTANCE]
+    first = end - LAUNCH_WORDS - len(program.signature(item).parameters) + 1
+    found = [KnownWord(False, k, memory.stack[first + k]) for k in arguments]
+    found += [KnownWord(True, n, memory.statics[n]) for n in statics]
+    return frozenset(found)
 
 
 def _arrays(machine: Machine, references: list[int]) -> list[tuple[int, int]]:

@@ -15,6 +15,7 @@ that, as far as items have been timed: so small launches stay within the code ar
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +39,7 @@ from ferryvm.thread import ThreadError
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
+    from ferryvm.region.known_word import KnownWord
     from ferryvm.region.region import Region
 
 NEVER = (1 << 63) - 1
@@ -48,6 +50,12 @@ WORTH = 150e-6
 
 SAMPLE = 10e-6
 """Seconds of a sample of items after which their time is known well enough."""
+
+SUSPENSION = 50e-6
+"""Seconds that an item takes that fails a guard out of order: it is suspended, and taken up again."""
+
+_MOST_SUSPENSION = 0.1
+"""The share of a launch's work that this may take, for one guard."""
 
 _LEAST = 1e-12
 """The least time of an item, so that words are finite."""
@@ -120,8 +128,16 @@ class _Launch:
 
     def wrong(self) -> list[int]:
         """The branches whose guards have failed too often."""
-        failures, is_exceeded = self.activity.failures, self.guesses.is_exceeded
-        return [branch for branch, times in failures.items() if is_exceeded(times, self.started)]
+        return [branch for branch in self.activity.failures if self.is_wrong(branch)]
+
+    def is_wrong(self, branch: int) -> bool:
+        """True if too many of the items that have started failed a guard, by the policy, or because
+        suspending them takes too large a part of the time."""
+        failures, each = self.activity.failures.get(branch, 0), self.activity.item_seconds
+        if self.guesses.is_exceeded(failures, self.started):
+            return True
+        most = math.inf if each is None else _MOST_SUSPENSION * each * self.started
+        return self.guesses.is_many(failures) and SUSPENSION * failures > most
 
     def timed(self, items: int, seconds: float, sample: float) -> None:
         """Note the time of a sample of items that a failed guard ended: several such are one."""
@@ -153,7 +169,9 @@ class Launches:
         self.activities: dict[int, LaunchActivity] = {}
         """Metrics of the launches with such code, by pc."""
         self._is_disabled = False
-        self._wrong: SimpleQueue[tuple[int, int]] = SimpleQueue()
+        self._words_known: dict[int, frozenset[KnownWord]] = {}
+        """Words that the code of a launch takes for constant, by its pc."""
+        self._wrong: SimpleQueue[tuple[int, int | frozenset[KnownWord]]] = SimpleQueue()
 
     def disable(self) -> None:
         """Leave for no launch, so that all items run in order."""
@@ -189,10 +207,13 @@ class Launches:
         if launch is None or not launch.activity.times:
             return False
         failures = launch.code.activity().failures.get(branch)
-        return failures is not None and not launch.guesses.is_exceeded(failures, launch.started)
+        if failures is None or launch.guesses.is_exceeded(failures, launch.started):
+            return False
+        return not launch.is_wrong(branch)
 
-    def failed(self) -> Iterator[tuple[int, int]]:
-        """Guards that have failed too often since the last call: pcs of launch and branch."""
+    def failed(self) -> Iterator[tuple[int, int | frozenset[KnownWord]]]:
+        """Guesses that were wrong too often since the last call: pc of the launch; pc of the branch,
+        or words that have other values."""
         with contextlib.suppress(Empty):
             while True:
                 yield self._wrong.get_nowait()
@@ -202,6 +223,7 @@ class Launches:
     ) -> LaunchActivity | None:
         """Leave for the launch at `pc` from now on, if its code runs items out of order; its metrics
         then."""
+        self._words_known[pc] = guesses.words
         ranges, number = code.ranges, self._numbers.get(pc)
         if ranges is None or number is None or self._is_disabled:
             return None
@@ -213,6 +235,7 @@ class Launches:
     def remove(self, pc: int) -> None:
         """Leave for the launch at `pc` no more."""
         self._launches.pop(pc, None)
+        self._words_known.pop(pc, None)
         number = self._numbers.get(pc)
         if number is not None:
             self._words[number] = NEVER
@@ -232,6 +255,14 @@ class Launches:
 
     def _run(self, machine: Machine) -> Status:
         control = machine.control
+        known = self._words_known.get(control.pc)
+        if known:
+            from ferryvm.engine.launch_profile import words_at  # few programs speculate
+
+            changed = known - words_at(machine, control.pc, control.sp)
+            if changed:
+                self._wrong.put((control.pc, changed))
+                return Status.LEAVE
         launch = self._launches.get(control.pc)
         if launch is None:
             return Status.LEAVE  # it was removed at this moment, or is observed

@@ -262,8 +262,8 @@ class MixedArtifact(Artifact):
                 tiering.ran_long(control.pc, counting)
             elif status is Status.PARALLEL and launches is not None:
                 left = launches.run(machine)
-                for launch, branch in launches.failed():
-                    tiering.guard_failed(branch, counting, launch)
+                for launch, wrong in launches.failed():
+                    tiering.guess_failed(launch, wrong)
                 if left is Status.LEAVE:
                     left = None
             elif status is not Status.INTERRUPTED or requirements.refused is None:

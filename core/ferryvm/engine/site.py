@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ferryvm.backend import BackendError, Code
     from ferryvm.engine.compilation import Job
     from ferryvm.policy import Choice, Rule
+    from ferryvm.region.known_word import KnownWord
     from ferryvm.region.region import Region
 
 NEVER = (1 << 62) - 1
@@ -46,6 +47,10 @@ class Site:
     has_observed = False
     unseen: Edges = frozenset()
     """Paths that its code leaves out."""
+    known: frozenset[KnownWord] = frozenset()
+    """Words that its code takes for constant."""
+    is_cautious = False
+    """No word is taken for constant any more."""
     choice: Choice | None = None
     """The choice by which its code was compiled."""
     code: Code | None = None

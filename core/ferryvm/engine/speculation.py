@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 from ferryvm.backend import Artifact
-from ferryvm.engine.guess import Guess
+from ferryvm.engine.guess import FORGOTTEN, WRONG, Guess, give_up
 from ferryvm.engine.site import NEVER, Edges, Site
 from ferryvm.isa import Flow
 from ferryvm.region.code import FLOWS, code
@@ -116,25 +116,24 @@ class BranchProfile:
         placement = site.placement
         if placement is not None:
             again = edges & self.failed
-            placement.guesses += [Guess(*edge) for edge in sorted(site.unseen)]
-            placement.guesses += [Guess(*edge, _AGAIN) for edge in sorted(again)]
+            placement.guesses += [Guess(edge) for edge in sorted(site.unseen)]
+            placement.guesses += [Guess(edge, _AGAIN) for edge in sorted(again)]
 
     def fail(self, site: Site, branch: int) -> None:
         """Leave out a path of a branch no more: its guard failed too often."""
         wrong = {edge for edge in site.unseen if edge[0] == branch}
         self.failed |= wrong
-        _give_up(site, frozenset(wrong), "wrong too often: compiled again without it")
+        _give_up(site, frozenset(wrong), WRONG)
 
     def forget(self, site: Site) -> None:
         """Leave out no path at all any more."""
-        _give_up(site, site.unseen, "given up with the others")
+        _give_up(site, site.unseen, FORGOTTEN)
 
 
 def _give_up(site: Site, edges: Edges, outcome: str) -> None:
     site.unseen -= edges
-    for guess in [] if site.placement is None else site.placement.guesses:
-        if (guess.branch, guess.target) in edges and not guess.outcome:
-            guess.outcome = outcome
+    if site.placement is not None:
+        give_up(site.placement.guesses, edges, outcome)
 
 
 def _branches(region: Region) -> dict[int, tuple[int, ...]]:

@@ -14,11 +14,13 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ferryvm.backend import Artifact, BackendError, CompilationError
 from ferryvm.engine.attempt import Compilers
 from ferryvm.engine.cell import SiteCells
 from ferryvm.engine.decision import Decider
+from ferryvm.engine.guess import CHANGED, FORGOTTEN, give_up
 from ferryvm.engine.journal import Event, Journal, Placement
 from ferryvm.engine.requirement import Requirements
 from ferryvm.engine.site import Site
@@ -27,6 +29,9 @@ from ferryvm.failure import described, is_ctrl_c
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Policy
 from ferryvm.verify import Verified
+
+if TYPE_CHECKING:
+    from ferryvm.region.known_word import KnownWord
 
 _COLD = frozenset([SiteState.COLD])
 _INSTALLED = frozenset([SiteState.INSTALLED])
@@ -143,7 +148,8 @@ class Tiering:
         seen = sight(machine, at, self._passes)
         if seen is None or launches is None or not launches.has(seen[0]):
             return
-        pc, self._decider.sights[seen[0]] = seen
+        pc = seen[0]
+        self._decider.note(*seen)
         if pc != hot:
             self._request_launch(pc, f"its items are hot, at pc {hot}")
 
@@ -167,6 +173,21 @@ class Tiering:
             site.placed(self._journal, why)
             self._do(found.work, site)
 
+    def guess_failed(self, launch: int, wrong: int | frozenset[KnownWord]) -> None:
+        """A guess in the code of the launch at a pc was wrong too often: request code without it.
+        `wrong`: pc of the branch, or words that have other values."""
+        if isinstance(wrong, int):
+            self.guard_failed(wrong, False, launch)
+            return
+        site = self.sites.get((launch, False))
+        reason = "words that it takes for constant have other values"
+        found = None if site is None else self._step(site, SiteEvent.GUARD, reason, _INSTALLED)
+        if site is None or found is None:
+            return  # another machine was first
+        self._decider.changed(launch, wrong)
+        give_up(site.placed(self._journal).guesses, wrong, CHANGED)
+        self._compile_again(site, found, launch)
+
     def guard_failed(self, branch: int, counting: bool, launch: int | None = None) -> None:
         """A guard failed too often: request code without it. `launch`: pc of the launch whose items
         failed it out of order; None for a guard of any code."""
@@ -179,19 +200,25 @@ class Tiering:
             found = self._step(site, SiteEvent.GUARD, reason, _INSTALLED)
             if found is None:
                 continue  # its code is being compiled, or another machine was first
-            placement = site.placed(self._journal)
-            placement.recompilations += 1
-            self._journal.notify(Event.GUARD, placement, branch)
-            self._journal.notify(Event.REMOVED, placement, branch)
             self._cells.branches.fail(site, branch)
-            assert site.choice is not None
-            if placement.recompilations > site.choice.options.recompile_limit:
-                self._cells.branches.forget(site)
-                placement.why = (
-                    f"its guards made it compile {placement.recompilations} times: "
-                    "nothing is speculated on any more"
-                )
-            self._do(found.work, site)
+            self._compile_again(site, found, branch)
+
+    def _compile_again(self, site: Site, found: Transition, pc: int) -> None:
+        """Compile a site again without the guess at a pc; without any, if that was done too often."""
+        placement = site.placed(self._journal)
+        placement.recompilations += 1
+        self._journal.notify(Event.GUARD, placement, pc)
+        self._journal.notify(Event.REMOVED, placement, pc)
+        assert site.choice is not None
+        if placement.recompilations > site.choice.options.recompile_limit:
+            self._cells.branches.forget(site)
+            give_up(placement.guesses, site.known, FORGOTTEN)
+            site.is_cautious = True
+            placement.why = (
+                f"its guards made it compile {placement.recompilations} times: "
+                "nothing is speculated on any more"
+            )
+        self._do(found.work, site)
 
     def _tolerates(self, site: Site, branch: int) -> bool:
         """True if a launch's code may keep a guard, in view of all items that ran out of order."""

@@ -20,6 +20,7 @@ from ferryvm.ir.graph import Block, Body, FrameState, Module, Operation, Termina
 from ferryvm.ir.lifter import BodyLifter
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.region_order import RegionOrder, UnseenEdges
+from ferryvm.ir.taken_word import NO_WORDS, TakenWords
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import as_number
 from ferryvm.region.region import Region, RegionKind
@@ -36,15 +37,18 @@ def lift(
     natives: Collection[int] = (),
     exceptions: bool = False,
     launches: Mapping[int, int] = _NONE,
+    known: Collection[tuple[bool, int, int]] = (),
 ) -> Module:
     """The IR of a region and of every function that it calls, with dead code removed.
 
     `counting`: blocks pay fuel for their instructions; `unseen`: edges that are omitted, with a
     guard in their place; `natives`: host imports that are called natively; `exceptions`: calls
     catch exceptions of their callees; `launches`: numbers of the launches, by the pc of their
-    `launch.test`, in front of whose loops the code leaves with PARALLEL.
+    `launch.test`, in front of whose loops the code leaves with PARALLEL; `known`: words that the
+    items of a launch take for constant, whose loop or function the region is, as `Options.known`.
     """
     verified = region.verified
+    taken = TakenWords.of(region, known, launches) if known else NO_WORDS
     called = set(region.callees)
     start = region.graph.entry
     is_called_only = region.entry == start and not region.graph.predecessors[start]
@@ -54,13 +58,14 @@ def lift(
         root = _stub(region)
     else:
         order = RegionOrder.of_region(region, unseen, natives)
-        root = BodyLifter(verified, order, True, counting, exceptions, launches).run(region.name)
+        lifter = BodyLifter(verified, order, True, counting, exceptions, launches, taken)
+        root = lifter.run(region.name)
     functions = {}
     for number in sorted(called):
         function = verified.program.functions[number]
         pcs = region.pcs_of(number)
         order = RegionOrder(verified, number, function.entry, pcs, unseen, natives)
-        lifter = BodyLifter(verified, order, False, counting, exceptions, launches)
+        lifter = BodyLifter(verified, order, False, counting, exceptions, launches, taken)
         functions[number] = lifter.run(function.name)
     module = Module(region.name, root, functions, counting)
     for body in module.bodies:

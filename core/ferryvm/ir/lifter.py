@@ -14,6 +14,7 @@ from types import MappingProxyType
 from ferryvm.ir.exception import ExceptionLifter
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator, Value
 from ferryvm.ir.region_order import Dispatch, OrderedBlock, RegionOrder, Stop
+from ferryvm.ir.taken_word import NO_WORDS, TakenWords
 from ferryvm.ir.variable import HEADER, Variables
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.frame import HEADER_WORDS
@@ -46,11 +47,12 @@ class BodyLifter(ExceptionLifter):
         counting: bool,
         exceptions: bool = False,
         launches: Mapping[int, int] = _NO_LAUNCHES,
+        taken: TakenWords = NO_WORDS,
     ) -> None:
         """`exceptions`: those that cross calls are thrown and caught here, too; `launches`: as for
-        `lift`."""
+        `lift`; `taken`: words that are constants here."""
         super().__init__(verified, order)
-        self._launches = launches
+        self._launches, self._taken = launches, taken
         self.exceptions = exceptions
         self.is_root, self.counting = is_root, counting
         self.heads: dict[Stop, Block] = {}
@@ -77,6 +79,8 @@ class BodyLifter(ExceptionLifter):
             pc = stop.targets[0].pc if isinstance(stop, Dispatch) else stop.pc
             self.heads[stop] = Block(f"b{number}", pc)
         self.variables = self._at_entry(entry)
+        if self.is_root and self._taken.checks:
+            self._check_taken()
         if not self.is_root:
             self._check_entry()
         entry.terminator = Terminator("jump", edges=(self._edge(None, self.order.first),))
@@ -99,17 +103,42 @@ class BodyLifter(ExceptionLifter):
             elif index < self.parameters:
                 parameter = Parameter(t)
                 entry.parameters.append(parameter)
-                value = parameter
+                value = self._taken_argument(index, t) or parameter
             else:
                 value = self.constant(t, 0)
             words.append(value)
-        statics: dict[int, Value] = {n: self._load_static(n) for n in self.statics}
+        statics: dict[int, Value] = {n: self._static_at_entry(n) for n in self.statics}
         pointer = self._load_pointer() if self.own.reads_heap_pointer else None
         return Variables(self._framed(words), statics, frozenset(), pointer, False)
 
     def _framed(self, words: list[Value]) -> list[Value]:
         """Words of the frame, with its header in its place."""
         return [*words[: self.parameters], *HEADER, *words[self.parameters :]]
+
+    def _taken_argument(self, index: int, t: Type) -> Value | None:
+        """The constant that a parameter is taken for; None if it is not."""
+        bits = self._taken.arguments.get(index - 1)
+        if self.order.function != self._taken.item or bits is None:
+            return None
+        return self.constant(t, bits)
+
+    def _static_at_entry(self, number: int) -> Value:
+        if self.is_root or number not in self._taken.statics:
+            return self._load_static(number)
+        return self.constant(*self._taken.statics[number])
+
+    def _check_taken(self) -> None:
+        """Leave with PARALLEL in front of a launch's loop if a word that its items take for constant
+        has another value."""
+        words, taken = self.variables.words, self._taken
+        first = len(words) - LAUNCH_WORDS - len(self.program.signature(taken.item).parameters) + 1
+        pairs = [(words[first + k], bits) for k, bits in taken.arguments.items()]
+        pairs += [(self._load_static(n), bits) for n, (_, bits) in taken.statics.items()]
+        state = self.variables.state(self.order.entry, unpaid=0)
+        for value, bits in pairs:
+            t = value.word_type
+            differs = self.compare(t, Condition.NE, value, self.constant(t, bits))
+            self.emit(Operation("parallel_if", None, (), (differs,), state))
 
     def _check_entry(self) -> None:
         calls, function = call_graph(self.verified), self.order.function

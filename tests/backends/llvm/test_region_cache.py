@@ -125,6 +125,7 @@ def test_what_a_region_does_not_run_is_not_in_its_key() -> None:
 
 OTHERWISE = {
     "lanes": 4,
+    "known": frozenset([(True, 0, 7)]),
     "launches": frozenset([(6, 0)]),
     "optimize": 3,
     "counting": True,

@@ -47,7 +47,7 @@ def item_text(
     what the device does not support, and for frames that are too large."""
     is_block = memory_mode != COPIED
     part = launch if is_block else items
-    module = improved(part, options)
+    module = improved(part, options, items=True)
     refuse_floats([module], device)
     refuse_atomics([module], device)
     depth = levels(module, 0, device.is_cpu)

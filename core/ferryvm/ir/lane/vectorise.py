@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ferryvm.ir.graph import Body, Module
 from ferryvm.ir.headroom import frame_headroom
 from ferryvm.ir.lane.assignment import Assumptions
@@ -28,18 +30,19 @@ def vectorise(
     module: Module,
     region: Region,
     unseen: UnseenEdges = frozenset(),
+    known: Collection[tuple[bool, int, int]] = (),
     *,
     always: bool = False,
     check: bool = False,
 ) -> None:
     """Give the module of a launch's loop a body of lanes, `module.lanes`; or, in `module.scalar`,
-    the reason that it has none. `unseen`: as for `lift`; `always`: also where that does not pay;
+    the reason that it has none. `unseen`, `known`: as for `lift`; `always`: also where that does not pay;
     `check`: as for `optimise`.
 
     The function of the items is lifted anew, as a function: in the module it may be part of the
     loop.
     """
-    source = lift(region, unseen=unseen)
+    source = lift(region, unseen=unseen, known=known)
     for body in source.functions.values():
         inline_all(source, body)
     optimise(source, 2, region.verified, check=check)
