@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ..backends.opencl.item_fault import FAULTS as ITEM_FAULTS
-from ..backends.opencl.item_fault import ItemFault
 from .collector import FAULTS as COLLECTOR_FAULTS
 from .compilers.page import section
 from .fault import TRANSFER, Fault
+from .item_range import FAULTS as RANGE_FAULTS
+from .lane import FAULTS as LANE_FAULTS
 from .launch import FAULTS as LAUNCH_FAULTS
-from .launch import MOST, LaunchFault
+from .launch import MOST
+from .skeleton import FAULTS as SKELETON_FAULTS
 from .table import FAULTS
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -162,26 +164,70 @@ COLLECTOR_MISSED = {
 
 
 def _launch_section() -> list[str]:
-    """The faults of suspended items."""
-    lines = ["## In suspended items", "", _LAUNCH.format(count=len(LAUNCH_FAULTS), most=MOST)]
-    lines += _abouts(LAUNCH_FAULTS)
-    lines += ["", "## In work-items", "", _ITEMS.format(count=len(ITEM_FAULTS))]
-    return lines + _abouts(ITEM_FAULTS)
+    """The faults of launches."""
+    lines = ["## In launches", "", _LAUNCHES.format(count=sum(map(len, _OF_LAUNCHES.values())))]
+    lines += ["| where | faults |", "|---|---|"]
+    for title, faults in _OF_LAUNCHES.items():
+        anchor = title.lower().replace(",", "").replace(" ", "-")
+        lines.append(f"| [{title.lower()}](#{anchor}) | {len(faults)} |")
+    for title, faults in _OF_LAUNCHES.items():
+        lines += ["", f"## {title}", "", _ABOUT[title].format(count=len(faults), most=MOST)]
+        lines += _abouts(faults)
+    return lines
 
 
-def _abouts(faults: Iterable[LaunchFault | ItemFault]) -> list[str]:
+class _Described(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def about(self) -> str: ...
+
+
+_OF_LAUNCHES: dict[str, Sequence[_Described]] = {
+    "In suspended items": LAUNCH_FAULTS,
+    "In items on threads": RANGE_FAULTS,
+    "In items in lanes": LANE_FAULTS,
+    "In reductions, scans and updates": SKELETON_FAULTS,
+    "In work-items": ITEM_FAULTS,
+}
+
+
+def _abouts(faults: Iterable[_Described]) -> list[str]:
     rows = (f"| `{fault.name}` | {fault.about} |" for fault in faults)
     return ["| fault | what it does |", "|---|---|", *rows]
 
 
-_LAUNCH = """Faults in the record of a launch: `ferryvm.machine.launch` with one mistake. Random programs with launches
-(`tests/fuzz/launches.toml`) run under the schedule `suspend`. `tests/faults/test_launch.py` finds all {count} within {most}
-programs each, and nothing without a fault.
+_LAUNCHES = """{count} faults are planted where launches run: items lost or done twice, frames of other items, host calls
+in another order, stale arrays, masks, shapes of reductions, lost updates. Tests find all of them:
+
+    python -m pytest -m "" tests/faults/test_launch.py tests/faults/test_item.py \\
+        tests/backends/opencl/test_item_fault.py
 """
 
-_ITEMS = """Faults in launches whose items are work-items of `opencl`: its host part or its kernels with one mistake. The cases of
+_ABOUT = {
+    "In suspended items": """\
+Faults in the record of a launch: `ferryvm.machine.launch` with one mistake. Random programs with launches
+(`tests/fuzz/launches.toml`) run under the schedule `suspend`. `tests/faults/test_launch.py` finds all {count} within {most}
+programs each, and nothing without a fault.
+""",
+    "In items on threads": """\
+Faults in `ferryvm.engine.parallel`, which runs items of native code on threads and suspends them. Launches whose items
+store, print, trap or make arrays, in lanes and one by one, find all {count} (`tests/faults/item_range.py`).
+""",
+    "In items in lanes": """\
+Faults in the vectorisation of items (`ferryvm.ir.lane`), and in the evaluator of its result. The cases of
+`tests/ir/lane/case.py` find all {count} (`tests/faults/lane.py`).
+""",
+    "In reductions, scans and updates": """\
+Faults in the generated functions of reductions and scans, held against the order that is
+[stated](parallel.md#the-order); and in atomic updates by items on threads, held against the loop. All {count} are found
+(`tests/faults/skeleton.py`).
+""",
+    "In work-items": """\
+Faults in launches whose items are work-items of `opencl`: its host part or its kernels with one mistake. The cases of
 `tests/backends/opencl/test_items.py` find all {count} (`test_item_fault.py`, on PoCL).
-"""
+""",
+}
 
 
 def markdown() -> str:

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planted faults of launches are found: in lanes, on threads, in reductions and atomic updates."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..tier import nightly
+from . import item_range, lane, skeleton
+
+
+@pytest.mark.parametrize("fault", lane.FAULTS, ids=lambda fault: fault.name)
+def test_cases_of_lanes_find_the_fault(fault: lane.LaneFault) -> None:
+    assert lane.find(fault) is not None, fault.about
+
+
+def test_nothing_is_found_without_a_fault() -> None:
+    assert item_range.find(None) is None
+    assert skeleton.find(None) is None
+
+
+@pytest.mark.nightly
+def test_updates_are_those_of_the_loop_without_a_fault() -> None:
+    assert skeleton.find(None, races=True) is None
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [one if number < 4 else nightly((one,)) for number, one in enumerate(item_range.FAULTS)],
+    ids=lambda fault: fault.name,
+)
+def test_launches_on_threads_find_the_fault(fault: item_range.RangeFault) -> None:
+    assert item_range.find(fault) is not None, fault.about
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [nightly((one,)) if one.races else one for one in skeleton.FAULTS],
+    ids=lambda fault: fault.name,
+)
+def test_sums_and_updates_find_the_fault(fault: skeleton.SkeletonFault) -> None:
+    assert skeleton.find(fault) is not None, fault.about
