@@ -27,6 +27,7 @@ from ferryvm_backends.llvm.function import FunctionContext
 from ferryvm_backends.llvm.lane_access import LaneAccess
 from ferryvm_backends.llvm.lane_arithmetic import LaneArithmetic
 from ferryvm_backends.llvm.lane_division import Divisions
+from ferryvm_backends.llvm.lane_update import LaneUpdates
 from ferryvm_backends.llvm.object import Objects
 from ferryvm_backends.llvm.symbol import LANES, STACK
 from ferryvm_backends.llvm.variant import Variant
@@ -68,10 +69,12 @@ class _LaneLowering:
         self.divisions = Divisions(self.function, self.arithmetic)
         self.masks = ir.VectorType(I1, lanes)
         self.bits = ir.IntType(lanes)
+        access = LaneAccess(self.function, self.arithmetic)
         self.rules = Rules(
             Access(self.function),
             Objects(self.function),
-            LaneAccess(self.function, self.arithmetic),
+            access,
+            LaneUpdates(self.function, access, body),
             self,
         )
         operations = sum(len(block.operations) for block in body.blocks)

@@ -48,13 +48,14 @@ class LaneAccess:
 
     # --- consecutive elements ---------------------------------------------------------------
 
-    def _elements(self, place: ir.Value, offset: ir.Value) -> ir.Value:
+    def elements(self, place: ir.Value, offset: ir.Value) -> ir.Value:
+        """A pointer to elements."""
         return self.storage.offset(self.storage.offset(self.function.objects, place), offset)
 
     def do_load_consecutive(
         self, operation: Operation, mask: ir.Value, place: ir.Value, offset: ir.Value
     ) -> ir.Value:
-        return self._load(self._elements(place, offset), mask, *self._access(operation))
+        return self._load(self.elements(place, offset), mask, *self._access(operation))
 
     def _load(
         self, where: ir.Value, mask: ir.Value, size: int, part: str, align: int = 0
@@ -73,7 +74,7 @@ class LaneAccess:
         offset: ir.Value,
         value: ir.Value,
     ) -> None:
-        self._store(value, self._elements(place, offset), mask, *self._access(operation))
+        self._store(value, self.elements(place, offset), mask, *self._access(operation))
 
     def _store(
         self,
@@ -91,7 +92,7 @@ class LaneAccess:
 
     # --- each lane for itself ---------------------------------------------------------------
 
-    def _each(self, *parts: ir.Value) -> ir.Value:
+    def each(self, *parts: ir.Value) -> ir.Value:
         """Pointers into the space of objects: sums of these."""
         address = self.builder.ptrtoint(self.function.objects, WORD)
         for part in parts:
@@ -103,7 +104,7 @@ class LaneAccess:
     def do_load_each(
         self, operation: Operation, mask: ir.Value, place: ir.Value, offset: ir.Value
     ) -> ir.Value:
-        return self._load(self._each(place, offset), mask, *self._access(operation))
+        return self._load(self.each(place, offset), mask, *self._access(operation))
 
     def do_store_each(
         self,
@@ -113,10 +114,10 @@ class LaneAccess:
         offset: ir.Value,
         value: ir.Value,
     ) -> None:
-        self._store(value, self._each(place, offset), mask, *self._access(operation))
+        self._store(value, self.each(place, offset), mask, *self._access(operation))
 
     def do_header_each(self, operation: Operation, mask: ir.Value, reference: ir.Value) -> ir.Value:
-        where = self._each(word(WORD_BYTES * operation.fact(0, int)), reference)
+        where = self.each(word(WORD_BYTES * operation.fact(0, int)), reference)
         return self._load(where, mask, WORD_BYTES, "header")
 
     # --- the heap ---------------------------------------------------------------------------
@@ -155,7 +156,7 @@ class LaneAccess:
 
     def _field(self, operation: Operation, reference: ir.Value) -> tuple[ir.Value, str]:
         number, field = operation.fact(0, int), operation.fact(1, int)
-        where = self._each(word(STRUCT_HEADER_BYTES + WORD_BYTES * field), reference)
+        where = self.each(word(STRUCT_HEADER_BYTES + WORD_BYTES * field), reference)
         return where, f"field {number} {field}"
 
     def do_field_each(self, operation: Operation, mask: ir.Value, reference: ir.Value) -> ir.Value:

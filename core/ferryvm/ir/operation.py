@@ -232,6 +232,9 @@ _DECLARED = {
     "heap_load_each": Shape(Role.READS, (AttributeKind.BYTES,), (BOOLEAN, I64), I64),
     "heap_store_consecutive": Shape(Role.CHANGES, (AttributeKind.BYTES,), (BOOLEAN, I64, I64)),
     "heap_store_each": Shape(Role.CHANGES, (AttributeKind.BYTES,), (BOOLEAN, I64, I64)),
+    "update_each": Shape(
+        Role.CHANGES, (AttributeKind.ELEMENTS, AttributeKind.UPDATE), (BOOLEAN, I64, I64, I64)
+    ),
     "suspend": _lane_check(2, (AttributeKind.FLAG, AttributeKind.FLAG)),
     "poll_lanes": _lane_check(1, (AttributeKind.FLAG,)),
     # ends of blocks

@@ -16,6 +16,9 @@ from ferryvm.engine import chunked_run, launching
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.mixed import MixedArtifact
 from ferryvm.engine.team import Team
+from ferryvm.ir.lane.item import UnvectorisedError
+from ferryvm.ir.lane.vectorise import lanes_of
+from ferryvm.ir.lift import lift
 from ferryvm.machine.control import Status
 from ferryvm.machine.lane import LANE_ENTRY
 from ferryvm.machine.memory import Limits
@@ -24,8 +27,10 @@ from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.condition import Like
 from ferryvm.policy.predicate import Test, When
 from ferryvm.program import Program
+from ferryvm.region.region import region
 from ferryvm.testing.generate import LIMITS, generate
 from ferryvm.testing.generate.weights import Weights
+from ferryvm.verify import verify
 
 ITEMS = 45
 
@@ -155,6 +160,34 @@ def test_results_in_lanes_are_those_of_the_loop_to_the_bit(
     assert sum(vectors) >= ITEMS // lanes * lanes - lanes
 
 
+UPDATES = """
+(define (item (i i64) (counts (array i32)) (bits (array u32)) (totals (array i64)))
+  (if (> (% i 3) 0) (atomic-add! counts (% (* i i) 5) (i32 i)))
+  (atomic-min! counts 6 (i32 (- i)))
+  (atomic-max! bits (% i 4) (- i 9))
+  (if (= (% i 4) 1) (atomic-min! bits 5 (* i 1000000000)))
+  (define j 0)
+  (while (< j (% i 4))
+    (atomic-or! totals 5 (<< 1 i))
+    (atomic-and! totals (+ 6 (% j 2)) (- -1 (<< 1 i)))
+    (atomic-add! totals (% (+ i j) 3) 7)
+    (set! j (+ j 1)))
+  (atomic-max! totals 8 (- i 20)))
+(define counts (make-array i32 9))
+(define bits (make-array u32 9 4000000000))
+(define totals (make-array i64 9 -1))
+(array-set! totals 5 0)
+(for-each-item 45 (item counts bits totals))
+"""
+
+
+@pytest.mark.parametrize("lanes", [4, 16])
+def test_atomic_updates_of_lanes_end_as_those_of_the_loop(lanes: int, vectors: list[int]) -> None:
+    program = ferryvm.compile(UPDATES)
+    assert ended(started(program, lanes)) == ended(Engine("threaded").start(program))
+    assert sum(vectors) >= ITEMS // lanes * lanes - lanes
+
+
 def test_exits_of_the_first_a_middle_and_the_last_lane_are_those_of_the_loop(
     vectors: list[int],
 ) -> None:
@@ -188,6 +221,14 @@ def test_the_reason_for_no_lanes_is_in_the_journal() -> None:
     assert isinstance(artifact, MixedArtifact)
     reasons = [one.reason for each in artifact.journal.placements for one in each.attempts]
     assert reasons == ["not in lanes: its items write statics or allocate from the heap"]
+
+
+def test_items_that_use_what_updates_return_are_not_run_in_lanes() -> None:
+    text = "(define (item i a) (array-set! a i (atomic-fetch-add! a 0 1)))"
+    text += "(define a (make-array i64 9)) (for-each-item 9 (item a))"
+    made = region(verify(ferryvm.compile(text)), "main/launch.1")
+    with pytest.raises(UnvectorisedError, match="use what atomic updates return"):
+        lanes_of(lift(made))
 
 
 @pytest.mark.nightly

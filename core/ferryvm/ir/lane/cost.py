@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ferryvm.ir.graph import Block, Body, Constant, Operation, Parameter
 from ferryvm.ir.loop.natural import find_loops
+from ferryvm.ir.operation import UPDATES
 
 ITERATIONS = 10
 
@@ -30,6 +31,9 @@ _GATHERS = frozenset(
         "store_each",
     ]
 )
+_UPDATE = 80.0
+"""Of an atomic update, eight times; in lanes each has to be taken out of the vectors, too."""
+
 _BRANCH = 16.0
 """Of a branch that differs from item to item, so that some of eight are predicted wrong."""
 
@@ -81,6 +85,8 @@ def _one_by_one(operation: Operation) -> float:
         return 6.0 if isinstance(operation.arguments[1], Constant) else 80.0
     if operation.name in _SLOW_FLOATS:
         return 32.0
+    if operation.name in UPDATES:
+        return _UPDATE
     if operation.name.endswith(("load", "store")) or operation.name in _FLOATS:
         return 4.0
     return 2.0
@@ -113,6 +119,8 @@ def _once(operation: Operation) -> float:
     """Cycles of a uniform operation, or of one that yields nothing."""
     if operation.name in _GATHERS:
         return _GATHER
+    if operation.name == "update_each":
+        return 1.2 * _UPDATE
     return 10.0 if operation.name in _DIVISIONS else 0.5
 
 

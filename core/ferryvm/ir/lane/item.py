@@ -26,7 +26,10 @@ from ferryvm.ir.graph import (
     Value,
 )
 from ferryvm.ir.loop.clone import Clones
+from ferryvm.ir.operation import UPDATES
 from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.use import users_of
+from ferryvm.isa.emitter import Atomic
 from ferryvm.isa.frame import HEADER_WORDS
 
 _IN_ORDER = frozenset({"grow_if", "allocate_if", "call_host"})
@@ -48,6 +51,7 @@ def item_body(module: Module) -> Body:
     call = _item_call(module)
     header = call.exit.words[-HEADER_WORDS:]
     body = _cloned(module.functions[call.fact(0, int)])
+    _refuse_ordered_updates(body)
     _leave_in_order(body)
     remove_dead_code(body)  # such as conditions of what is not reached
     completed: dict[FrameState, FrameState] = {}
@@ -84,6 +88,18 @@ def _cloned(body: Body) -> Body:
             ),
         )
     return dataclasses.replace(body, blocks=[clones.blocks[old] for old in body.blocks])
+
+
+def _refuse_ordered_updates(body: Body) -> None:
+    """Raise UnvectorisedError if the order of the updates of elements matters."""
+    used = users_of(body)
+    for operation in body.operations:
+        if operation.name in UPDATES:
+            is_free = (
+                operation.name == "update_element" and operation.static[1] is not Atomic.EXCHANGE
+            )
+            if not is_free or used.get(operation):
+                raise UnvectorisedError("its items use what atomic updates return, or exchange")
 
 
 def _completed(state: FrameState, header: tuple[Value | None, ...], body: Body) -> FrameState:

@@ -37,6 +37,7 @@ LANE_OPERATIONS = ALWAYS_VARYING | {
     "any_lane",
     "store_consecutive",
     "store_each",
+    "update_each",
     "heap_store_consecutive",
     "heap_store_each",
     "field_store_each",

@@ -172,6 +172,11 @@ class Widening:
         where = emission.materialise(place), emission.materialise(offset)
         emission.emit("store_each", None, elements, (mask, *where, value))
 
+    def do_update_element(self, operation: Operation, *operands: LaneValue) -> None:
+        emission = self.emission
+        values = map(emission.materialise, operands)
+        emission.emit("update_each", None, operation.static, (emission.mask, *values))
+
     def do_canonicalise_elements(self, operation: Operation, *operands: LaneValue) -> None:
         emission, kind = self.emission, operation.fact(0, Element)
         t = kind.type
