@@ -374,6 +374,39 @@ def parallel_command(
     _refuse(found.faults())
 
 
+@main.command("placement")
+@_rounds(5)
+@click.option(
+    "--programs",
+    callback=_known(lambda: parallel.BY_NAME),
+    metavar="NAME,...",
+    help="Default: the eight of the mean.",
+)
+@click.option(
+    "--sizes",
+    callback=_known(lambda: parallel.SIZES),
+    metavar="NAME,...",
+    help="Default: full, small and tiny.",
+)
+@JSON
+def placement_command(
+    rounds: int,
+    programs: tuple[str, ...] | None,
+    sizes: tuple[str, ...] | None,
+    json_path: str | None,
+) -> None:
+    """The default policy's placement of launches, against each placement by itself."""
+    from benchmarks.parallel import placement
+
+    found = placement.measure(programs or (), sizes or parallel.SIZES, rounds, _progress)
+    if json_path != "-":
+        found.show(Console(width=None if sys.stdout.isatty() else WIDTH))
+    if json_path:
+        report = {"schema": record.SCHEMA, "kind": "placement", **record.circumstances()}
+        record.write(json_path, report | found.as_json())
+    _refuse(found.faults())
+
+
 @main.command("interrupt")
 @click.option("--count", default=200, show_default=True, type=click.IntRange(min=3))
 @click.option("--seed", default=1, show_default=True)

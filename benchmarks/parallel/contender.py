@@ -64,21 +64,22 @@ def versions() -> dict[str, str]:
     return found
 
 
-def launching(backend: str, threads: int) -> Engine:
+def launching(backend: str, threads: int, lanes: int = 0, device: str = "") -> Engine:
     """An engine that has a backend run the loops of launches from their first item on, and an
     interpreter everything else. Raises MissingError where the backend cannot run."""
     engine(backend)
     choice = {"name": backend, "threads": threads, "background": False, "required": True}
+    choice |= {"lanes": lanes, "device": device}
     rule = {"when": {"kind": "launch"}, "backends": [choice]}
     return Engine(policy=build_ours({"profile": {"loop_threshold": 1}, "rule": [rule]}))
 
 
 def _ferry(twin: Twin, work: Work, backend: str, threads: int) -> Task:
-    return _launches(twin, work, launching(backend, threads))
+    return launch_task(twin, work, launching(backend, threads))
 
 
 def _placed(twin: Twin, work: Work) -> Task:
-    task = _launches(twin, work, engine(MIXED))
+    task = launch_task(twin, work, engine(MIXED))
     began = time.perf_counter()
     while time.perf_counter() - began < SETTLING:  # code is compiled in the background meanwhile
         task.run()
@@ -86,7 +87,8 @@ def _placed(twin: Twin, work: Work) -> Task:
     return task
 
 
-def _launches(twin: Twin, work: Work, on: Engine) -> Task:
+def launch_task(twin: Twin, work: Work, on: Engine) -> Task:
+    """The work in Skiff on an engine."""
     path = twin.path("skiff")
     program = ferryvm.compile(path.read_text(encoding="utf-8"), file=str(path))
     call = on.instantiate(program).exports["work"]

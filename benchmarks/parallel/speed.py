@@ -85,7 +85,7 @@ def _row(
         work = original.fresh()
         try:
             task = make(twin, work)
-            bits = _bits(task, work, original)
+            bits = result_bits(task, work, original)
         except MissingError as error:
             row.missing[name] = str(error)
             progress(f"{twin.name}: {name} takes no part: {error}")
@@ -107,7 +107,7 @@ def _row(
     return row
 
 
-def _bits(task: Task, work: Work, original: Work) -> list[bytes]:
+def result_bits(task: Task, work: Work, original: Work) -> list[bytes]:
     """The results of a second run, which is whole in native code. Raises BenchmarkError if those of
     the first one are others."""
     found = []

@@ -100,6 +100,15 @@ class RangeRunner(abc.ABC):
         far as is known; None, the default: the engine's own number."""
         return None
 
+    def in_order(self, items: int) -> int:
+        """The number of items that are to be run in order now, of so many that are left, so that their
+        time is found; 0, the default: none."""
+        return 0
+
+    def timed(self, items: int, seconds: float) -> None:
+        """Receives the seconds of the items that `in_order` asked for."""
+        return
+
     @abc.abstractmethod
     def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
         """Run the items from `first` up to `limit`, all that the launch has left in its range.

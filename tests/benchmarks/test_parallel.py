@@ -10,6 +10,7 @@ from benchmarks import parallel
 from benchmarks.__main__ import main
 from benchmarks.parallel import contender, goal, speed
 from benchmarks.parallel.contender import GCC, LLVM, OPENCL, PLACED
+from benchmarks.parallel.placement import PlacementRow, PlacementTable
 from benchmarks.parallel.program import BY_NAME, TWINS, Twin, Work
 from benchmarks.parallel.task import Make, Task
 from benchmarks.peers.peer import MissingError
@@ -130,3 +131,12 @@ def test_compilers_and_hand_written_kernels_store_the_same_bits(
             expected.discard(contender.OPENCL_C)
         assert {*row.seconds} - {contender.CC} == expected, row.missing
     assert parallel.launching.measure(1)["launch"] > 0
+
+
+def test_the_table_of_placements_compares_with_the_fastest_one() -> None:
+    row = PlacementRow(BY_NAME["daxpy"], "tiny", {"in order": 2.0, "llvm": 1.0, PLACED: 1.5})
+    assert (row.fastest, row.ratio) == ("llvm", 1.5)
+    other = PlacementRow(BY_NAME["dft"], "full", {PLACED: 1.0})
+    assert (other.fastest, other.ratio) == (None, None)
+    target = PlacementTable([row, other], {}).target()
+    assert (target.found, target.is_met) == (1.5, False)

@@ -284,8 +284,10 @@ class Launches:
                 return Status.LEAVE
             return self._run_out_of_order(launch, machine, next_, limit)
         is_sampled = not activity.exits & (activity.exits - 1)
-        if activity.item_seconds is None or is_sampled:
-            status = self._time(launch, machine, next_, limit)
+        is_timed = activity.item_seconds is not None
+        tried = launch.ranges.in_order(limit - next_) if is_timed and self._worth else 0
+        if not is_timed or is_sampled or tried:
+            status = self._time(launch, machine, next_, limit, tried)
             if status is not None:
                 return status
             next_ = _signed(stack[sp - 2])
@@ -348,14 +350,17 @@ class Launches:
         launch.activity.stopped = reason
         self._words[launch.number] = NEVER
 
-    def _time(self, launch: _Launch, machine: Machine, next_: int, limit: int) -> Status | None:
+    def _time(
+        self, launch: _Launch, machine: Machine, next_: int, limit: int, tried: int
+    ) -> Status | None:
         """Run some items in order, so that the time of one is known; None if all is as it was but
-        for them, else the status with which the machine was left."""
+        for them, else the status with which the machine was left. `tried`: items that the runner of
+        ranges wants timed; 0: as few as suffice."""
         control, stack = machine.control, machine.memory.stack
         sp, fp, launches = control.sp, control.fp, control.launches
         record_ = stack[sp - 1]
         sample = self._sample and max(self._sample, launch.ranges.sample_seconds)
-        size = 1
+        size = tried or 1
         while True:
             size = min(size, limit - next_)
             try:
@@ -379,6 +384,8 @@ class Launches:
                 control.status = status
                 return Status(status)
             next_ += size
+            if size == tried:
+                launch.ranges.timed(size, seconds)
             if seconds >= sample or next_ == limit:
                 launch.activity.item_seconds = max(seconds / size, _LEAST)
                 launch.gain = None

@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Choosing the place of each range of a launch, by expected and found times.
 
-    range ─> expected time on each place ─┬─ trial due: some items on another place ─> the rest again
-                                          └─ the least: all items there ─> found time, learned
+    range ─> expected time on each place ─┬─ trial due: another place, or in order ─┐
+                                          └─ the least: there ──────────────────────┴─> found time
 
 The first place has the code that the interpreter enters, and runs until others are compiled. Another
 place is compiled once the launch has taken as long as compiling takes, if it is expected to be quicker.
-Then some items are its trial, and later ones come when the launch has had twice as many ranges: so
-trials cost little however wrong the model is, and a place that a disturbed run made look slow is tried
-again. What is chosen depends on times and counts alone: with a clock of its own the same is chosen
+Then an eighth of a range is its first trial, and later ones are whole ranges, whose items are those that
+other places ran. They come when the launch has had twice as many ranges, so they cost little however wrong
+the model is, and a place that a disturbed run made look slow is tried again. Items in order are tried in
+the same way. What is chosen depends on times and counts alone: with a clock of its own the same is chosen
 again.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 
 from ferryvm import record
 from ferryvm.backend import BackendError, Code
-from ferryvm.engine.launch_place.model import CALIBRATED
-from ferryvm.engine.launch_place.place import LaunchPlace, PlaceState
-from ferryvm.item_range import PlaceActivity, RangeOutcome, RangeRunner
+from ferryvm.engine.launch_place.model import CALIBRATED, CostModel
+from ferryvm.engine.launch_place.place import FAR, LaunchPlace, PlaceState
+from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine.launch import put_off
 from ferryvm.machine.state import Machine
 from ferryvm.wrapper import CodeWrapper
@@ -39,18 +41,28 @@ model is only a model."""
 DUE = 4.0
 """A place is tried if it is expected to take less than this times the best one's time."""
 
-_TRIAL_PART = 8
-"""A trial has the items of the range over this."""
+_BUDGET = 0.2
+"""A trial of a whole range takes less than this part of the launch's time so far, unless it is
+promising."""
 
-_TRIAL_LAUNCHES = 4.0
-"""A trial has so many items, at least, that they take so many times as long as a launch."""
+_PART = 8
+"""The first trial of a place has the items of a range over this, in case the model is all wrong."""
+
+_PART_LAUNCHES = 4.0
+"""It has so many items, at least, that they take so many times as long as a launch."""
+
+_FIRST_IN_ORDER = 4
+"""The number of the range that is the first to be tried in order."""
 
 SLICE = 1.0
 """Seconds of a range at once, where the place does not decide that: a trap or a host call of an item
 takes effect after that at the latest."""
 
-MOST_WORTH = 20e-3
-"""Seconds of work in order that are run out of order in any case, so that times are found again."""
+EXIT = 50e-6
+"""Seconds of leaving code for a launch and of coming back, besides the launch itself; measured."""
+
+MOST_WORTH = 1e-3
+"""Seconds of work in order for which code is left in any case, so that times are found again."""
 
 
 class PlacedRanges(RangeRunner):
@@ -61,17 +73,23 @@ class PlacedRanges(RangeRunner):
     ) -> None:
         """`places`: the first is ready."""
         self._places, self._compile, self._clock = tuple(places), compile_, clock
-        self.places: tuple[PlaceActivity, ...] = tuple(one.activity for one in places)
         first = places[0].runner
         assert first is not None
         self._first = first
         self.sample_seconds, self.is_paced = first.sample_seconds, first.is_paced
+        model = CostModel(0.0, 1.0, 0.0, 0.0, self._places[0].model.source)
+        self._alone = LaunchPlace("in order", model)
+        self._alone.activity.state = "within the code around the launch"
+        self._alone.next_trial, self._alone.is_checked = _FIRST_IN_ORDER, True
+        self.places = (*(one.activity for one in places), self._alone.activity)
         self._sampled = 0.0
         """Seconds of an item in order, of a sample."""
         self._spent = 0.0
         """Seconds of all ranges."""
         self._ranges = 0
         """Ranges so far."""
+        self._decided: LaunchPlace | None = None
+        """The place of the next range, if that is decided."""
 
     @property
     def where(self) -> str:
@@ -81,43 +99,78 @@ class PlacedRanges(RangeRunner):
     def has_slices(self) -> bool:
         return True
 
-    def worth(self, item_seconds: float) -> int | None:
-        self._sampled = item_seconds
-        if self._places[0].model.source != CALIBRATED:
-            return None
-        each, least = self._in_order, MOST_WORTH
-        for place in self._ready():
-            if place.model.ratio < 1.0:
-                least = min(least, place.model.launch_seconds / (1.0 - place.model.ratio))
-        return int(least / each)
-
     @property
     def _in_order(self) -> float:
-        """Seconds of an item in order: by the model, from what was learned on the first place, since a
-        sample is of the first items, which may differ from the others."""
+        """Seconds of an item in order: as found, else by the model from what was learned on the first
+        place, since a sample is of the first items, which may differ from the others."""
+        if self._alone.item_seconds is not None:
+            return self._alone.item_seconds
         first = self._places[0]
         learned = first.item_seconds
         return self._sampled if learned is None else learned / first.model.ratio
 
-    def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+    def worth(self, item_seconds: float) -> int | None:
+        self._sampled = item_seconds
+        each, items = self._in_order, math.inf
+        known = [one for one in self._ready() if one.is_known or one.model.source == CALIBRATED]
+        if not known:
+            return None
+        for place in known:
+            saved = each - place.each(each)
+            if saved > 0.0:
+                items = min(items, (EXIT + place.launch_seconds) / saved)
+        return int(min(items, MOST_WORTH / each))
+
+    def in_order(self, items: int) -> int:
+        self._decided = self._decide(items)
+        if self._decided is not self._alone:
+            return 0
+        return min(items, max(int(SLICE / self._in_order), 1))
+
+    def timed(self, items: int, seconds: float) -> None:
+        self._decided = None
         self._ranges += 1
+        self._spent += seconds
+        self._alone.next_trial = 2 * self._ranges
+        expected = self._alone.expected(items, self._in_order)
+        self._alone.has_run(RangeOutcome(items, 0, None), expected, seconds, self._in_order)
+
+    def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
         items = limit - first
-        expected = {one: one.expected(items, self._in_order) for one in self._places}
-        for place, seconds in expected.items():
-            place.activity.next_expected = seconds
-        known = [one for one in self._ready() if one.activity.times or one is self._places[0]]
-        best = min(known, key=expected.__getitem__)
-        self._wake(machine, best, expected)
-        tried = self._due(best, expected)
-        if tried is None:
-            return self._run(best, machine, first, limit)
-        least = tried.items_for(_TRIAL_LAUNCHES * tried.model.launch_seconds, self._in_order)
-        end = min(first + max(items // _TRIAL_PART, least, 1), limit)
-        tried.next_trial = 2 * self._ranges
+        place = self._decided or self._decide(items)
+        self._decided = None
+        self._ranges += 1
+        self._wake(machine, items)
+        if place is self._alone:  # what is run out of order all the same, for tests
+            place = self._places[0]
+        if place.is_checked:
+            return self._run(place, machine, first, limit)
+        least = place.items_for(_PART_LAUNCHES * place.launch_seconds, self._in_order)
+        end = min(first + max(items // _PART, least, 1), limit)
         if end < limit:
             put_off(machine, end, limit)
-        tried.activity.trials += 1
-        return self._run(tried, machine, first, end)
+        most = FAR * self._best(end - first)[1]
+        return self._run(place, machine, first, end, check=most)
+
+    def _decide(self, items: int) -> LaunchPlace:
+        """The place of the next range, or `_alone`."""
+        for each in (*self._places, self._alone):
+            each.activity.next_expected = each.expected(items, self._in_order)
+        best, seconds = self._best(items)
+        tried = self._tried(items, best, seconds)
+        if tried is not None:
+            tried.activity.trials += 1
+        return tried or best
+
+    def _best(self, items: int) -> tuple[LaunchPlace, float]:
+        """The place that is expected to take the least time, of those whose times are known and the
+        first; and that time."""
+        known = [one for one in self._ready() if one.is_known or one is self._places[0]]
+        if self._alone.is_known:
+            known.append(self._alone)
+        expected = {one: one.expected(items, self._in_order) for one in known}
+        best = min(known, key=expected.__getitem__)
+        return best, expected[best]
 
     def _ready(self) -> list[LaunchPlace]:
         found = [one for one in self._places if one.state is PlaceState.READY]
@@ -125,22 +178,27 @@ class PlacedRanges(RangeRunner):
             raise BackendError("no place of the launch is usable any more")
         return found
 
-    def _due(self, best: LaunchPlace, expected: dict[LaunchPlace, float]) -> LaunchPlace | None:
-        """The place whose trial is due."""
-        for place in self._ready():
-            is_due = self._ranges >= place.next_trial
-            if place is not best and is_due and expected[place] < DUE * expected[best]:
+    def _tried(self, items: int, best: LaunchPlace, seconds: float) -> LaunchPlace | None:
+        """The place whose trial is due; `seconds`: expected on the best one."""
+        number, each = self._ranges + 1, self._in_order
+        for place in (*self._ready(), self._alone):
+            if place is best or number < place.next_trial:
+                continue
+            least = most = place.expected(items, each)
+            if place is self._alone and not place.is_known:
+                least = min(most, place.expected(items, self._sampled))
+            is_cheap = most < max(PROMISING * seconds, _BUDGET * self._spent)
+            if least < DUE * seconds and (is_cheap or not place.is_checked):
                 return place
         return None
 
-    def _wake(
-        self, machine: Machine, best: LaunchPlace, expected: dict[LaunchPlace, float]
-    ) -> None:
+    def _wake(self, machine: Machine, items: int) -> None:
         """Request the code of places that may be quicker than the best one so far."""
+        best, seconds = self._best(items)
         for number, place in enumerate(self._places):
             if place.state is not PlaceState.ASLEEP:
                 continue
-            times = expected[place] / expected[best]
+            times = place.expected(items, self._in_order) / seconds
             if times >= PROMISING:
                 place.activity.state = (
                     f"not compiled: it is expected to take {times:.1f} times as long as "
@@ -166,7 +224,11 @@ class PlacedRanges(RangeRunner):
 
         return receive
 
-    def _run(self, place: LaunchPlace, machine: Machine, first: int, limit: int) -> RangeOutcome:
+    def _run(
+        self, place: LaunchPlace, machine: Machine, first: int, limit: int, check: float = math.inf
+    ) -> RangeOutcome:
+        """Run a range on a place. `check`: it is a part, to find whether the place takes longer than
+        that; else its time is that of other parts, too, and nothing is learned."""
         runner = place.runner
         assert runner is not None
         if not runner.has_slices:
@@ -185,8 +247,14 @@ class PlacedRanges(RangeRunner):
             return self._run(self._places[0], machine, first, limit)
         seconds = self._clock() - began
         self._spent += seconds
-        place.has_run(outcome, expected * outcome.completed / (limit - first), seconds)
-        return outcome if runner is self._first else record.replace(outcome, seconds=None)
+        expected *= outcome.completed / (limit - first)
+        is_part = seconds < check < math.inf
+        place.has_run(outcome, expected, seconds, self._in_order, learns=not is_part)
+        # After a part, behind the rest of this launch.
+        place.next_trial = self._ranges + 2 if is_part else 2 * self._ranges
+        place.is_checked = True
+        # Threads measure the time of items in order by themselves, from samples.
+        return record.replace(outcome, seconds=None)
 
 
 class PlacedCode(CodeWrapper):

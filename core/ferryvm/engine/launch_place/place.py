@@ -4,8 +4,9 @@
     asleep ── expected to pay ──> compiling ─┬─> ready ── its device fails ──> gone
                                              └─> gone (refused)
 
-An expected time comes from the model until ranges have run there; then from the least time of an
-item in the last runs, since other work of the machine can only add to a time.
+An expected time comes from the model until ranges have run there. Then the least time of an item in
+the last runs takes the place of the model's, since other work of the machine can only add to a time. A
+short range, whose time is mostly that of a launch, teaches the time of a launch in the same way.
 """
 
 from __future__ import annotations
@@ -24,6 +25,12 @@ _REMEMBERED = 4
 
 _LEAST = 1e-12
 """The least time of an item."""
+
+_SHORT = 2.0
+"""A range is short if its items are expected to take less than so many launches."""
+
+_MOST_LAUNCH = 10.0
+"""A launch does not take more than so many times the time in the model."""
 
 
 class PlaceState(enum.Enum):
@@ -45,9 +52,18 @@ class LaunchPlace:
         self.activity = PlaceActivity(name, model.source)
         self.next_trial = 1
         """The number of the launch's range from which on a trial is due."""
+        self.is_checked = runner is not None
+        """A part of a range has shown that it is not far slower than expected."""
         self._found: collections.deque[float] = collections.deque(maxlen=_REMEMBERED)
         """Seconds of an item in the last runs."""
+        self._launches: collections.deque[float] = collections.deque(maxlen=_REMEMBERED)
+        """Seconds of a launch in the last short ranges."""
         self._largest = FAR
+
+    @property
+    def launch_seconds(self) -> float:
+        """Seconds of a launch, besides its items."""
+        return min(self._launches, default=self.model.launch_seconds)
 
     @property
     def item_seconds(self) -> float | None:
@@ -58,27 +74,50 @@ class LaunchPlace:
         """Seconds of so many items; `in_order`: of one in order."""
         learned = self.item_seconds
         if learned is None:
-            return self.model.expected(items, in_order)
-        return self.model.launch_seconds + items * learned
+            more = self.launch_seconds - self.model.launch_seconds
+            return self.model.expected(items, in_order, bool(self.activity.times)) + more
+        return self.launch_seconds + items * learned
 
     def items_for(self, seconds: float, in_order: float) -> int:
         """Items that take about so long, besides the launch."""
-        learned = self.item_seconds
-        each = in_order * self.model.ratio if learned is None else learned
-        return int(seconds / max(each, _LEAST))
+        return int(seconds / self.each(in_order))
 
-    def has_run(self, outcome: RangeOutcome, expected: float, seconds: float) -> None:
+    @property
+    def is_known(self) -> bool:
+        """True if times were learned."""
+        return bool(self._found or self._launches)
+
+    def each(self, in_order: float) -> float:
+        """Seconds of an item, besides the launch."""
+        learned = self.item_seconds
+        return max(in_order * self.model.ratio if learned is None else learned, _LEAST)
+
+    def has_run(
+        self,
+        outcome: RangeOutcome,
+        expected: float,
+        seconds: float,
+        in_order: float,
+        learns: bool = True,
+    ) -> None:
         """Learn from a range that ran there; `expected`: seconds for the items that were done;
-        `seconds`: as it took."""
+        `seconds`: as it took; `in_order`: seconds of an item in order; `learns`: False for a part,
+        whose items may not be like others."""
         activity = self.activity
         activity.times += 1
         activity.items += outcome.completed
         activity.expected += expected
         activity.seconds += seconds
-        if not outcome.completed or outcome.is_interrupted:
+        if not outcome.completed or outcome.is_interrupted or not learns:
             return
-        each = max(seconds - self.model.launch_seconds, 0.1 * seconds) / outcome.completed
-        self._found.append(max(each, _LEAST))
+        work = outcome.completed * self.each(in_order)
+        launch = max(seconds - work, 0.0)
+        most = _MOST_LAUNCH * self.model.launch_seconds
+        if work < _SHORT * self.model.launch_seconds and launch < most:
+            self._launches.append(launch)
+        else:
+            each = max(seconds - self.launch_seconds, 0.1 * seconds) / outcome.completed
+            self._found.append(max(each, _LEAST))
         factor = max(seconds / expected, expected / seconds) if seconds and expected else 1.0
         if factor >= self._largest and not outcome.suspended:
             self._largest = factor

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The placement that the default policy chooses for launches, against each placement by itself.
+
+A placement is a policy that runs all items of launches in one place. All are warm: their code is
+compiled, and the default policy has had some runs to find its place. The least time of the rounds counts,
+since other work of the machine only adds to one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.benchmark import BenchmarkError
+from benchmarks.measure import interleave
+from benchmarks.parallel.contender import LLVM, OPENCL, PLACED, launch_task, launching
+from benchmarks.parallel.goal import EIGHT, MOST_PLACED
+from benchmarks.parallel.program import BY_NAME, Twin, Work
+from benchmarks.parallel.speed import result_bits
+from benchmarks.parallel.task import Task
+from benchmarks.peers.ferry import MIXED, engine
+from benchmarks.peers.peer import MissingError
+from benchmarks.report import Target
+from ferryvm.backend import BackendError, Compiler
+from ferryvm.calibrator import calibrate
+from ferryvm.engine import Engine
+from ferryvm.engine.journal import Placement
+from ferryvm.engine.launch_place import calibration
+from ferryvm.engine.mixed import Mixed
+from ferryvm.errors import FerryError
+from ferryvm.item_range import PlaceActivity
+from ferryvm.registry import Registry
+
+IN_ORDER = "in order"
+SIZES = ("full", "small", "tiny")
+
+SETTLING = 2.0
+"""Seconds of runs under the default policy before the first one that counts, at least."""
+SETTLING_RUNS = 10
+"""Runs, likewise."""
+_LEAST_SECONDS = 2e-3
+"""Least time of a measurement; a shorter work is done several times."""
+
+
+@dataclasses.dataclass
+class PlacementRow:
+    """One program at one size."""
+
+    twin: Twin
+    size: str
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    """The least of each placement, and of the default policy."""
+    chosen: str = ""
+    """The place of most items under the default policy."""
+    faults: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def fastest(self) -> str | None:
+        """The fastest placement."""
+        alone = {name: one for name, one in self.seconds.items() if name != PLACED}
+        return min(alone, key=alone.__getitem__) if alone else None
+
+    @property
+    def ratio(self) -> float | None:
+        """The default policy's time over that of the fastest placement."""
+        fastest = self.fastest
+        if fastest is None or PLACED not in self.seconds:
+            return None
+        return self.seconds[PLACED] / self.seconds[fastest]
+
+    def as_json(self) -> dict[str, Any]:
+        """The row as JSON."""
+        return {
+            "program": self.twin.name,
+            "size": self.size,
+            "items": self.twin.size(self.size),
+            "seconds": self.seconds,
+            "chosen": self.chosen,
+            "fastest": self.fastest,
+            "ratio": self.ratio,
+            "faults": self.faults,
+        }
+
+
+@dataclasses.dataclass
+class PlacementTable:
+    """All rows."""
+
+    rows: list[PlacementRow]
+    calibrated: dict[str, str]
+    """Devices, each with `calibrated` or the reason why not."""
+
+    def target(self) -> Target:
+        """The goal for the worst row."""
+        ratios = {f"{row.twin.name}, {row.size}": row.ratio for row in self.rows}
+        known = {name: ratio for name, ratio in ratios.items() if ratio is not None}
+        worst = max(known, key=lambda name: known[name]) if known else None
+        shown = "" if worst is None else f" ({worst})"
+        most = None if worst is None else known[worst]
+        name = f"default policy over the fastest placement, worst of {len(known)}{shown}"
+        return Target(name, most, MOST_PLACED, is_upper=True)
+
+    def faults(self) -> list[str]:
+        """Wrong results and failures."""
+        return [
+            f"{row.twin.name}, {row.size}: {name}: {fault}"
+            for row in self.rows
+            for name, fault in row.faults.items()
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """The table as JSON."""
+        return {
+            "calibrated": self.calibrated,
+            "rows": [row.as_json() for row in self.rows],
+            "targets": [self.target().as_json()],
+        }
+
+    def show(self, console: Console) -> None:
+        """Print the table and the goal."""
+        table = Table(
+            "program", "size", "chosen place", "its time, ms", "fastest placement", "its time, ms",
+            "ratio", title="placement by the default policy; the least times",
+        )  # fmt: skip
+        for row in self.rows:
+            fastest, ratio = row.fastest, row.ratio
+            if fastest is None or ratio is None:
+                continue
+            mine, best = row.seconds[PLACED], row.seconds[fastest]
+            cells = (row.chosen, f"{mine * 1e3:.4g}", fastest, f"{best * 1e3:.4g}", f"{ratio:.2f}")
+            table.add_row(row.twin.name, row.size, *cells)
+        console.print(table)
+        for device, state in self.calibrated.items():
+            console.print(f"{device}: {state}", highlight=False)
+        for fault in self.faults():
+            console.print(f"FAULT {fault}", markup=False)
+        console.print(str(self.target()), highlight=False)
+
+
+class _Watched:
+    """The default policy on one work, and the places of its launches."""
+
+    def __init__(self, twin: Twin, work: Work) -> None:
+        on = engine(MIXED)
+        assert isinstance(on.backend, Mixed)
+        self._found: list[Placement] = []
+        on.backend.listeners = (*on.backend.listeners, self._note)
+        self.task = launch_task(twin, work, on)
+        began, runs = time.perf_counter(), 0
+        while time.perf_counter() - began < SETTLING or runs < SETTLING_RUNS:
+            self.task.run()
+            runs += 1
+            time.sleep(0.02)  # code is compiled in the background meanwhile
+        self._before = self._items()
+
+    def _note(self, _event: object, placement: Placement, _detail: object) -> None:
+        if placement not in self._found:
+            self._found.append(placement)
+
+    def _items(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for launch in [launch for one in self._found for launch in one.launches]:
+            places = launch.places or (PlaceActivity(launch.where, items=launch.items),)
+            for place in places:
+                found[place.name] = found.get(place.name, 0) + place.items
+        return found
+
+    def chosen(self) -> str:
+        """The place of most items since it was ready; code around a launch runs items in order."""
+        gained = {name: n - self._before.get(name, 0) for name, n in self._items().items()}
+        best = max(gained, key=gained.__getitem__, default=IN_ORDER)
+        return best if gained.get(best) else IN_ORDER
+
+
+def measure(
+    programs: Sequence[str], sizes: Sequence[str], rounds: int, progress: Callable[[str], None]
+) -> PlacementTable:
+    """The table. Devices that are not calibrated are calibrated first."""
+    calibrated = dict(_calibrated(progress))
+    twins = [BY_NAME[name] for name in programs or EIGHT]
+    rows = [_row(twin, size, rounds, progress) for twin in twins for size in sizes]
+    return PlacementTable(rows, calibrated)
+
+
+def _calibrated(progress: Callable[[str], None]) -> list[tuple[str, str]]:
+    registry, found = Registry(), []
+    for name in (LLVM, OPENCL):
+        try:
+            compiler = registry.get(name)
+            assert isinstance(compiler, Compiler)
+            for device in compiler.device_names() or [""]:
+                title = calibration.title(name, device)
+                known = calibration.load(name).by_device.get(device)
+                if known is None or calibration.staleness(known, compiler):
+                    progress(f"calibrating {title}")
+                    calibration.store(calibrate(compiler, device))
+                found.append((title, "calibrated"))
+        except FerryError as error:
+            found.append((name, f"not calibrated: {error}"))
+    return found
+
+
+def _placements() -> Mapping[str, Callable[[], Engine]]:
+    """Engines that run all items of launches in one place."""
+    found: dict[str, Callable[[], Engine]] = {
+        IN_ORDER: functools.partial(launching, LLVM, 1, lanes=1),
+        f"{LLVM}, all cores": functools.partial(launching, LLVM, 0),
+    }
+    try:
+        compiler = Registry().get(OPENCL)
+        assert isinstance(compiler, Compiler)
+        for device in compiler.device_names():
+            title = calibration.title(OPENCL, device)
+            found[title] = functools.partial(launching, OPENCL, 1, device=device)
+    except BackendError:
+        pass
+    return found
+
+
+def _row(twin: Twin, size: str, rounds: int, progress: Callable[[str], None]) -> PlacementRow:
+    row, ready = PlacementRow(twin, size), dict[str, Callable[[], float]]()
+    original = twin.make(twin.size(size))
+    expected: list[bytes] | None = None
+    watched: _Watched | None = None
+    for name, make in {**_placements(), PLACED: None}.items():
+        work = original.fresh()
+        try:
+            if make is None:
+                watched = _Watched(twin, work)
+                task = watched.task
+            else:
+                task = launch_task(twin, work, make())
+            bits = result_bits(task, work, original)
+        except (BenchmarkError, FerryError, MissingError) as error:
+            row.faults[name] = str(error)
+            continue
+        expected = expected or bits
+        if bits != expected:
+            row.faults[name] = "its results are not those of the first one"
+            continue
+        ready[name] = _timed(task, work, original)
+    for name, seconds in interleave(ready, rounds, {}):
+        row.seconds[name] = min(seconds, row.seconds.get(name, seconds))
+    row.chosen = "" if watched is None else watched.chosen()
+    ratio = "no ratio" if row.ratio is None else f"{row.ratio:.2f}"
+    shown = ", ".join(f"{name} {1e3 * one:.4g} ms" for name, one in row.seconds.items())
+    progress(f"{twin.name}, {size}: {row.chosen}: {ratio}; {shown}")
+    return row
+
+
+def _timed(task: Task, work: Work, original: Work) -> Callable[[], float]:
+    began = time.perf_counter()
+    task.run()
+    times = max(int(_LEAST_SECONDS / (time.perf_counter() - began)), 1)
+
+    def run() -> float:
+        work.restore(original)
+        task.send()
+        began = time.perf_counter()
+        for _ in range(times):
+            task.run()
+        return (time.perf_counter() - began) / times
+
+    return run
