@@ -22,10 +22,11 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.mathematics.function import FUNCTIONS, exact
+from tests.mathematics.meaning import operand_count
 from tests.mathematics.straight_line import functions, operation_count
 
 PART = 1 << 26
@@ -78,6 +79,47 @@ uint64_t run(uint64_t first, uint64_t count, uint64_t stride, uint32_t *found, u
 }
 """
 
+MIRRORED = """
+/* The same for operands with the sign bit: each result has to be that without it, mirrored. */
+uint64_t run_mirrored(
+    uint64_t first, uint64_t count, uint64_t stride, uint32_t *found, uint64_t room)
+{
+    static _Thread_local uint32_t plain[BLOCK], mirrored[BLOCK];
+    uint64_t reports = 0;
+    for (uint64_t done = 0; done < count; done += BLOCK) {
+        const int size = count - done < BLOCK ? (int)(count - done) : BLOCK;
+        const uint32_t start = (uint32_t)(first + done * stride), step = (uint32_t)stride;
+        uint32_t bad = 0;
+        for (int i = 0; i < size; ++i)
+            plain[i] = bits_of_f32(meaning(f32_of_bits(start + i * step)));
+        for (int i = 0; i < size; ++i)
+            mirrored[i] = bits_of_f32(meaning(f32_of_bits((start + i * step) | 0x80000000u)));
+        for (int i = 0; i < size; ++i)
+            bad |= (plain[i] == 0x7fc00000u ? plain[i] : plain[i] ^ MIRROR) ^ mirrored[i];
+        if (bad == 0)
+            continue;
+        for (int i = 0; i < size; ++i)
+            if (((plain[i] == 0x7fc00000u ? plain[i] : plain[i] ^ MIRROR) ^ mirrored[i]) != 0) {
+                if (reports < room) {
+                    found[2 * reports] = (start + i * step) | 0x80000000u;
+                    found[2 * reports + 1] = mirrored[i];
+                }
+                ++reports;
+            }
+    }
+    return reports;
+}
+"""
+"""For odd and even functions: half of the operands need no reference."""
+
+SIGN = 1 << 31
+
+MIRROR = {
+    **dict.fromkeys(("sin", "tan", "asin", "atan", "sinh", "tanh", "cbrt", "erf"), SIGN),
+    **dict.fromkeys(("cos", "cosh"), 0),
+}
+"""Bits by which results for x and -x differ, for odd and even functions."""
+
 FLAGS = "-O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -shared -fPIC -w"
 """No flag changes a value: errno and exception flags are not looked at."""
 
@@ -101,7 +143,9 @@ def reference_name(name: str) -> str:
 def source_text(name: str) -> str:
     """The C text that compares one function."""
     text = functions([("meaning", FUNCTIONS[name], 1)])
-    return text + f"#define REFERENCE {reference_name(name)}\n" + HARNESS
+    text += f"#define REFERENCE {reference_name(name)}\n" + HARNESS
+    mirror = MIRROR.get(reference_name(name))
+    return text if mirror is None else f"{text}#define MIRROR {mirror:#x}u\n{MIRRORED}"
 
 
 def reports(
@@ -153,7 +197,7 @@ def examined(name: str, suspects: list[tuple[int, int]]) -> Iterator[tuple[int, 
 def main() -> None:
     """Compare and print; exit code 1 if an operand is wrong."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("name", choices=FUNCTIONS)
+    parser.add_argument("name", choices=[each for each in FUNCTIONS if operand_count(each) == 1])
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--stride", type=int, help="every so many operands only")
     parser.add_argument("--fresh", action="store_true", help="forget finished parts")
@@ -162,15 +206,27 @@ def main() -> None:
     name = options.name
     text = source_text(name)
     with tempfile.TemporaryDirectory() as folder:
-        run = built(text, Path(folder)).run
+        library = built(text, Path(folder))
+        is_mirrored = reference_name(name) in MIRROR
+
+        def run(first: int, count: int, stride: int = 1) -> list[tuple[int, int]]:
+            found = reports(library.run, first, count, stride)
+            return (
+                found + reports(library.run_mirrored, first, count, stride)
+                if is_mirrored
+                else found
+            )
+
         print(f"{name}: {operation_count(FUNCTIONS[name], 1)} operations", flush=True)
         if options.stride:
-            count = (1 << 32) // options.stride
-            suspects = reports(run, 0, count, options.stride)
+            count = (1 << (31 if is_mirrored else 32)) // options.stride
+            suspects = run(0, count, options.stride)
             hard = [operand for operand, _ in suspects]
             wrong = list(examined(name, suspects))
         else:
-            count, hard, wrong = _whole(name, text, run, options.jobs, options.fresh)
+            progress = Progress(name, text, options.fresh)
+            hard, wrong = _whole(name, progress, run, options.jobs, is_mirrored)
+            count = 1 << 32
     for operand, result, right in wrong[:64]:
         print(f"  {operand:08x} -> {result:08x}, correctly rounded {right:08x}")
     print(f"{name}: {count} operands, {len(hard)} decided by MPFR, {len(wrong)} wrong")
@@ -180,24 +236,28 @@ def main() -> None:
 
 
 def _whole(
-    name: str, text: str, run: ctypes._CFuncPtr, jobs: int, fresh: bool
-) -> tuple[int, list[int], list[tuple[int, int, int]]]:
-    progress = Progress(name, text, fresh)
-    starts = [first for first in range(0, 1 << 32, PART) if first not in progress.parts]
+    name: str,
+    progress: Progress,
+    run: Callable[[int, int], list[tuple[int, int]]],
+    jobs: int,
+    is_mirrored: bool,
+) -> tuple[list[int], list[tuple[int, int, int]]]:
+    """Suspects and wrong operands; mirrored ones are compared together with the others."""
+    parts = range(0, 1 << (31 if is_mirrored else 32), PART)
+    starts = [first for first in parts if first not in progress.parts]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         # ctypes releases the interpreter's lock
         for first, suspects in zip(
-            starts, pool.map(lambda first: reports(run, first, PART), starts), strict=True
+            starts, pool.map(lambda first: run(first, PART), starts), strict=True
         ):
             wrong = list(examined(name, suspects))
             entry = {"first": first, "hard": [o for o, _ in suspects], "wrong": wrong}
             progress.add(entry)
             progress.parts[first] = entry
-            print(f"\r{len(progress.parts)} of {(1 << 32) // PART}", end="", file=sys.stderr)
+            print(f"\r{len(progress.parts)} of {len(parts)}", end="", file=sys.stderr)
     print(file=sys.stderr)
     entries = [progress.parts[first] for first in sorted(progress.parts)]
     return (
-        PART * len(entries),
         [operand for entry in entries for operand in entry["hard"]],
         [tuple(each) for entry in entries for each in entry["wrong"]],
     )

@@ -27,7 +27,8 @@ def exact(name: str, *operands: int) -> int:
     """The bits of the correctly rounded result for operands as bits."""
     values = [gmpy2.mpfr(number(each), 24) for each in operands]
     with gmpy2.context(_ROUNDED):
-        result = getattr(gmpy2, name.removesuffix("_f32"))(*values)
+        function = pow if name == "pow_f32" else getattr(gmpy2, name.removesuffix("_f32"))
+        result = function(*values)
     if gmpy2.is_nan(result):
         return CANONICAL_NAN[F32]
     return int(struct.unpack("<I", struct.pack("<f", float(result)))[0])

@@ -69,14 +69,14 @@ def tables() -> dict[str, tuple[str, Any]]:
     half = mpf("0.50001")
     fitted("EXP2", "(2^r - 1) / r", lambda r: mp.expm1(r * ln2) / r, -half, half, 11)
 
-    top = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1) * mpf("1.0001")) ** 2
+    log_top = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1) * mpf("1.0001")) ** 2
 
     def artanh(scale: Any) -> Any:
         return lambda u: 2 * mp.atanh(mp.sqrt(u)) / mp.sqrt(u) * scale
 
-    fitted("LOG", "2 artanh(s) / s over s^2", artanh(1), 0, top, 9)
-    fitted("LOG2", "the same over ln 2", artanh(1 / ln2), 0, top, 9)
-    fitted("LOG10", "the same over ln 10", artanh(1 / mp.log(10)), 0, top, 9)
+    fitted("LOG", "2 artanh(s) / s over s^2", artanh(1), 0, log_top, 9)
+    fitted("LOG2", "the same over ln 2", artanh(1 / ln2), 0, log_top, 9)
+    fitted("LOG10", "the same over ln 10", artanh(1 / mp.log(10)), 0, log_top, 9)
 
     bounds = (50, 77, 102)
     whole("INVERSE_PI_BOUNDS", "ends of ranges of |x|, as exponents of 2", bounds)
@@ -108,6 +108,29 @@ def tables() -> dict[str, tuple[str, Any]]:
     fitted("ASIN", "arcsin(s) / s over s^2", arcsine, 0, quarter, 14)
     top = (mp.tan(mp.pi / 8) * mpf("1.0001")) ** 2
     fitted("ATAN", "arctan(s) / s over s^2", arctangent, 0, top, 12)
+
+    fitted("ATAN_TAIL", "(arctan(s) / s - 1) / s^2", lambda u: (arctangent(u) - 1) / u, 0, top, 12)
+    # 4 times the first part is exact.
+    whole("QUARTER_PI_PARTS", "pi / 4, the first part with 50 bits", split(mp.pi / 4, 50))
+
+    c0, c1 = 2 / ln2, 2 / ln2 / 3
+    whole("POW_LOG2_FIRST", "2 / ln 2 and a third of it, each in two parts", [pair(c0), pair(c1)])
+    log2_tail = lambda u: (artanh(1 / ln2)(u) - c0 - c1 * u) / u**2
+    fitted(
+        "POW_LOG2",
+        "(2 artanh(s) / (s ln 2) - 2 / ln 2 - 2 s^2 / (3 ln 2)) / s^4",
+        log2_tail,
+        0,
+        log_top,
+        8,
+    )
+    e1 = ln2**2 / 2
+    whole("POW_EXP2_FIRST", "ln 2 and its square over 2, each in two parts", [pair(ln2), pair(e1)])
+
+    def exp2_tail(r: Any) -> Any:
+        return ((mp.expm1(r * ln2) / r - ln2) / r - e1) / r  # no node may be near 0
+
+    fitted("POW_EXP2", "the rest of (2^r - 1) / r, over r^2", exp2_tail, -half, mpf("0.5001"), 11)
 
     # Inverse cube root: r is near a^(-1/3) and d = a r^3 - 1; the factor that makes it near is
     # (1 + d)^(-1/3) = 1 + d Q(d).

@@ -8,16 +8,29 @@ import inspect
 from tests.mathematics.straight_line import Meaning
 
 from ferryvm.isa.mathematics.single import (
+    angle,
     error,
     exponential,
     hyperbolic,
     inverse_trigonometric,
     logarithm,
+    power,
     root,
     trigonometric,
 )
 
-_MODULES = (exponential, logarithm, trigonometric, inverse_trigonometric, hyperbolic, root, error)
+_MODULES = (
+    exponential,
+    logarithm,
+    power,
+    trigonometric,
+    inverse_trigonometric,
+    hyperbolic,
+    root,
+    error,
+    angle,
+    power,
+)
 
 FUNCTIONS: dict[str, Meaning] = {
     name: meaning

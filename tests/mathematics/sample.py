@@ -18,6 +18,7 @@ from pathlib import Path
 
 import gmpy2
 from tests.mathematics.function import FUNCTIONS, exact, number
+from tests.mathematics.meaning import operand_count
 
 from ferryvm.isa.mathematics.single import coefficient
 
@@ -41,7 +42,9 @@ SPECIAL = [
 ]
 """Without signs."""
 
-HARDEST, RANDOM = 120, 60
+HARDEST, RANDOM, PAIRS = 120, 60, 200
+
+SIGN = 1 << 31
 
 
 def distance(name: str, operand: int) -> float:
@@ -61,15 +64,31 @@ def operands(name: str, hard: Iterable[int]) -> list[int]:
     hardest = sorted(hard, key=lambda each: distance(name, each))[:HARDEST]
     pairs = getattr(coefficient, f"{name.removesuffix('_f32').upper()}_EXCEPTIONS", ())
     found = [
-        *(each | sign for each in SPECIAL for sign in (0, 1 << 31)),
+        *(each | sign for each in SPECIAL for sign in (0, SIGN)),
         *(operand for operand, _ in pairs),
         *hardest,
         # around 1, where most functions are interesting, and anywhere
         *(
-            source.randrange(0x3000_0000, 0x4300_0000) | source.choice((0, 1 << 31))
+            source.randrange(0x3000_0000, 0x4300_0000) | source.choice((0, SIGN))
             for _ in range(RANDOM)
         ),
         *(source.randrange(1 << 32) for _ in range(RANDOM)),
+    ]
+    return list(dict.fromkeys(found))
+
+
+def pairs(hard: Path) -> list[tuple[int, int]]:
+    """The pairs of a sample: special ones, ones that MPFR decided, and pseudo-random ones."""
+    source = random.Random(hard.name)
+    rows = [tuple(int(each, 16) for each in line.split()) for line in hard.read_text().splitlines()]
+    special = [each | sign for each in SPECIAL for sign in (0, SIGN)]
+    found = [
+        *((a, b) for a in special for b in special),
+        *source.sample(rows, min(len(rows), PAIRS)),
+        *(
+            (source.randrange(0x3C00_0000, 0x4300_0000), source.randrange(0x3C00_0000, 0x4300_0000))
+            for _ in range(PAIRS)
+        ),
     ]
     return list(dict.fromkeys(found))
 
@@ -80,9 +99,16 @@ def main() -> None:
     parser.add_argument("name", choices=FUNCTIONS)
     parser.add_argument("hard", type=Path)
     options = parser.parse_args()
+    if operand_count(options.name) == 2:
+        _write(options.name, pairs(options.hard))
+        return
     hard = [int(line, 16) for line in options.hard.read_text().split()]
-    lines = [f"{each:08x} {exact(options.name, each):08x}" for each in operands(options.name, hard)]
-    (FOLDER / f"{options.name}.txt").write_text("\n".join([*lines, ""]))
+    _write(options.name, [(each,) for each in operands(options.name, hard)])
+
+
+def _write(name: str, rows: Iterable[tuple[int, ...]]) -> None:
+    lines = [" ".join(f"{each:08x}" for each in (*row, exact(name, *row))) for row in rows]
+    (FOLDER / f"{name}.txt").write_text("\n".join([*lines, ""]))
 
 
 if __name__ == "__main__":

@@ -208,6 +208,67 @@ ATAN = (
 )
 """arctan(s) / s over s^2"""
 
+ATAN_TAIL = (
+    0xBFD5_5555_5555_5555,
+    0x3FC9_9999_9999_9953,
+    0xBFC2_4924_9248_D7CA,
+    0x3FBC_71C7_1C30_300B,
+    0xBFB7_45D1_65D9_EE17,
+    0x3FB3_B139_2D04_B71C,
+    0xBFB1_10E8_75DE_57EB,
+    0x3FAE_19A0_439B_3B4B,
+    0xBFAA_C7A2_1638_9DDF,
+    0x3FA7_4DBC_B5C2_167A,
+    0xBFA1_B2E7_E338_6B79,
+    0x3F90_AC7D_2DC4_C828,
+)
+"""(arctan(s) / s - 1) / s^2"""
+
+QUARTER_PI_PARTS = (
+    0x3FE9_21FB_5444_2D18,
+    0x3C81_A626_3314_5C07,
+)
+"""pi / 4, the first part with 50 bits"""
+
+POW_LOG2_FIRST = (
+    (0x4007_1547_652B_82FE, 0x3C87_77D0_FFDA_0D24),
+    (0x3FEE_C709_DC3A_03FD, 0x3C8D_27F0_5548_AF0C),
+)
+"""2 / ln 2 and a third of it, each in two parts"""
+
+POW_LOG2 = (
+    0x3FE2_776C_50EF_9BFE,
+    0x3FDA_6176_2A7A_DFA8,
+    0x3FD4_84B1_3D79_C35C,
+    0x3FD0_C9A8_4BF5_57BE,
+    0x3FCC_68F2_EFDA_D930,
+    0x3FC8_9FED_35DD_0FEF,
+    0x3FC5_9E07_0705_13DD,
+    0x3FC5_A61A_5673_89AF,
+)
+"""(2 artanh(s) / (s ln 2) - 2 / ln 2 - 2 s^2 / (3 ln 2)) / s^4"""
+
+POW_EXP2_FIRST = (
+    (0x3FE6_2E42_FEFA_39EF, 0x3C7A_BC9E_3B39_803F),
+    (0x3FCE_BFBD_FF82_C58F, 0xBC65_E43A_53E4_4DA3),
+)
+"""ln 2 and its square over 2, each in two parts"""
+
+POW_EXP2 = (
+    0x3FAC_6B08_D704_A0C0,
+    0x3F83_B2AB_6FBA_4E78,
+    0x3F55_D87F_E78A_6731,
+    0x3F24_3091_2F86_BF50,
+    0x3EEF_FCBF_C588_AA0A,
+    0x3EB6_2C02_2401_C952,
+    0x3E7B_5253_D3DE_2886,
+    0x3E3E_4CF1_CCA8_5B60,
+    0x3DFE_8CA9_EFE4_6033,
+    0x3DBC_48F8_2A97_86F5,
+    0x3D78_1FF5_4897_5A1A,
+)
+"""the rest of (2^r - 1) / r, over r^2"""
+
 CBRT_COARSE = (
     0xBFD5_5555_844B_11E7,
     0x3FCC_717F_02E0_43DE,

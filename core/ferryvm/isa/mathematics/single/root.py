@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cbrt of f32.
+"""cbrt and hypot of f32.
 
 Bits of a float are nearly its logarithm, so a third of them, negated, gives an estimate r of a^(-1/3)
 within 4 percent. One polynomial step makes it good to 2^-20. Then y = a r^2, cut to 18 bits so that
@@ -8,12 +8,15 @@ y^3 is exact, needs the factor (1 + d)^(-1/3) with d = (y^3 - a) / a.
 
 from __future__ import annotations
 
+import math
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.mathematics.single import coefficient
 from ferryvm.isa.mathematics.single.polynomial import number, polynomial
+from ferryvm.isa.mathematics.single.rounding import demoted_sum, two_sum
 from ferryvm.isa.mathematics.single.special import sign_and_magnitude, with_sign
+from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import F32, F64, I64
 
 V = TypeVar("V")
@@ -46,3 +49,23 @@ def cbrt_f32(m: PureEmitter[V], x: V) -> V:
     # Zeros and infinities alone are their own double.
     is_double = m.compare(F32, Condition.EQ, m.fadd(F32, x, x), x)
     return m.select(is_double, x, result)
+
+
+def hypot_f32(m: PureEmitter[V], x: V, y: V) -> V:
+    """sqrt(x^2 + y^2); infinite if an operand is, even if the other one is NaN.
+
+    It is correctly rounded for all operands: the squares are exact in f64, s + e is their exact
+    sum, r = sqrt(s) differs from the result by less than one last place, and the sign of
+    (s + e) - r^2 says to which side."""
+    a, b = m.promote(x), m.promote(y)
+    square, other = m.fmul(F64, a, a), m.fmul(F64, b, b)
+    s, e = two_sum(m, square, other)
+    r = m.fsqrt(F64, s)
+    excess = m.ffma(F64, r, r, m.fsub(F64, number(m, 0.0), s))
+    result = canonical(m, F32, demoted_sum(m, r, m.fsub(F64, e, excess)))
+    infinite = number(m, math.inf)
+    is_infinite = m.any(
+        m.compare(F64, Condition.EQ, square, infinite),
+        m.compare(F64, Condition.EQ, other, infinite),
+    )
+    return m.select(is_infinite, m.constant(F32, 0x7F80_0000), result)

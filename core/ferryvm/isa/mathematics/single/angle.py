@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""atan2 of f32.
+
+    atan2(y, x) = n pi/4 + atan s,  s = u / v,  |s| <= tan(pi/8)
+
+for |y| and |x| as for `atan_f32`, with n replaced by 4 - n and s negated for negative x. u and v are
+exact in f64. All that follows is a sum of two f64, so that the error is about 2^-57.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics.single import coefficient
+from ferryvm.isa.mathematics.single.polynomial import number, polynomial
+from ferryvm.isa.mathematics.single.rounding import demoted_sum, fast_two_sum
+from ferryvm.isa.mathematics.single.special import at_most, sign_and_magnitude, with_sign
+from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32
+
+V = TypeVar("V")
+
+_INFINITE = 2.0**400
+"""It stands for infinity: no finite f32 has a quotient with it that is not rounded to 0."""
+
+
+def atan2_f32(m: PureEmitter[V], y: V, x: V) -> V:
+    """The angle of the point (x, y) in radians, between -pi and pi; signed zeros as in IEEE 754-2019,
+    9.2.1."""
+    zero, one = number(m, 0.0), number(m, 1.0)
+    y_sign, y_magnitude = sign_and_magnitude(m, y)
+    x_sign, x_magnitude = sign_and_magnitude(m, x)
+    is_left = m.compare(I32, Condition.NE, x_sign, m.constant(I32, 0))
+    a = at_most(m, m.promote(y_magnitude), _INFINITE)
+    b = at_most(m, m.promote(x_magnitude), _INFINITE)
+    is_small = m.compare(F64, Condition.LE, a, m.fmul(F64, b, number(m, 0.4142135623730951)))
+    is_large = m.compare(F64, Condition.GT, a, m.fmul(F64, b, number(m, 2.414213562373095)))
+    over = m.select(is_large, m.fsub(F64, zero, b), m.fsub(F64, a, b))
+    under = m.select(is_large, a, m.fadd(F64, a, b))
+    n = m.select(is_large, number(m, 2.0), one)
+    over, under = m.select(is_small, a, over), m.select(is_small, b, under)
+    n = m.select(is_small, zero, n)
+    under = m.select(m.compare(F64, Condition.EQ, under, zero), one, under)
+    over = m.select(is_left, m.fsub(F64, zero, over), over)
+    n = m.select(is_left, m.fsub(F64, number(m, 4.0), n), n)
+    s = m.fdiv(F64, over, under)
+    missing = m.fdiv(F64, m.ffma(F64, m.fsub(F64, zero, s), under, over), under)
+    square = m.fmul(F64, s, s)
+    tail = m.fmul(F64, missing, m.fsub(F64, one, square))
+    cube = m.fmul(F64, square, s)
+    tail = m.ffma(F64, cube, polynomial(m, square, coefficient.ATAN_TAIL), tail)
+    first, second = (m.constant(F64, each) for each in coefficient.QUARTER_PI_PARTS)
+    high, low = fast_two_sum(m, m.fmul(F64, n, first), s)
+    low = m.fadd(F64, low, m.ffma(F64, n, second, tail))
+    result = with_sign(m, y_sign, demoted_sum(m, *fast_two_sum(m, high, low)))
+    is_nan = m.any(m.compare(F32, Condition.NE, x, x), m.compare(F32, Condition.NE, y, y))
+    return m.select(is_nan, m.constant(F32, CANONICAL_NAN[F32]), result)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounding an unevaluated sum of two f64 once to f32.
+
+The f64 nearest to a sum may lie in the middle of two f32 where the sum does not; f32's rounding to
+even would decide then. So the sum is rounded to odd first (Boldo and Melquiond, "Emulation of a FMA
+and correctly rounded sums", IEEE Transactions on Computers 57(4), 2008): the last bit is set if
+anything is cut off, and no middle of two f32 is odd.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics.single.polynomial import number
+from ferryvm.isa.type import F64, I64
+
+V = TypeVar("V")
+
+
+def rounded_to_odd(m: PureEmitter[V], high: V, rest: V) -> V:
+    """The sum of an f64 that is not negative and a rest of less than its last place, to odd.
+
+    Only the sign of the rest counts, and that it is not 0."""
+    zero, one, none = number(m, 0.0), m.constant(I64, 1), m.constant(I64, 0)
+    below = m.select(m.compare(F64, Condition.LT, rest, zero), one, none)
+    sticky = m.select(m.compare(F64, Condition.NE, rest, zero), one, none)
+    bits = m.sub(I64, m.reinterpret(I64, F64, high), below)
+    return m.reinterpret(F64, I64, m.bit_or(I64, bits, sticky))
+
+
+def demoted_sum(m: PureEmitter[V], high: V, rest: V) -> V:
+    """The f32 nearest to such a sum."""
+    return m.demote(rounded_to_odd(m, high, rest))
+
+
+def fast_two_sum(m: PureEmitter[V], a: V, b: V) -> tuple[V, V]:
+    """The f64 nearest to a + b, and what is missing; |a| >= |b|, or `a` is 0 (Dekker, 1971)."""
+    total = m.fadd(F64, a, b)
+    return total, m.fsub(F64, b, m.fsub(F64, total, a))
+
+
+def two_sum(m: PureEmitter[V], a: V, b: V) -> tuple[V, V]:
+    """The same for any two f64 (Knuth, "The Art of Computer Programming", volume 2, 4.2.2)."""
+    total = m.fadd(F64, a, b)
+    of_b = m.fsub(F64, total, a)
+    of_a = m.fsub(F64, total, of_b)
+    return total, m.fadd(F64, m.fsub(F64, a, of_a), m.fsub(F64, b, of_b))
+
+
+def two_product(m: PureEmitter[V], a: V, b: V) -> tuple[V, V]:
+    """The f64 nearest to a b, and what is missing."""
+    product = m.fmul(F64, a, b)
+    return product, m.ffma(F64, a, b, m.fsub(F64, number(m, 0.0), product))
