@@ -152,3 +152,23 @@ def test_the_builder_tells_what_launch_takes() -> None:
         main.launch(f, dimensions=2)
     with pytest.raises(BuildError, match="launch has 1 to 3 dimensions, found 4"):
         main.launch(f, dimensions=4)
+
+
+@pytest.mark.parametrize("bits", [31, 2])
+def test_a_trap_names_the_indices_of_its_item(monkeypatch: pytest.MonkeyPatch, bits: int) -> None:
+    monkeypatch.setattr(grid, "_FEW_BITS", bits)
+    text = """(define (f i j k (to (array i64))) (array-set! to 0 (/ 6 (- 3 k))))
+              (for-each-item (3 4 5) (f (make-array i64 1)))"""
+    with pytest.raises(ferryvm.TrapError) as raised:
+        ferryvm.run(ferryvm.compile(text), backend="threaded")
+    assert str(raised.value).splitlines()[0].endswith("by zero, in item 3 (0, 0, 3)")
+
+
+def test_only_item_functions_of_dimensions_have_indices() -> None:
+    name = "launch f in 3 dimensions: item"
+    words = (23, 7, 4, 5, 1, 2, 3, 4)
+    assert grid.item_indices(name, words) == (1, 0, 3)
+    assert grid.item_indices(f"{name} of many", (23, 7, 4, 5)) == (1, 0, 3)
+    assert grid.item_indices("launch f in 2 dimensions", words) is None
+    assert grid.item_indices(name, (23, 7, 0, 5, 1, 2, 3, 4)) is None
+    assert grid.item_indices(name, (23, 4, 5)) is None

@@ -40,10 +40,16 @@ def _item(machine: Machine) -> str:
     """The item of a launch in which a program stopped; empty if it is in none."""
     if machine.objects is None:
         return ""
-    from ferryvm.machine.launch import running_item  # few programs have launches
+    # few programs have launches
+    from ferryvm.machine.launch import active_item
+    from ferryvm.skeleton.grid import item_indices
 
-    item = running_item(machine)
-    return "" if item is None else f", in item {item}"
+    item = active_item(machine)
+    if item is None:
+        return ""
+    name = machine.program.functions[item.function].name
+    indices = item_indices(name, item.arguments)
+    return f", in item {item.number}" + (f" {indices}" if indices is not None else "")
 
 
 def _position(stack: list[Frame]) -> Position | None:

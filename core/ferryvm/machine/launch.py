@@ -32,6 +32,7 @@ from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.piece import Block, Piece, add_item, add_range, elements, read, reserve
 from ferryvm.machine.state import Machine
+from ferryvm.named_tuple import NamedTuple
 from ferryvm.region.launch import CALL_DISTANCE, item_call
 
 _CALLS = frozenset(BY_MNEMONIC[name].opcode for name in ("call", "call_indirect"))
@@ -163,14 +164,32 @@ def innermost(machine: Machine, most: int | None = None) -> int | None:
     return None
 
 
-def running_item(machine: Machine) -> int | None:
-    """The item that control is in, of the innermost launch, for messages; None if it is in none, or
-    in very many frames."""
+class ActiveItem(NamedTuple):
+    """The item that control is in, of the innermost launch."""
+
+    number: int
+    function: int
+    """Number of the item function."""
+    arguments: tuple[int, ...]
+    """The words of its arguments, as they are now."""
+
+
+def active_item(machine: Machine) -> ActiveItem | None:
+    """The item that control is in, for messages; None if it is in none, or in very many frames."""
     launch_fp = innermost(machine, MOST_FRAMES)
     if launch_fp is None:
         return None
-    _, start = _outermost(machine, launch_fp)
-    return signed(I64, machine.memory.stack[start - 2]) - 1
+    call, start = _outermost(machine, launch_fp)
+    stack, function = machine.memory.stack, machine.program.code.immediates[call]
+    count = len(machine.program.signature(function).parameters)
+    number = signed(I64, stack[start - 2]) - 1
+    return ActiveItem(number, function, tuple(stack[start : start + count]))
+
+
+def running_item(machine: Machine) -> int | None:
+    """The number of that item; None likewise."""
+    found = active_item(machine)
+    return None if found is None else found.number
 
 
 def running_launch(machine: Machine) -> int | None:

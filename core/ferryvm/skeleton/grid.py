@@ -15,6 +15,9 @@ would need no division; their outer items alone would be independent for backend
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from ferryvm.isa.type import F64, I64, Type, ValueType, from_float
 from ferryvm.listing import FunctionListing
 from ferryvm.named_tuple import NamedTuple
@@ -45,6 +48,27 @@ class Grid(NamedTuple):
     def shared(self) -> tuple[ValueType, ...]:
         """The types of the arguments that all items share."""
         return tuple(self.signature.parameters)[self.dimensions :]
+
+
+_ITEM_NAME = re.compile(r"launch .* in (?P<dimensions>[23]) dimensions: item(?P<divides> of many)?")
+
+
+def item_indices(name: str, words: Sequence[int]) -> tuple[int, ...] | None:
+    """The indices of an item, from the name of the item function and its arguments; None if it is
+    none of a launch of dimensions."""
+    found = _ITEM_NAME.fullmatch(name)
+    if found is None:
+        return None
+    inner = int(found["dimensions"]) - 1
+    first = len(words) - (inner if found["divides"] else 3 * inner)
+    sizes = words[first : first + inner] if first > 0 else ()
+    if len(sizes) < inner or not all(sizes):
+        return None
+    left, indices = words[0], list[int]()
+    for size in reversed(sizes):
+        left, index = divmod(left, size)
+        indices.insert(0, index)
+    return (left, *indices)
 
 
 def grid(of: Grid) -> list[FunctionListing]:
