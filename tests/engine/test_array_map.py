@@ -143,7 +143,12 @@ XS = np.arange(6.0)
         (lambda f: ferryvm.map(f, XS, 1, 2, out=5), "out is 5; an ndarray is needed, or a tuple"),
         (lambda f: ferryvm.map(f, XS, 1, 2, out=XS[1:]), "out has the shape (5,), the arrays have"),
         (lambda f: ferryvm.map(f, XS, 1, 2, out=(XS, XS)), "out has 2 arrays, there are 1 results"),
-        (lambda f: ferryvm.map(f, XS, 1, 2, out=np.zeros(6, int)), "out is an array of int64"),
+        (
+            lambda f: ferryvm.map(f, XS, 1, 2, out=np.zeros(6, int)),
+            "out is an array of int64; one of float64 is needed, as numpy.empty((6,), numpy.float64)",
+        ),
+        (lambda f: (ferryvm.map(f, XS, 1, 3), ferryvm.map(f, XS, [1], 3)), "(y) is [1]; a contig"),
+        (lambda f: ferryvm.map(f, np.ma.array(XS), 1, 2), "pass x.filled()"),
         (
             lambda f: ferryvm.map(f, XS[1:], 1, 2, out=XS[:-1]),
             "argument 4 (out) shares memory with argument 1 (x)",

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import copy
 import dis
 import inspect
 import math
 import os
+import pickle
 import signal
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -288,3 +291,12 @@ def test_instance_goes_on_with_what_an_earlier_one_left(instance: Instance) -> N
         instance.call("spin", 1000, fuel=10)
     with pytest.raises(ferryvm.CallError, match="a call is under way"):
         engine.instantiate(PROGRAM, hosts=[ask], after=instance)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_copy_by_python_is_refused_with_what_to_do(copied: Callable[[object], object]) -> None:
+    engine, program = ferryvm.Engine("reference"), ferryvm.compile("(define (f (x i64)) x)")
+    with pytest.raises(TypeError, match=r"instantiate the program again.*instance\.save\(path\)"):
+        copied(engine.instantiate(program))
+    with pytest.raises(TypeError, match=r"execution\.fork\(\) copies it"):
+        copied(engine.start(program))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planted faults of items on threads: `ferryvm.engine.parallel` with one mistake each.
+"""Planted faults of items on threads: `ferryvm.engine.chunked_run` with one mistake each.
 
 A launch of native code whose items store, print, trap or make arrays runs on two threads, in lanes
 and one by one, and is held against the loop.
@@ -7,6 +7,7 @@ and one by one, and is held against the loop.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +16,9 @@ from unittest import mock
 
 import ferryvm
 from ferryvm import Engine
-from ferryvm.engine import launching, parallel
-from ferryvm.engine.parallel import ThreadedRanges
+from ferryvm.engine import chunked_run, launching, parallel
+from ferryvm.engine.chunked_run import ChunkedRun
+from ferryvm.engine.team import Team
 from ferryvm.machine.launch import Left
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.condition import Like
@@ -57,8 +59,8 @@ class RangeFault(NamedTuple):
     faulty: Callable[..., Any]
 
 
-_finish, _packed, _work = parallel.finish, parallel.packed, parallel._Work
-_chunk, _prepare = ThreadedRanges._chunk, parallel._Worker.prepare
+_finish, _packed = chunked_run.finish, chunked_run.packed
+_prepare, _leave, _all_left = Team.prepare, ChunkedRun._leave, ChunkedRun._all_left
 
 
 def _left(change: Callable[[list[Left]], list[Left]]) -> Callable[..., None]:
@@ -78,18 +80,31 @@ def _without(kept: Callable[[Left], bool]) -> Callable[..., None]:
     return _left(lambda left: [one for one in left if kept(one)])
 
 
-def _chunks(change: Callable[[int, int], tuple[int, int]]) -> Callable[..., Any]:
-    def faulty(chunks: list[tuple[int, int]], *rest: Any) -> Any:
-        return _work([chunks[0], *(change(*chunk) for chunk in chunks[1:])], *rest)
+def _begun(by: int) -> Callable[..., None]:
+    def faulty(self: Team, objects: Any, first: int, limit: int, size: int) -> None:
+        _prepare(self, objects, first + by, limit, size)
 
     return faulty
 
 
-def _stale(self: Any, objects: Any, frame: memoryview, first: int) -> None:
-    """The frame of the first launch that the thread has seen."""
-    _prepare(
-        self, objects, self.__dict__.setdefault("seen", memoryview(bytes(frame)).cast("Q")), first
-    )
+def _stale(self: Team, objects: Any, first: int, limit: int, size: int) -> None:
+    """The frame of the first launch that the threads have seen."""
+    _prepare(self, objects, first, limit, size)
+    range_: Any = self.range
+    text = ctypes.string_at(range_.frame, range_.frame_bytes)
+    seen = self.__dict__.setdefault("seen", ctypes.create_string_buffer(text, len(text)))
+    range_.frame = ctypes.addressof(seen)
+
+
+def _further(self: ChunkedRun, number: int) -> None:
+    worker = self._team.workers[number]
+    _leave(self, number)
+    worker.item = min(worker.item + 1, worker.end)
+
+
+def _taken(self: ChunkedRun) -> list[Left]:
+    suspended = {one.item for one in self._suspended}
+    return [one for one in _all_left(self) if one[0] in suspended or one in self._rest]
 
 
 def _cut(objects: Any, stack: memoryview, control: Any, first: int) -> Any:
@@ -103,40 +118,35 @@ def _late(objects: Any, stack: memoryview, control: Any, first: int) -> Any:
     return block._replace(pc=block.pc + 1)
 
 
-def _no_rest(self: ThreadedRanges, *given: Any) -> Any:
-    done = _chunk(self, *given)
-    done.rest = None
-    return done
-
-
-def _one_less(self: ThreadedRanges, *given: Any) -> Any:
-    *others, first, limit = given
-    return _chunk(self, *others, first, max(first, limit - 1))
+def _no_rest(self: ChunkedRun, first: int, worker: Any) -> None:
+    worker.item = worker.end
 
 
 FAULTS = (
-    RangeFault("thread-first-of-chunk-lost", "The first item of a chunk is not done.",
-        parallel, "_Work", _chunks(lambda first, limit: (min(first + 1, limit), limit))),
-    RangeFault("thread-last-of-chunk-lost", "The last item of a chunk is not done.",
-        ThreadedRanges, "_chunk", _one_less),
-    RangeFault("thread-item-done-twice", "The last item of a chunk is in the next chunk, too.",
-        parallel, "_Work", _chunks(lambda first, limit: (first - 1, limit))),
-    RangeFault("thread-suspended-lost", "A suspended item is taken as done.",
-        parallel, "finish", _without(lambda one: isinstance(one[1], int))),
-    RangeFault("thread-last-suspended-lost", "The last one of the suspended items is taken as done.",
-        parallel, "finish", _left(lambda left: left[:-1])),
-    RangeFault("thread-rest-lost", "Items of a chunk that have not begun are taken as done.",
-        ThreadedRanges, "_chunk", _no_rest),
-    RangeFault("thread-order-reversed", "Suspended items go on from the highest to the lowest.",
-        parallel, "finish", _left(lambda left: left[::-1])),
-    RangeFault("thread-frame-of-another", "An item goes on with the frames of the next one.",
-        parallel, "finish", _left(_shifted)),
-    RangeFault("thread-word-changed", "The topmost word of a suspended item is another.",
-        parallel, "packed", _cut),
-    RangeFault("thread-behind-exit", "A suspended item goes on behind its exit.",
-        parallel, "packed", _late),
+    RangeFault("thread-first-lost", "The first item of a range is not done.",
+        Team, "prepare", _begun(1)),
+    RangeFault("thread-item-done-twice", "The item before a range is in it, too.",
+        Team, "prepare", _begun(-1)),
     RangeFault("thread-stale-frame", "A thread has the arguments of the first launch.",
-        parallel._Worker, "prepare", _stale),
+        Team, "prepare", _stale),
+    RangeFault("thread-skips-after-exit", "The item after a suspended one is not done.",
+        ChunkedRun, "_leave", _further),
+    RangeFault("thread-rest-lost", "Items of a chunk that have not begun are taken as done.",
+        ChunkedRun, "_leave_rest", _no_rest),
+    RangeFault("thread-chunks-lost", "Chunks that no thread has begun are taken as done.",
+        ChunkedRun, "_all_left", _taken),
+    RangeFault("thread-suspended-lost", "A suspended item is taken as done.",
+        chunked_run, "finish", _without(lambda one: isinstance(one[1], int))),
+    RangeFault("thread-last-left-lost", "The last of the items that are left is taken as done.",
+        chunked_run, "finish", _left(lambda left: left[:-1])),
+    RangeFault("thread-order-reversed", "Suspended items go on from the highest to the lowest.",
+        chunked_run, "finish", _left(lambda left: left[::-1])),
+    RangeFault("thread-frame-of-another", "An item goes on with the frames of the next one.",
+        chunked_run, "finish", _left(_shifted)),
+    RangeFault("thread-word-changed", "The topmost word of a suspended item is another.",
+        chunked_run, "packed", _cut),
+    RangeFault("thread-behind-exit", "A suspended item goes on behind its exit.",
+        chunked_run, "packed", _late),
 )  # fmt: skip
 
 
@@ -167,8 +177,9 @@ def expected(kind: int) -> tuple[object, list[str]]:
 @contextmanager
 def planted(fault: RangeFault | None) -> Iterator[None]:
     """Context in which items run on threads, however few they are, with the fault."""
-    few = mock.patch.object(parallel, "_MOST_SUSPENDED", _SUSPENDED)
-    with few, mock.patch.multiple(launching, WORTH=0.0, SAMPLE=0.0):
+    few = mock.patch.object(chunked_run, "MOST_SUSPENDED", _SUSPENDED)
+    many = mock.patch.multiple(parallel, _CHUNK_WORTH=1e-12, _THREAD_SECONDS=1e-12)
+    with few, many, mock.patch.multiple(launching, WORTH=0.0, SAMPLE=0.0):
         if fault is None:
             yield
             return

@@ -211,7 +211,7 @@ Faults in the record of a launch: `ferryvm.machine.launch` with one mistake. Ran
 programs each, and nothing without a fault.
 """,
     "In items on threads": """\
-Faults in `ferryvm.engine.parallel`, which runs items of native code on threads and suspends them. Launches whose items
+Faults in `ferryvm.engine.chunked_run`, which runs items of native code on threads and suspends them. Launches whose items
 store, print, trap or make arrays, in lanes and one by one, find all {count} (`tests/faults/item_range.py`).
 """,
     "In items in lanes": """\

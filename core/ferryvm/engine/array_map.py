@@ -132,7 +132,7 @@ def _key(value: object) -> object:
     if isinstance(value, int | float):
         return None
     view = viewed(value)
-    return None if view is None or view.ndim == 0 else view.dtype
+    return type(value) if view is None or view.ndim == 0 else view.dtype
 
 
 class _Plan(NamedTuple):
@@ -225,12 +225,14 @@ def _bound(f: _Exported, given: tuple[Any, ...], named: Mapping[str, Any]) -> li
     names = f.parameters
     for name in named:
         if name not in names:
-            raise f.fault(f"there is no parameter {name!r}; there are {', '.join(names)}")
+            verb = "is" if len(names) == 1 else "are"
+            raise f.fault(f"there is no parameter {name!r}; there {verb} {', '.join(names)}")
     free = [name for name in names if name not in named]
     if len(given) != len(free):
         described = f"{f.target.name}{described_parameters(f.target.parameters, f.signature)}"
         found = f"{len(given)} and {len(named)} by name" if named else str(len(given))
-        raise f.fault(f"{described} takes {len(names)} arguments, found {found}")
+        count = f"{len(names)} argument{'s' * (len(names) != 1)}"
+        raise f.fault(f"{described} takes {count}, found {found}")
     values = {**dict(zip(free, given, strict=True)), **named}
     return [values[name] for name in names]
 
@@ -241,7 +243,8 @@ def _kind(f: _Exported, number: int, type_: ValueType, value: object) -> ArrayTy
         return None
     view = viewed(value)
     if view is None or view.ndim == 0:
-        if isinstance(value, Sequence) and not isinstance(value, str):
+        is_masked = isinstance(value, np.ma.MaskedArray)
+        if is_masked or (isinstance(value, Sequence) and not isinstance(value, str)):
             name = f.parameters[number]
             host_array(_argument(f, number, name), OF_VALUE[type_].reference, value)
         return None
@@ -306,7 +309,7 @@ def _of_result(f: _Exported, type_: Type, result: Any) -> ArrayType:
         raise f.fault(f"out is {shown(result)}; an ndarray is needed, or a tuple of them")
     kind = _possible(type_, result.dtype)
     if kind is None:
-        place = Place(f"{f.what}: out", "out", "pass")
-        host_array(place, OF_VALUE[type_].reference, result)
-        raise AssertionError("host_array refuses an array of another type")
+        dtype = NUMBER_ARRAYS[OF_VALUE[type_].reference.number].dtype.name
+        made = f"numpy.empty({result.shape}, numpy.{dtype})"
+        raise f.fault(f"out is an array of {result.dtype}; one of {dtype} is needed, as {made}")
     return kind

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
 from ferryvm.backend import (
     Artifact,
@@ -192,6 +192,13 @@ class Execution:
     def make_usable(self, end: int) -> bool:
         """Make `end` bytes of the heap usable; False if a limit forbids it."""
         return self._driver.make_usable(self._running[0], end)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Raise TypeError: Python's `copy` and `pickle` cannot copy a machine."""
+        raise TypeError(
+            "an execution cannot be copied or pickled by Python: execution.fork() copies it,"
+            " execution.save(path) writes it to a file"
+        )
 
     def again(self) -> Execution:
         """The same program at its start, in memory of its own; backends need not prepare it again.

@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ferryvm.engine.call import Call, Calls, OutOfFuelError
 from ferryvm.engine.entry_stub import stub_name
@@ -97,6 +97,13 @@ class Instance:
 
     def __repr__(self) -> str:
         return f"<ferryvm.Instance of {len(self._exports)} exported functions>"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Raise TypeError: Python's `copy` and `pickle` cannot copy a machine."""
+        raise TypeError(
+            "an instance of a program cannot be copied or pickled: instantiate the program again, or"
+            " write the state by instance.save(path) and read it by Engine.resume_instance(path)"
+        )
 
     @property
     def exports(self) -> Mapping[str, Callable[..., Any]]:

@@ -54,7 +54,8 @@ def check(
     types = signature.parameters
     if len(arguments) != len(types):
         described = f"{name}{described_parameters(names, signature)}"
-        raise CallError(f"{described} takes {len(types)} arguments, found {len(arguments)}")
+        count = f"{len(types)} argument{'s' * (len(types) != 1)}"
+        raise CallError(f"{described} takes {count}, found {len(arguments)}")
     for number, (t, argument) in enumerate(zip(types, arguments, strict=True)):
         if not isinstance(t, Reference) and not fits(t, argument):
             parameter = f" ({names[number]})" if number < len(names) and names[number] else ""

@@ -183,15 +183,22 @@ def _show(machine: Machine, event: str, stack: list[Frame]) -> str:
 
 
 def _calls(stack: list[Frame]) -> list[str]:
-    """A line for each call."""
+    """A line for each call of a function that somebody wrote, if there is one."""
     lines = []
-    for frame in stack:
+    for frame in [frame for frame in stack if not _is_generated(frame)] or stack:
         if frame.skipped:
             lines.append(f"    ... {frame.skipped} more calls ...")
         lines.append(f"    in {frame}")
         if frame.is_cut:
             lines.append("    ... more calls, not counted ...")
     return lines
+
+
+def _is_generated(frame: Frame) -> bool:
+    """True for a frame of a function that a front end has made, such as that of a map, or of the call
+    of one: its name is a description, its code has no source."""
+    is_alone = not frame.skipped and not frame.is_cut
+    return is_alone and frame.position is None and " " in frame.function.removeprefix("<call of ")
 
 
 @record.dataclass(frozen=True)

@@ -191,6 +191,17 @@ no @22 ():
 """
 """A load that no item does: there is no such element."""
 
+CONSTANT_DIVISOR = """
+  %2: boolean = compare i64 gt_s %0, i64:1000
+  branch %2 yes() no()
+yes @21 ():
+  %3: i64 = rem_s i64 %1, i64:0
+  leave @22 [%0 %1 _ _ %3]
+no @23 ():
+  return
+"""
+"""A division that no item does, of numbers that all share."""
+
 CASES = {
     name.lower(): HEAD + body.lstrip("\n")
     for name, body in {
@@ -204,6 +215,7 @@ CASES = {
         "memory": MEMORY,
         "strides": STRIDES,
         "no lane": NO_LANE,
+        "constant divisor": CONSTANT_DIVISOR,
     }.items()
 }
 

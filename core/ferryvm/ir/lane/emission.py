@@ -124,8 +124,12 @@ class Emission:
         return self._some[key]
 
     def safe(self, value: Value, otherwise: int) -> Value:
+        """As `chosen`, of an operand that does no harm if it is a constant."""
+        return value if isinstance(value, Constant) else self.chosen(value, otherwise)
+
+    def chosen(self, value: Value, otherwise: int) -> Value:
         """A uniform operand, or a number where no lane takes part."""
-        if self.is_full or isinstance(value, Constant):
+        if self.is_full:
             return value
         other = self.constant(value.type, otherwise)
         return self.emit("select", value.type, (), (self.some(), value, other))

@@ -74,8 +74,8 @@ class Widening:
         emission = self.emission
         if emission.mask is emission.true:
             return value
-        if not is_varying:
-            return emission.safe(value, 1)
+        if not is_varying:  # a constant 0, too: the division stands where lanes trap
+            return emission.chosen(value, 1)
         t = operation.fact(0, Type)
         return emission.emit("safe_divisor", value.type, (t,), (emission.mask, value))
 
