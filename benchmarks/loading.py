@@ -26,7 +26,7 @@ SIGNATURE = Signature((I64,), (I64,))
 LOCALS = (I64, I64, I32)
 COUNTER, SUM, CHOICE = 1, 2, 3
 
-PURE = [row for row in INSTRUCTIONS if row.chapter in ("numeric", "conversion")]
+PURE = [row for row in INSTRUCTIONS if row.chapter in ("numeric", "mathematical", "conversion")]
 
 
 class _Writer:

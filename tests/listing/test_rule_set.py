@@ -74,10 +74,8 @@ def test_order_of_operands_does_not_matter(name: str) -> None:
 
 
 def test_results_that_need_not_be_computed_never_trap() -> None:
-    unary = [name for name in rule.RESULTS if len(BY_MNEMONIC[name].pops) == 1]
-    binary = [name for name in rule.RESULTS if len(BY_MNEMONIC[name].pops) == 2]
-    assert len(unary) + len(binary) == len(rule.RESULTS)
-    for name in unary + binary:
+    assert {len(BY_MNEMONIC[name].pops) for name in rule.RESULTS} == {1, 2, 3}
+    for name in rule.RESULTS:
         outputs(f"{b}{name}\ndrop" for b in operands(BY_MNEMONIC[name])[::3])
 
 

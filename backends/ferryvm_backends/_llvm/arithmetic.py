@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 from ferryvm.architecture import IS_X86
 from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.pure_function import PureFunction
 from ferryvm.isa.type import F32, F64, I32, I64, Type, to_float
 from ferryvm_backends._llvm import ir
 
@@ -148,6 +150,33 @@ class Arithmetic(PureEmitter[ir.Value]):
         # LLVM folds `NaN if x < 0 else sqrt(x)` to sqrt(x); the fence preserves our canonical NaN.
         root = self._intrinsic(f"llvm.sqrt.{t}", a.type, a)
         return self._intrinsic(f"llvm.arithmetic.fence.{t}", a.type, root)
+
+    def apply(self, function: PureFunction, *arguments: ir.Value) -> ir.Value:
+        name = f"function {function}{self._shape(arguments)}"
+        found = self.builder.module.globals.get(name)
+        if found is None:
+            found = self._define(name, function, [a.type for a in arguments])
+        assert isinstance(found, ir.Function)
+        return self.builder.call(found, arguments)
+
+    def _shape(self, arguments: Sequence[ir.Value]) -> str:
+        """The suffix of a function's name that tells what arguments it is defined for."""
+        return ""
+
+    def _within(self, builder: ir.IRBuilder, arguments: Sequence[ir.Value]) -> Arithmetic:
+        """The arithmetic of a function's body, for such arguments."""
+        return StraightLineArithmetic(builder)
+
+    def _define(self, name: str, function: PureFunction, kinds: list[ir.Type]) -> ir.Function:
+        """Define a function of the instruction table in the module; LLVM decides whether calls of
+        it are inlined."""
+        result = self._as(function.result, ir.Value(kinds[0], ""))
+        found = ir.Function(self.builder.module, ir.FunctionType(result, kinds), name)
+        found.linkage = "internal"
+        found.attributes |= {"nounwind", "memory(none)"}
+        builder = ir.IRBuilder(found.append_basic_block())
+        builder.ret(function.meaning(self._within(builder, found.args), *found.args))
+        return found
 
     def fceil(self, t: Type, a: ir.Value) -> ir.Value:
         return self._intrinsic(f"llvm.ceil.{t}", a.type, a)

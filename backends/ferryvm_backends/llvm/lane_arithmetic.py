@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ferryvm.isa.type import Type
 from ferryvm_backends._llvm import ir
-from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, StraightLineArithmetic
+from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, Arithmetic, StraightLineArithmetic
 
 
 class LaneArithmetic(StraightLineArithmetic):
@@ -33,6 +35,14 @@ class LaneArithmetic(StraightLineArithmetic):
             name = f"{base}.v{self.lanes}{t}"
         return super()._intrinsic(name, result, *arguments)
 
+    def _shape(self, arguments: Sequence[ir.Value]) -> str:
+        return f".v{self.lanes}" if _are_vectors(arguments) else ""
+
+    def _within(self, builder: ir.IRBuilder, arguments: Sequence[ir.Value]) -> Arithmetic:
+        if not _are_vectors(arguments):
+            return StraightLineArithmetic(builder)
+        return _VectorArithmetic(builder, self.lanes)
+
     def select(self, p: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
         if isinstance(p.type, ir.VectorType):
             a, b = self.vector(a), self.vector(b)
@@ -46,3 +56,14 @@ class LaneArithmetic(StraightLineArithmetic):
 
     def to_int_u(self, to: Type, t: Type, a: ir.Value) -> ir.Value:
         return self.builder.freeze(super().to_int_u(to, t, a))
+
+
+class _VectorArithmetic(LaneArithmetic):
+    """Arithmetic on vectors alone: constants are vectors, too."""
+
+    def constant(self, t: Type, bits: int) -> ir.Value:
+        return self.vector(super().constant(t, bits))
+
+
+def _are_vectors(arguments: Sequence[ir.Value]) -> bool:
+    return any(isinstance(a.type, ir.VectorType) for a in arguments)

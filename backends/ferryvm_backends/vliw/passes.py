@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ferryvm.backend import Options
+from ferryvm.ir.function_body import expand
 from ferryvm.ir.graph import Module, Operation
 from ferryvm.ir.lift import lift
 from ferryvm.ir.loop.preheader import add_preheaders
@@ -41,6 +42,8 @@ def optimised(region: Region, options: Options, machine: Machine) -> Module:
     level, check = max(options.optimize, 1), options.check
     if options.optimize >= 2:
         inline_items(module, region.verified.program)
+    for body in module.bodies:
+        expand(body)
     optimise(module, level, region.verified, unrolled=True, apart=True, check=check)
     verify = checker(module, region.verified, check)
     for body in module.bodies:

@@ -604,6 +604,41 @@ class Instructions(Body):
 
         The first operand with the second's sign bit."""
 
+    def f32_exp(self) -> None:
+        """f32.exp ( f32 -- f32 )
+
+        Power of e; the operand is the exponent."""
+
+    def f32_exp2(self) -> None:
+        """f32.exp2 ( f32 -- f32 )
+
+        Power of 2; the operand is the exponent."""
+
+    def f32_expm1(self) -> None:
+        """f32.expm1 ( f32 -- f32 )
+
+        Power of e minus 1; the operand is the exponent."""
+
+    def f32_log(self) -> None:
+        """f32.log ( f32 -- f32 )
+
+        Natural logarithm; -inf of a zero, NaN of a negative number."""
+
+    def f32_log2(self) -> None:
+        """f32.log2 ( f32 -- f32 )
+
+        Binary logarithm; -inf of a zero, NaN of a negative number."""
+
+    def f64_exp(self) -> None:
+        """f64.exp ( f64 -- f64 )
+
+        Power of e; the operand is the exponent."""
+
+    def f64_log(self) -> None:
+        """f64.log ( f64 -- f64 )
+
+        Natural logarithm; -inf of a zero, NaN of a negative number."""
+
     def i32_wrap_i64(self) -> None:
         """i32.wrap_i64 ( i64 -- i32 )
 

@@ -19,6 +19,7 @@ from ferryvm.ir.graph import (
 )
 from ferryvm.ir.simplify import SimplifyingEmitter, simplify
 from ferryvm.isa.emitter import Condition
+from ferryvm.isa.pure_function import PureFunction
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 
 Key = tuple[object, ...]
@@ -172,6 +173,9 @@ class Builder(SimplifyingEmitter):
 
     def fsqrt(self, t: Type, a: Value) -> Value:
         return self.pure("fsqrt", (t,), (a,), t)
+
+    def apply(self, function: PureFunction, *arguments: Value) -> Value:
+        return self.pure("apply", (function,), arguments, function.result)
 
     def fceil(self, t: Type, a: Value) -> Value:
         return self.pure("fceil", (t,), (a,), t)

@@ -18,6 +18,7 @@ from ferryvm.ir.build import Builder
 from ferryvm.ir.graph import BOOLEAN, Block, Parameter, Static, Value, ValueType
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Atomic, Condition, FunctionField, PureEmitter
+from ferryvm.isa.pure_function import PureFunction
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, FIRST_DECLARED, I32, I64, WORD_BYTES, Type
 
@@ -56,6 +57,7 @@ class AttributeKind(enum.Enum):
     TAGS = "tag numbers, each once"
     ELEMENTS = "an element kind or the number of a type of arrays of references"
     UPDATE = "an atomic update"
+    FUNCTION = "a mathematical function"
 
     def holds(self, item: Static) -> bool:
         """True if an item is of this kind."""
@@ -67,6 +69,7 @@ class AttributeKind(enum.Enum):
                 | AttributeKind.FIELD
                 | AttributeKind.FLAG
                 | AttributeKind.UPDATE
+                | AttributeKind.FUNCTION
             ):
                 return isinstance(item, _CLASS[self])
             case AttributeKind.FUNCTIONS:
@@ -92,6 +95,7 @@ _CLASS: dict[AttributeKind, type] = {
     AttributeKind.FIELD: FunctionField,
     AttributeKind.FLAG: bool,
     AttributeKind.UPDATE: Atomic,
+    AttributeKind.FUNCTION: PureFunction,
 }
 
 
@@ -271,8 +275,9 @@ def _shape(method: object) -> Shape:
 
 def _computing() -> dict[str, Shape]:
     found = {}
-    for name in PureEmitter.__abstractmethods__ - {"constant"}:
+    for name in PureEmitter.__abstractmethods__ - {"apply", "constant"}:
         found[name] = _shape(getattr(PureEmitter, name))
+    found["apply"] = Shape(Role.COMPUTES, (AttributeKind.FUNCTION,), None, WORD)
     found["canonical"] = _shape(Builder.canonical)
     return dict(sorted(found.items()))
 
@@ -330,6 +335,10 @@ def computed_types(
 
     Raises IrError if it does not exist for these types.
     """
+    if name == "apply":
+        (function,) = static
+        assert isinstance(function, PureFunction)
+        return function.parameters, function.result
     types = [item for item in static if isinstance(item, Type)]
     fault = _fault(name, static, types)
     if fault is not None:

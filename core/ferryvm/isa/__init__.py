@@ -8,6 +8,7 @@ Importing this package declares every instruction; `INSTRUCTIONS` is complete fr
 from ferryvm.isa import (  # isort: skip
     variable,  # noqa: F401
     numeric,  # noqa: F401
+    mathematical,  # noqa: F401
     conversion,  # noqa: F401
     heap,  # noqa: F401
     control,  # noqa: F401

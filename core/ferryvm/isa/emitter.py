@@ -22,6 +22,7 @@ import abc
 import enum
 from typing import Generic, TypeVar
 
+from ferryvm.isa.pure_function import PureFunction
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
 
@@ -219,6 +220,10 @@ class PureEmitter(abc.ABC, Generic[V]):
     @abc.abstractmethod
     def fnearest(self, t: Type, a: V) -> V:
         """Nearest integral value, ties to even; as `fadd`."""
+
+    @abc.abstractmethod
+    def apply(self, function: PureFunction, *arguments: V) -> V:
+        """The result of a function: what its meaning returns for this emitter."""
 
     # --- conversions ------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.pure_function import PureFunction
 from ferryvm.isa.type import F32, F64, Type, from_float, signed, to_float
 
 
@@ -168,6 +169,10 @@ class PythonArithmetic(PureEmitter[int]):
     def fsqrt(self, t: Type, a: int) -> int:
         x = to_float(t, a)
         return from_float(t, math.nan if x < 0 else math.sqrt(x))
+
+    def apply(self, function: PureFunction, *arguments: int) -> int:
+        result: int = function.meaning(self, *arguments)
+        return result
 
     def fceil(self, t: Type, a: int) -> int:
         return self._round(t, a, math.ceil)

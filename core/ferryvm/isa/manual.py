@@ -12,6 +12,7 @@ from ferryvm.isa.table import INSTRUCTIONS, Immediate, Instruction
 CHAPTERS = {
     "variable": "Constants, locals, statics, operand stack",
     "numeric": "Arithmetic and comparison",
+    "mathematical": "Mathematical functions",
     "conversion": "Conversions",
     "heap": "Heap",
     "control": "Control",
@@ -48,6 +49,8 @@ is needed from before a change is named before it: `old_hp = hp`.
 | `f32(x)`, `f64(x)` | a float as the other type, to nearest, ties to even |
 | `+`, `-`, `*`, `/`, `sqrt(x)` on floats | IEEE 754, to nearest, ties to even |
 | `fma(x, y, z)` | `x * y + z` of floats, rounded once (IEEE 754, fusedMultiplyAdd) |
+| `exp(x)`, `log(x)` and so on | the [mathematical function](math.md), defined in \
+`core/ferryvm/isa/mathematics` |
 | `nearest(x)` | the nearest integral value, ties to even |
 | `trap KIND if p` | leave with status TRAP |
 | `grow the heap to n if p` | leave with status GROW and `wanted` n, also past `heap_limit`; \

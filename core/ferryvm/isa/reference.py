@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ferryvm.isa.binding import Lines
 from ferryvm.isa.emitter import Atomic, Condition, Emitter, FunctionField
+from ferryvm.isa.pure_function import PureFunction
 from ferryvm.isa.table import Immediate, Instruction
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import CANONICAL_NAN, Type, format_value, signed, to_float
@@ -121,6 +122,9 @@ class TextEmitter(Emitter[str]):
 
     def fsqrt(self, t: Type, a: str) -> str:
         return f"sqrt({a})"
+
+    def apply(self, function: PureFunction, *arguments: str) -> str:
+        return f"{function.name.partition('.')[2]}({', '.join(arguments)})"
 
     def fceil(self, t: Type, a: str) -> str:
         return f"ceil({a})"

@@ -116,7 +116,7 @@ _TRAPPING = ("div_s", "div_u", "rem_s", "rem_u")
 RESULTS = [
     row.mnemonic
     for row in INSTRUCTIONS
-    if row.chapter in ("numeric", "conversion")
+    if row.chapter in ("numeric", "mathematical", "conversion")
     and not row.mnemonic.endswith(_TRAPPING)
     and (".trunc_" not in row.mnemonic or ".trunc_sat_" in row.mnemonic)
 ]

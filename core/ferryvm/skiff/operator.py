@@ -61,6 +61,8 @@ def _table() -> dict[str, Operator]:
         Operator("ceil", floats, 1, 1, float="ceil"),
         Operator("trunc", floats, 1, 1, float="trunc"),
         Operator("nearest", floats, 1, 1, float="nearest"),
+        Operator("exp", floats, 1, 1, float="exp"),
+        Operator("log", floats, 1, 1, float="log"),
         Operator("fma", floats, 3, 3, float="fma"),
         Operator("min", floats, 2, None, float="min"),
         Operator("max", floats, 2, None, float="max"),

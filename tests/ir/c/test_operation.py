@@ -11,10 +11,12 @@ from pathlib import Path
 
 from ferryvm.ir.c import C11
 from ferryvm.ir.c.expression import Arithmetic
+from ferryvm.ir.c.function_helper import function_definitions
 from ferryvm.ir.graph import BOOLEAN, Static, ValueType
 from ferryvm.ir.operation import PURE, SHAPES, AttributeKind, IrError, computed_types
 from ferryvm.ir.simplify import evaluate
 from ferryvm.isa.emitter import Condition
+from ferryvm.isa.mathematics import FUNCTIONS
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type, from_float, to_float
 from ferryvm.machine.declaration import declarations
 
@@ -55,6 +57,7 @@ def _statics(name: str) -> Iterator[tuple[Static, ...]]:
     possible: dict[AttributeKind, Iterable[Static]] = {
         AttributeKind.TYPE: Type,
         AttributeKind.CONDITION: Condition,
+        AttributeKind.FUNCTION: FUNCTIONS.values(),
     }
     yield from itertools.product(*(possible[kind] for kind in SHAPES[name].static))
 
@@ -115,7 +118,8 @@ def printed(chosen: list[Case], constants: dict[int, tuple[int, ...]]) -> str:
         lines.append(f"return {slot};")
         body = "\n".join(f"    {line}" for line in lines)
         functions.append(f"uint64_t op{number}(const uint64_t *w)\n{{\n{body}\n}}\n")
-    helpers = C11.definitions(arithmetic.used)
+    applied = function_definitions(C11, arithmetic.used)
+    helpers = [*C11.definitions(arithmetic.used), *applied]
     return "\n".join([C11.prelude, declarations(C11), *helpers, *functions])
 
 

@@ -13,12 +13,18 @@ from collections.abc import Sequence
 
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.pure_function import PureFunction
 from ferryvm.isa.type import F32, F64, I32, I64, Type, signed, to_float
 
 _OPERATOR = {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
 
 _SMALL = 1 << 16
 """Integers of at least this magnitude are written as hexadecimal."""
+
+
+def function_name(function: PureFunction) -> str:
+    """The helper of a function of the instruction table."""
+    return "ferry_" + function.name.replace(".", "_")
 
 
 class Arithmetic(PureEmitter[str]):
@@ -138,6 +144,9 @@ class Arithmetic(PureEmitter[str]):
 
     def fsqrt(self, t: Type, a: str) -> str:
         return self.helper(f"sqrt_{t}", a)
+
+    def apply(self, function: PureFunction, *arguments: str) -> str:
+        return self.helper(function_name(function), *arguments)
 
     def fceil(self, t: Type, a: str) -> str:
         return self.helper(f"ceil_{t}", a)

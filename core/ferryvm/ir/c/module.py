@@ -28,6 +28,7 @@ from ferryvm.ir.c.context import (
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.ir.c.expression import Arithmetic
 from ferryvm.ir.c.function import FunctionPrinter
+from ferryvm.ir.c.function_helper import function_definitions
 from ferryvm.ir.graph import Body, Module
 from ferryvm.ir.headroom import frame_headroom
 from ferryvm.isa.type import I64, WORD_BYTES, Type
@@ -93,11 +94,13 @@ def module_text(
         entry = run + dialect.entry
     else:
         entry = _entry(shared, any(body.recurs for body in module.bodies))
+    applied = function_definitions(dialect, shared.helpers)
     parts = [
         dialect.prelude,
         declarations,
         *_traps(shared),
         *dialect.definitions(shared.helpers),
+        *applied,
         *_activity(shared),
         *_returned(dialect, {result for result in results.values() if result is not None}),
         *writers,

@@ -8,9 +8,11 @@ which are done for each lane in turn, and cost more than loads, stores and divis
 
 from __future__ import annotations
 
+from ferryvm.ir.function_body import function_body
 from ferryvm.ir.graph import Block, Body, Constant, Operation, Parameter
 from ferryvm.ir.loop.natural import find_loops
 from ferryvm.ir.operation import UPDATES
+from ferryvm.isa.pure_function import PureFunction
 
 ITERATIONS = 10
 
@@ -87,6 +89,8 @@ def _one_by_one(operation: Operation) -> float:
         return 32.0
     if operation.name in UPDATES:
         return _UPDATE
+    if operation.name == "apply":
+        return 4.0 * _size(operation)
     if operation.name.endswith(("load", "store")) or operation.name in _FLOATS:
         return 4.0
     return 2.0
@@ -130,6 +134,8 @@ def _in_lanes(operation: Operation) -> float:
         return _GATHER
     if operation.name in _SLOW_FLOATS:
         return 16.0
+    if operation.name == "apply":
+        return 1.0 * _size(operation)
     if operation.name in _DIVISIONS:
         first, second = operation.arguments
         if isinstance(second, Constant):
@@ -137,3 +143,8 @@ def _in_lanes(operation: Operation) -> float:
         is_ramp = isinstance(first, Operation) and first.name == "ramp"
         return 15.0 if is_ramp else 96.0
     return 0.0 if operation.name == "ramp" else 1.0
+
+
+def _size(operation: Operation) -> int:
+    """The number of operations of a function that is applied."""
+    return len(function_body(operation.fact(0, PureFunction)).operations)

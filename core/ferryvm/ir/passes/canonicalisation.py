@@ -28,6 +28,7 @@ from ferryvm.isa.type import CANONICAL_NAN, Type, to_float
 
 BLIND = frozenset(
     [
+        "apply",
         "fadd",
         "fsub",
         "fmul",
@@ -49,7 +50,7 @@ BLIND = frozenset(
 """Operations that do not distinguish NaNs: their result does not depend on an operand's NaN bits,
 or is only used after canonicalisation."""
 
-_NEVER_NAN = frozenset({"to_float_s", "to_float_u", "canonical"})
+_NEVER_NAN = frozenset({"apply", "to_float_s", "to_float_u", "canonical"})
 """Operations that yield no NaN except the canonical one."""
 
 

@@ -125,7 +125,7 @@ def _of_type(accesses: tuple[Access, ...]) -> tuple[tuple[Access, ...], ...]:
 COMPUTING = tuple(
     row
     for row in INSTRUCTIONS
-    if row.chapter in ("numeric", "conversion") and row.flow is Flow.NEXT
+    if row.chapter in ("numeric", "mathematical", "conversion") and row.flow is Flow.NEXT
 )
 OPERATORS = {row.opcode: _operator(row) for row in COMPUTING}
 
@@ -143,13 +143,21 @@ VECTOR_BYTES = (1, 2, 4, 8)
 CONST = tuple(OPCODE[f"{t}.const"] for t in Type)
 
 
+def _weight(row: Instruction) -> float:
+    return 0.3 if row.chapter == "mathematical" else 1.0
+
+
 class Catalogue:
     """Instructions to draw from, by type, with their weights."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
-        """`weights`: by mnemonic; 1 where there is none. An instruction of weight 0 never occurs
+        """`weights`: by mnemonic; where there is none, 1, and less for each of the mathematical
+        functions, of which there are many. An instruction of weight 0 never occurs
         where another one could."""
-        drawn = [(OPERATORS[row.opcode], weights.get(row.mnemonic, 1.0), row) for row in COMPUTING]
+        drawn = [
+            (OPERATORS[row.opcode], weights.get(row.mnemonic, _weight(row)), row)
+            for row in COMPUTING
+        ]
         types = range(len(NUMBER))
 
         def table(pairs: list[tuple[Operator, float]]) -> Weighted[Operator]:

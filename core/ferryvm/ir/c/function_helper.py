@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pure functions of the instruction table as helpers in C."""
+
+from __future__ import annotations
+
+import functools
+
+from ferryvm.ir.c.dialect import Dialect, helper_text
+from ferryvm.ir.c.expression import Arithmetic, function_name
+from ferryvm.ir.function_body import function_body
+from ferryvm.ir.graph import BOOLEAN, Constant, Value
+from ferryvm.isa.mathematics import FUNCTIONS
+from ferryvm.isa.pure_function import PureFunction
+
+_BY_NAME = {function_name(each): each for each in FUNCTIONS.values()}
+
+
+def function_definitions(dialect: Dialect, used: set[str]) -> list[str]:
+    """Definitions of the functions among some helpers; the helpers of these are added to `used`."""
+    found: dict[str, str] = {}
+    waiting = [name for name in _BY_NAME if name in used]
+    while waiting:
+        name = waiting.pop()
+        text, needed = _definition(dialect, _BY_NAME[name])
+        # A function comes after those that it applies.
+        found = {name: text} | {key: value for key, value in found.items() if key != name}
+        waiting += [each for each in _BY_NAME if each in needed]
+        used |= needed
+    return list(found.values())
+
+
+@functools.cache
+def _definition(dialect: Dialect, function: PureFunction) -> tuple[str, frozenset[str]]:
+    """The text of a function, and the helpers that it calls."""
+    body = function_body(function)
+    arithmetic = Arithmetic(dialect)
+    names: dict[Value, str] = {p: f"a{place}" for place, p in enumerate(body.parameters)}
+
+    def named(value: Value) -> str:
+        if not isinstance(value, Constant):
+            return names[value]
+        if value.type is BOOLEAN:
+            return "true" if value.bits else "false"
+        return arithmetic.constant(value.word_type, value.bits)
+
+    lines = []
+    for place, operation in enumerate(body.operations):
+        emit = getattr(arithmetic, operation.name)
+        text = emit(*operation.static, *map(named, operation.arguments))
+        assert operation.type is not None
+        lines.append(f"const {dialect.types[operation.type]} v{place} = {text};")
+        names[operation] = f"v{place}"
+    lines.append(f"return {named(body.result)};")
+    types = [f"{dialect.types[p.type]} {names[p]}" for p in body.parameters]
+    text = helper_text(
+        dialect.types[function.result], function_name(function), ", ".join(types), *lines
+    )
+    return text, frozenset(arithmetic.used)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operations of a pure function of the instruction table, for compilers."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+from ferryvm.ir.build import Builder
+from ferryvm.ir.graph import Block, Body, Operation, Parameter, Value
+from ferryvm.ir.use import substitute
+from ferryvm.isa.pure_function import PureFunction
+
+
+class FunctionBody(NamedTuple):
+    """A function as operations in order."""
+
+    parameters: tuple[Parameter, ...]
+    operations: list[Operation]
+    result: Value
+
+
+@functools.cache
+def function_body(function: PureFunction) -> FunctionBody:
+    """The operations of a function, simplified; equal ones are one. Nothing may change them."""
+    block = Block("function", 0)
+    parameters = tuple(map(Parameter, function.parameters))
+    builder = Builder()
+    builder.open(block)
+    result = function.meaning(builder, *parameters)
+    return FunctionBody(parameters, block.operations, result)
+
+
+def expand(body: Body) -> bool:
+    """Replace each application of a function by the function's operations; false if there is
+    none."""
+    new: dict[Value, Value] = {}
+    for block in body.blocks:
+        if not any(operation.name == "apply" for operation in block.operations):
+            continue
+        operations, block.operations = block.operations, []
+        builder = Builder(body.constants)
+        builder.open(block)
+        for operation in operations:
+            if operation.name == "apply":
+                arguments = [new.get(a, a) for a in operation.arguments]
+                builder.pc = operation.pc
+                function = operation.fact(0, PureFunction)
+                new[operation] = function.meaning(builder, *arguments)
+            else:
+                block.operations.append(operation)
+    if new:
+        substitute(body.blocks, new)
+    return bool(new)

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Coefficients of the functions of f64, written by `python -m tests.mathematics.double`."""
+
+from __future__ import annotations
+
+LOG2_E = float.fromhex("0x1.71547652b82fep+0")
+LN2_HIGH = float.fromhex("0x1.62e42fefa3800p-1")
+LN2_LOW = float.fromhex("0x1.ef35793c76730p-45")
+
+EXP = (
+    float.fromhex("0x1.0000000000000p-1"),
+    float.fromhex("0x1.5555555555557p-3"),
+    float.fromhex("0x1.5555555555558p-5"),
+    float.fromhex("0x1.11111111100dep-7"),
+    float.fromhex("0x1.6c16c16c15202p-10"),
+    float.fromhex("0x1.a01a01abe67fcp-13"),
+    float.fromhex("0x1.a01a01acf8d66p-16"),
+    float.fromhex("0x1.71de023671187p-19"),
+    float.fromhex("0x1.27e4ccd2a742ep-22"),
+    float.fromhex("0x1.af4ddf2fe8622p-26"),
+    float.fromhex("0x1.1f8b4469a96c9p-29"),
+)
+
+LOG = (
+    float.fromhex("0x1.5555555555555p-1"),
+    float.fromhex("0x1.9999999999a39p-2"),
+    float.fromhex("0x1.2492492476949p-2"),
+    float.fromhex("0x1.c71c7201b2936p-3"),
+    float.fromhex("0x1.745cf8e2989cap-3"),
+    float.fromhex("0x1.3b1c3bf7c4ad1p-3"),
+    float.fromhex("0x1.0fbdf2537cdc6p-3"),
+    float.fromhex("0x1.0c09d03c3618bp-3"),
+)
