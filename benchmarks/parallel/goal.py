@@ -32,7 +32,7 @@ def mean(rows: Sequence[Row], contender: str, baseline: str = "") -> float | Non
 
 def goals(rows: Sequence[Row], launch: Mapping[str, Any]) -> list[Target]:
     """All goals; `launch` is empty where that part did not take place."""
-    ratios = {row.twin.name: row.ratio(LLVM) for row in rows}
+    ratios = {row.twin.name: row.ratio(LLVM) for row in rows if not row.twin.peer}
     known = {name: ratio for name, ratio in ratios.items() if ratio is not None}
     worst = max(known, key=lambda name: known[name]) if known else None
     most = None if worst is None else known[worst]

@@ -93,9 +93,13 @@ class Twin:
     """True if the result is an array that `work` makes, of `n` f64; it is an argument of the last
     kernel, the last one."""
 
+    peer: str = ""
+    """The name of the twin in other languages than Skiff, if it is another one."""
+
     def path(self, suffix: str) -> Path:
         """Where the twin with a file name's suffix is."""
-        return FOLDER / "parallel" / f"{self.name}.{suffix}"
+        name = self.name if suffix == "skiff" else self.peer or self.name
+        return FOLDER / "parallel" / f"{name}.{suffix}"
 
     def size(self, name: str) -> int:
         """The size by its name: full, small or tiny."""
@@ -221,5 +225,7 @@ TWINS = (
     Twin("scan", 1 << 26, 1 << 20, 40_000, _scan, _scans, makes=True),
     Twin("histogram", 1 << 24, 1 << 18, 300, _histogram),
     Twin("stencil", 4096, 512, 20, _stencil, _sweeps),
+    Twin("hilbert-2d", 4096, 512, 20, _hilbert, _square, peer="hilbert"),
+    Twin("stencil-2d", 4096, 512, 20, _stencil, _sweeps, peer="stencil"),
 )
 BY_NAME = {twin.name: twin for twin in TWINS}

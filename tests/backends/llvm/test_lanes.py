@@ -19,6 +19,8 @@ from ferryvm.engine.team import Team
 from ferryvm.ir.lane.item import UnvectorisedError
 from ferryvm.ir.lane.vectorise import lanes_of
 from ferryvm.ir.lift import lift
+from ferryvm.ir.passes.inline import inline_all
+from ferryvm.ir.passes.pipeline import optimise
 from ferryvm.machine.control import Status
 from ferryvm.machine.lane import LANE_ENTRY
 from ferryvm.machine.memory import Limits
@@ -221,6 +223,44 @@ def test_the_reason_for_no_lanes_is_in_the_journal() -> None:
     assert isinstance(artifact, MixedArtifact)
     reasons = [one.reason for each in artifact.journal.placements for one in each.attempts]
     assert reasons == ["not in lanes: its items write statics or allocate from the heap"]
+
+
+GRID = """
+(define (item i j k (a (array i64)) width depth)
+  (define at (+ (* (+ (* i width) j) depth) k))
+  (define n 0)
+  (if (= (% k 5) 3) (array-set! a at -1))
+  (while (< n (% (+ i k) 3)) (array-set! a at (+ (array-ref a at) (* 100 i) (* 10 j) k)) (set! n (+ n 1))))
+(define a (make-array i64 (* 2 3 11)))
+(define b (make-array i64 (* 2 3 11)))
+(for-each-item (2 3 11) (item a 3 11))
+(for-each-item (22 1 3) (item b 1 3))
+"""
+
+
+@pytest.mark.parametrize("lanes", [4, 8])
+def test_items_of_dimensions_in_lanes_end_as_those_of_the_loop(
+    lanes: int, vectors: list[int]
+) -> None:
+    """Rows of 11 items: vectors are in one row or in two; rows of three: in two or three."""
+    program = ferryvm.compile(GRID)
+    assert ended(started(program, lanes)) == ended(Engine("threaded").start(program))
+    assert sum(vectors) >= 2 * (66 // lanes * lanes - lanes)
+
+
+def test_elements_of_a_row_are_consecutive_in_lanes() -> None:
+    text = "(define (f i j to n) (array-set! to (+ (* i n) j) 1)) "
+    text += "(for-each-item (3 8) (f (make-array i64 24) 8))"
+    made = region(verify(ferryvm.compile(text)), "launch f in 2 dimensions/launch.1")
+    source = lift(made)
+    for body in source.functions.values():
+        inline_all(source, body)
+    optimise(source, 2, made.verified)
+    names = [operation.name for operation in lanes_of(source).operations]
+    assert [name for name in names if name.startswith("store")] == [
+        "store_each",
+        "store_consecutive",
+    ]
 
 
 def test_items_that_use_what_updates_return_are_not_run_in_lanes() -> None:

@@ -25,6 +25,7 @@ from ferryvm.ir.graph import (
     Block,
     Body,
     Edge,
+    Operation,
     Parameter,
     Terminator,
     Value,
@@ -57,13 +58,20 @@ class WeakerError(Exception):
 class Linearisation:
     """The body of lanes of an item's code."""
 
-    def __init__(self, item: Body, nest: Nest, assumed: Assumptions) -> None:
+    def __init__(
+        self,
+        item: Body,
+        nest: Nest,
+        assumed: Assumptions,
+        shared: frozenset[Operation] = frozenset(),
+    ) -> None:
+        """`shared`: operations that yield the same in each lane, as in the first one."""
         self.item, self.nest, self.assumed = item, nest, assumed
         old = item
         self.body = dataclasses.replace(old, blocks=[], varying=set())
         self.emission = Emission(self.body)
         self.variables = self.emission.variables
-        self.widening = Widening(self.emission)
+        self.widening = Widening(self.emission, shared)
         self.passing = Assignments(item, nest, assumed, self.emission)
         self.widening.resolve = self.passing.value
         self._labels: set[str] = set()

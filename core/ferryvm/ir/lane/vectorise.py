@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from ferryvm.ir.graph import Body, Module
+from ferryvm.ir.graph import Body, Module, Operation
 from ferryvm.ir.headroom import frame_headroom
 from ferryvm.ir.lane.assignment import Assumptions
 from ferryvm.ir.lane.cost import ratio
@@ -13,6 +13,7 @@ from ferryvm.ir.lane.item import UnvectorisedError, item_body
 from ferryvm.ir.lane.linearise import Linearisation, WeakerError
 from ferryvm.ir.lane.order import Nest
 from ferryvm.ir.lane.profit import REASON, is_better_scalar
+from ferryvm.ir.lane.quotient import Quotient, quotients, versions
 from ferryvm.ir.lift import lift
 from ferryvm.ir.passes.inline import inline_all
 from ferryvm.ir.passes.pipeline import checker, optimise
@@ -63,14 +64,19 @@ def lanes_of(module: Module, *, always: bool = True) -> Body:
         raise UnvectorisedError(REASON)
     if len(item.blocks) > LARGEST:
         raise UnvectorisedError(f"it has {len(item.blocks)} blocks, {LARGEST} are allowed")
+    lanes, found = _linearised(item), quotients(item)
+    shared = _linearised(item, found) if found else lanes
+    if not always and (times := ratio(item, shared)) > LARGEST_RATIO:
+        raise UnvectorisedError(f"its items would take {times:.2g} times as long, by an estimate")
+    return versions(lanes, shared, item, found) if found else lanes
+
+
+def _linearised(item: Body, found: Sequence[Quotient] = ()) -> Body:
+    """The body of lanes of an item's code, in which some quotients are the same in all lanes."""
     nest, assumed = Nest(item), Assumptions()
+    shared = frozenset[Operation]().union(*(each.operations for each in found))
     while True:
         try:
-            lanes = Linearisation(item, nest, assumed).run()
+            return Linearisation(item, nest, assumed, shared).run()
         except WeakerError:
             continue
-        if not always and (found := ratio(item, lanes)) > LARGEST_RATIO:
-            raise UnvectorisedError(
-                f"its items would take {found:.2g} times as long, by an estimate"
-            )
-        return lanes

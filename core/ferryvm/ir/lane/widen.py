@@ -28,8 +28,9 @@ _FURTHEST_FIELD = 256
 class Widening:
     """Appends the operations of a scalar body in lanes."""
 
-    def __init__(self, emission: Emission) -> None:
-        self.emission = emission
+    def __init__(self, emission: Emission, shared: frozenset[Operation] = frozenset()) -> None:
+        """`shared`: pure operations that yield the same in each lane, as in the first one."""
+        self.emission, self._shared = emission, shared
         self._virtual: dict[Value, Virtual] = {}
         self._rules = Rules(self)
         self.resolve = self._unresolved
@@ -56,6 +57,8 @@ class Widening:
         emission = self.emission
         arguments = [self.resolve(a) for a in operation.arguments]
         shape = computed_shape(operation, [a.shape for a in arguments])
+        if operation in self._shared:
+            shape = UNIFORM
         if shape is VARYING:
             values = [emission.materialise(a) for a in arguments]
         else:
