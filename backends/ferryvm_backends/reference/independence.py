@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ferryvm import record
-from ferryvm.errors import FerryError
+from ferryvm.errors import FerryError, Position
 from ferryvm.isa import BY_MNEMONIC, Immediate, Instruction
 from ferryvm.isa.atomic import Update
 from ferryvm.isa.declared_type import StructType
@@ -28,6 +28,7 @@ from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.object import LENGTH_OFFSET, type_number
 from ferryvm.isa.struct import field_of
 from ferryvm.isa.type import I64, WORD_BYTES, signed
+from ferryvm.machine.frame_chain import follow
 from ferryvm.machine.state import Machine
 from ferryvm.named_tuple import NamedTuple
 from ferryvm.region.atomic import commuting, is_update
@@ -43,6 +44,9 @@ _ORDERED = (
     "; items may update one element if all do so by the same one of add, min, max, and, or, and do "
     "not use the results"
 )
+
+_MOST_CALLS = 12
+"""Calls between a launch in generated code and the form that it was made of, at most."""
 
 _ELEMENT_BYTES = {element.kind: element.bytes for element in Element}
 
@@ -108,7 +112,7 @@ class _Launch:
 
     def __init__(self, fp: int, sp: int, pc: int) -> None:
         self.fp, self.sp, self.pc = fp, sp, pc
-        """The frame that it is in; the word past its operands; an instruction of it."""
+        """The frame that it is in; the word past its operands; the instruction that messages name."""
         self.item: int | None = None
         """The item that runs."""
         self.seen: dict[Place, _Seen] = {}
@@ -141,11 +145,11 @@ class Independence:
     ) -> None:
         """Note what an instruction has done. `fp`, `sp`: before it. Raises DependenceError."""
         if row.opcode == _BEGIN:
-            self._launches.append(_Launch(fp, sp + LAUNCH_WORDS - 1, pc))
+            self._launches.append(_Launch(fp, sp + LAUNCH_WORDS - 1, self._written(pc, fp)))
         elif row.opcode == _ITEM:
             top = self._launches[-1] if self._launches else None
             if top is None or (top.fp, top.sp) != (fp, sp):
-                top = _Launch(fp, sp, pc)
+                top = _Launch(fp, sp, self._written(pc, fp))
                 self._launches.append(top)
             top.item = signed(I64, self._machine.memory.stack[sp])
         elif self._launches:
@@ -156,7 +160,17 @@ class Independence:
             for place, writes in self._accesses(row, immediate, operands):
                 self._note(place, _Verb.WRITE if writes else _Verb.READ, pc)
 
+    def _written(self, pc: int, fp: int) -> int:
+        """The pc of a launch; in generated code, as of a map, that of the innermost call which
+        somebody wrote."""
+        if self._position(pc) is not None:
+            return pc
+        chain = follow(self._machine.memory.stack, pc, fp, _MOST_CALLS)
+        return next((call for call in chain.inner if self._position(call) is not None), pc)
+
     def _note(self, place: Place, verb: _Verb, pc: int, update: Update | None = None) -> None:
+        if self._position(pc) is None:
+            pc = self._launches[-1].pc
         for launch in self._launches:
             if launch.item is None:
                 continue
@@ -254,8 +268,11 @@ class Independence:
             text + (_ORDERED if other.verb is access.verb is _Verb.UPDATE else "")
         )
 
+    def _position(self, pc: int) -> Position | None:
+        return self._machine.program.source_map.position(pc)
+
     def _at(self, pc: int) -> str:
-        position = self._machine.program.source_map.position(pc)
+        position = self._position(pc)
         return str(position) if position is not None else f"pc {pc}"
 
     def _name(self, place: Place) -> str:
