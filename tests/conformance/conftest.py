@@ -36,12 +36,13 @@ COSTLY = (
 GOLDEN = ("rotated", "together")
 """Groups of golden cases, which all backends have but `reference`."""
 
-SHARES = {"reference": 4, "opencl": 2, "vliw": 2}
-"""Of how many cases a backend has one in the default tier, if not all. The first makes what is
-expected of the others, and is compared with itself: what is stated by hand is compared with it for
-every backend. The others take long to build a program, and take turns."""
+SHARES = {"reference": (4, 4), "opencl": (3, 2), "vliw": (3, 2)}
+"""Of how many cases, and of how many batches of golden cases, a backend has one in the default tier,
+if not all. The first makes what is expected of the others, and is compared with itself: what is
+stated by hand is compared with it for every backend. The others take long to build a program, and
+take turns: each batch of golden cases is on one of them."""
 
-FIRST = {"vliw": 1}
+FIRST = {"opencl": 1, "vliw": 2}
 """The first case that a backend has, if not the first one of all."""
 
 
@@ -58,16 +59,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             cases[check.backend.name, check.item.group, check.item.name].append(item)
             if check.backend.name not in DEEP.get(check.item.label, BACKENDS):
                 item.add_marker(NIGHTLY)
-    passed: Counter[str] = Counter()
+    passed: Counter[tuple[str, bool]] = Counter()
     for number, ((backend, group, _), manners) in enumerate(cases.items()):
-        if backend == "reference" or group not in GOLDEN:
-            passed[backend] += 1
-            if (passed[backend] - 1 + FIRST.get(backend, 0)) % SHARES.get(backend, 1):
-                for item in manners:
-                    item.add_marker(NIGHTLY)
-                continue
-        # A case with few manners has one of them all the same.
+        is_golden = group in GOLDEN
+        share = SHARES.get(backend, (1, 1))[is_golden]
+        turn = passed[backend, is_golden] + FIRST.get(backend, 0)
+        passed[backend, is_golden] += 1
+        if turn % share:
+            for item in manners:
+                item.add_marker(NIGHTLY)
+            continue
+        # A case with few manners has one of them all the same. What a share leaves out has no turn.
         parts = min(PARTS, len(manners))
-        for turn, item in enumerate(manners):
-            if (number + turn) % parts:
+        for place, item in enumerate(manners):
+            if (number // share + place) % parts:
                 item.add_marker(NIGHTLY)
