@@ -191,6 +191,7 @@ def test_whole_program_on_opencl_is_built_entered_and_as_on_llvm() -> None:
     assert found.as_json()["programs"]["fib"]["opencl"]["result"] == 21
 
 
+@pytest.mark.nightly
 def test_marked_scope_alone_is_a_kernel_in_mixed_form() -> None:
     found = form.forms(1, Scale.TINY, lambda _line: None)
     assert found.faults() == []
@@ -206,6 +207,7 @@ def test_hot_code_goes_to_opencl_and_its_time_is_told_apart() -> None:
     assert spent.whole > spent.build > 0 < spent.kernel
 
 
+@pytest.mark.nightly
 def test_copies_are_told_apart_from_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BACKEND, "_wraps", False)  # as on a device with memory of its own
     found = native.over_llvm([BY_NAME["sieve"]], 1, Scale.TINY, lambda _line: None)

@@ -103,6 +103,7 @@ def test_tiny_sizes_are_held_to_no_goal() -> None:
     assert figures.as_json()["missing"] == {"trees": "no such system"}
 
 
+@pytest.mark.nightly
 def test_the_command_writes_all_parts_and_says_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

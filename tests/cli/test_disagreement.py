@@ -52,12 +52,24 @@ def ferry(tmp_path: Path) -> Ferry:
     return Ferry(tmp_path)
 
 
-@pytest.fixture
-def saved(ferry: Ferry) -> Path:
-    """A disagreement, made by reducing."""
-    code, _, _ = ferry("reduce", "p.skiff", "--bad", "wrong-shift", "-o", "small.fasm")
+REDUCED = ("small.fasm", "small.disagreement")
+
+
+@pytest.fixture(scope="module")
+def reduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what reducing writes."""
+    ferry = Ferry(tmp_path_factory.mktemp("reduced"))
+    code, _, _ = ferry("reduce", "p.skiff", "--bad", "wrong-shift", "-o", REDUCED[0])
     assert code == 0
-    return ferry.folder / "small.disagreement"
+    return ferry.folder
+
+
+@pytest.fixture
+def saved(ferry: Ferry, reduced: Path) -> Path:
+    """A disagreement, made by reducing."""
+    for name in REDUCED:
+        shutil.copy(reduced / name, ferry.folder)
+    return ferry.folder / REDUCED[1]
 
 
 def test_bisect_names_region_place_and_state(ferry: Ferry) -> None:

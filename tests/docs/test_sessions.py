@@ -127,8 +127,8 @@ def test_following_the_guide_adds_an_instruction(tmp_path: Path) -> None:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for name in ("bytecode.py", "command.py", "conftest.py", "native.py", "tier.py"):
-        shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
+    for name in ("bytecode", "command", "conftest", "native", "processor_time", "tier"):
+        shutil.copy(ROOT / "tests" / f"{name}.py", tmp_path / "tests")
     declaration, try_it = _blocks(GUIDE, "python")
     golden, printed = _blocks(GUIDE, "text")
     place = re.match(r"# at the end of (\S+)\n", declaration)

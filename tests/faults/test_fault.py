@@ -20,7 +20,7 @@ from .native import NATIVE, NativeFaultyBackend
 from .search import MOST, program_of
 from .table import FAULTS, by_name
 
-each_fault = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+each_fault = together("fault", FAULTS, label=lambda fault: fault.name)
 
 
 def witness(fault: Fault, plant: Fault | None) -> Comparison:
@@ -43,7 +43,7 @@ def test_witness_agrees_without_the_fault(fault: Fault) -> None:
     assert witness(fault, None).verdict is Verdict.AGREE
 
 
-@together("fault", FAULTS, label=lambda fault: fault.name)
+@each_fault
 def test_witness_has_what_the_search_looks_for(fault: Fault) -> None:
     used = {row.opcode: row.mnemonic for row in ferryvm.isa.INSTRUCTIONS}
     code = ferryvm.assemble(fault.text).code.opcodes.tolist()

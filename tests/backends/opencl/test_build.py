@@ -27,9 +27,9 @@ GOOD = "__kernel void ferry_region(__global uchar *a, ulong b, __global uchar *c
 GOOD += "__global uchar *e, ulong f, ulong g, __global uchar *h, ulong i) {}\n"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def child() -> Iterator[build.Builder]:
-    """A process of its own, which a test may do anything to."""
+    """A process of these tests' own, which a test may kill: the next one starts another."""
     made = build.Builder()
     yield made
     made.service.end()
@@ -94,7 +94,8 @@ def test_a_driver_that_crashes_is_told(child: build.Builder, device: Device) -> 
     child.build(device, GOOD)
 
 
-def test_who_waits_for_a_build_when_all_ends_is_told(child: build.Builder, device: Device) -> None:
+def test_who_waits_for_a_build_when_all_ends_is_told(device: Device) -> None:
+    child = build.Builder()
     os.kill(_stopped(child, device), signal.SIGSTOP)
     threading.Timer(0.2, child.service.close).start()
     with pytest.raises(RefusalError, match="the process ends"):

@@ -49,8 +49,9 @@ PROGRAMS = {
 }
 
 PROGRAM_ITEMS = [item for item in checks() if item.group != "instruction"]
-SOME = PROGRAM_ITEMS[::74]
-"""A part of the conformance suite; `ferry conformance --backend opencl` runs all of it."""
+SOME = PROGRAM_ITEMS[::148]
+"""A part of the conformance suite, for memory that is copied; tests/conformance/test_opencl.py has
+it wrapped, and `ferry conformance --backend opencl` runs all of it."""
 
 
 def outcome(engine: Engine, text: str) -> tuple[object, ...]:
@@ -73,7 +74,9 @@ def test_a_program_ends_in_the_reference_state(backend: OpenClBackend, name: str
     assert outcome(engine, PROGRAMS[name]) == expected
 
 
-@pytest.mark.rotate("item", "backend")
+@pytest.mark.parametrize(
+    "backend", ["copied", pytest.param("gpu", marks=pytest.mark.gpu)], indirect=True
+)
 @pytest.mark.parametrize("item", SOME, ids=lambda item: item.label)
 def test_a_case_of_the_conformance_suite_passes(backend: OpenClBackend, item: Item) -> None:
     found = item.run(ready(backend))

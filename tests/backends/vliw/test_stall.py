@@ -162,7 +162,7 @@ def test_each_empty_bundle_of_a_program_has_a_cause_and_no_other(machine: str, n
     assert unexplained <= len(causes) // 100
 
 
-@pytest.mark.parametrize("number", sample(range(6), 1))
+@pytest.mark.parametrize("number", sample([1, 3, 0, 2, 4, 5], 2))  # 0 takes seconds
 def test_random_programs_hardly_wait_for_nothing(number: int) -> None:
     part = region(verify(generate(77, number, ProgramKind.BYTECODE)), "program")
     for machine in ("multi16", "single"):

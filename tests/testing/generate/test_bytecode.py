@@ -66,6 +66,7 @@ def test_programs_pass_the_verifier(seed: int, count: int) -> None:
         verify(generate(seed, number))
 
 
+@pytest.mark.nightly
 def test_programs_end_by_themselves() -> None:
     assert all(life.status in (Status.HALT, Status.TRAP) for life in lives())
     assert max(life.instructions for life in lives()) < MOST_INSTRUCTIONS
@@ -84,6 +85,7 @@ def test_backends_agree_on_programs_that_stay_and_that_move(count: int) -> None:
 # --- of all sorts -------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_every_instruction_is_executed() -> None:
     programs = {row.opcode: 0 for row in INSTRUCTIONS}
     for life in lives():
@@ -102,6 +104,7 @@ def test_every_instruction_that_computes_can_be_drawn_for_its_result() -> None:
     assert all(o.fitting for o in OPERATORS.values() if o.guard is Guard.RANGE)
 
 
+@pytest.mark.nightly
 def test_most_programs_halt_after_more_than_100_instructions() -> None:
     assert share(sum(life.instructions > 100 for life in lives())) > 0.7
     assert 0.18 < share(sum(life.status is Status.TRAP for life in lives())) < 0.35
@@ -109,6 +112,7 @@ def test_most_programs_halt_after_more_than_100_instructions() -> None:
     assert share(sum(life.instructions > 5000 for life in lives())) < 0.05
 
 
+@pytest.mark.nightly
 def test_programs_are_of_60_to_some_hundred_instructions() -> None:
     sizes = sorted(len(generate(1, number).code) for number in range(COUNT))
     assert sizes[0] >= 40
@@ -116,12 +120,14 @@ def test_programs_are_of_60_to_some_hundred_instructions() -> None:
     assert sizes[-1] < 1800  # with hundreds of operands
 
 
+@pytest.mark.nightly
 def test_every_trap_is_reached() -> None:
     found = {life.trap for life in lives()}
     # Only hosts make arrays that are read-only, and only they exchange the records of launches.
     assert found == set(Trap) - {Trap.READ_ONLY_ARRAY, Trap.INVALID_LAUNCH}
 
 
+@pytest.mark.nightly
 def test_loops_run_some_with_operands_below_them() -> None:
     assert share(sum(life.back_edges > 0 for life in lives())) > 0.6
     assert share(sum(life.back_edges > 20 for life in lives())) > 0.15
@@ -129,6 +135,7 @@ def test_loops_run_some_with_operands_below_them() -> None:
     assert any(life.back_edges > 1000 for life in lives())
 
 
+@pytest.mark.nightly
 def test_calls_nest_and_recursions_get_deep() -> None:
     assert share(sum(len(life.functions) > 1 for life in lives())) > 0.5
     assert share(sum(life.deepest > 3 for life in lives())) > 0.1
@@ -136,6 +143,7 @@ def test_calls_nest_and_recursions_get_deep() -> None:
     assert any(life.deepest > 15 and life.status is Status.HALT for life in lives())
 
 
+@pytest.mark.nightly
 def test_exceptions_are_caught_in_the_function_that_throws_and_in_callers() -> None:
     assert share(sum(life.caught > 0 for life in lives())) > 0.2
     assert 0.08 < share(sum(life.caught_across > 0 for life in lives())) < 0.2
@@ -143,18 +151,21 @@ def test_exceptions_are_caught_in_the_function_that_throws_and_in_callers() -> N
     assert share(sum(life.trap is Trap.UNCAUGHT_EXCEPTION for life in lives())) < 0.06
 
 
+@pytest.mark.nightly
 def test_indirect_calls_and_jump_tables_are_taken() -> None:
     for flow in (Flow.CALL_INDIRECT, Flow.TABLE):
         (opcode,) = (row.opcode for row in INSTRUCTIONS if row.flow is flow)
         assert share(sum(life.opcodes[opcode] > 0 for life in lives())) > 0.1
 
 
+@pytest.mark.nightly
 def test_heaps_grow_and_run_out() -> None:
     assert share(sum(life.grown > 0 for life in lives())) > 0.02
     assert any(life.grown > 1 for life in lives())
     assert sum(life.trap is Trap.HEAP_EXHAUSTED for life in lives()) >= 3
 
 
+@pytest.mark.nightly
 def test_objects_are_made_and_stay_alive_and_some_die() -> None:
     with_objects = [life for life in lives() if life.objects]
     assert 0.35 < share(len(with_objects)) < 0.55
@@ -181,6 +192,7 @@ SHARES = {
 """The least share of the programs with objects that executes an instruction."""
 
 
+@pytest.mark.nightly
 def test_objects_are_shared_linked_dropped_compared_tested_and_cast() -> None:
     with_objects = [life for life in lives() if life.objects]
     for name, least in SHARES.items():
@@ -192,6 +204,7 @@ def test_objects_are_shared_linked_dropped_compared_tested_and_cast() -> None:
         assert 0.005 * len(with_objects) < found < 0.1 * len(with_objects), (trap, found)
 
 
+@pytest.mark.nightly
 def test_few_programs_trap_early() -> None:
     for has_objects in (False, True):
         some = [life for life in lives() if bool(life.objects) is has_objects]
@@ -199,11 +212,13 @@ def test_few_programs_trap_early() -> None:
         assert early < 0.1 * len(some)
 
 
+@pytest.mark.nightly
 def test_host_calls_are_made_but_rarely() -> None:
     assert 0.03 < share(sum(life.hosts > 0 for life in lives())) < 0.4
     assert statistics.mean(life.hosts for life in lives()) < 2
 
 
+@pytest.mark.nightly
 def test_statics_are_numbered_at_run_time_in_some_programs() -> None:
     for name in ("static.load", "static.store"):
         opcode = BY_MNEMONIC[name].opcode

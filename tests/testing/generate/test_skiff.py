@@ -38,6 +38,7 @@ def test_texts_compile_to_programs_that_pass_the_verifier(count: int) -> None:
         verify(generate(3, number, ProgramKind.SKIFF))
 
 
+@pytest.mark.nightly
 def test_programs_end_by_themselves_most_by_halting() -> None:
     assert all(life.status in (Status.HALT, Status.TRAP) for life in lives())
     assert max(life.instructions for life in lives()) < MOST_INSTRUCTIONS
@@ -45,6 +46,7 @@ def test_programs_end_by_themselves_most_by_halting() -> None:
     assert 200 < statistics.mean(life.instructions for life in lives()) < 1500
 
 
+@pytest.mark.nightly
 def test_programs_loop_call_and_print() -> None:
     assert sum(life.back_edges > 0 for life in lives()) > COUNT // 3
     assert sum(len(life.functions) > 1 for life in lives()) > COUNT // 5
@@ -52,12 +54,14 @@ def test_programs_loop_call_and_print() -> None:
     assert sum(life.hosts > 0 for life in lives()) > COUNT // 2
 
 
+@pytest.mark.nightly
 def test_exceptions_are_thrown_and_caught_within_functions_and_across_calls() -> None:
     assert sum(life.caught > 0 for life in lives()) > COUNT // 8
     assert 0.06 < sum(life.caught_across > 0 for life in lives()) / COUNT < 0.16
     assert 0 < sum(life.trap is Trap.UNCAUGHT_EXCEPTION for life in lives()) < COUNT // 40
 
 
+@pytest.mark.nightly
 def test_most_instructions_are_executed() -> None:
     executed = {opcode for life in lives() for opcode in life.opcodes}
     possible = [row for row in INSTRUCTIONS if not row.has_references]
