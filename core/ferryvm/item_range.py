@@ -72,6 +72,10 @@ class PlaceActivity:
 class RangeRunner(abc.ABC):
     """Runs items of one launch in any order, or at once."""
 
+    is_companion: bool = False
+    """True if `run` may run while another runner runs other items of the launch: it works in the
+    machine's own memory, and writes into the launch by `ferryvm.machine.launch.finish` alone."""
+
     @property
     def has_slices(self) -> bool:
         """True if `run` decides how many of the items that it is given run at once, as where it is

@@ -7,23 +7,27 @@ import pytest
 
 import ferryvm
 from ferryvm import Engine
-from ferryvm.backend import Capabilities, RefusalError
+from ferryvm.backend import BackendError, Capabilities, Compiler, RefusalError
+from ferryvm.engine import launching
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.launch_place import calibration, chooser
-from ferryvm.engine.launch_place.calibration import CLASSES, Calibration
-from ferryvm.item_range import PlaceActivity
+from ferryvm.engine.launch_place.calibration import CLASSES, Calibration, Known
+from ferryvm.engine.parallel import ThreadedRanges
+from ferryvm.item_range import PlaceActivity, RangeOutcome
+from ferryvm.machine.chunk import ChunkLoop
+from ferryvm.machine.state import Machine
 from ferryvm.policy import Choice, LaunchPlacing, Options, Policy, Profile, Rule, default
 
 from ..double.compiler import LLVM, Compile, FunctionCompiler, compile_by_llvm
 from ..double.registry import registry
 from .mixing import placements
-from .parallel_program import BODIES, HEAD, ITEMS, STORE
-
-pytestmark = pytest.mark.usefixtures("empty_cache")
-
+from .parallel_program import BODIES, HEAD, ITEMS, STORE, TRAPPING
 
 MANY = HEAD.replace(f"i64.const {ITEMS}", "i64.const 60000").replace("i64.const 4", "i64.const 9")
 """Nine launches with more items than a sample has."""
+
+
+_QUICK = ("stores", "prints where it is divisible by 100")
 
 
 class Native(FunctionCompiler):
@@ -31,29 +35,35 @@ class Native(FunctionCompiler):
 
     capabilities = Capabilities(native=True, references=True)
 
+    def chunk_loop(self) -> ChunkLoop | None:
+        return LLVM.chunk_loop()
 
-def _calibrate(compiler: FunctionCompiler, factor: float) -> None:
-    """The backend is calibrated: an instruction takes so many times its time in order."""
-    name, seconds = compiler.name, dict.fromkeys(CLASSES, factor * 1e-9)
+
+def _calibrated(compiler: Compiler, factor: float) -> Calibration:
+    """The backend's calibration: an instruction takes so many times its time in order."""
+    seconds, alone = dict.fromkeys(CLASSES, factor * 1e-9), dict.fromkeys(CLASSES, 1e-9)
     versions = calibration.versions(compiler, "")
-    alone = dict.fromkeys(CLASSES, 1e-9)
-    calibration.store(Calibration(name, "", versions, 0.0, 0.0, 0.0, 0.0, 0.0, seconds, alone))
+    return Calibration(compiler.name, "", versions, 0.0, 0.0, 0.0, 0.0, 0.0, seconds, alone)
 
 
 def _started(
     monkeypatch: pytest.MonkeyPatch, body: str = STORE, compile_: Compile = compile_by_llvm,
-    factor: float = 0.1,
+    factor: float = 0.1, place: LaunchPlacing = LaunchPlacing.MEASURED, head: str = "",
 ) -> Execution:  # fmt: skip
     monkeypatch.setattr(chooser, "EXIT", 0.0)
     monkeypatch.setattr(chooser, "_FIRST_IN_ORDER", 1 << 40)
     mine = Native(compile_)
-    for compiler, ratio in ((LLVM, 0.5), (mine, factor)):
-        _calibrate(compiler, ratio)  # type: ignore[arg-type]  # any compiler
+    known = {"llvm": _calibrated(LLVM, 0.5), "mine": _calibrated(mine, factor)}
+    monkeypatch.setattr(
+        calibration, "load", lambda name: Known({"": known[name]} if name in known else {}, "")
+    )
     options = Options(background=False, cache=False, threads=2)
     choices = Choice("llvm", options), Choice("mine", options)
-    rule = Rule(backends=choices, place=LaunchPlacing.MEASURED)
+    rule = Rule(backends=choices, place=place)
     policy = Policy(profile=Profile(loop_threshold=2), rules=(rule,))
-    return Engine(policy=policy, registry=registry(mine)).start(ferryvm.assemble(MANY + body))
+    return Engine(policy=policy, registry=registry(mine)).start(
+        ferryvm.assemble((head or MANY) + body)
+    )
 
 
 def _places(execution: Execution) -> tuple[PlaceActivity, ...]:
@@ -106,12 +116,81 @@ def test_a_place_that_is_expected_to_be_slower_is_not_asked(
     assert {one.backend for one in attempts} == {"llvm"}
 
 
-def test_without_a_calibration_the_default_policy_asks_llvm_alone() -> None:
+def test_without_a_calibration_the_default_policy_asks_llvm_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    why = "it is not calibrated; run `ferry doctor --calibrate`"
+    monkeypatch.setattr(calibration, "load", lambda _: Known({}, why))
     execution = Engine(policy=default()).start(ferryvm.assemble(MANY + STORE))
     execution.run()
     for place in [one for each in placements(execution) for one in each.launches]:
         for source in [one.source for one in place.places]:
-            assert source.startswith("defaults: ")
-            assert source.endswith("is not calibrated; run `ferry doctor --calibrate`")
+            assert source == f"defaults: {why}"
     attempts = [one for each in placements(execution) for one in each.attempts]
     assert {one.backend for one in attempts} <= {"llvm"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in _QUICK else pytest.param(name, marks=pytest.mark.nightly) for name in BODIES],
+)
+def test_a_split_launch_has_the_output_and_the_state_of_the_loop(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = Engine("threaded").start(ferryvm.assemble(HEAD + BODIES[name]))
+    expected = reference.run()
+    monkeypatch.setattr(launching, "WORTH", 0.0)
+    monkeypatch.setattr(launching, "SAMPLE", 0.0)
+    execution = _started(monkeypatch, BODIES[name], place=LaunchPlacing.SPLIT, head=HEAD)
+    found = execution.run()
+    assert (found.value, found.output) == (expected.value, expected.output)
+    assert execution.machine.snapshot() == reference.machine.snapshot()
+    if name == "stores":
+        first, other, _ = _places(execution)
+        assert first.items > 0
+        assert other.items > 0
+
+
+def test_the_trap_of_a_split_launch_is_that_of_the_lowest_item(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(launching, "WORTH", 0.0)
+    monkeypatch.setattr(launching, "SAMPLE", 0.0)
+    execution = _started(monkeypatch, TRAPPING, place=LaunchPlacing.SPLIT, head=HEAD)
+    with pytest.raises(ferryvm.TrapError, match=r"division by zero, in item 411\n"):
+        execution.run()
+
+
+def test_the_part_of_a_place_that_fails_runs_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: object, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        if first:
+            raise BackendError("the device is lost")
+        return run(self, machine, first, limit)  # type: ignore[arg-type]  # a ThreadedRanges
+
+    run = ThreadedRanges.run
+    execution = _started(monkeypatch, place=LaunchPlacing.SPLIT)
+    expected = Engine("threaded").start(ferryvm.assemble(MANY + STORE)).run()
+    monkeypatch.setattr(ThreadedRanges, "run", fail)
+    assert execution.run().value == expected.value
+    assert _places(execution)[1].state == "not usable: the device is lost"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", [*BODIES])
+def test_a_launch_is_split_over_threads_and_a_device(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "WORTH", 0.0)
+    monkeypatch.setattr(launching, "SAMPLE", 0.0)
+    reference = Engine("threaded").start(ferryvm.assemble(MANY + BODIES[name]))
+    expected = reference.run()
+    options = Options(background=False, threads=2)
+    choices = Choice("llvm", options), Choice("opencl", options)
+    rule = Rule(backends=choices, place=LaunchPlacing.SPLIT)
+    policy = Policy(profile=Profile(loop_threshold=2), rules=(rule,))
+    execution = Engine(policy=policy).start(ferryvm.assemble(MANY + BODIES[name]))
+    found = execution.run()
+    assert (found.value, found.output) == (expected.value, expected.output)
+    assert execution.machine.snapshot() == reference.machine.snapshot()
+    if name in ("stores", "updates elements that others update"):
+        assert min(place.items for place in _places(execution)[:2]) > 0

@@ -71,6 +71,8 @@ class ThreadedCode(CodeWrapper):
 class ThreadedRanges(RangeRunner):
     """Runs items by native code on several threads."""
 
+    is_companion = True
+
     def __init__(self, code: Code, region: Region, threads: int, loop: ChunkLoop) -> None:
         self._code, self._region, self._threads, self._loop = code, region, threads, loop
         self._entry = code.lanes

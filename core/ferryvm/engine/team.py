@@ -14,6 +14,7 @@ from ferryvm.backend import Code
 from ferryvm.engine.launching import quiet_words
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine import host_stack
 from ferryvm.machine.chunk import (
     CLOCK_ADDRESS,
     FINISH,
@@ -91,6 +92,8 @@ class Team:
         template.prepared = template.prepared_bytes = template.ahead = 0
         template.natives, _ = self._natives.buffer_info()
         template.launches, _ = self._quiet.buffer_info()
+        if objects.gathered is not None:  # another thread has launched
+            template.host_stack = host_stack.floor()
         ctypes.memmove(self.workers, self._fresh, len(self._fresh))
         sp, fp = source.sp, source.fp
         self.first = range_.next = first

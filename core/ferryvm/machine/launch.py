@@ -117,8 +117,12 @@ def finish(objects: ObjectMemory, limit: int, left: Sequence[Left]) -> None:
     the machine stands at `launch.test`. `left`: in the order of items; all others are done.
 
     There is room for the pieces, see `reserve`. Raises AddressSpaceError if there is no memory for
-    the frames of an item; then nothing but the room has changed.
+    the frames of an item; then nothing but the room has changed. While ranges are gathered
+    (`ObjectMemory.gathered`), nothing is written.
     """
+    if objects.gathered is not None:
+        objects.gathered.append((limit, left))
+        return
     control = objects.control
     stack = (ctypes.c_uint64 * control.sp).from_address(control.stack)
     pieces: int = stack[control.sp - 1]

@@ -16,7 +16,7 @@ import mmap
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ferryvm import record
 from ferryvm.isa.declared_type import RowKind, TypeHierarchy
@@ -84,6 +84,9 @@ class _Facts:
         self.type_rows = array("Q", verified.types.rows())
 
 
+Gathered = tuple[int, Sequence[Any]]
+"""The limit of a range of a launch, and what is left of it, see `ferryvm.machine.launch.Left`."""
+
 _facts: weakref.WeakKeyDictionary[Verified, _Facts] = weakref.WeakKeyDictionary()
 
 
@@ -136,6 +139,9 @@ class ObjectMemory:
         """True if native code performs collections."""
         self.reason = "no backend has run"
         """The reason that it does not."""
+        self.gathered: list[Gathered] | None = None
+        """Receives what is left of ranges of a launch while several runners run ranges of it at once;
+        there is no collection then. None: each is written into the launch when it is known."""
         self.handles = Handles()
         """References that Python holds."""
         self.is_forced = False

@@ -87,6 +87,7 @@ def reserve(objects: ObjectMemory, blocks: int, words: int, collects: bool = Tru
     control = objects.control
     wanted = blocks * (_PIECE_BYTES + 2 * ARRAY_HEADER_BYTES) + WORD_BYTES * words
     if control.object_top + wanted > control.object_end:
+        collects = collects and objects.gathered is None
         if not (objects.collect_for if collects else objects.enlarge_for)(wanted):
             limit = objects.space.limit
             message = f"suspended items of a launch take {wanted} bytes of objects"

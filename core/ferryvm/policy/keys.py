@@ -130,9 +130,10 @@ class RuleKeys(Table):
     ] = pydantic.Field([])
     """Backends in order of preference: names, or [tables with options](#backends-of-a-rule). The
     first that compiles the region is used."""
-    place: Literal["first", "measured"] = "first"
+    place: Literal["first", "measured", "split"] = "first"
     """Of launches: `first` runs their items on the first backend that compiles them; `measured` on
-    the one where they are expected to end first, see [placement](placement.md)."""
+    the one where they are expected to end first; `split` on all at once, see
+    [placement](placement.md)."""
 
 
 class PolicyKeys(Table):

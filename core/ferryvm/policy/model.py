@@ -115,6 +115,8 @@ class LaunchPlacing(enum.Enum):
     """The first backend that compiles the launch runs its items."""
     MEASURED = "measured"
     """All backends are places; each range of items runs where it is expected to end first."""
+    SPLIT = "split"
+    """All backends are places; each range of items is divided among them, so that all end at once."""
 
 
 _EVERYTHING = When()

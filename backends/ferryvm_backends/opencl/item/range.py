@@ -140,6 +140,10 @@ class ItemRanges(RangeRunner):
         return self._memory.traffic
 
     @property
+    def is_companion(self) -> bool:  # type: ignore[override]  # known when the memory is
+        return self._memory.wraps
+
+    @property
     def where(self) -> str:
         return f"work-items of {self._device}"
 

@@ -68,6 +68,9 @@ MOST_WORTH = 1e-3
 class PlacedRanges(RangeRunner):
     """Runs each range of a launch on the place where it is expected to end first."""
 
+    _wants_all = False
+    """All places are compiled, however long they are expected to take."""
+
     def __init__(
         self, places: Sequence[LaunchPlace], compile_: Compile, clock: Clock = time.perf_counter
     ) -> None:
@@ -198,6 +201,9 @@ class PlacedRanges(RangeRunner):
         for number, place in enumerate(self._places):
             if place.state is not PlaceState.ASLEEP:
                 continue
+            if self._wants_all:
+                self._request(machine, number)
+                continue
             times = place.expected(items, self._in_order) / seconds
             if times >= PROMISING:
                 place.activity.state = (
@@ -210,8 +216,13 @@ class PlacedRanges(RangeRunner):
                     f"the launch took {self._spent:.2g} s so far"
                 )
             else:
-                place.state, place.activity.state = PlaceState.COMPILING, "being compiled"
-                self._compile(machine, number, self._receiver(place))
+                self._request(machine, number)
+
+    def _request(self, machine: Machine, number: int) -> None:
+        """Request the code of a place."""
+        place = self._places[number]
+        place.state, place.activity.state = PlaceState.COMPILING, "being compiled"
+        self._compile(machine, number, self._receiver(place))
 
     def _receiver(self, place: LaunchPlace) -> Callable[[RangeRunner | str], None]:
         def receive(found: RangeRunner | str) -> None:

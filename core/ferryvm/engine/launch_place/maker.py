@@ -22,7 +22,9 @@ from ferryvm.engine.launch_place.calibration import Calibration
 from ferryvm.engine.launch_place.chooser import PlacedCode, PlacedRanges
 from ferryvm.engine.launch_place.model import CostModel
 from ferryvm.engine.launch_place.place import LaunchPlace
+from ferryvm.engine.launch_place.split import SplitRanges
 from ferryvm.item_range import RangeRunner
+from ferryvm.policy import LaunchPlacing
 from ferryvm.policy.machine import cpus
 
 if TYPE_CHECKING:
@@ -85,7 +87,8 @@ def placed(site: Site, code: Code, compiler: Find, ask: Ask) -> Code:
         if not choice.options.background:
             job.wait(machine.control)
 
-    return PlacedCode(code, PlacedRanges(places, compile_))
+    kind = SplitRanges if rule.place is LaunchPlacing.SPLIT else PlacedRanges
+    return PlacedCode(code, kind(places, compile_))
 
 
 def _expanded(choice: Choice) -> Iterator[tuple[Choice, Calibration | None, str]]:

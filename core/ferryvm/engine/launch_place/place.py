@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import collections
 import enum
+from collections.abc import Callable, Sequence
 
 from ferryvm.engine.launch_place.model import CostModel
 from ferryvm.item_range import PlaceActivity, RangeOutcome, RangeRunner
@@ -54,6 +55,8 @@ class LaunchPlace:
         """The number of the launch's range from which on a trial is due."""
         self.is_checked = runner is not None
         """A part of a range has shown that it is not far slower than expected."""
+        self.estimate: Callable[[Sequence[float]], float] = min
+        """The time of an item, of those in the last runs."""
         self._found: collections.deque[float] = collections.deque(maxlen=_REMEMBERED)
         """Seconds of an item in the last runs."""
         self._launches: collections.deque[float] = collections.deque(maxlen=_REMEMBERED)
@@ -68,7 +71,7 @@ class LaunchPlace:
     @property
     def item_seconds(self) -> float | None:
         """Seconds of an item as learned; None before the first run."""
-        return min(self._found, default=None)
+        return self.estimate(self._found) if self._found else None
 
     def expected(self, items: int, in_order: float) -> float:
         """Seconds of so many items; `in_order`: of one in order."""
