@@ -22,13 +22,27 @@ from tests.mathematics.chebyshev import bits, double, interpolate, nudged, split
 
 TARGET = Path("core/ferryvm/isa/mathematics/single/coefficient.py")
 
-NUDGES: dict[str, list[int]] = {"LOG": [-10, -10, -10, 10, 7, -10]}
+NUDGES: dict[str, list[int]] = {
+    "LOG": [-10, -10, -10, 10, 7, -10],
+    "ATAN": [2, 0, 3, -2],
+}
 
 EXCEPTIONS: dict[str, tuple[tuple[int, int], ...]] = {
     "LOG": (
         (0x4C5D_65A5, 0x418F_034B),
         (0x65D8_90D3, 0x4254_D1F9),
         (0x6F31_A8EC, 0x4284_5A89),
+    ),
+    "SIN": ((0x4619_9998, 0xBEB1_FA5D), (0xC619_9998, 0x3EB1_FA5D)),
+    "LOG1P": (
+        (0x3540_0003, 0x353F_FFFF),
+        (0x3710_001B, 0x370F_FFF3),
+        (0x4107_8FEB, 0x400F_E5E7),
+        (0x65D8_90D3, 0x4254_D1F9),
+        (0x6F31_A8EC, 0x4284_5A89),
+        (0xB53F_FFFD, 0xB540_0001),
+        (0xB70F_FFE5, 0xB710_000D),
+        (0xBB0E_C8C4, 0xBB0E_F0A5),
     ),
     "EXP2": ((0x3B42_9D37, 0x3F80_4385), (0xBCF3_A937, 0x3F7A_C6B1)),
 }
@@ -75,6 +89,8 @@ def tables() -> dict[str, tuple[str, Any]]:
         return lambda u: 2 * mp.atanh(mp.sqrt(u)) / mp.sqrt(u) * scale
 
     fitted("LOG", "2 artanh(s) / s over s^2", artanh(1), 0, log_top, 9)
+    log1p_tail = lambda u: (artanh(1)(u) - 2) / u
+    fitted("LOG1P", "(2 artanh(s) / s - 2) / s^2 over s^2", log1p_tail, 0, log_top, 8)
     fitted("LOG2", "the same over ln 2", artanh(1 / ln2), 0, log_top, 9)
     fitted("LOG10", "the same over ln 10", artanh(1 / mp.log(10)), 0, log_top, 9)
 

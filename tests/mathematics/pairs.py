@@ -116,26 +116,30 @@ def special_pairs() -> list[tuple[int, int]]:
 def main() -> None:
     """Compare and print; exit code 1 if a pair is wrong."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("name", choices=[each for each in FUNCTIONS if operand_count(each) == 2])
+    known = [each for each in FUNCTIONS if operand_count(each) == 2]
+    parser.add_argument("names", nargs="+", choices=[*known, "all"], metavar="name")
     parser.add_argument("--millions", type=int, default=16)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hard", type=Path, help="write the pairs that MPFR decided")
     options = parser.parse_args()
-    name, reference = options.name, options.name.removesuffix("_f32")
+    names = known if "all" in options.names else options.names
+    sys.exit(1 if sum(_compare(name, options) for name in names) else 0)
+
+
+def _compare(name: str, options: argparse.Namespace) -> int:
+    """The number of wrong pairs of one function."""
+    reference = name.removesuffix("_f32")
     text = functions([("meaning", FUNCTIONS[name], 2)])
     text += f"#define REFERENCE {reference}\n#define IS_POWER {int(reference == 'pow')}\n" + HARNESS
     print(f"{name}: {operation_count(FUNCTIONS[name], 2)} operations", flush=True)
-    wrong, hard = [], []
+    hard: list[list[int]] = []
     with tempfile.TemporaryDirectory() as folder:
         library = built(text, Path(folder))
         pairs = special_pairs()
         flat = [each for pair in pairs for each in pair]
         results = (ctypes.c_uint32 * len(pairs))()
         library.one((ctypes.c_uint32 * len(flat))(*flat), results, len(pairs))
-        for pair, result in zip(pairs, results, strict=True):
-            right = exact(name, *pair)
-            if result != right:
-                wrong.append((*pair, result, right))
+        suspects = [[*pair, result] for pair, result in zip(pairs, results, strict=True)]
         library.run.restype = ctypes.c_uint64
         found = (ctypes.c_uint32 * (3 * ROOM))()
         count = 0
@@ -143,23 +147,25 @@ def main() -> None:
             seed = ctypes.c_uint64((options.seed << 32) + (count // STEP << 40))
             number = library.run(seed, ctypes.c_uint64(STEP), found, ctypes.c_uint64(ROOM))
             count += STEP
-            for n in range(min(number, ROOM)):
-                *pair, result = found[3 * n : 3 * n + 3]
-                hard.append(pair)
-                right = exact(name, *pair)
-                if result != right:
-                    wrong.append((*pair, result, right))
+            hard += [found[3 * n : 3 * n + 3] for n in range(min(number, ROOM))]
             print(f"\r{count >> 20} Mi", end="", file=sys.stderr)
     print(file=sys.stderr)
-    for first, second, result, right in wrong[:40]:
-        print(f"  {first:08x} {second:08x} -> {result:08x}, correctly rounded {right:08x}")
+    wrong = 0
+    for first, second, result in suspects + hard:
+        right = exact(name, first, second)
+        if result == right:
+            continue
+        wrong += 1
+        if wrong <= 40:
+            print(f"  {first:08x} {second:08x} -> {result:08x}, correctly rounded {right:08x}")
     print(
         f"{name}: {len(pairs)} special and {count} random pairs,"
-        f" {len(hard)} decided by MPFR, {len(wrong)} wrong"
+        f" {len(hard)} decided by MPFR, {wrong} wrong",
+        flush=True,
     )
     if options.hard:
-        options.hard.write_text("".join(f"{a:08x} {b:08x}\n" for a, b in hard))
-    sys.exit(1 if wrong else 0)
+        options.hard.write_text("".join(f"{a:08x} {b:08x}\n" for a, b, _ in hard))
+    return wrong
 
 
 if __name__ == "__main__":

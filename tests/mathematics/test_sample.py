@@ -60,3 +60,10 @@ def test_page_states_the_operations_of_each_function() -> None:
     assert stated == {
         name: operation_count(FUNCTIONS[name], operand_count(name)) for name in SAMPLED
     }
+
+
+@pytest.mark.nightly
+def test_coefficients_are_those_that_the_script_makes() -> None:
+    from tests.mathematics import make  # it needs mpmath
+
+    assert make.text() == (ROOT / make.TARGET).read_text()

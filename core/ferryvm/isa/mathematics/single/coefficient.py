@@ -11,6 +11,24 @@ LOG_EXCEPTIONS = (
 )
 """operands and their results, as bits of f32"""
 
+SIN_EXCEPTIONS = (
+    (0x46199998, 0xBEB1FA5D),
+    (0xC6199998, 0x3EB1FA5D),
+)
+"""operands and their results, as bits of f32"""
+
+LOG1P_EXCEPTIONS = (
+    (0x35400003, 0x353FFFFF),
+    (0x3710001B, 0x370FFFF3),
+    (0x41078FEB, 0x400FE5E7),
+    (0x65D890D3, 0x4254D1F9),
+    (0x6F31A8EC, 0x42845A89),
+    (0xB53FFFFD, 0xB5400001),
+    (0xB70FFFE5, 0xB710000D),
+    (0xBB0EC8C4, 0xBB0EF0A5),
+)
+"""operands and their results, as bits of f32"""
+
 EXP2_EXCEPTIONS = (
     (0x3B429D37, 0x3F804385),
     (0xBCF3A937, 0x3F7AC6B1),
@@ -80,6 +98,18 @@ LOG = (
     0x3FC0_F9D4_D6B5_209E,
 )
 """2 artanh(s) / s over s^2"""
+
+LOG1P = (
+    0x3FE5_5555_5555_5555,
+    0x3FD9_9999_9999_9A38,
+    0x3FD2_4924_9247_6C42,
+    0x3FCC_71C7_2016_8526,
+    0x3FC7_45CF_8FE3_28F9,
+    0x3FC3_B1C3_6B44_5CEB,
+    0x3FC0_FBE7_1AD8_55C9,
+    0x3FC0_C051_66EC_4148,
+)
+"""(2 artanh(s) / s - 2) / s^2 over s^2"""
 
 LOG2 = (
     0x4007_1547_652B_82FE,
@@ -193,10 +223,10 @@ ASIN = (
 """arcsin(s) / s over s^2"""
 
 ATAN = (
-    0x3FF0_0000_0000_0000,
+    0x3FF0_0000_0000_0002,
     0xBFD5_5555_5555_552F,
-    0x3FC9_9999_9999_4642,
-    0xBFC2_4924_9225_8C63,
+    0x3FC9_9999_9999_4645,
+    0xBFC2_4924_9225_8C61,
     0x3FBC_71C7_0CB1_AF35,
     0xBFB7_45CF_6435_CB0D,
     0x3FB3_B10F_03A4_25D3,

@@ -94,6 +94,11 @@ def log1p_f32(m: PureEmitter[V], x: V) -> V:
     # 1 + x is rounded if x is small; then k is 0, and x itself is what is wanted.
     is_small = m.compare(F64, Condition.EQ, k, number(m, 0.0))
     f = m.select(is_small, z, m.fsub(F64, mantissa, one))
-    small = _mantissa_logarithm(m, f, coefficient.LOG)
+    # s P(s^2) = f - s f + s^3 Q(s^2): the first term is exact.
+    s = m.fdiv(F64, f, m.fadd(F64, f, number(m, 2.0)))
+    square = m.fmul(F64, s, s)
+    tail = m.fmul(F64, square, polynomial(m, square, coefficient.LOG1P))
+    small = m.ffma(F64, s, m.fsub(F64, tail, f), f)
     result = m.demote(_with_exponent(m, k, coefficient.LN2, small))
+    result = excepting(m, x, result, coefficient.LOG1P_EXCEPTIONS)
     return zero_as_is(m, x, _with_special(m, x, -1.0, result))

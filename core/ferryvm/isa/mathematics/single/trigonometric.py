@@ -22,7 +22,7 @@ from typing import TypeVar
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.mathematics.single import coefficient
 from ferryvm.isa.mathematics.single.polynomial import number, polynomial
-from ferryvm.isa.mathematics.single.special import zero_as_is
+from ferryvm.isa.mathematics.single.special import excepting, zero_as_is
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import F32, F64, I32, I64
 
@@ -69,8 +69,8 @@ def sin_f32(m: PureEmitter[V], x: V) -> V:
     z, rounder = m.promote(x), number(m, _ROUNDER)
     shifted = m.ffma(F64, z, c, rounder)
     h = m.ffma(F64, z, d, m.ffma(F64, z, c, m.fsub(F64, rounder, shifted)))
-    result = m.demote(_with_parity(m, _sine(m, h), shifted))
-    return zero_as_is(m, x, canonical(m, F32, result))
+    result = canonical(m, F32, m.demote(_with_parity(m, _sine(m, h), shifted)))
+    return zero_as_is(m, x, excepting(m, x, result, coefficient.SIN_EXCEPTIONS))
 
 
 def cos_f32(m: PureEmitter[V], x: V) -> V:
