@@ -208,6 +208,13 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def frozen_heap() -> None:
+    """Have the garbage collector leave alone what earlier tests have left, so that a collection of
+    all takes milliseconds instead of a second."""
+    gc.freeze()
+
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
