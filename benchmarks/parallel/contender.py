@@ -35,6 +35,10 @@ OPENCL, OPENCL_C = "opencl", "OpenCL C"
 IN_ORDER = " (in order)"
 """Ends the names of contenders that use one core."""
 
+BY_ELEMENT = "items.skiff"
+"""The suffix of twins with an item an element, for devices with memory of their own, where others have
+an item a row."""
+
 SETTLING = 2.0
 """Seconds of runs under the default policy before the first one that counts."""
 
@@ -51,7 +55,7 @@ def contenders() -> Mapping[str, Make]:
         CC: lambda twin, work: _ferry(twin, work, CC, threads=0),
         PLACED: _placed,
         OPENCL_C: hand_written,
-        OPENCL: lambda twin, work: _ferry(twin, work, OPENCL, threads=1),
+        OPENCL: _on_device,
     }
 
 
@@ -78,6 +82,15 @@ def _ferry(twin: Twin, work: Work, backend: str, threads: int) -> Task:
     return launch_task(twin, work, launching(backend, threads))
 
 
+def _on_device(twin: Twin, work: Work) -> Task:
+    on, suffix = launching(OPENCL, threads=1), "skiff"
+    from ferryvm_backends.opencl.device import find
+
+    if twin.path(BY_ELEMENT).exists() and not find().shares_memory:
+        suffix = BY_ELEMENT
+    return launch_task(twin, work, on, suffix)
+
+
 def _placed(twin: Twin, work: Work) -> Task:
     task = launch_task(twin, work, engine(MIXED))
     began = time.perf_counter()
@@ -87,9 +100,9 @@ def _placed(twin: Twin, work: Work) -> Task:
     return task
 
 
-def launch_task(twin: Twin, work: Work, on: Engine) -> Task:
+def launch_task(twin: Twin, work: Work, on: Engine, suffix: str = "skiff") -> Task:
     """The work in Skiff on an engine."""
-    path = twin.path("skiff")
+    path = twin.path(suffix)
     program = ferryvm.compile(path.read_text(encoding="utf-8"), file=str(path))
     call = on.instantiate(program).exports["work"]
     if twin.makes:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import abc
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ferryvm import cache
@@ -59,14 +59,15 @@ def lifted(
     exceptions: bool = False,
     launches: bool = False,
     items: bool = False,
+    prepare: Callable[[Module], None] = lambda _module: None,
 ) -> Module:
     """The region IR, improved by the passes that every compiler shares.
 
     `exceptions`: the target lowers `caught`, so that calls catch what their callees throw; `least`:
     the lowest level at which they are run; `natives`: the target lowers `call_host`, so that native
     functions are called; `launches`: the target lowers `launch_word` and `parallel_if`; `items`: it
-    runs items out of order only, so that `options.known` holds; `unrolled`,
-    `remarks`: as for `ferryvm.ir.passes.optimise`.
+    runs items out of order only, so that `options.known` holds; `prepare`: a change before these
+    passes; `unrolled`, `remarks`: as for `ferryvm.ir.passes.optimise`.
     """
     from ferryvm.ir.lift import lift
     from ferryvm.ir.passes import optimise
@@ -79,6 +80,7 @@ def lifted(
     level = max(options.optimize, least)
     if level >= 2:
         inline_items(module, region.verified.program)
+    prepare(module)
     optimise(
         module, level, region.verified, unrolled=unrolled, check=options.check, remarks=remarks
     )

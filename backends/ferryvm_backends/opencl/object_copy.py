@@ -89,6 +89,8 @@ class ObjectCopy:
         """Bytes of the space from which on the device has zeros."""
         self.version = 0
         """Changes with each buffer: a later one may have the handle of an earlier one."""
+        self._changed: list[tuple[int, int]] = []
+        """Ranges that the device has changed without marks, in bytes from the start of the space."""
         self._copies: dict[int, _Copy] = {}
         """By the host's address of the elements."""
 
@@ -192,6 +194,7 @@ class ObjectCopy:
         self._buffer = self._tables = self._space = None
         self._rows, self._space_bytes, self._arena_bytes, self._used = b"", 0, 0, 0
         self._copies.clear()
+        self._changed.clear()
 
     # --- to the device ------------------------------------------------------------------------
 
@@ -276,6 +279,16 @@ class ObjectCopy:
         copy = self._copies.get((place + self._base) & _MASK)
         return 0 if copy is None else self._space_bytes + copy.start
 
+    def mark(self, place: int, start: int, end: int) -> None:
+        """Mark bytes of the elements at a place of the host as changed by the device; the end may be
+        behind theirs."""
+        copy = self._copies.get((place + self._base) & _MASK)
+        if place < self._space_bytes:
+            self._changed.append((place + start, min(place + end, self._space_bytes)))
+        elif copy is not None:
+            first = self._space_bytes + copy.start
+            self._changed.append((first + start, first + min(end, copy.size)))
+
     # --- to the host --------------------------------------------------------------------------
 
     def stored(self, top: int, use: ObjectAccess, traffic: Traffic) -> Iterator[Part]:
@@ -292,9 +305,13 @@ class ObjectCopy:
         first = self._marks - count
         cl.enqueue_copy(queue, marks, self._buffer, src_offset=first)
         traffic.to_host += count
-        if not marks.any():
-            return
         is_marked = marks[::-1] != 0
+        has_marks = is_marked.any()
+        for start, end in self._changed:
+            is_marked[start // CHUNK : -(-end // CHUNK)] = True
+        self._changed.clear()
+        if not is_marked.any():
+            return
         parts: list[tuple[Segment, int, int, int, str]] = [(self._space, 0, top, 0, SPACE)]
         for copy in copies:
             start = self._space_bytes + copy.start
@@ -304,4 +321,5 @@ class ObjectCopy:
             for one, two in runs(chunks):
                 row = traffic.of_array(number, name)
                 yield segment, one * CHUNK, min(two * CHUNK, size), row
-        cl.enqueue_fill_buffer(queue, self._buffer, ZERO, first, count)
+        if has_marks:
+            cl.enqueue_fill_buffer(queue, self._buffer, ZERO, first, count)

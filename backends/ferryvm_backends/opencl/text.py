@@ -7,6 +7,7 @@ Region ─ lift, passes ─> Module ─ print ─> OpenCL C, with the tables tha
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from ferryvm.backend import Forcing, Options, RefusalError
 from ferryvm.compiler import lifted
@@ -52,9 +53,16 @@ def dialect(device: Device, memory_mode: str, objects: bool = False) -> Dialect:
     return opencl(aligned=not device.is_cpu, apart=memory_mode == COPIED, objects=objects)
 
 
-def improved(region: Region, options: Options, *, items: bool = False) -> Module:
-    """The IR that is printed; `items`: of the items of a launch, out of order."""
-    module = lifted(region, options, least=1, exceptions=True, items=items)
+def improved(
+    region: Region,
+    options: Options,
+    *,
+    items: bool = False,
+    prepare: Callable[[Module], None] = lambda _module: None,
+) -> Module:
+    """The IR that is printed; `items`: of the items of a launch, out of order; `prepare`: a change
+    before all passes."""
+    module = lifted(region, options, least=1, exceptions=True, items=items, prepare=prepare)
     if options.optimize >= 2:
         verify = checker(module, region.verified, options.check)
         for body in module.bodies:

@@ -141,7 +141,7 @@ def _launches() -> int:
     """Run ranges of items, each to the state of the loop; their number."""
     ItemKernel.run_dry = lambda self, queue: False  # type: ignore[method-assign]  # as for Kernel
     item_range.pool = _NoPool  # type: ignore[assignment]  # for this process
-    suspension.SLICE, suspension._ENOUGH, suspension._RESIDENT = 64, 4, 16
+    suspension.SLICE, suspension._ENOUGH = 64, dict.fromkeys((True, False), 4)
     backend = opencl.OpenClBackend(wraps=False)
     for case in LAUNCHES:
         region, execution = launch(case)

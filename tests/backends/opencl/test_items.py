@@ -22,8 +22,8 @@ from ferryvm.policy.predicate import Test, When
 from ferryvm.region.region import Region, region
 from ferryvm.verify import verify
 from ferryvm_backends.opencl import OpenClBackend
+from ferryvm_backends.opencl.item import bound, code, suspension
 from ferryvm_backends.opencl.item import range as item_range
-from ferryvm_backends.opencl.item import suspension
 from ferryvm_backends.opencl.item.range import ItemRanges
 
 from ...launching import ranges_of, run_interrupted
@@ -80,7 +80,7 @@ CASES = {
 def make_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let any launch be worth an NDRange, and take several; few suspended items stop it."""
     monkeypatch.setattr(suspension, "SLICE", SLICE)
-    monkeypatch.setattr(suspension, "_ENOUGH", 4)
+    monkeypatch.setattr(suspension, "_ENOUGH", dict.fromkeys((True, False), 4))
     monkeypatch.setattr(launching, "WORTH", 0.0)
     monkeypatch.setattr(launching, "SAMPLE", 0.0)
 
@@ -111,11 +111,16 @@ def program(case: tuple[int, int, int, int]) -> ferryvm.Program:
     return ferryvm.compile(TEXT.format(items=items, kind=kind, every=every, rest=rest))
 
 
-def started(backend: OpenClBackend, case: tuple[int, int, int, int]) -> Execution:
+def on(backend: OpenClBackend) -> Engine:
+    """An engine that has the backend run launches."""
     when = When((Test("kind", (Like("launch"),)),))
     rule = Rule(when=when, backends=(Choice(NAME, Options(background=False)),))
     policy = Policy(rules=(rule,), profile=Profile(loop_threshold=2))
-    return Engine(policy=policy, registry=named(backend)).start(program(case))
+    return Engine(policy=policy, registry=named(backend))
+
+
+def started(backend: OpenClBackend, case: tuple[int, int, int, int]) -> Execution:
+    return on(backend).start(program(case))
 
 
 def outcome(execution: Execution) -> tuple[object, ...]:
@@ -140,6 +145,53 @@ def test_a_launch_ends_as_the_loop_in_order(
     if isinstance(expected[0], str):  # higher items may be done
         found, expected = found[:2], expected[:2]
     assert found == expected
+
+
+LEAVING_FIRST = """
+(define (body item n from to)
+  (define found (if (= (% item 50) 7) (array-length (make-array i64 item)) 1))
+  (define j 0)
+  (while (< j n)
+    (set! found (+ found (array-ref from (- (array-length from) j 1))))
+    (set! j (+ j 1)))
+  (array-set! to (- (array-length to) item 1) found))
+(define (go n from to) (for-each-item n (body 3 from to)) (array-ref to 9))
+(define to (make-array i64 {length}))
+(go 5 (make-array i64 9) to)
+(go 200 (make-array i64 9) to)
+"""
+"""Items that leave, or trap, before they have stored anything; they store from the end on."""
+
+
+@pytest.mark.rotate("length", "backend")
+@pytest.mark.parametrize("length", [200, 150])
+def test_items_that_leave_before_a_store_run_again_from_their_start(
+    length: int, backend: OpenClBackend, launched: list[tuple[int, int]]
+) -> None:
+    text = ferryvm.compile(LEAVING_FIRST.format(length=length))
+    found = outcome(on(backend).start(text))
+    assert launched
+    expected = outcome(Engine("threaded").start(text))
+    assert found[:2] == expected[:2]
+    assert length < 200 or found == expected
+
+
+def test_a_loop_that_may_take_long_is_polled(
+    monkeypatch: pytest.MonkeyPatch, launched: list[tuple[int, int]]
+) -> None:
+    texts: list[bool] = []
+    made = code.item_text
+
+    def noted(*given: object, polls: bool = False) -> object:
+        texts.append(polls)
+        return made(*given, polls=polls)  # type: ignore[arg-type]  # as it is called
+
+    monkeypatch.setattr(code, "item_text", noted)
+    monkeypatch.setattr(bound, "MOST_ITERATIONS", 2)
+    text = ferryvm.compile(LEAVING_FIRST.format(length=200))
+    found = on(OpenClBackend(wraps=False)).start(text).run().value
+    assert texts == [False, True]
+    assert found == Engine("threaded").start(text).run().value
 
 
 def launch(case: tuple[int, int, int, int]) -> tuple[Region, Execution]:

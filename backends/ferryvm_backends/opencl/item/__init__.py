@@ -17,7 +17,8 @@ from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import Type
 from ferryvm.region.launch import CALL_DISTANCE, launch_numbers
 from ferryvm.region.region import Region, RegionKind
-from ferryvm_backends.opencl.item.header import HeaderWord
+from ferryvm_backends.opencl.item.bound import Bound
+from ferryvm_backends.opencl.item.header import HeaderWord, StoredArray
 
 MOST_FRAME_WORDS = 2000
 """The largest number of words that the frames of a work-item take."""
@@ -38,6 +39,10 @@ class ItemShape:
     """True if a work-item runs the loop of the launch for several items."""
     headers: tuple[HeaderWord, ...] = ()
     """Header words of what these words refer to, which items share, too."""
+    stored: frozenset[StoredArray] = frozenset()
+    """Arrays among these words that items may store into without marks."""
+    bounds: tuple[tuple[Bound, ...], ...] | None = None
+    """Bounds of the iterations of an item's loops, see `loop_bounds`; None if all are polled."""
 
     @property
     def arguments(self) -> int:

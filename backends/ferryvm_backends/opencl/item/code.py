@@ -62,17 +62,25 @@ class ItemCode(CodeWrapper):
         self._in_order: Callable[[int], int] = ENTRY(inner.address)
         self._number = launch_numbers(region.verified)[region.entry]
         self._region = region.name
+        self._behind = region.verified.program.code.immediates[region.entry + 1]
+        """The instruction behind the loop."""
         self._entry = PythonEntry(self._enter)
         self.address = self._entry.address
 
     def _enter(self, address: int) -> int:
         control = ControlBlock.from_address(address)
+        place = control.stack + WORD_BYTES * (control.sp - LAUNCH_WORDS)
+        limit, next_, record = (ctypes.c_uint64 * LAUNCH_WORDS).from_address(place)
+        left = signed(I64, limit) - signed(I64, next_)
+        if left <= 0:  # the device has nothing to do
+            if record:
+                control.status = Status.LAUNCH
+            else:
+                control.pc, control.status = self._behind, Status.LEAVE
+            return int(control.status)
         if control.launches:
             word = WORD_BYTES * self._number
-            most = ctypes.c_uint64.from_address(control.launches + word).value
-            place = control.stack + WORD_BYTES * (control.sp - LAUNCH_WORDS)
-            limit, next_ = (ctypes.c_uint64 * 2).from_address(place)
-            if signed(I64, limit) - signed(I64, next_) > most:
+            if left > ctypes.c_uint64.from_address(control.launches + word).value:
                 control.status = Status.PARALLEL
                 return int(Status.PARALLEL)
         return self._in_order(address)
@@ -138,7 +146,12 @@ def _ranges(
     key = cache.key([build.key(device, text.source), "local"])
     local = LocalSize(most, cache.Entry("local", key, "opencl") if options.cache else None)
     pattern = _pattern(items, options, device, access)
-    return ItemRanges(kernel, memory, shape, text.guards, region, local, pattern)
+
+    def polled() -> ItemKernel:
+        other, _ = item_text(region, items, options, device, access, polls=True)
+        return _kernel(device, other.source, shape.arguments, options)[0]
+
+    return ItemRanges(kernel, polled, memory, shape, text.guards, region, local, pattern)
 
 
 def _pattern(items: Region, options: Options, device: Device, access: str) -> PatternKernel | None:

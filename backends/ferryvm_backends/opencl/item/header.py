@@ -10,12 +10,30 @@ item that would make an object leaves.
 
 from __future__ import annotations
 
-from ferryvm.ir.graph import Module, Parameter, Value
+import dataclasses
+from collections.abc import Sequence
+
+from ferryvm.ir.graph import Constant, Module, Operation, Parameter, Value
+from ferryvm.ir.operation import PLACE, element_bytes
 from ferryvm.ir.use import callees, substitute
+from ferryvm.isa.element import Element
 from ferryvm.isa.type import I64
 
 HeaderWord = tuple[int, int]
 """The number of an argument that items share, and of a word of its header."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredArray:
+    """An array that items store into, and do not always mark its chunks."""
+
+    argument: int
+    """The number of the argument that items share."""
+    bytes: int
+    """Of an element."""
+    is_own: bool
+    """True if an item stores into the element with its own number alone: then chunks are never marked,
+    since all that a range of items may have stored into is known."""
 
 
 def passed_headers(module: Module, function: int, most: int) -> tuple[HeaderWord, ...]:
@@ -47,3 +65,35 @@ def passed_headers(module: Module, function: int, most: int) -> tuple[HeaderWord
     entry.parameters += made.values()
     substitute(body.blocks, new)
     return tuple(made)
+
+
+def stored_arrays(
+    module: Module, function: int, headers: Sequence[HeaderWord]
+) -> dict[Operation, StoredArray]:
+    """The stores of items into arrays that all items share."""
+    parameters = module.functions[function].blocks[0].parameters
+    item, passed = parameters[0], parameters[len(parameters) - len(headers) :]
+    places: dict[Value, int] = {
+        parameter: number
+        for parameter, (number, word) in zip(passed, headers, strict=True)
+        if word == PLACE
+    }
+    found: dict[Operation, StoredArray] = {}
+    for operation in module.functions[function].operations:
+        if operation.name == "element_store" and operation.arguments[0] in places:
+            elements = operation.static[0]
+            assert isinstance(elements, Element | int)
+            bytes_, argument = element_bytes(elements), places[operation.arguments[0]]
+            is_own = _multiple(operation.arguments[1], item) == bytes_
+            found[operation] = StoredArray(argument, bytes_, is_own)
+    return found
+
+
+def _multiple(offset: Value, item: Value) -> int:
+    """The number n if an offset is n times the item; 0 if it is not."""
+    if offset is item:
+        return 1
+    if isinstance(offset, Operation) and offset.name == "shl" and offset.arguments[0] is item:
+        shift = offset.arguments[1]
+        return 1 << shift.bits if isinstance(shift, Constant) else 0
+    return 0

@@ -23,7 +23,7 @@ HEAD = np.dtype(
 
 _FIELDS = (
     *("first", "limit", "block", "most", "enough"),
-    *("sp", "fp", "stack_at", "stack_end", "hp", "objects", "types", "forced", "polls"),
+    *("sp", "fp", "stack_at", "stack_end", "hp", "objects", "types", "forced", "polls", "marks"),
 )
 """Words of `struct ferry_launch` before the arguments."""
 

@@ -40,6 +40,10 @@ class ItemMemory(abc.ABC):
         return ctypes.c_uint64.from_address(address).value
 
     @abc.abstractmethod
+    def mark(self, control: ControlBlock, reference: int, start: int, end: int) -> None:
+        """Mark bytes of the elements of an array as changed by the device."""
+
+    @abc.abstractmethod
     def pull(self, control: ControlBlock) -> None:
         """Let the machine see what items have stored. Raises cl.Error; then it is as before."""
 
@@ -56,6 +60,9 @@ class WrappedMemory(ItemMemory):
     def push(self, control: ControlBlock) -> list[BufferOffset]:
         _, statics, _, heap = memories(self.session).wrapped(control).places
         return [statics, heap]
+
+    def mark(self, control: ControlBlock, reference: int, start: int, end: int) -> None:
+        """There is one copy."""
 
     def pull(self, control: ControlBlock) -> None:
         """The kernel has stored there."""
@@ -79,6 +86,11 @@ class CopiedMemory(ItemMemory):
     def header_word(self, control: ControlBlock, reference: int, word: int) -> int:
         found = super().header_word(control, reference, word)
         return self._memory.objects.device_place(found) if word == PLACE else found
+
+    def mark(self, control: ControlBlock, reference: int, start: int, end: int) -> None:
+        if reference:
+            place = super().header_word(control, reference, PLACE)
+            self._memory.objects.mark(place, start, end)
 
     def pull(self, control: ControlBlock) -> None:
         returned = ControlBlock()

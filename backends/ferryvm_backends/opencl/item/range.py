@@ -12,10 +12,12 @@ items' loops; for other devices the host looks between two slices.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 import time
 from array import array
 from collections import Counter
+from collections.abc import Callable
 from typing import NoReturn
 
 import numpy as np
@@ -28,6 +30,7 @@ from ferryvm.failure import one_line
 from ferryvm.float_environment import ours
 from ferryvm.ir.c.opencl import LOOK
 from ferryvm.ir.c.opencl_item import EXIT_SHIFT, SLOT_WORDS, TRAP_SHIFT
+from ferryvm.ir.operation import LENGTH
 from ferryvm.isa.type import I64, WORD_BYTES, signed
 from ferryvm.item_range import LostItemsError, RangeOutcome, RangeRunner
 from ferryvm.machine.control import ControlBlock, Status
@@ -41,6 +44,7 @@ from ferryvm.thread import Bell
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.copied import SLICE
 from ferryvm_backends.opencl.item import ItemShape
+from ferryvm_backends.opencl.item.bound import is_short
 from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.item.local_size import LEAST, LocalSize
 from ferryvm_backends.opencl.item.local_size import SLICE as LOCAL_SLICE
@@ -74,6 +78,9 @@ _WAIT = 0.01
 _PIECES, _WORDS = 64, 1 << 12
 """Pieces, and their words in all, for which there is memory before items run."""
 
+_SPARSE = 4
+"""Elements for each item from which on an array is copied back by marks, not as a whole."""
+
 _STATUS_MASK = (1 << TRAP_SHIFT) - 1
 
 _lock = threading.RLock()
@@ -103,6 +110,7 @@ class ItemRanges(RangeRunner):
     def __init__(
         self,
         kernel: ItemKernel,
+        polled: Callable[[], ItemKernel],
         memory: ItemMemory,
         shape: ItemShape,
         guards: tuple[int, ...],
@@ -110,9 +118,10 @@ class ItemRanges(RangeRunner):
         local: LocalSize,
         pattern: PatternKernel | None = None,
     ) -> None:
-        """`region`: the launch; `local`: the size of groups; `pattern`: of the items, if they have
-        one."""
+        """`polled`: makes a kernel that polls its loops, where `kernel` does not; `region`: the launch;
+        `local`: the size of groups; `pattern`: of the items, if they have one."""
         self._kernel, self._memory, self._shape = kernel, memory, shape
+        self._polled = functools.cache(polled)
         self._device = memory.session.device
         self._guards, self._pattern = guards, pattern
         self._returns_to = region.entry + CALL_DISTANCE + 1
@@ -184,7 +193,7 @@ class ItemRanges(RangeRunner):
         if raised is not None:
             raise raised
         left = sum(two - one for one, two in found.open) + len(found.slots)
-        stops = Counter(int(slot[1]) for _, slot in found.slots)
+        stops = Counter(self._stop(slot) for _, slot in found.slots)
         seconds = found.seconds * self._threads if self._shape.is_block else None
         return RangeOutcome(
             limit - first - left, len(found.slots), seconds, bool(control.interrupt), stops
@@ -218,15 +227,21 @@ class ItemRanges(RangeRunner):
                 self._memory.header_word(control, words[number], word)
                 for number, word in self._shape.headers
             ]
-            kernel, given = self._kernel, words + headers
-            if self._pattern is not None and (
-                own := self._pattern.arguments(objects, frame, limit)
-            ):
-                kernel, given = self._pattern.kernel, own
+            given, bounds = words + headers, self._shape.bounds
+            pattern = self._pattern
+            own = None if pattern is None else pattern.arguments(objects, frame, limit)
+            if pattern is not None and own:
+                kernel, given = pattern.kernel, own
+            elif bounds is not None and not is_short(bounds, given):
+                kernel = self._polled()
+            else:
+                kernel = self._kernel
             kernel.bind(places, buffers.slots, buffers.skipped)
-            self._give(kernel, control, start, given)
+            marks = self._sets_marks(control, words, limit - first)
+            self._give(kernel, control, start, given, marks)
             found.is_changed = self._memory.wraps
             self._slices(kernel, control, buffers, first, limit, found)
+            self._mark(control, words, first, limit)
             self._memory.pull(control)
             found.is_changed = True
         except BaseException:
@@ -238,10 +253,29 @@ class ItemRanges(RangeRunner):
             self.seconds += found.seconds
         self._commit(objects, found, limit)
 
+    def _sets_marks(self, control: ControlBlock, words: list[int], items: int) -> bool:
+        """True if items are to mark chunks of arrays that they store into anywhere: if these have many
+        more elements than there are items. Else all their chunks count as marked."""
+        others = (one.argument for one in self._shape.stored if not one.is_own)
+        lengths = (self._memory.header_word(control, words[n], LENGTH) for n in others)
+        return any(length > _SPARSE * items for length in lengths)
+
+    def _mark(self, control: ControlBlock, words: list[int], first: int, limit: int) -> None:
+        """Mark what items may have stored into without marks."""
+        sets_marks = self._sets_marks(control, words, limit - first)
+        for one in self._shape.stored:
+            start, end = one.bytes * first, one.bytes * limit
+            if not one.is_own:
+                length = self._memory.header_word(control, words[one.argument], LENGTH)
+                start, end = 0, 0 if sets_marks else one.bytes * length
+            if end:
+                self._memory.mark(control, words[one.argument], start, end)
+
     def _give(
-        self, kernel: ItemKernel, control: ControlBlock, start: int, words: list[int]
+        self, kernel: ItemKernel, control: ControlBlock, start: int, words: list[int], marks: bool
     ) -> None:
-        """Tell a kernel where the machine stands; `start`: the word of the launch's frame."""
+        """Tell a kernel where the machine stands; `start`: the word of the launch's frame; `marks`: see
+        `_sets_marks`."""
         first = start if self._shape.is_block else control.sp
         kernel.give(
             words,
@@ -256,6 +290,7 @@ class ItemRanges(RangeRunner):
             types=control.types,
             forced=self.entries % 7 + 1,
             polls=_POLLS,
+            marks=marks,
         )
 
     def _slices(
@@ -338,5 +373,11 @@ class ItemRanges(RangeRunner):
         words[self._parameters] = self._returns_to
         words[self._parameters + 1] = control.sp + self._parameters - control.fp
         if status & _STATUS_MASK == Status.GUARD:
-            self.failures[self._guards[status >> EXIT_SHIFT]] += 1
+            self.failures[self._stop(slot)] += 1
         return block(objects, words, pc, frame)
+
+    def _stop(self, slot: Slot) -> int:
+        """The instruction in front of which an item left, which goes on there or at its entry."""
+        status = int(slot[4])
+        is_guard = status & _STATUS_MASK == Status.GUARD
+        return self._guards[status >> EXIT_SHIFT] if is_guard else int(slot[1])

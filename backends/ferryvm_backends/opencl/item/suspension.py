@@ -6,9 +6,10 @@
 
 After a launch that nobody disturbed only the head is read, and it is zero.
 
-An item that leaves after the last slot is lost. So items stop to begin long before: at `enough`
-slots, and those that have begun by then and not ended need at most `in_flight`: a block of items
-puts back its rest, too.
+An item that leaves after the last slot is lost. So items stop to begin long before, at `enough` slots.
+Of blocks, of which each compute unit runs one after another, those that have begun by then need two
+slots for each unit: a block puts back its rest, too. A work-item of one item sees only what was so
+when its slice began; so there are slots for all items of a slice.
 """
 
 from __future__ import annotations
@@ -33,14 +34,12 @@ from ferryvm_backends.opencl.segment import ZERO, buffer_of_zeros
 SLICE = 1 << 24
 """Work-items of one NDRange at most."""
 
-_ENOUGH = 1 << 10
-"""Suspended items after which no further ones begin."""
+_ENOUGH = {True: 1 << 10, False: 1 << 14}
+"""Suspended items after which no further ones begin, of blocks and of single items: so many follow one
+another before the next range, which costs a device with memory of its own more."""
 
 _PART = 64
 """The slots take this part of a device's memory at most."""
-
-_RESIDENT = 4096
-"""Work-items at most that are in flight on a compute unit, where each runs one item."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,13 +66,12 @@ def slot_layout(session: Session, frame: int, is_block: bool) -> SlotLayout:
     device = session.device
     slot_words = SLOT_WORDS + frame
     units = device.handle.max_compute_units
-    in_flight = units * (2 if is_block else _RESIDENT)
     largest = min(device.memory // _PART, device.largest_buffer) - HEAD.itemsize
-    wanted = in_flight + _ENOUGH
-    most = max(min(wanted, largest // (WORD_BYTES * slot_words)), 4)
-    if most >= wanted:
-        return SlotLayout(slot_words, most, _ENOUGH, SLICE)
-    enough = most // 4
+    enough, in_flight = _ENOUGH[is_block], 2 * units if is_block else SLICE
+    most = max(min(enough + in_flight, largest // (WORD_BYTES * slot_words)), 4)
+    if most >= enough + in_flight:
+        return SlotLayout(slot_words, most, enough, SLICE)
+    enough = min(enough, most // 4)
     return SlotLayout(slot_words, most, enough, min(SLICE, most - enough))
 
 

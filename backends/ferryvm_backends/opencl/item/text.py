@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from ferryvm.backend import Forcing, Options, RefusalError
 from ferryvm.ir.c import Choices, guard_pcs, module_text
 from ferryvm.ir.c.comment import describer
 from ferryvm.ir.c.context import function_name
 from ferryvm.ir.c.opencl_item import (
+    MARKS,
     MOST_ARGUMENTS,
     ItemEntry,
     block_of_items,
@@ -15,8 +18,10 @@ from ferryvm.ir.c.opencl_item import (
     one_item,
 )
 from ferryvm.ir.graph import Module
+from ferryvm.ir.passes.entry_exit import entry_state, hoist_entry_checks, leave_at_entry
+from ferryvm.ir.passes.inline import inline_all, remove_uncalled
 from ferryvm.isa.launch import LAUNCH_WORDS
-from ferryvm.isa.type import I64
+from ferryvm.isa.type import Type
 from ferryvm.machine.declaration import declarations
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.object_access import object_access
@@ -28,7 +33,8 @@ from ferryvm_backends.opencl.item import (
     frame_words,
     shared_types,
 )
-from ferryvm_backends.opencl.item.header import passed_headers
+from ferryvm_backends.opencl.item.bound import loop_bounds
+from ferryvm_backends.opencl.item.header import passed_headers, stored_arrays
 from ferryvm_backends.opencl.recursion import levels
 from ferryvm_backends.opencl.text import (
     COPIED,
@@ -41,17 +47,26 @@ from ferryvm_backends.opencl.text import (
 
 
 def item_text(
-    launch: Region, items: Region, options: Options, device: Device, memory_mode: str
+    launch: Region,
+    items: Region,
+    options: Options,
+    device: Device,
+    memory_mode: str,
+    polls: bool = False,
 ) -> tuple[KernelText, ItemShape]:
     """The kernel of the items of a launch, which call the function `items`. Raises RefusalError for
-    what the device does not support, and for frames that are too large."""
+    what the device does not support, and for frames that are too large. `polls`: poll loops, also those
+    of single items that end soon, if `ItemShape.bounds` are small."""
     is_block = memory_mode != COPIED
     part = launch if is_block else items
-    module = improved(part, options, items=True)
+    module = improved(part, options, items=True) if is_block else _items(items, options)
     refuse_floats([module], device)
     refuse_atomics([module], device)
     depth = levels(module, 0, device.is_cpu)
     entry, shape = (_block if is_block else _single)(module, launch, items, depth)
+    stored = {} if is_block else stored_arrays(module, items.function, shape.headers)
+    bounds = None if is_block else loop_bounds(module, items.function)
+    shape = dataclasses.replace(shape, stored=frozenset(stored.values()), bounds=bounds)
     if len(shape.words) > MOST_ARGUMENTS:
         raise RefusalError(f"items share {len(shape.words)} words; the most is {MOST_ARGUMENTS}")
     if shape.frame > MOST_FRAME_WORDS:
@@ -67,11 +82,33 @@ def item_text(
         objects=use is not None,
     )
     choices = Choices(
-        guard_limit=options.guard_limit, forced=Forcing.DEOPT in options.forcing, levels=depth
+        guard_limit=options.guard_limit,
+        forced=Forcing.DEOPT in options.forcing,
+        polls=polls or bounds is None,
+        levels=depth,
+        unmarked={o: "" if array.is_own else MARKS for o, array in stored.items()},
     )
     declared = declarations(d) + constant_tables([module], launch.verified)
     text = module_text(module, d, declared, choices, describer(launch.verified))
     return KernelText(text, tuple(guard_pcs(module, {})), False, use), shape
+
+
+def _items(items: Region, options: Options) -> Module:
+    """The IR of the function of the items, which leave at its entry if they can."""
+    function = items.verified.program.functions[items.function]
+    locals_ = [t if isinstance(t, Type) else Type.I64 for t in function.locals]
+
+    def prepare(module: Module) -> None:
+        body = module.functions[items.function]
+        state = entry_state(body, locals_)
+        if options.optimize >= 2:
+            inline_all(module, body)
+        leave_at_entry(body, state)
+        hoist_entry_checks(body, state)
+
+    module = improved(items, options, items=True, prepare=prepare)
+    remove_uncalled(module, items.function)
+    return module
 
 
 def _single(
@@ -81,7 +118,7 @@ def _single(
     types = shared_types(items)
     headers = passed_headers(module, items.function, MOST_ARGUMENTS - len(types))
     frame = frame_words(module, items.function, depth)
-    given = (*types, *(I64 for _ in headers))
+    given = (*types, *(Type.I64 for _ in headers))
     entry = one_item(function_name(items.function, 0), len(types), given, frame)
     words = tuple(range(-LAUNCH_WORDS - len(types), -LAUNCH_WORDS))
     return entry, ItemShape(items.function, words, frame, is_block=False, headers=headers)

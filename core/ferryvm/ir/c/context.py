@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ferryvm.ir.c.dialect import Dialect
-from ferryvm.ir.graph import Body, ValueType
+from ferryvm.ir.graph import Body, Operation, ValueType
 from ferryvm.ir.operation import HOST_STACK_BYTES, POLL_BUDGET
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
@@ -64,6 +64,8 @@ class Choices:
     `ferryvm.ir.loop.poll.poll_costs`."""
     host_stack_bytes: int = HOST_STACK_BYTES
     """Bytes of native stack for native recursion."""
+    unmarked: Mapping[Operation, str] = dataclasses.field(default_factory=dict)
+    """Stores of elements that set no dirty mark unless a condition holds, which may be empty."""
     levels: int = 0
     """Depth to which recursive functions call each other if the compiler supports no recursion:
     each has so many copies, and a deeper call leaves the C functions to continue at its entry, in

@@ -111,7 +111,18 @@ class Objects:
         return self._load(self._bytes(operation), self._elements(place, offset))
 
     def do_element_store(self, operation: Operation, place: str, offset: str, value: str) -> None:
-        self._store(self._bytes(operation), self._elements(place, offset), value)
+        bytes_, address = self._bytes(operation), self._elements(place, offset)
+        unmarked = self.scope.shared.choices.unmarked
+        if operation not in unmarked:
+            self._store(bytes_, address, value)
+            return
+        if unmarked[operation]:
+            self.scope.lines.open(f"if ({unmarked[operation]}) {{")
+            self._store(bytes_, address, value)
+            self.scope.lines.again("} else {")
+        self.scope.lines.add(f"{self.scope.helper(f'object_set_{bytes_}', address, value)};")
+        if unmarked[operation]:
+            self.scope.lines.close()
 
     def do_update_element(self, operation: Operation, place: str, offset: str, operand: str) -> str:
         name = f"object_{operation.fact(1, Atomic).value}_{self._bytes(operation)}"

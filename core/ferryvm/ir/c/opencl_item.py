@@ -57,6 +57,11 @@ _OBJECTS = """\
     __global const ulong *types;
 """
 
+_MARKS = "    bool marks; /* stores set dirty marks where the host may do without */\n"
+
+MARKS = "memory.marks"
+"""The condition under which these stores set marks."""
+
 _SPENT = f"""\
 static inline bool is_spent(__private struct ferry_control *control)
 {{
@@ -71,7 +76,7 @@ def _structures(arguments: int, frame: int) -> str:
     return f"""\
 struct ferry_launch {{
     ulong first, limit, block, most, enough;
-    ulong sp, fp, stack_at, stack_end, hp, objects, types, forced, polls;
+    ulong sp, fp, stack_at, stack_end, hp, objects, types, forced, polls, marks;
     ulong arguments[{max(arguments, 1)}];
 }};
 struct ferry_slot {{
@@ -145,6 +150,12 @@ class ItemEntry:
     text: str
     """Statements: `item` is the first one."""
 
+    @property
+    def stop(self) -> str:
+        """True if no further item is to begin. A work-item of one item may see what was true when the
+        kernel began: it reads through a cache, since all work-items read this word."""
+        return f"{'*(volatile __global uint *)&' if self.has_root else ''}suspended->stop"
+
 
 def one_item(function: str, parameters: int, types: Sequence[Type], frame: int) -> ItemEntry:
     """The call of the C function of the items; `parameters`: of their function after the item;
@@ -202,7 +213,7 @@ def opening(
     has, 0 for any number."""
     bound = tried = ""
     if objects and apart:
-        bound = opencl_object.BOUND
+        bound = f"{opencl_object.BOUND}    memory.marks = launch.marks != 0;\n"
     elif objects:
         bound = """\
     memory.objects = launch.objects;
@@ -234,16 +245,20 @@ def opening(
 """
 
 
-BEGIN = """\
+def _first_item(stop: str) -> str:
+    return f"""\
     const ulong item = launch.first + place * launch.block;
     if ((long)item >= (long)launch.limit)
         return;
-    if (*(volatile __global uint *)&suspended->stop) {
+    if ({stop}) {{
         skipped[place] = 1;
         suspended->skipped = 1;
         return;
-    }
+    }}
 """
+
+
+BEGIN = _first_item("*(volatile __global uint *)&suspended->stop")
 """Statements that set the first item of a work-item, unless none is to begin."""
 
 
@@ -251,7 +266,7 @@ def _entry(entry: ItemEntry, apart: bool, objects: bool) -> str:
     rest = _REST if entry.has_root else ""
     head = opening(entry.arguments, entry.frame, rest, apart=apart, objects=objects)
     return f"""\
-{head}{BEGIN}\
+{head}{_first_item(entry.stop)}\
     __private ulong frame[{entry.frame}];
     memory.statics = (__global ulong *)(statics_buffer + statics_at);
     memory.stack = frame;
@@ -277,7 +292,7 @@ def items_dialect(entry: ItemEntry, *, aligned: bool, apart: bool, objects: bool
     are gone.
     """
     base = opencl(aligned=aligned, apart=apart, objects=objects)
-    fields = (opencl_object.FIELDS if apart else _OBJECTS) if objects else ""
+    fields = (f"{opencl_object.FIELDS}{_MARKS}" if apart else _OBJECTS) if objects else ""
     looks = {"interrupted": "#define interrupted(control) (*memory.interrupt != 0)\n"}
     if apart:
         looks = {

@@ -63,7 +63,7 @@ def inline_items(module: Module, program: Program, largest: int = LARGEST) -> in
     for body in module.bodies:
         inliner.inline(body, lambda call: _is_item(call, program))
     if inliner.items:
-        _remove_uncalled(module)
+        remove_uncalled(module)
     return inliner.items
 
 
@@ -251,10 +251,11 @@ def _jump(target: Block, arguments: list[Value], pc: int) -> Terminator:
     return made
 
 
-def _remove_uncalled(module: Module) -> None:
-    """Remove functions that nothing calls any more."""
-    reached: set[int] = set()
-    worklist = [module.root]
+def remove_uncalled(module: Module, function: int | None = None) -> None:
+    """Remove functions that the root does not call any more; or all that `function` does not call,
+    but itself."""
+    reached: set[int] = set() if function is None else {function}
+    worklist = [module.root if function is None else module.functions[function]]
     while worklist:
         for operation in worklist.pop().operations:
             for number in callees(operation):
