@@ -15,6 +15,7 @@ from rich.table import Table
 from benchmarks import (
     compiling,
     embedding,
+    guess,
     interpreter,
     interrupt,
     loading,
@@ -405,6 +406,14 @@ def placement_command(
         report = {"schema": record.SCHEMA, "kind": "placement", **record.circumstances()}
         record.write(json_path, report | found.as_json())
     _refuse(found.faults())
+
+
+@main.command("guesses")
+@click.option("--rounds", default=7, show_default=True, type=click.IntRange(min=1))
+@JSON
+def guesses_command(rounds: int, json_path: str | None) -> None:
+    """CPU time of launches by llvm, without and with guesses."""
+    _finish("guesses", guess.measure(rounds, _progress), json_path)
 
 
 @main.command("interrupt")

@@ -55,9 +55,16 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[RangeOutcome]:
     return found
 
 
-def policy(is_whole: bool = False) -> Policy:
+def policy(is_whole: bool = False, **more: object) -> Policy:
     """Launches, or everything, by cc on three threads."""
-    choice = {"name": "cc", "threads": 3, "background": False, "required": True, "cache": False}
+    choice = {
+        "name": "cc",
+        "threads": 3,
+        "background": False,
+        "required": True,
+        "cache": False,
+        **more,
+    }
     rules = [{"when": {"kind": "launch"}, "backends": [choice]}]
     if is_whole:
         rules.append({"backends": [choice]})
@@ -94,3 +101,15 @@ def test_code_of_the_whole_program_leaves_for_a_launch(outcomes: list[RangeOutco
     expected = ferryvm.run(ferryvm.compile(PROGRAM.format(value=VALUES["multiplies"])), "threaded")
     assert value == expected.value
     assert sum(outcome.completed for outcome in outcomes) >= 1500
+
+
+def test_items_that_fail_a_guess_are_suspended(
+    monkeypatch: pytest.MonkeyPatch, outcomes: list[RangeOutcome]
+) -> None:
+    monkeypatch.setattr(launching, "SUSPENSION", 0.0)
+    value = "(if (= (% item 100) 99) (- factor item) (* item factor))"
+    program = ferryvm.compile(PROGRAM.format(value=value))
+    guessing = policy(speculate=True, observe_items=20, guard_share=1.0)
+    found = Engine(policy=guessing).start(program).run()
+    assert found.value == ferryvm.run(program, "threaded").value
+    assert sum(sum(outcome.stops.values()) for outcome in outcomes)
