@@ -167,6 +167,10 @@ class DirectEntry(NamedTuple):
     is_native: Callable[[], bool]
     """True if `run` runs no Python, whatever code is installed. It is read only if that matters,
     since it may have to load compilers."""
+    launch: Callable[[Machine], Status | None] | None = None
+    """Runs items of the launch for which `run` has left with PARALLEL, in ferryvm's floating-point
+    environment. None: `run` goes on from there. LEAVE: `Artifact.enter` does. Raises SignalRaised,
+    and KeyboardInterrupt, in an exact state."""
 
 
 class Artifact(abc.ABC):

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
 import pytest
 
 import ferryvm
@@ -289,6 +290,37 @@ def test_an_exception_of_a_signal_handler_keeps_its_class_and_the_state_is_exact
     assert launched
     expected = Engine("threaded").start(ferryvm.assemble(HEAD + STORE)).run()
     assert execution.run().value == expected.value
+
+
+def test_a_call_whose_launch_is_interrupted_is_resumed_where_it_stood(
+    launched: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = ferryvm.compile(
+        "(define (put item to) (array-set! to item (+ (array-ref to item) item)))"
+        "(define (fill (n i64) (to (array i64))) (for-each-item n (put to)) n)"
+    )
+    instance = Engine(policy=policy(2)).instantiate(program)
+    found = numpy.zeros(600, "i8")
+    for _ in range(3):
+        assert instance.fill(600, found) == 600
+    has_come = []
+
+    def signalled(*given: int) -> int:
+        if not has_come:
+            has_come.append(True)
+            signal.raise_signal(signal.SIGINT)
+        return acquire(*given)
+
+    monkeypatch.setattr(chunked_run, "acquire", signalled)  # the wait for the threads
+    launched.clear()
+    with pytest.raises(ProgramInterrupted) as raised:
+        instance.fill(600, found)
+    assert raised.value.call is not None
+    assert raised.value.call.resume() == 600
+    assert launched
+    assert has_come
+    assert found.tolist() == [4 * item for item in range(600)]
+    assert instance.fill(600, found) == 600
 
 
 def test_a_forked_child_launches_on_threads_of_its_own(launched: list[tuple[int, int]]) -> None:

@@ -36,12 +36,13 @@ from ferryvm.engine.result import ProgramInterrupted, shown_stack, trap_raised
 from ferryvm.engine.runner import Runner
 from ferryvm.engine.target import Target
 from ferryvm.errors import FerryError
-from ferryvm.failure import shown
-from ferryvm.float_environment import in_ours
+from ferryvm.failure import SignalRaised, shown
+from ferryvm.float_environment import call_in_ours, in_ours
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.machine.control import CALL_FORMAT, CALL_REGISTERS, Status
+from ferryvm.machine.state import Machine
 from ferryvm.program import has_references
 
 if TYPE_CHECKING:
@@ -158,24 +159,55 @@ class Calls:
         call = Call(self, target, self.idle_registers())
         direct: DirectEntry | None = self._direct
         left: int | None = status
-        control = self.machine.control
-        if status == Status.INTERRUPTED and control.interrupt == BY_SIGNAL:
-            # Python's handler has run by now, and raised nothing: continue the call.
-            control.interrupt, control.status = 0, Status.RUNNING
-            direct = left = None
-        execution = self.execution
+        control, execution, has_ended = self.machine.control, self.execution, False
         try:
             execution.owner, self.thread = self.thread, 0
+            if left == Status.PARALLEL and direct is not None and direct.launch is not None:
+                left = self._launched(target, direct, direct.launch)
+                has_ended = left == Status.HALT
+                if has_ended:
+                    return self._ended(call, Status.HALT, is_nested=False)
+            is_signal = left == Status.INTERRUPTED and control.interrupt == BY_SIGNAL
+            if is_signal:
+                # Python's handler has run by now, and raised nothing: continue the call.
+                control.interrupt = 0
+            if is_signal or left == Status.LEAVE:
+                control.status = Status.RUNNING
+                direct = left = None
             return self._ended(call, execution.go_on(direct, left), is_nested=False)
         finally:
             execution.owner = 0
             if not self.stopped or self.stopped[-1] is not call:
                 self.block[CALL_REGISTERS] = call.before
                 self.machine.torn = ""
-            if self._direct is not None and execution.last_direct is self._direct:
+            is_direct = has_ended or execution.last_direct is self._direct
+            if self._direct is not None and is_direct:
                 self.thread = threading.get_ident()
             else:
                 self._arm()
+
+    def _launched(
+        self,
+        target: Target,
+        direct: DirectEntry,
+        launch: Callable[[Machine], Status | None],
+    ) -> int:
+        """Run the items of the launch for which code has left, and the machine from there, again and
+        again; the status that it is left with then. The way through the engine takes ten times as
+        much of Python, which is not in any cache after a launch."""
+        try:
+            while True:
+                left = call_in_ours(launch, self.machine)
+                status = direct.run(self.machine.address) if left is None else left
+                if status != Status.PARALLEL:
+                    return status
+        except SignalRaised as raised:
+            if isinstance(raised.error, KeyboardInterrupt):
+                self.interrupted(target)
+            raise raised.error from None
+        except KeyboardInterrupt:
+            self.interrupted(target)
+            raise
 
     def interrupted(self, target: Target) -> None:
         """Raise ProgramInterrupted for a KeyboardInterrupt that arrived during `run` and stopped

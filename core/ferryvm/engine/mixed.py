@@ -13,6 +13,7 @@ The engine sees one artifact: it enters it, and handles its status.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -181,7 +182,7 @@ class MixedArtifact(Artifact):
     ) -> None:
         """`inner`: the interpreter's; `shadow`: repeats runs of compiled code; `is_native`: True if
         no code that may be installed runs Python."""
-        self._is_native = is_native
+        self._is_native = functools.cache(is_native)  # the policy does not change
         self.journal, self.tiering = journal, tiering
         self._inner, self._compilers = inner, compilers
         self._requirements, self._shadow = requirements, shadow
@@ -226,7 +227,24 @@ class MixedArtifact(Artifact):
         def finish(machine: Machine, counting: bool, left: int) -> Status:
             return self._enter(machine, counting, inner.finish(machine, counting, left))
 
-        return DirectEntry(inner.run, finish, lambda: inner.is_native() and self._is_native())
+        def launch(machine: Machine) -> Status | None:
+            left = self._launched(machine)
+            is_free = self._requirements.is_free and not self._requirements.may_stop
+            return None if left is Status.LEAVE and is_free else left
+
+        is_native = functools.partial(self._is_native_with, inner)
+        return DirectEntry(inner.run, finish, is_native, launch if self.launches else None)
+
+    def _is_native_with(self, inner: DirectEntry) -> bool:
+        return inner.is_native() and self._is_native()
+
+    def _launched(self, machine: Machine) -> Status:
+        """The result of `Launches.run` for the launch for which code has left."""
+        assert self.launches is not None
+        left = self.launches.run(machine)
+        for launch, wrong in self.launches.failed():
+            self.tiering.guess_failed(launch, wrong)
+        return left
 
     def _enter(self, machine: Machine, counting: bool, left: Status | None = None) -> Status:
         """`left`: the status with which the interpreter was left already, if it was."""
@@ -261,9 +279,7 @@ class MixedArtifact(Artifact):
             elif status is Status.LONG:
                 tiering.ran_long(control.pc, counting)
             elif status is Status.PARALLEL and launches is not None:
-                left = launches.run(machine)
-                for launch, wrong in launches.failed():
-                    tiering.guess_failed(launch, wrong)
+                left = self._launched(machine)
                 if left is Status.LEAVE:
                     left = None
             elif status is not Status.INTERRUPTED or requirements.refused is None:

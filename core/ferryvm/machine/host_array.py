@@ -108,6 +108,17 @@ class HostArrays:
         """The host array at an address."""
         return self._known.get(address)
 
+    def references_of(self, arrays: Sequence[HostArray]) -> list[int] | None:
+        """The references of arrays that the program has all; None if it lacks one, or a collection
+        should come first. Those that it has do not overlap."""
+        found = []
+        for one in arrays:
+            known = self._known.get(one.address)
+            if known is None or not known.is_same(one) or not one.length:
+                return None
+            found.append(self.references[one.address])
+        return None if self._shared > self._budget else found
+
     def is_due(self, arrays: Sequence[HostArray]) -> bool:
         """True if a collection should come before these are passed."""
         new = sum(one.size for one in arrays if one.address not in self._known)

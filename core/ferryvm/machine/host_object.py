@@ -99,6 +99,10 @@ class HostObjects:
         """
         space, control = self._space, self._control
         hosts = space.hosts
+        if not self._objects.is_forced:
+            known = hosts.references_of(arrays)
+            if known is not None:
+                return known
         for number, one in enumerate(arrays):
             for other_number, other in enumerate(arrays[:number]):
                 if not one.is_same(other) and one.excludes(other):
