@@ -160,6 +160,8 @@ def _chain_faults(
         yield TomlFault((*path, "backends"), "no backends", 'one at least, or action = "interpret"')
     if action == "interpret" and chain:
         yield TomlFault((*path, "backends"), 'backends with action = "interpret"', "none")
+    if rule.get("place", "first") != "first":
+        return  # the others are places of launches
     for step, entry in enumerate(chain[:-1]):
         if isinstance(entry, dict) and entry.get("required") is True:
             found = "never asked: the backend before it is required"

@@ -11,9 +11,9 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 
 from ferryvm.policy.fact import Fact, vocabulary
-from ferryvm.policy.model import Policy
+from ferryvm.policy.model import Action, LaunchPlacing, Policy
 from ferryvm.policy.predicate import When
-from ferryvm.toml.fault import Path, TomlFault
+from ferryvm.toml.fault import Path, TomlFault, show
 
 _WHOLE = "program"
 """The kind of region of a whole program."""
@@ -45,9 +45,26 @@ def unreached(policy: Policy) -> Iterator[TomlFault]:
             seen[rule.when] = index
             if outcomes == {True}:
                 always = index
+    yield from _ineffective(policy)
     if policy.whole_program and not any(_takes_programs(rule.when) for rule in policy.rules):
         found = "no rule takes a region of kind 'program'"
         yield TomlFault(("whole_program",), found, is_warning=True)
+
+
+def _ineffective(policy: Policy) -> Iterator[TomlFault]:
+    """A warning for each key of a rule that its `place` makes pointless."""
+    for index, rule in enumerate(policy.rules):
+        path: Path = ("rule", index)
+        if rule.place is LaunchPlacing.FIRST or rule.action is not Action.COMPILE:
+            continue
+        for number, choice in enumerate(rule.backends[1:], 1):
+            for key, default in (("threshold", None), ("required", False)):
+                if getattr(choice.options, key) != default:
+                    found = (
+                        f"no effect: with place = {show(rule.place.value)} the first backend "
+                        "compiles the region, and the others the items of its launches"
+                    )
+                    yield TomlFault((*path, "backends", number, key), found, is_warning=True)
 
 
 def _facts_of_regions(policy: Policy) -> Mapping[str, Fact]:
