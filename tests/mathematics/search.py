@@ -18,7 +18,7 @@ from mpmath import mp, mpf
 
 import ferryvm
 
-from .test_double import RANGES
+from .test_double import EXACT, RANGES
 
 
 def worst(name: str, operands: np.ndarray) -> tuple[float, float, int]:
@@ -30,7 +30,7 @@ def worst(name: str, operands: np.ndarray) -> tuple[float, float, int]:
     largest, place, wrong = 0.0, math.nan, 0
     with mp.workprec(150):
         for x, y in zip(operands.tolist(), results.tolist(), strict=True):
-            exact = getattr(mp, name)(mpf(x))
+            exact = EXACT[name](mpf(x))
             nearest = float(exact) if isinstance(exact, mpf) else math.nan
             if not math.isfinite(nearest) or not math.isfinite(y):
                 wrong += not (nearest == y or (math.isnan(nearest) and math.isnan(y)))

@@ -634,10 +634,35 @@ class Instructions(Body):
 
         Power of e; the operand is the exponent."""
 
+    def f64_exp2(self) -> None:
+        """f64.exp2 ( f64 -- f64 )
+
+        Power of 2; the operand is the exponent."""
+
+    def f64_expm1(self) -> None:
+        """f64.expm1 ( f64 -- f64 )
+
+        Power of e minus 1; the operand is the exponent."""
+
     def f64_log(self) -> None:
         """f64.log ( f64 -- f64 )
 
         Natural logarithm; -inf of a zero, NaN of a negative number."""
+
+    def f64_log10(self) -> None:
+        """f64.log10 ( f64 -- f64 )
+
+        Decimal logarithm; -inf of a zero, NaN of a negative number."""
+
+    def f64_log1p(self) -> None:
+        """f64.log1p ( f64 -- f64 )
+
+        Natural logarithm of 1 plus the operand; -inf of -1, NaN below."""
+
+    def f64_log2(self) -> None:
+        """f64.log2 ( f64 -- f64 )
+
+        Binary logarithm; -inf of a zero, NaN of a negative number."""
 
     def i32_wrap_i64(self) -> None:
         """i32.wrap_i64 ( i64 -- i32 )

@@ -40,6 +40,9 @@ class Operator(NamedTuple):
         return BY_MNEMONIC[f"{type_}.{self.float if type_.is_float else self.integer}"]
 
 
+_FUNCTIONS = ("exp", "exp2", "expm1", "log", "log2")
+
+
 def _table() -> dict[str, Operator]:
     numbers, integers, floats = Family.NUMBERS, Family.INTEGERS, Family.FLOATS
     rows = [
@@ -61,8 +64,7 @@ def _table() -> dict[str, Operator]:
         Operator("ceil", floats, 1, 1, float="ceil"),
         Operator("trunc", floats, 1, 1, float="trunc"),
         Operator("nearest", floats, 1, 1, float="nearest"),
-        Operator("exp", floats, 1, 1, float="exp"),
-        Operator("log", floats, 1, 1, float="log"),
+        *(Operator(name, floats, 1, 1, float=name) for name in _FUNCTIONS),
         Operator("fma", floats, 3, 3, float="fma"),
         Operator("min", floats, 2, None, float="min"),
         Operator("max", floats, 2, None, float="max"),

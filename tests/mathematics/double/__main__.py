@@ -25,6 +25,14 @@ def _exp(r: Number) -> Number:
     return (mp.exp(r) - 1 - r) / r**2 if abs(r) > mpf(2) ** -60 else mpf(1) / 2 + r / 6
 
 
+def _exp2(r: Number) -> Number:
+    """(2^r - 1 - r ln 2) / r^2."""
+    ln2 = mp.log(2)
+    if abs(r) < mpf(2) ** -60:
+        return ln2**2 / 2 + ln2**3 / 6 * r
+    return (mpf(2) ** r - 1 - r * ln2) / r**2
+
+
 def _log(z: Number) -> Number:
     """(ln((1 + s) / (1 - s)) - 2 s) / s^3, where z = s^2."""
     if z < mpf(2) ** -80:
@@ -42,11 +50,25 @@ def text() -> str:
     mp.prec = 300
     ln2, root = mp.log(2), mp.sqrt(2)
     high = mp.floor(ln2 * 2**42) / 2**42
-    numbers = {"LOG2_E": 1 / ln2, "LN2_HIGH": high, "LN2_LOW": ln2 - high}
+    decimal = mp.log10(2)
+    decimal_high = mp.floor(decimal * 2**43) / 2**43
+    numbers = {
+        "LN2": ln2,
+        "LN2_REST": ln2 - float(ln2),
+        "LN2_HIGH": high,
+        "LN2_LOW": ln2 - high,
+        "LOG2_E": 1 / ln2,
+        "LOG2_E_REST": 1 / ln2 - float(1 / ln2),
+        "LOG10_2_HIGH": decimal_high,
+        "LOG10_2_LOW": decimal - decimal_high,
+        "LOG10_E": mp.log10(mp.e),
+        "LOG10_E_REST": mp.log10(mp.e) - float(mp.log10(mp.e)),
+    }
     half = ln2 / 2 * _WIDER
     most = ((root - 1) / (root + 1)) ** 2 * _WIDER
     polynomials = {
         "EXP": minimax(_exp, -half, half, 10),
+        "EXP2": minimax(_exp2, -_WIDER / 2, _WIDER / 2, 10),
         "LOG": minimax(_log, 0, most, 7),
     }
     lines = [f"{name} = {_hex(float(value))}\n" for name, value in numbers.items()]

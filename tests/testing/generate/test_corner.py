@@ -63,7 +63,7 @@ def test_each_corner_occurs_in_its_share_of_programs() -> None:
     shares = {corner: len(having(corner)) / COUNT for corner in Corner}
     assert 0.03 < shares[Corner.IRREDUCIBLE] < 0.25
     assert 0.04 < shares[Corner.FORGED] < 0.25
-    assert 0.08 < shares[Corner.WRAPPING] < 0.35
+    assert 0.06 < shares[Corner.WRAPPING] < 0.35
     assert 0.003 < shares[Corner.DEEP] < 0.05
     assert 0.003 < shares[Corner.LOCALS] < 0.03
     assert 0.06 < shares[Corner.HOARD] < 0.25

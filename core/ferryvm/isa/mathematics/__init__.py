@@ -16,6 +16,8 @@ _SUMMARIES = {
     "exp2": "Power of 2; the operand is the exponent.",
     "expm1": "Power of e minus 1; the operand is the exponent.",
     "log": "Natural logarithm; -inf of a zero, NaN of a negative number.",
+    "log10": "Decimal logarithm; -inf of a zero, NaN of a negative number.",
+    "log1p": "Natural logarithm of 1 plus the operand; -inf of -1, NaN below.",
     "log2": "Binary logarithm; -inf of a zero, NaN of a negative number.",
 }
 """Functions of one operand."""
@@ -27,7 +29,15 @@ _F32 = {
     "log": "logarithm:log_f32",
     "log2": "logarithm:log2_f32",
 }
-_F64 = {"exp": "exponential:exp", "log": "logarithm:log"}
+_F64 = {
+    "exp": "exponential:exp",
+    "exp2": "exponential:exp2",
+    "expm1": "exponential:expm1",
+    "log": "logarithm:log",
+    "log10": "logarithm:log10",
+    "log1p": "logarithm:log1p",
+    "log2": "logarithm:log2",
+}
 """Meanings: module and function."""
 
 FUNCTIONS: dict[str, PureFunction] = {

@@ -3,9 +3,16 @@
 
 from __future__ import annotations
 
-LOG2_E = float.fromhex("0x1.71547652b82fep+0")
+LN2 = float.fromhex("0x1.62e42fefa39efp-1")
+LN2_REST = float.fromhex("0x1.abc9e3b39803fp-56")
 LN2_HIGH = float.fromhex("0x1.62e42fefa3800p-1")
 LN2_LOW = float.fromhex("0x1.ef35793c76730p-45")
+LOG2_E = float.fromhex("0x1.71547652b82fep+0")
+LOG2_E_REST = float.fromhex("0x1.777d0ffda0d24p-56")
+LOG10_2_HIGH = float.fromhex("0x1.34413509f7800p-2")
+LOG10_2_LOW = float.fromhex("0x1.fef311f12b358p-46")
+LOG10_E = float.fromhex("0x1.bcb7b1526e50ep-2")
+LOG10_E_REST = float.fromhex("0x1.95355baaafad3p-57")
 
 EXP = (
     float.fromhex("0x1.0000000000000p-1"),
@@ -19,6 +26,20 @@ EXP = (
     float.fromhex("0x1.27e4ccd2a742ep-22"),
     float.fromhex("0x1.af4ddf2fe8622p-26"),
     float.fromhex("0x1.1f8b4469a96c9p-29"),
+)
+
+EXP2 = (
+    float.fromhex("0x1.ebfbdff82c58fp-3"),
+    float.fromhex("0x1.c6b08d704a0c2p-5"),
+    float.fromhex("0x1.3b2ab6fba4e79p-7"),
+    float.fromhex("0x1.5d87fe78a5275p-10"),
+    float.fromhex("0x1.430912f86b063p-13"),
+    float.fromhex("0x1.ffcbfc670e321p-17"),
+    float.fromhex("0x1.62c02245558abp-20"),
+    float.fromhex("0x1.b524fae518922p-24"),
+    float.fromhex("0x1.e4cf04ec1da1ap-28"),
+    float.fromhex("0x1.e9d4001eaff4cp-32"),
+    float.fromhex("0x1.c4b5b106e73fcp-36"),
 )
 
 LOG = (

@@ -1,12 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exponential functions of f64."""
+"""Exponential functions of f64.
+
+    x = k ln 2 + r,  |r| <= ln 2 / 2       e^x = 2^k e^r,  e^r = 1 + r + r^2 P(r)
+
+The reduction is that of Cody and Waite ("Software Manual for the Elementary Functions", 1980,
+chapter 6), exact by `fma`. e^r is a sum of two f64: `high`, near 1, and a small `tail`.
+"""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
-from ferryvm.isa.mathematics.double.coefficient import EXP, LN2_HIGH, LN2_LOW, LOG2_E
+from ferryvm.isa.mathematics.double.coefficient import (
+    EXP,
+    EXP2,
+    LN2,
+    LN2_HIGH,
+    LN2_LOW,
+    LN2_REST,
+    LOG2_E,
+)
 from ferryvm.isa.mathematics.double.pair import (
     add,
     fast_two_sum,
@@ -16,34 +30,76 @@ from ferryvm.isa.mathematics.double.pair import (
     polynomial,
     real,
     sub,
+    two_sum,
 )
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import F64, I64
 
 V = TypeVar("V")
 
-_LARGEST, _LEAST = 710.0, -746.0
-"""Operands beyond which the result is an infinity, or rounds to zero."""
+_LARGEST = 709.782712893384
+"""The largest operand whose power of e is finite."""
 
 
 def exp(m: PureEmitter[V], x: V) -> V:
-    """e^x = 2^k e^r, where k is an integer and |r| is at most ln(2)/2.
+    """e^x."""
+    k, high, tail = _parts(m, _clamped(m, x, -746.0, 710.0))
+    return _unless_nan(m, x, _scaled(m, add(m, high, tail), k))
 
-    The reduction is that of Cody and Waite ("Software Manual for the Elementary Functions", 1980,
-    chapter 6), exact by `fma`; e^r = 1 + r + r^2 P(r), whose first two terms are a pair.
-    """
-    inside = m.select(m.compare(F64, Condition.LT, x, real(m, _LARGEST)), x, real(m, _LARGEST))
-    inside = m.select(m.compare(F64, Condition.GT, x, real(m, _LEAST)), inside, real(m, _LEAST))
-    k = m.fnearest(F64, mul(m, inside, real(m, LOG2_E)))
-    minus = negated(m, k)
-    near = fma(m, minus, real(m, LN2_HIGH), inside)  # exact: LN2_HIGH has 42 bits
+
+def exp2(m: PureEmitter[V], x: V) -> V:
+    """2^x = 2^k 2^r, |r| <= 1/2; exact for integers."""
+    inside = _clamped(m, x, -1080.0, 1025.0)
+    k = m.fnearest(F64, inside)
+    r = sub(m, inside, k)
+    first = mul(m, r, real(m, LN2))
+    rest = fma(m, r, real(m, LN2_REST), fma(m, r, real(m, LN2), negated(m, first)))
+    high, low = fast_two_sum(m, real(m, 1.0), first)
+    tail = fma(m, mul(m, r, r), polynomial(m, r, EXP2), add(m, low, rest))
+    return _unless_nan(m, x, _scaled(m, add(m, high, tail), m.to_int_s(I64, F64, k)))
+
+
+def expm1(m: PureEmitter[V], x: V) -> V:
+    """e^x - 1, where the subtraction is exact; -0 for -0."""
+    k, high, tail = _parts(m, _clamped(m, x, -60.0, 710.0), is_difference=True)
+    difference, error = two_sum(m, _scaled(m, high, k), real(m, -1.0))
+    found = add(m, difference, add(m, error, _scaled(m, tail, k)))
+    found = m.select(m.compare(F64, Condition.EQ, x, real(m, 0.0)), x, found)
+    # The sum above is no number where the power is infinite.
+    is_large = m.compare(F64, Condition.GT, x, real(m, _LARGEST))
+    return _unless_nan(m, x, m.select(is_large, real(m, float("inf")), found))
+
+
+def _parts(m: PureEmitter[V], x: V, is_difference: bool = False) -> tuple[V, V, V]:
+    """k as i64, and e^r as high and tail. If 1 is to be subtracted, high has r^2/2, too: the error of
+    the tail counts more."""
+    whole = m.fnearest(F64, mul(m, x, real(m, LOG2_E)))
+    minus = negated(m, whole)
+    near = fma(m, minus, real(m, LN2_HIGH), x)  # exact: LN2_HIGH has 42 bits
     r = fma(m, minus, real(m, LN2_LOW), near)
     rest = fma(m, minus, real(m, LN2_LOW), sub(m, near, r))
     high, low = fast_two_sum(m, real(m, 1.0), r)
     low = add(m, low, fma(m, rest, r, rest))  # e^(r + rest) is nearly e^r + rest (1 + r)
-    tail = fma(m, mul(m, r, r), polynomial(m, r, EXP), low)
-    # NaN has been replaced by a number, and comes back here.
-    found = _scaled(m, add(m, high, tail), m.to_int_s(I64, F64, k))
+    if is_difference:
+        half = mul(m, r, real(m, EXP[0]))  # exact: that is 1/2
+        square = mul(m, half, r)
+        low = add(m, low, fma(m, half, r, negated(m, square)))
+        high, error = fast_two_sum(m, high, square)
+        cubic = mul(m, mul(m, r, square), real(m, 2.0))
+        tail = fma(m, cubic, polynomial(m, r, EXP[1:]), add(m, low, error))
+    else:
+        tail = fma(m, mul(m, r, r), polynomial(m, r, EXP), low)
+    return m.to_int_s(I64, F64, whole), high, tail
+
+
+def _clamped(m: PureEmitter[V], x: V, least: float, largest: float) -> V:
+    """The operand, or the end of an interval that is nearest to it; some number for NaN. Beyond
+    the ends the result does not change."""
+    found = m.select(m.compare(F64, Condition.LT, x, real(m, largest)), x, real(m, largest))
+    return m.select(m.compare(F64, Condition.GT, x, real(m, least)), found, real(m, least))
+
+
+def _unless_nan(m: PureEmitter[V], x: V, found: V) -> V:
     return canonical(m, F64, m.select(m.compare(F64, Condition.NE, x, x), x, found))
 
 

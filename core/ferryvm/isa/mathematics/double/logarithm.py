@@ -1,13 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logarithms of f64."""
+"""Logarithms of f64.
+
+    x = 2^k (1 + f),  sqrt(1/2) <= 1 + f < sqrt 2        ln x = k ln 2 + ln(1 + f)
+    s = f / (2 + f)         ln(1 + f) = f - f^2/2 + s (f^2/2 + s^2 R(s^2))
+
+The second line is the form of Ng's `log` in fdlibm (1993); here f - f^2/2 and its sum with k ln 2
+are pairs.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
-from ferryvm.isa.mathematics.double.coefficient import LN2_HIGH, LN2_LOW, LOG
+from ferryvm.isa.mathematics.double.coefficient import (
+    LN2_HIGH,
+    LN2_LOW,
+    LOG,
+    LOG2_E,
+    LOG2_E_REST,
+    LOG10_2_HIGH,
+    LOG10_2_LOW,
+    LOG10_E,
+    LOG10_E_REST,
+)
 from ferryvm.isa.mathematics.double.pair import (
     add,
     fast_two_sum,
@@ -17,6 +34,7 @@ from ferryvm.isa.mathematics.double.pair import (
     polynomial,
     real,
     sub,
+    two_sum,
 )
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import F64, I64
@@ -28,38 +46,91 @@ _ROOT_HALF = 0x3FE6A09E667F3BCD
 """The bits of the square root of one half."""
 
 
-def log(m: PureEmitter[V], x: V) -> V:
-    """ln(x) = k ln(2) + ln(1 + f), where 1 + f is between the roots of 1/2 and of 2.
+class _Base(NamedTuple):
+    """The logarithms of 2 and of e, for a base."""
 
-    With s = f / (2 + f), ln(1 + f) = f - f^2/2 + s (f^2/2 + s^2 R(s^2)) (the form of Ng's log in
-    fdlibm, 1993); here the sum of its first two terms and of k ln(2) is a pair.
-    """
+    two_high: float
+    """Of at most 42 bits, so that a product with k is exact."""
+    two_low: float
+    e: float
+    e_rest: float
+
+
+_BINARY = _Base(1.0, 0.0, LOG2_E, LOG2_E_REST)
+_DECIMAL = _Base(LOG10_2_HIGH, LOG10_2_LOW, LOG10_E, LOG10_E_REST)
+
+
+def log(m: PureEmitter[V], x: V) -> V:
+    """ln(x)."""
+    return _special(m, x, _natural(m, *_split(m, x), real(m, 0.0)))
+
+
+def log2(m: PureEmitter[V], x: V) -> V:
+    """The binary logarithm; exact for powers of 2."""
+    return _special(m, x, _to_base(m, x, _BINARY))
+
+
+def log10(m: PureEmitter[V], x: V) -> V:
+    """The decimal logarithm; exact for powers of 10."""
+    return _special(m, x, _to_base(m, x, _DECIMAL))
+
+
+def log1p(m: PureEmitter[V], x: V) -> V:
+    """ln(1 + x) = ln(u) + e / u, where u is the rounded sum and e its error; -0 for -0."""
+    u, error = two_sum(m, real(m, 1.0), x)
+    found = _special(m, u, _natural(m, *_split(m, u), m.fdiv(F64, error, u)))
+    return m.select(m.compare(F64, Condition.EQ, x, real(m, 0.0)), x, found)
+
+
+def _split(m: PureEmitter[V], x: V) -> tuple[V, V]:
+    """k and f, both as f64."""
     is_small = m.compare(F64, Condition.LT, x, real(m, _LEAST_NORMAL))
     normal = m.select(is_small, mul(m, x, real(m, 2.0**54)), x)
     bits = m.reinterpret(I64, F64, normal)
     above = m.sub(I64, bits, m.constant(I64, _ROOT_HALF))
     exponent = m.shr_s(I64, above, m.constant(I64, 52))
     fraction = m.bit_and(I64, above, m.constant(I64, (1 << 52) - 1))
-    f = sub(
-        m,
-        m.reinterpret(F64, I64, m.add(I64, fraction, m.constant(I64, _ROOT_HALF))),
-        real(m, 1.0),
-    )
+    mantissa = m.reinterpret(F64, I64, m.add(I64, fraction, m.constant(I64, _ROOT_HALF)))
     shift = m.select(is_small, m.constant(I64, 54), m.constant(I64, 0))
     k = m.to_float_s(F64, I64, m.sub(I64, exponent, shift))
+    return k, sub(m, mantissa, real(m, 1.0))
 
+
+def _of_fraction(m: PureEmitter[V], f: V) -> tuple[V, V, V, V]:
+    """ln(1 + f) as a sum: a pair of f - f^2/2, and a product of two factors."""
     s = m.fdiv(F64, f, add(m, f, real(m, 2.0)))
     z = mul(m, s, s)
     half = mul(m, f, real(m, 0.5))
     square = mul(m, half, f)
     square_low = fma(m, half, f, negated(m, square))
     inner = fma(m, z, polynomial(m, z, LOG), square)
-    first, first_low = fast_two_sum(m, f, negated(m, square))
-    high, high_low = fast_two_sum(m, mul(m, k, real(m, LN2_HIGH)), first)  # an exact product
-    low = sub(m, add(m, high_low, first_low), square_low)
-    low = fma(m, s, inner, fma(m, k, real(m, LN2_LOW), low))
-    found = add(m, high, low)
+    first, low = fast_two_sum(m, f, negated(m, square))
+    return first, sub(m, low, square_low), s, inner
 
+
+def _natural(m: PureEmitter[V], k: V, f: V, more: V) -> V:
+    """k ln 2 + ln(1 + f) + `more`, which is small."""
+    first, low, s, inner = _of_fraction(m, f)
+    high, high_low = fast_two_sum(m, mul(m, k, real(m, LN2_HIGH)), first)  # an exact product
+    low = add(m, add(m, high_low, low), more)
+    return add(m, high, fma(m, s, inner, fma(m, k, real(m, LN2_LOW), low)))
+
+
+def _to_base(m: PureEmitter[V], x: V, base: _Base) -> V:
+    """The logarithm of `x` to a base."""
+    k, f = _split(m, x)
+    first, low, s, inner = _of_fraction(m, f)
+    # The rest joins the pair, whose product with the pair of the constant follows.
+    first, low = fast_two_sum(m, first, fma(m, s, inner, low))
+    product = mul(m, first, real(m, base.e))
+    rest = fma(m, first, real(m, base.e), negated(m, product))
+    rest = fma(m, low, real(m, base.e), fma(m, first, real(m, base.e_rest), rest))
+    high, high_low = fast_two_sum(m, mul(m, k, real(m, base.two_high)), product)
+    return add(m, high, fma(m, k, real(m, base.two_low), add(m, high_low, rest)))
+
+
+def _special(m: PureEmitter[V], x: V, found: V) -> V:
+    """The result for zeros, infinities, negative numbers and NaN, else `found`."""
     zero, infinity = real(m, 0.0), real(m, math.inf)
     found = m.select(m.compare(F64, Condition.EQ, x, zero), real(m, -math.inf), found)
     found = m.select(m.compare(F64, Condition.EQ, x, infinity), infinity, found)

@@ -54,6 +54,13 @@ def fast_two_sum(m: PureEmitter[V], a: V, b: V) -> tuple[V, V]:
     return high, sub(m, b, sub(m, high, a))
 
 
+def two_sum(m: PureEmitter[V], a: V, b: V) -> tuple[V, V]:
+    """The pair of `a + b` (Knuth, "The Art of Computer Programming", vol. 2, 4.2.2)."""
+    high = add(m, a, b)
+    other = sub(m, high, a)
+    return high, add(m, sub(m, a, sub(m, high, other)), sub(m, b, other))
+
+
 def polynomial(m: PureEmitter[V], x: V, coefficients: Sequence[float]) -> V:
     """The polynomial with these coefficients, lowest power first, by Estrin's scheme: about
     log2(n) dependent steps instead of n (Muller, "Elementary Functions", 3rd edition, 5.3)."""
