@@ -8,6 +8,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+import ferryvm
+from ferryvm.region.region import region
+from ferryvm.verify import verify
 from ferryvm_backends.vliw import entry
 from ferryvm_backends.vliw.code.liveness import live_at_entry
 from ferryvm_backends.vliw.code.modulo.dependence_graph import NodeResult
@@ -168,3 +171,13 @@ def test_an_exit_behind_a_jump_takes_effect_in_its_turn(
     assert np.flatnonzero(counts.bundles).tolist() == fetched
     assert set(counts.bundles[fetched]) == {1}
     assert [memory.load(segment, 0, 8) for segment in (HEAP, STACK)] == stored
+
+
+def test_a_loop_behind_which_the_function_returns_is_one_block() -> None:
+    text = "(define (item i xs to) (array-set! to i (+ (* 2.0 (array-ref xs i)) 1.0)))"
+    text += "(define (work (xs (array f64)) (to (array f64)))"
+    text += "  (for-each-item (array-length xs) (item xs to)))"
+    part = region(verify(ferryvm.compile(text)), "work")
+    code, _ = loops_of(part, find("wide16"))
+    loops = [block.label for block in code.blocks if block.operations[-1].target is block]
+    assert "unchecked.b1" in loops

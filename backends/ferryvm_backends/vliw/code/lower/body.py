@@ -23,6 +23,7 @@ from ferryvm.ir.graph import (
     Operation,
     Value,
 )
+from ferryvm.ir.loop.natural import find_loops
 from ferryvm.ir.operation import PURE
 from ferryvm.ir.rule import Rules
 from ferryvm.isa.emitter import Condition
@@ -91,6 +92,11 @@ class _BodyLowering:
         self.predicates = predicates
         self.emission = Emission(code, calling.frame, calling.base, body.parameters)
         self.incoming = edges_to(body)
+        self.loops: dict[Block, frozenset[Block]] = {}
+        """The blocks of the innermost loop around each block that is in one."""
+        for loop in reversed(find_loops(body)):
+            members = frozenset(loop.members)
+            self.loops.update(dict.fromkeys(members, members))
         self.blocks: dict[Block, MachineBlock] = {}
         """The machine block of each block that has one."""
         self.offsets = {
@@ -195,7 +201,7 @@ class _BodyLowering:
         self.emission.pc = end.pc
         operands = [self.emission.value(a) for a in end.arguments]
         if end.name == "branch":
-            return self._branch(operands[0], *end.edges)
+            return self._branch(block, operands[0], *end.edges)
         if end.name == "switch":
             for number, edge in enumerate(end.edges[:-1]):
                 p = self.emission.compute("compare", (I64, Condition.EQ), (operands[0], number))
@@ -215,15 +221,24 @@ class _BodyLowering:
         self.exits.leave(end.state, _STATUS[end.name], fields)
         return None
 
-    def _branch(self, p: Operand, yes: Edge, no: Edge) -> Block | None:
-        # Joins and back edges are not left by exits.
-        if (yes.block in self.blocks) > (no.block in self.blocks) and not yes.is_back:
+    def _branch(self, block: Block, p: Operand, yes: Edge, no: Edge) -> Block | None:
+        # Loops are left by exits, so that a loop is one block; joins and back edges are not.
+        leaves = self._leaves_loop(block, yes)
+        is_join = (yes.block in self.blocks) > (no.block in self.blocks) and not yes.is_back
+        if leaves > self._leaves_loop(block, no) or (
+            is_join and leaves == self._leaves_loop(block, no)
+        ):
             self._exit("exit", p, yes)
             return self._go(no)
         if isinstance(p, int):
             return self._go(yes if p else no)
         self._exit("exit_unless", p, no)
         return self._go(yes)
+
+    def _leaves_loop(self, block: Block, edge: Edge) -> bool:
+        """True if an edge leads out of the innermost loop around its block."""
+        loop = self.loops.get(block)
+        return loop is not None and edge.block not in loop
 
     def _exit(self, name: str, p: Operand, edge: Edge) -> None:
         """Take an edge if a predicate has a value, through a block of its own."""
