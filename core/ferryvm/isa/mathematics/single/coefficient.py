@@ -29,6 +29,12 @@ LOG1P_EXCEPTIONS = (
 )
 """operands and their results, as bits of f32"""
 
+ACOS_EXCEPTIONS = (
+    (0x328885A3, 0x3FC90FDB),
+    (0x39826222, 0x3FC907B5),
+)
+"""operands and their results, as bits of f32"""
+
 EXP2_EXCEPTIONS = (
     (0x3B429D37, 0x3F804385),
     (0xBCF3A937, 0x3F7AC6B1),

@@ -13,7 +13,11 @@ from typing import TypeVar
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.mathematics.single import coefficient
 from ferryvm.isa.mathematics.single.polynomial import number, polynomial
-from ferryvm.isa.mathematics.single.special import sign_and_magnitude, with_sign
+from ferryvm.isa.mathematics.single.special import (
+    excepting,
+    sign_and_magnitude,
+    with_sign,
+)
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import F32, F64
 
@@ -51,7 +55,8 @@ def acos_f32(m: PureEmitter[V], x: V) -> V:
     end = m.select(is_negative, m.constant(F64, coefficient.PI), number(m, 0.0))
     base = m.select(is_large, end, m.constant(F64, coefficient.HALF_PI))
     result = m.ffma(F64, s, polynomial(m, square, coefficient.ASIN), base)
-    return canonical(m, F32, m.demote(result))
+    rounded = excepting(m, x, m.demote(result), coefficient.ACOS_EXCEPTIONS)
+    return canonical(m, F32, rounded)
 
 
 def atan_f32(m: PureEmitter[V], x: V) -> V:
