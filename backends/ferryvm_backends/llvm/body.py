@@ -130,13 +130,7 @@ class _BodyLowering:
         arguments = [self.function.value(a) for a in end.arguments]
         match end.name:
             case "jump":
-                (edge,) = end.edges
-                strip = self._strips.get(edge.block) if edge.is_back else None
-                metadata = ""
-                if strip is not None and strip.loop.is_memory_bound:
-                    loop = self.builder.module.add_loop('!"llvm.loop.interleave.count", i32 1')
-                    metadata = f"!llvm.loop {loop}"
-                self.builder.branch(self._target(edge), metadata)
+                self.builder.branch(self._target(end.edges[0]))
             case "branch":
                 yes, no = self._targets(end.edges)
                 self.builder.cbranch(arguments[0], yes, no)

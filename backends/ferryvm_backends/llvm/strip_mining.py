@@ -20,7 +20,7 @@ from ferryvm.ir.graph import Block, Body, Constant, Edge, FrameState, Operation,
 from ferryvm.ir.loop.induction import InductionVariable, find_induction_variable
 from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.ir.operation import CALLS, PURE, SAFEPOINTS, SHAPES, TRANSFERS, Role
-from ferryvm.isa.type import I64, Type
+from ferryvm.isa.type import I64
 
 LONGEST = 48
 """Operations of a loop that is run in strips, at most, checks included: the inner loop of a
@@ -49,11 +49,6 @@ class StripMinedLoop:
     are in no block. So no value of an iteration is used behind the loop."""
     is_checked: bool
     """True if an iteration may trap, so that LLVM vectorises it only where checks are hoisted."""
-    is_memory_bound: bool
-    """True if its time is that of its accesses: then LLVM is not to interleave iterations. Lines of
-    one stream after another come from memory later than those of all streams in turn: four
-    vectors of 512 bits of `z = a x + y` took 1.06 of the time of one, 8 MiB each, on a Zen 4; in caches
-    1.00."""
     onward: Edge
     """From the head into the loop."""
     out: Edge
@@ -89,39 +84,9 @@ def _strip(body: Body, loop: Loop) -> StripMinedLoop | None:
     if state is None:
         return None
     is_checked = any(operation.name == "trap_if" for operation in operations)
-    is_memory_bound = _is_memory_bound(loop)
     return StripMinedLoop(
-        header,
-        count,
-        poll,
-        state,
-        at_header.made,
-        is_checked,
-        is_memory_bound,
-        count.onward,
-        count.exit,
+        header, count, poll, state, at_header.made, is_checked, count.onward, count.exit
     )
-
-
-_FREE = frozenset({"canonical", "reinterpret"})
-"""Operations on data that take no time beside accesses."""
-
-
-def _is_memory_bound(loop: Loop) -> bool:
-    """True if a loop has at most as many operations on data as accesses of elements, one of them a
-    store, and carries no data from one iteration to the next."""
-    data: set[Value] = set()
-    names = [operation.name for operation in loop.operations]
-    accesses = names.count("element_load") + names.count("element_store")
-    work = 0
-    for operation in loop.operations:
-        is_data = not data.isdisjoint(operation.arguments) or operation.type in (Type.F32, Type.F64)
-        if operation.name == "element_load" or (operation.name in PURE and is_data):
-            data.add(operation)
-        work += operation.name in PURE and is_data and operation.name not in _FREE
-    assert loop.back_edge is not None
-    carries = not data.isdisjoint(loop.back_edge.edge.arguments)
-    return "element_store" in names and work <= accesses and not carries
 
 
 class _AtHeader:

@@ -63,20 +63,6 @@ def test_polls_do_not_keep_a_loop_from_being_vectorised(
     assert "load atomic i32" in text  # the flag
 
 
-@pytest.mark.parametrize(
-    ("value", "is_memory_bound"),
-    [("(* 2.0 (array-ref x i))", True), ("(sqrt (- 1.0 (* 2.0 (array-ref x i))))", False)],
-)
-def test_loops_that_wait_for_memory_are_not_interleaved(value: str, is_memory_bound: bool) -> None:
-    source = f"""
-(define (work n x y) (define i 0)
-  (while (< i n) (array-set! y i {value}) (set! i (+ i 1))))
-(work 9 (make-array f64 9) (make-array f64 9))"""
-    found = region(verify(ferryvm.compile(source)), "work")
-    text = LlvmBackend().show(found, Options(optimize=2), "llvm")
-    assert ("llvm.loop.interleave.count" in text) == is_memory_bound
-
-
 ENDS = [-(1 << 63), -1, 0, 1, 2, 7, POLL_BUDGET - 1, POLL_BUDGET, POLL_BUDGET + 1, 20000]
 
 

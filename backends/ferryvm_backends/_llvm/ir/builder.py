@@ -234,8 +234,8 @@ class IRBuilder:
             raise ValueError(f"the block has ended in front of {end}")
         self.block.end, self._lines = end, _ENDED
 
-    def branch(self, to: Block, metadata: str = "") -> None:
-        self._end(f"br label {to.reference}{_suffix(0, metadata)}")
+    def branch(self, to: Block) -> None:
+        self._end(f"br label {to.reference}")
 
     def cbranch(
         self, p: Value, yes: Block, no: Block, weights: tuple[int, int] | None = None

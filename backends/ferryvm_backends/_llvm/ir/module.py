@@ -45,12 +45,6 @@ class Module:
         """The name in instructions of a node of metadata, made of the text of its operands."""
         return self._metadata.setdefault(text, f"!{len(self._metadata)}")
 
-    def add_loop(self, *properties: str) -> str:
-        """The name of a loop's metadata, `!llvm.loop`, made of the texts of its properties."""
-        nodes = [self.add_metadata(each) for each in properties]
-        name = f"!{len(self._metadata)}"
-        return self.add_metadata(", ".join((name, *nodes)))  # it refers to itself, as none else
-
     def intrinsic(self, name: str, result: Type, parameters: Iterable[Type]) -> Function:
         """A function of LLVM's own, declared once; the name spells its types out."""
         found = self.globals.get(name)
