@@ -11,6 +11,7 @@ import pytest
 import ferryvm
 from ferryvm import Engine
 from ferryvm.engine.execution import Execution
+from ferryvm.engine.result import ProgramInterrupted
 from ferryvm.image import ImageError
 from ferryvm.isa import Trap
 from ferryvm.machine.control import Status
@@ -283,3 +284,19 @@ def test_a_suspended_item_with_many_references_stays_within_the_limit() -> None:
             outcomes.add("suspended")
             assert control.object_top <= control.object_end <= limit
     assert outcomes == {"no room", "suspended"}
+
+
+def test_an_interrupt_in_an_item_names_it() -> None:
+    text = "(define (f item) (print! item) (define i 0) (while (< i 9) (set! i (+ i 1))))"
+    execution = Engine("threaded").start(ferryvm.compile(f"{text} (for-each-item 9 (f))", "p"))
+    printed: list[bytes] = []
+
+    def print_(output: bytes) -> None:
+        printed.append(output)
+        execution.machine.control.interrupt = b"".join(printed).startswith(b"0\n1\n2\n3")
+
+    execution.output = print_
+    with pytest.raises(
+        ProgramInterrupted, match=r"^p:1:\d+: interrupted, in item 3\n    in f at p"
+    ):
+        execution.run()

@@ -66,7 +66,7 @@ CASES = {
     "unused_result": Case(
         "f64.add; drop; halt",
         "drop; drop; halt",
-        "i64.div_s; drop; i32.rem_u; drop; i32.trunc_f64_s; drop; halt",
+        "i64.div_s; drop; i32.rem_u; drop; i32.trunc_f64_s; drop; f64.fma; drop; halt",
     ),
     "swap_back": Case("swap; swap; halt", "halt", "swap; dup; swap; halt"),
     "swap_of_equals": Case("dup; swap; halt", "dup; halt", "dup; drop; swap; halt"),

@@ -169,7 +169,7 @@ class ProgramInterrupted(KeyboardInterrupt):
         """The active calls, innermost first, without the middle of a deep stack."""
         self.call = call
         """The call of an instance that can be resumed; None for a program that was run."""
-        super().__init__(_show(machine, "interrupted", self.stack))
+        super().__init__(_show(machine, f"interrupted{_item(machine)}", self.stack))
 
 
 def shown_stack(machine: Machine, event: str) -> str:

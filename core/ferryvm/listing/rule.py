@@ -217,9 +217,10 @@ def unused_value(s: Surroundings, value: Line, drop: Line) -> Sequence[Item]:
 
 
 @_rule(RESULTS, "drop")
-def unused_result(s: Surroundings, operation: Line, drop: Line) -> Sequence[Item]:
+def unused_result(s: Surroundings, operation: Line, drop: Line) -> Sequence[Item] | None:
     """A result that is dropped need not be computed, if that cannot trap."""
-    return [drop] * len(operation.row.pops)
+    count = len(operation.row.pops)
+    return [drop] * count if count <= 2 else None  # no code becomes longer
 
 
 @_rule("swap", "swap")
