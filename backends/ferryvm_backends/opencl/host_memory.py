@@ -43,7 +43,9 @@ _memmove.restype = ctypes.c_void_p
 
 def runs(chunks: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     """Begin and end of each run of chunks that are set."""
-    edges = np.flatnonzero(np.diff(chunks.astype(np.int8), prepend=0, append=0))
+    around = np.zeros(len(chunks) + 2, np.bool_)
+    around[1:-1] = chunks
+    edges = np.flatnonzero(around[1:] != around[:-1])
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
 

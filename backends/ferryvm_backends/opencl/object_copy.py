@@ -36,7 +36,7 @@ from ferryvm.traffic import SPACE, Traffic, array_name
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.host_memory import CHUNK, runs, zeros
 from ferryvm_backends.opencl.kernel import BufferOffset, finish
-from ferryvm_backends.opencl.segment import ZERO, Part, Segment, buffer_of_zeros, view
+from ferryvm_backends.opencl.segment import ZERO, Part, Segment, buffer_of_zeros, fill_zeros, view
 
 _MASK = (1 << 64) - 1
 
@@ -140,9 +140,7 @@ class ObjectCopy:
             place = self._in_arena(start)
             copy = _Copy(self._session, next(self._numbers), one.address, one.size, place)
             copy.start = start
-            cl.enqueue_fill_buffer(
-                self._session.queue, self._buffer, ZERO, place.offset, _in_chunks(one.size)
-            )
+            fill_zeros(self._session, self._buffer, place.offset, _in_chunks(one.size))
             self._copies[one.address] = copy
 
     def _in_arena(self, start: int) -> BufferOffset:

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pyopencl as cl
 import pytest
 
-from ferryvm_backends.opencl import host_memory
+from ferryvm_backends.opencl import build, host_memory, segment
+from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.host_memory import CHUNK, changed, copy, in_pieces
 
 SIZE = 9 * CHUNK + 100
@@ -35,6 +37,20 @@ def test_a_copy_has_its_range_and_nothing_else() -> None:
     assert (to[5:-3] == source[5:-3]).all()
     assert not to[:5].any()
     assert not to[-3:].any()
+
+
+def test_zeros_are_filled_in_pieces_of_any_alignment(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment, "_MOST_FILLED", 100)
+    opened = build.session(device)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    buffer = cl.Buffer(opened.context, flags, hostbuf=np.ones(1000, np.uint8))
+    segment.fill_zeros(opened, buffer, 16, 500)
+    segment.fill_zeros(opened, buffer, 701, 150)
+    found = np.empty(1000, np.uint8)
+    cl.enqueue_copy(opened.queue, found, buffer)
+    assert np.flatnonzero(found == 0).tolist() == [*range(16, 516), *range(701, 851)]
 
 
 def test_an_error_in_a_piece_reaches_the_caller() -> None:

@@ -57,7 +57,7 @@ def elements(kind: str, size: int) -> Array:
     found = random.normal(size=size).astype(f"float{kind[1:]}")
     found[0] = -0.0
     if size == 1025:
-        found.view(f"uint{kind[1:]}")[size // 2] = -251
+        found.view(f"int{kind[1:]}")[size // 2] = -251
     return found
 
 
