@@ -106,6 +106,18 @@ def test_a_place_that_refuses_is_left_with_its_reason(monkeypatch: pytest.Monkey
     assert _places(execution)[1].state == "not usable: not on a Sunday"
 
 
+def test_a_place_whose_calibration_is_stale_is_left_with_what_has_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    execution = _started(monkeypatch)
+    monkeypatch.setattr(Native, "version", "2")
+    execution.run()
+    assert _places(execution)[1].state == (
+        "not usable: the calibration of mine is stale: backend was 1, is 2; "
+        "run `ferry doctor --calibrate`"
+    )
+
+
 def test_a_place_that_is_expected_to_be_slower_is_not_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

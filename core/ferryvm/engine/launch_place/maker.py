@@ -11,6 +11,8 @@ are known by their calibrations alone.
 
 from __future__ import annotations
 
+import functools
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ from ferryvm.engine.launch_place.chooser import PlacedCode, PlacedRanges
 from ferryvm.engine.launch_place.model import CostModel
 from ferryvm.engine.launch_place.place import LaunchPlace
 from ferryvm.engine.launch_place.split import SplitRanges
+from ferryvm.errors import FerryError
 from ferryvm.item_range import RangeRunner
 from ferryvm.policy import LaunchPlacing
 from ferryvm.policy.machine import cpus
@@ -74,21 +77,31 @@ def placed(site: Site, code: Code, compiler: Find, ask: Ask) -> Code:
             places.append(LaunchPlace(title, made))
             choices.append(one)
 
+    def make(number: int) -> RangeRunner | str:
+        return _runner(compiler, choices[number], ask)
+
     def compile_(
         machine: Machine, number: int, receive: Callable[[RangeRunner | str], None]
     ) -> None:
-        choice = choices[number]
-
-        def action() -> None:
-            receive(_runner(compiler, choice, ask))
-
-        job = Job(action)
+        # A program that has ended need not be compiled any more.
+        job = Job(functools.partial(_receive, weakref.ref(make), number, receive))
         submit(job)
-        if not choice.options.background:
+        if not choices[number].options.background:
             job.wait(machine.control)
 
     kind = SplitRanges if rule.place is LaunchPlacing.SPLIT else PlacedRanges
     return PlacedCode(code, kind(places, compile_))
+
+
+def _receive(
+    made: weakref.ref[Callable[[int], RangeRunner | str]],
+    number: int,
+    receive: Callable[[RangeRunner | str], None],
+) -> None:
+    """Make the runner of a place, in the compile thread."""
+    make = made()
+    if make is not None:
+        receive(make(number))
 
 
 def _expanded(choice: Choice) -> Iterator[tuple[Choice, Calibration | None, str]]:
@@ -108,13 +121,17 @@ def _expanded(choice: Choice) -> Iterator[tuple[Choice, Calibration | None, str]
 
 def _runner(compiler: Find, choice: Choice, ask: Ask) -> RangeRunner | str:
     """The runner of a place, or the reason that there is none."""
+    known = calibration.load(choice.backend).by_device.get(choice.options.device)
+    if known is not None:
+        try:
+            stale = calibration.staleness(known, compiler(choice.backend))
+        except FerryError as error:
+            stale = str(error)
+        if stale:
+            return stale
     attempt = ask(choice)
     if attempt.code is None:
         return attempt.reason
-    known = calibration.load(choice.backend).by_device.get(choice.options.device)
-    stale = calibration.staleness(known, compiler(choice.backend)) if known else ""
-    if stale:
-        return stale
     return attempt.code.ranges or "its code runs the items in order"
 
 
