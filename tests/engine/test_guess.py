@@ -10,17 +10,24 @@ import pytest
 
 import ferryvm
 from ferryvm import Engine
+from ferryvm.backend import Code
+from ferryvm.backend import Options as CompileOptions
 from ferryvm.engine import launching
 from ferryvm.engine.execution import Execution
-from ferryvm.engine.guess import CHANGED, Guess
+from ferryvm.engine.guess import CHANGED, WRONG, Guess
 from ferryvm.engine.journal import Placement
 from ferryvm.engine.parallel import ThreadedRanges
+from ferryvm.machine.chunk import ChunkLoop
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.condition import Like
 from ferryvm.policy.predicate import Test, When
 from ferryvm.region.known_word import KnownWord
+from ferryvm.region.region import Region
 
+from ..double.compiler import LLVM, FunctionCompiler, compile_by_llvm
+from ..double.registry import registry
 from ..launching import ranges_of
+from .driving import On, State, drives, tiering
 from .mixing import placements
 from .parallel_program import HEAD, ITEMS, STORE
 
@@ -53,7 +60,7 @@ def _threads_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     return
 
 
-def guessing(lanes: int = 1, **options: float) -> Policy:
+def guessing(lanes: int = 1, backend: str = "llvm", **options: float) -> Policy:
     chosen = Options(
         background=False,
         speculate=True,
@@ -64,7 +71,7 @@ def guessing(lanes: int = 1, **options: float) -> Policy:
         **options,  # type: ignore[arg-type]  # by name
     )
     when = When((Test("kind", (Like("launch"),)),))
-    rules = (Rule(when=when, backends=(Choice("llvm", chosen),)),)
+    rules = (Rule(when=when, backends=(Choice(backend, chosen),)),)
     return Policy(rules=rules, profile=Profile(loop_threshold=2))
 
 
@@ -113,14 +120,17 @@ def test_items_that_fail_a_guess_are_suspended_and_their_share_keeps_it(
 
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.rotate("lanes")
-def test_code_is_made_again_without_a_guess_that_too_many_items_fail(lanes: int) -> None:
-    (launch,) = launches(ran(HEAD + RARE, guessing(lanes, guard_limit=3, guard_share=0.001)))
+@drives((State.INSTALLED, On.DOUBTED))
+def test_code_is_made_again_without_a_guess_that_too_many_items_fail(lanes: int) -> Execution:
+    execution = ran(HEAD + RARE, guessing(lanes, guard_limit=3, guard_share=0.001))
+    (launch,) = launches(execution)
     assert ([one.guards for one in launch.attempts], launch.recompilations) == ([1, 0], 1)
     first, second = launch.launches
     assert 3 <= sum(first.failures.values()) <= FAILING
     assert (second.failures, second.suspended) == ({}, 0)
     (guess,) = paths(launch)
-    assert guess.outcome == "wrong too often: compiled again without it"
+    assert guess.outcome == WRONG
+    return execution
 
 
 def test_a_guess_that_failed_is_not_made_again_for_another_launch() -> None:
@@ -208,3 +218,39 @@ def test_words_that_an_item_writes_are_not_taken_for_constant() -> None:
     (launch,) = launches(execution)
     (word,) = words(launch)
     assert program.statics[word[1]].name == "limit"
+
+
+class _OwnLlvm(FunctionCompiler):
+    """Compiles by a function, as llvm can."""
+
+    capabilities = LLVM.capabilities
+
+    def chunk_loop(self) -> ChunkLoop | None:
+        return LLVM.chunk_loop()
+
+
+@drives((State.RECOMPILING, On.GUARD))
+def test_a_word_that_changes_while_code_is_made_again_ends_that_code() -> Execution:
+    compiled: list[CompileOptions] = []
+
+    def compile_(region: Region, options: CompileOptions) -> Code:
+        compiled.append(options)
+        if len(compiled) == 2:
+            sites = tiering(execution)
+            site = sites.sites[region.entry, False]
+            sites.guess_failed(site.pc, site.known)
+        return compile_by_llvm(region, options)
+
+    program = ferryvm.assemble(HEAD + RARE)
+    found = registry(_OwnLlvm(compile_), name="mine")
+    chosen = guessing(backend="mine", guard_limit=3, guard_share=0.001)
+    execution = Engine(policy=chosen, registry=found).start(program)
+    execution.run()
+    (launch,) = launches(execution)
+    assert [len(options.known) for options in compiled] == [1, 1, 0]
+    assert words(launch) == [(False, 1, 3, CHANGED)]
+    assert ([one.guards for one in launch.attempts], launch.state) == ([1, 0, 0], State.INSTALLED)
+    expected = Engine("threaded").start(program)
+    expected.run()
+    assert execution.machine.snapshot() == expected.machine.snapshot()
+    return execution

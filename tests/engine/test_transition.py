@@ -36,7 +36,7 @@ from ferryvm.wrapper import CodeWrapper
 
 from ..double.code import NativeFunction
 from ..double.compiler import compile_by_llvm, with_compiler
-from . import test_quick_code
+from . import test_guess, test_quick_code
 from .driving import DRIVEN, LATE, LOOP, On, State, drives
 from .mixing import (
     CALLED_NEST,
@@ -313,7 +313,8 @@ def test_code_that_the_shadow_found_wrong_is_entered_no_more() -> Execution:
 
 
 def test_every_row_is_driven_by_a_test() -> None:
-    assert test_quick_code, "its tests drive rows, too"
+    assert test_guess, "its tests drive rows, too"
+    assert test_quick_code, "likewise"
     assert set(TRANSITIONS) == DRIVEN
 
 

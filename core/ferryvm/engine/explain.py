@@ -242,7 +242,11 @@ def _subject(subject: tuple[int, int] | KnownWord, launch: int, verified: Verifi
 
 def _replacements(placement: Placement) -> Iterator[str]:
     """A line for each step of a site's quick code that ran long."""
+    is_quick = False
     for step in placement.history:
+        is_quick |= step.event is SiteEvent.LONG
+        if not is_quick:
+            continue
         if step.event is SiteEvent.LONG:
             yield f"quick code is made again after {step.at:.3f} s: {step.reason}"
         elif step.before is SiteState.RECOMPILING:

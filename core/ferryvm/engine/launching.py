@@ -240,6 +240,12 @@ class Launches:
         if number is not None:
             self._words[number] = NEVER
 
+    def run_in_order(self, pc: int, reason: str) -> None:
+        """Run the items of a launch in order from now on, until other code of it is installed."""
+        launch = self._launches.get(pc)
+        if launch is not None:
+            self._stop(launch, reason)
+
     def run(self, machine: Machine) -> Status:
         """Continue a machine that code has left at a launch with many items; LEAVE: an interpreter
         goes on where it stands then.

@@ -176,25 +176,38 @@ class Tiering:
     def guess_failed(self, launch: int, wrong: int | frozenset[KnownWord]) -> None:
         """A guess in the code of the launch at a pc was wrong too often: request code without it.
         `wrong`: pc of the branch, or words that have other values."""
-        if isinstance(wrong, int):
-            self.guard_failed(wrong, False, launch)
-            return
         site = self.sites.get((launch, False))
+        if site is None:
+            return
+        if isinstance(wrong, int):
+            self._doubt(site, wrong)
+            return
         reason = "words that it takes for constant have other values"
-        found = None if site is None else self._step(site, SiteEvent.GUARD, reason, _INSTALLED)
-        if site is None or found is None:
+        found = self._step(site, SiteEvent.GUARD, reason, _ENTERED)
+        if found is None:
             return  # another machine was first
         self._decider.changed(launch, wrong)
         give_up(site.placed(self._journal).guesses, wrong, CHANGED)
         self._compile_again(site, found, launch)
 
-    def guard_failed(self, branch: int, counting: bool, launch: int | None = None) -> None:
-        """A guard failed too often: request code without it. `launch`: pc of the launch whose items
-        failed it out of order; None for a guard of any code."""
+    def _doubt(self, site: Site, branch: int) -> None:
+        """Too many items of a launch failed a guard: request code without it. They run in order
+        meanwhile, by the code that there is: where a guard fails, that takes a microsecond."""
+        reason = f"too many items failed the guard at pc {branch}"
+        found = self._step(site, SiteEvent.DOUBTED, reason, _INSTALLED)
+        if found is None:
+            return  # another machine was first
+        assert self._compilers.launches is not None
+        self._compilers.launches.run_in_order(site.pc, reason)
+        self._cells.branches.fail(site, branch)
+        self._compile_again(site, found, branch)
+
+    def guard_failed(self, branch: int, counting: bool) -> None:
+        """A guard failed too often: request code without it."""
         for site in list(self.sites.values()):
             if site.counting != counting or not any(pc == branch for pc, _ in site.unseen):
                 continue
-            if site.pc != launch if launch is not None else self._tolerates(site, branch):
+            if self._tolerates(site, branch):
                 continue
             reason = f"the guard at pc {branch} failed too often"
             found = self._step(site, SiteEvent.GUARD, reason, _INSTALLED)
@@ -208,12 +221,13 @@ class Tiering:
         placement = site.placed(self._journal)
         placement.recompilations += 1
         self._journal.notify(Event.GUARD, placement, pc)
-        self._journal.notify(Event.REMOVED, placement, pc)
+        if found.cells is CellChange.CLEAR:
+            self._journal.notify(Event.REMOVED, placement, pc)
         assert site.choice is not None
         if placement.recompilations > site.choice.options.recompile_limit:
             self._cells.branches.forget(site)
             give_up(placement.guesses, site.known, FORGOTTEN)
-            site.is_cautious = True
+            site.is_cautious, site.known = True, frozenset()
             placement.why = (
                 f"its guards made it compile {placement.recompilations} times: "
                 "nothing is speculated on any more"
@@ -387,8 +401,8 @@ class Tiering:
             self._do(found.work, launch)
 
     def _recompile(self, site: Site) -> None:
-        """Request good code to replace a site's quick code, in the compile thread. The quick code
-        is entered meanwhile, and remains if there is none."""
+        """Request better code to replace a site's, in the compile thread. The code that there is is
+        entered meanwhile, and remains if there is none."""
         job = site.job
         assert job is not None
         if site.state is not SiteState.RECOMPILING:

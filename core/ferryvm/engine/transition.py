@@ -9,7 +9,7 @@
                       ├── HOT ── given up <── REFUSED ───────────────┘ <──── DIFFERED ───────┤
                       └──────────────────────── GUARD, LOST ─────────────────────────────────┤
                                                                                              │
-                                   recompiling <──────────────────── LONG ───────────────────┤
+                                   recompiling <──────────────── LONG, DOUBTED ──────────────┤
                                         └─── COMPILED, REFUSED, BROKE ───────────────────────┘
 
 A site has one state at a time. `TRANSITIONS` is the only definition of the transitions: an event
@@ -40,7 +40,7 @@ class SiteState(enum.StrEnum):
     INSTALLED = "installed"
     """The interpreter enters its code."""
     RECOMPILING = "recompiling"
-    """The interpreter enters its quick code while its backend compiles better code."""
+    """The interpreter enters its code while its backend compiles better code."""
     COUNTING = "counting"
     """It is counted up to the higher threshold of a backend."""
     INTERPRETED = "interpreted"
@@ -72,6 +72,7 @@ class SiteEvent(enum.Enum):
     LOST = "its code cannot be run any more"
     DIFFERED = "a shadow found that its code is wrong"
     LONG = "its quick code has run long"
+    DOUBTED = "too many items of its launch failed a guard of its code"
 
 
 class CellChange(enum.Enum):
@@ -144,11 +145,17 @@ TRANSITIONS = {
     ),
     (SiteState.INSTALLED, SiteEvent.DIFFERED): Transition(SiteState.GIVEN_UP, CellChange.CLEAR),
     (SiteState.INSTALLED, SiteEvent.LONG): Transition(SiteState.RECOMPILING, work=Work.RECOMPILE),
+    (SiteState.INSTALLED, SiteEvent.DOUBTED): Transition(
+        SiteState.RECOMPILING, work=Work.RECOMPILE
+    ),
     (SiteState.RECOMPILING, SiteEvent.COMPILED): Transition(
         SiteState.INSTALLED, CellChange.REPLACE
     ),
     (SiteState.RECOMPILING, SiteEvent.REFUSED): Transition(SiteState.INSTALLED),
     (SiteState.RECOMPILING, SiteEvent.BROKE): Transition(SiteState.INSTALLED, work=Work.WARN),
+    (SiteState.RECOMPILING, SiteEvent.GUARD): Transition(
+        SiteState.QUEUED, CellChange.CLEAR, Work.QUEUE
+    ),
     (SiteState.RECOMPILING, SiteEvent.LOST): Transition(
         SiteState.QUEUED, CellChange.CLEAR, Work.QUEUE
     ),
