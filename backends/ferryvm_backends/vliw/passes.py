@@ -24,6 +24,7 @@ from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.ir.passes.strength_reduction import reduce_strength
 from ferryvm.ir.passes.unswitch import unswitch
 from ferryvm.ir.passes.value_numbering import number_values
+from ferryvm.region.launch import launch_numbers
 from ferryvm.region.region import Region
 from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.operation import work_of
@@ -40,6 +41,7 @@ def optimised(region: Region, options: Options, machine: Machine) -> Module:
     """The IR from which code for a machine is generated."""
     module = lift(region, options.counting, options.unseen)
     level, check = max(options.optimize, 1), options.check
+    module.launches = frozenset(launch_numbers(region.verified))
     if options.optimize >= 2:
         inline_items(module, region.verified.program)
     for body in module.bodies:

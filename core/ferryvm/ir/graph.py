@@ -342,6 +342,8 @@ class Module:
     nests: list[VersionedNest] = dataclasses.field(default_factory=list)
     """The nests that have two versions, or were considered; recorded only if a compiler requests
     it."""
+    launches: frozenset[int] = frozenset()
+    """pcs of the heads of launches' loops, where a compiler uses that their items are independent."""
     lanes: Body | None = None
     """Of a launch's loop, the items in lanes, see `ferryvm.ir.lane`."""
     headroom: int = 0

@@ -107,6 +107,10 @@ class MemoryOperand:
     """The array or heap object that it accesses, if that is known."""
     part: ObjectPart | None = None
     """The part of the object space, for an access to it."""
+    item: int | None = None
+    """For an access by an item of a launch, in the loop over the items: its number in an iteration
+    of the loop. Accesses of two items, one of which stores, have no byte in common: so the program
+    promises (docs/parallel.md)."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)

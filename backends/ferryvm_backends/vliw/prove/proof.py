@@ -173,7 +173,17 @@ class _Proof:
         state.ready = dict(context.busy)
         if block not in self.references:
             self.references[block] = Reference(block, self.claim, self.live, self.memory)
+        reference = self.references[block]
+        self.memory.begin(reference.items)
+        if any(o.place is not None and o.place.item is not None for o in block.operations):
+            reference.look_ahead(self._most_passes())
         return state
+
+    def _most_passes(self) -> int:
+        """Iterations of a block's meaning that are looked at, at most."""
+        return _ITERATIONS + sum(
+            each.iterations * (3 * each.stages + 4 * each.copies) for each in self.program.loops
+        )
 
     def _is_followed(self, state: SymbolicState, block: MachineBlock) -> bool:
         """True if the further path is not known from an earlier one."""
@@ -202,10 +212,7 @@ class _Proof:
     ) -> None:
         """Compare the state with the block's meaning; `target`: the block that control has reached,
         if any."""
-        loops = self.program.loops
-        most = _ITERATIONS + sum(
-            each.iterations * (3 * each.stages + 4 * each.copies) for each in loops
-        )
+        most = self._most_passes()
         wrong = elsewhere = ""
         polls = False
         for block_exit in self.references[block].exits():

@@ -13,10 +13,16 @@ import enum
 from collections.abc import Iterator, Mapping
 
 from ferryvm_backends.vliw.code.liveness import Live
-from ferryvm_backends.vliw.code.operation import MachineBlock, MachineOperation, Operand, Register
+from ferryvm_backends.vliw.code.operation import (
+    MachineBlock,
+    MachineOperation,
+    MemoryOperand,
+    Operand,
+    Register,
+)
 from ferryvm_backends.vliw.prove.claim import Claim
 from ferryvm_backends.vliw.prove.memory import MemoryAliasing
-from ferryvm_backends.vliw.prove.term import POISON, Guard, Term, Trace
+from ferryvm_backends.vliw.prove.term import POISON, AccessNumber, Guard, Term, Trace
 
 
 class BlockExitKind(enum.Enum):
@@ -62,6 +68,17 @@ class Reference:
         self._trace: Trace = ()
         self._found: list[BlockExit] = []
         self._rest = self._run()
+        self.items: dict[AccessNumber, set[int]] = {}
+        """The items of a launch that make accesses, if the block is the loop over them."""
+        self._passes = 0
+
+    def look_ahead(self, passes: int) -> None:
+        """Find the items of so many iterations."""
+        while self._passes < passes:
+            block_exit = next(self._rest, None)
+            if block_exit is None:
+                return
+            self._found.append(block_exit)
 
     def exits(self) -> Iterator[BlockExit]:
         """The exits in the order of the block; without end for one that jumps to itself."""
@@ -93,6 +110,7 @@ class Reference:
                     yield block_exit
             if self.block.operations[-1].target is not self.block:
                 return
+            self._passes += 1
 
     def _do(self, operation: MachineOperation) -> BlockExit | None:
         terms, given = self.terms, [self._value(each) for each in operation.given]
@@ -110,12 +128,12 @@ class Reference:
                 return self._exit(BlockExitKind.STOP, operation)
             case "store":
                 assert operation.place is not None
-                access = terms.access(operation.place, given[0], guard)
+                access = self._access(operation.place, given[0], guard)
                 self._trace = self.memory.after(self._trace, terms.store(access, given[1], guard))
                 return None
             case "load":
                 assert operation.place is not None
-                access = terms.access(operation.place, given[0], guard)
+                access = self._access(operation.place, given[0], guard)
                 value = terms.load(access, self.memory.seen(self._trace, access))
             case "move":
                 value = given[0]
@@ -128,6 +146,12 @@ class Reference:
             value if guard is None else terms.choice(guard, value, self._value(result))
         )
         return None
+
+    def _access(self, place: MemoryOperand, address: Term, guard: Guard | None) -> AccessNumber:
+        access = self.terms.access(place, address, guard)
+        if place.item is not None and self.block.operations[-1].target is self.block:
+            self.items.setdefault(access, set()).add(self._passes)
+        return access
 
     def _guard(self, operation: MachineOperation) -> Guard | None:
         """The predicate of an operation."""

@@ -9,9 +9,8 @@ The machine's float operations yield the canonical NaN, so most of `canonical` n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from ferryvm.ir import footprint
 from ferryvm.ir.address import accessed
 from ferryvm.ir.control_flow_graph import edges_to
 from ferryvm.ir.graph import (
@@ -54,6 +53,9 @@ _STATUS = {
 }
 _SAME = frozenset({"extend_u", "reinterpret", "to_slot", "from_slot"})
 """Operations whose result has the bits of their operand, as registers hold words."""
+_ITEM_ACCESSES = frozenset({"element_load", "element_store", "canonicalise_elements"})
+"""Accesses of elements that no other item of a launch conflicts with. Atomic updates are none, and
+instructions on many elements are loops of their own."""
 _LARGEST_OFFSET = 1 << 31
 """The magnitude limit of offsets in accesses: two accesses with the same base and disjoint offsets
 do not overlap."""
@@ -64,9 +66,7 @@ def lower(module: Module, predicates: Predicates) -> MachineCode:
     code = MachineCode(module.name, [], tuple(module.guards))
     calling = Calling(module, code)
     bodies: list[tuple[int | None, Body]] = [(None, module.root), *module.functions.items()]
-    lowerings = [
-        _BodyLowering(b, code, calling, n, module.footprints, predicates) for n, b in bodies
-    ]
+    lowerings = [_BodyLowering(b, code, calling, n, module, predicates) for n, b in bodies]
     for each in lowerings:
         each.run()
     for each in lowerings:
@@ -84,19 +84,24 @@ class _BodyLowering:
         code: MachineCode,
         calling: Calling,
         number: int | None,
-        footprints: Mapping[Operation, footprint.Footprint],
+        module: Module,
         predicates: Predicates,
     ) -> None:
         """`number`: of the function; None for the region's own body."""
+        footprints = module.footprints
         self.body, self.calling, self.number = body, calling, number
         self.predicates = predicates
         self.emission = Emission(code, calling.frame, calling.base, body.parameters)
         self.incoming = edges_to(body)
         self.loops: dict[Block, frozenset[Block]] = {}
         """The blocks of the innermost loop around each block that is in one."""
+        self.in_items: frozenset[Block] = frozenset()
+        """The blocks whose innermost loop is over the items of a launch."""
         for loop in reversed(find_loops(body)):
             members = frozenset(loop.members)
             self.loops.update(dict.fromkeys(members, members))
+            of_items = loop.header.pc in module.launches
+            self.in_items = self.in_items | members if of_items else self.in_items - members
         self.blocks: dict[Block, MachineBlock] = {}
         """The machine block of each block that has one."""
         self.offsets = {
@@ -159,6 +164,8 @@ class _BodyLowering:
         while block is not None:
             for operation in block.operations:
                 self.emission.pc = operation.pc
+                is_item = block in self.in_items and operation.name in _ITEM_ACCESSES
+                self.emission.item = 0 if is_item else None
                 self._operation(operation)
             block = self._end(block)
 

@@ -12,6 +12,7 @@ from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import CANONICAL_NAN, I64, Type, to_float
 from ferryvm.machine.control import ControlBlock
 from ferryvm_backends.vliw.code.operation import (
+    ElementPart,
     MachineBlock,
     MachineCode,
     MachineOperation,
@@ -42,6 +43,8 @@ class Emission:
         """The one that is appended to."""
         self.pc = -1
         self.values: dict[Value, Operand] = {}
+        self.item: int | None = None
+        """Of accesses to elements, see `MemoryOperand.item`."""
         self.cold: list[MachineBlock] = []
         """Blocks that come after all others."""
 
@@ -91,7 +94,7 @@ class Emission:
     ) -> Register:
         """A word, or less, of memory."""
         result = self.code.register(FileKind.INTEGER)
-        place = MemoryOperand(segment, offset, size, known, part)
+        place = MemoryOperand(segment, offset, size, known, part, self._item(part))
         self.emit(MachineOperation("load", (), (address,), result, place))
         return result
 
@@ -106,8 +109,11 @@ class Emission:
         part: ObjectPart | None = None,
     ) -> None:
         """Store a word, or less."""
-        place = MemoryOperand(segment, offset, size, known, part)
+        place = MemoryOperand(segment, offset, size, known, part, self._item(part))
         self.emit(MachineOperation("store", (), (address, value), None, place))
+
+    def _item(self, part: ObjectPart | None) -> int | None:
+        return self.item if isinstance(part, ElementPart) else None
 
     def read_field(self, name: str) -> Register:
         """A field of the control block."""

@@ -142,6 +142,9 @@ class Iteration:
             if operation.result is not None:
                 now[operation.result] = NodeResult(len(found))
             new = _repeat(operation) if operation.name == "exit_expired" else operation
+            if operation.place is not None and operation.place.item is not None:
+                place = dataclasses.replace(operation.place, item=iteration)
+                new = dataclasses.replace(operation, place=place)
             found.append((new, operands, needed))
         if not polls:
             found.append((MachineOperation("repeat", pc=block.operations[-1].pc), [], {}))
@@ -294,6 +297,18 @@ class Iteration:
         if is_apart(first, second):
             return None
         least = 0 if one.number < other.number else 1
+        if first.item is not None and second.item is not None:
+            if first.item != second.item or least:
+                return None
+            within = self._meet_anywhere(one, other, 0)
+            return within if within == 0 else None
+        return self._meet_anywhere(one, other, least)
+
+    def _meet_anywhere(self, one: DependenceNode, other: DependenceNode, least: int) -> int | None:
+        """The same, whichever items access; `least`: the smallest number of iterations."""
+        first, second = one.operation.place, other.operation.place
+        assert first is not None
+        assert second is not None
         root, offset = self._line(one.sources[0])
         root_, offset_ = self._line(other.sources[0])
         step = self._step(root)
