@@ -35,6 +35,12 @@ ACOS_EXCEPTIONS = (
 )
 """operands and their results, as bits of f32"""
 
+COS_EXCEPTIONS = (
+    (0x5F18B878, 0x3F7F14BB),
+    (0x7908CD73, 0x3F798BB5),
+)
+"""operands and their results, as bits of f32"""
+
 EXP2_EXCEPTIONS = (
     (0x3B429D37, 0x3F804385),
     (0xBCF3A937, 0x3F7AC6B1),

@@ -33,10 +33,10 @@ _ROUNDER = float(3 * 2**51)
 
 
 def inverse_parts(
-    m: PureEmitter[V], x: V, bounds: Sequence[int], parts: Sequence[Sequence[int]]
+    m: PureEmitter[V], magnitude: V, bounds: Sequence[int], parts: Sequence[Sequence[int]]
 ) -> tuple[V, V]:
-    """The parts c and d for the range of an f32 `x`; `bounds` are exponents of 2."""
-    magnitude = m.bit_and(I32, m.reinterpret(I32, F32, x), m.constant(I32, 0x7FFF_FFFF))
+    """The parts c and d for the range of |x|, which is given as bits of f32; `bounds` are exponents of
+    2."""
     tests = [
         m.compare(I32, Condition.LT_U, magnitude, m.constant(I32, (127 + each) << 23))
         for each in bounds
@@ -49,6 +49,11 @@ def inverse_parts(
         return result
 
     return chosen(0), chosen(1)
+
+
+def _magnitude(m: PureEmitter[V], x: V) -> V:
+    """Bits of |x|."""
+    return m.bit_and(I32, m.reinterpret(I32, F32, x), m.constant(I32, 0x7FFF_FFFF))
 
 
 def _with_parity(m: PureEmitter[V], value: V, shifted: V) -> V:
@@ -65,7 +70,7 @@ def _sine(m: PureEmitter[V], h: V) -> V:
 
 def sin_f32(m: PureEmitter[V], x: V) -> V:
     """Sine of radians; -0 for -0, NaN for infinities."""
-    c, d = inverse_parts(m, x, coefficient.INVERSE_PI_BOUNDS, coefficient.INVERSE_PI)
+    c, d = inverse_parts(m, _magnitude(m, x), coefficient.INVERSE_PI_BOUNDS, coefficient.INVERSE_PI)
     z, rounder = m.promote(x), number(m, _ROUNDER)
     shifted = m.ffma(F64, z, c, rounder)
     h = m.ffma(F64, z, d, m.ffma(F64, z, c, m.fsub(F64, rounder, shifted)))
@@ -75,18 +80,23 @@ def sin_f32(m: PureEmitter[V], x: V) -> V:
 
 def cos_f32(m: PureEmitter[V], x: V) -> V:
     """Cosine of radians; NaN for infinities."""
-    c, d = inverse_parts(m, x, coefficient.INVERSE_PI_BOUNDS, coefficient.INVERSE_PI)
+    magnitude = _magnitude(m, x)
+    c, d = inverse_parts(m, magnitude, coefficient.INVERSE_PI_BOUNDS, coefficient.INVERSE_PI)
     z, rounder, half = m.promote(x), number(m, _ROUNDER), number(m, 0.5)
     # x / pi = n - 1/2 + h, and cos x = (-1)^n sin pi h
     shifted = m.fadd(F64, m.ffma(F64, z, c, half), rounder)
     back = m.fadd(F64, m.fsub(F64, rounder, shifted), half)
     h = m.ffma(F64, z, d, m.ffma(F64, z, c, back))
-    return canonical(m, F32, m.demote(_with_parity(m, _sine(m, h), shifted)))
+    result = canonical(m, F32, m.demote(_with_parity(m, _sine(m, h), shifted)))
+    magnitude = m.reinterpret(F32, I32, magnitude)
+    return excepting(m, magnitude, result, coefficient.COS_EXCEPTIONS)
 
 
 def tan_f32(m: PureEmitter[V], x: V) -> V:
     """Tangent of radians; -0 for -0, NaN for infinities."""
-    c, d = inverse_parts(m, x, coefficient.INVERSE_HALF_PI_BOUNDS, coefficient.INVERSE_HALF_PI)
+    c, d = inverse_parts(
+        m, _magnitude(m, x), coefficient.INVERSE_HALF_PI_BOUNDS, coefficient.INVERSE_HALF_PI
+    )
     z, rounder = m.promote(x), number(m, _ROUNDER)
     # x / (pi/2) = n + h: tan x is the tangent of h for even n, else minus its cotangent
     shifted = m.ffma(F64, z, c, rounder)
