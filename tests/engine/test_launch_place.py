@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 
 from ferryvm.backend import BackendError
+from ferryvm.cli.explain import _place_lines
 from ferryvm.engine.launch_place import calibration, chooser, model
 from ferryvm.engine.launch_place.calibration import CLASSES, Calibration, Known
 from ferryvm.engine.launch_place.chooser import MOST_WORTH, PlacedRanges
@@ -72,6 +73,7 @@ class Launch:
             LaunchPlace("other", next(costs)),
         ]
         self.compiled: list[int] = []
+        self.places[0].activity.state = "ready"
         self.ranges = PlacedRanges(self.places, self._compile, clock)
         self.rest: list[tuple[int, int]] = []
         monkeypatch.setattr(
@@ -230,6 +232,21 @@ def _calibration(backend: str, device: str, factor: float, **changes: object) ->
         seconds, dict.fromkeys(CLASSES, 1e-9),
     )  # fmt: skip
     return dataclasses.replace(found, **changes)  # type: ignore[arg-type]  # fields by name
+
+
+def test_explain_shows_expected_and_found_times_of_a_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launch = Launch(monkeypatch, expected=1.0, found=1.0, first=2.0)
+    launch.run(2)
+    first, other, _ = launch.ranges.places
+    assert _place_lines(first) == [
+        "place first: ready, expected 200.1 ms (calibrated)",
+        "ran 2 times: 200000 items in 400.2 ms, expected 250.2 ms",
+        "4.0 times longer than expected in run 1: 200 ms, expected 50.1 ms",
+    ]
+    (line,) = _place_lines(other)
+    assert line.endswith("2.0 times as long as first, expected 400.1 ms (calibrated)")
 
 
 def test_the_model_weighs_classes_and_adds_copies() -> None:
