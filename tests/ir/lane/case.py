@@ -202,6 +202,35 @@ no @23 ():
 """
 """A division that no item does, of numbers that all share."""
 
+UPDATES = """
+  %2: i64 = bit_and i64 %0, i64:3
+  %3: i64 = shl i64 %2, i64:3
+  %4: boolean = compare i64 gt_s %2, i64:1
+  branch %4 yes() no()
+yes @21 ():
+  %5: i64 = update_element i64 add i64:4096, %3, %0
+  %6: i64 = shl i64 %1, i64:3
+  %7: i64 = add i64 %6, i64:400
+  %8: i64 = update_element i64 max_s i64:4096, %7, %0
+  jump no()
+no @22 ():
+  %9: i64 = update_element i64 min_s i64:4096, i64:64, %2
+  return
+"""
+
+QUOTIENT = """
+  %2: i64 = mul i64 %0, i64:11
+  %3: i64 = bit_and i64 i64:5, i64:63
+  %4: i64 = shr_u i64 %2, %3
+  %5: i64 = mul i64 %1, %0
+  %6: i64 = shr_u i64 %5, i64:4
+  %7: i64 = sub i64 %0, %6
+  %8: i64 = shl i64 %7, i64:3
+  element_store i64 i64:65536, %8, %6
+  leave @21 [%0 %1 _ _ %4 %6 %7]
+"""
+"""Quotients of which one differs in each vector, and one if `%1` is not 0."""
+
 CASES = {
     name.lower(): HEAD + body.lstrip("\n")
     for name, body in {
@@ -216,6 +245,8 @@ CASES = {
         "strides": STRIDES,
         "no lane": NO_LANE,
         "constant divisor": CONSTANT_DIVISOR,
+        "updates": UPDATES,
+        "quotient": QUOTIENT,
     }.items()
 }
 

@@ -13,9 +13,11 @@ from typing import Any
 
 from ferryvm.ir.graph import Body, Constant, Edge, FrameState, Operation, Value
 from ferryvm.ir.operation import PURE, element_bytes
+from ferryvm.isa.atomic import updated
+from ferryvm.isa.emitter import Atomic
 from ferryvm.isa.evaluation import PythonArithmetic
 from ferryvm.isa.numeric import canonical
-from ferryvm.isa.type import Type
+from ferryvm.isa.type import I64, Type
 
 _LEAVING = ("leave", "trap", "host", "halt", "throw")
 
@@ -68,6 +70,12 @@ class _Run:
             raise
         return found
 
+    def update(self, operation: Operation, place: int, offset: int, operand: int) -> None:
+        """Update an element of i64."""
+        kind, elements = operation.fact(1, Atomic), self.memory.elements
+        old = elements[place, offset]
+        elements[place, offset] = updated(self.arithmetic, I64, kind, old, operand)
+
     def take(self, edge: Edge) -> Any:
         """The block that an edge leads to, with its parameters."""
         passed = [self.value(a) for a in edge.arguments]
@@ -113,6 +121,9 @@ class ItemEvaluator(_Run):
                 self.values[operation] = memory.elements[values[0], values[1]]
             case "element_store":
                 memory.elements[values[0], values[1]] = values[2]
+            case "update_element":
+                self.values[operation] = memory.elements[values[0], values[1]]
+                self.update(operation, *values)
             case _:
                 assert operation.name in PURE, operation.name
                 self.values[operation] = self.compute(operation, values)
@@ -220,6 +231,14 @@ class LaneEvaluator(_Run):
         for m, p, o, v in zip(*columns, strict=True):
             if m:
                 self.memory.elements[p, o] = v
+
+    def do_update_each(
+        self, operation: Operation, mask: Any, place: Any, offset: Any, operand: Any
+    ) -> None:
+        columns = (self._each(each) for each in (mask, place, offset, operand))
+        for m, p, o, v in zip(*columns, strict=True):
+            if m:
+                self.update(operation, p, o, v)
 
     def _consecutive(self, operation: Operation, offset: int) -> list[int]:
         elements = operation.static[0]
