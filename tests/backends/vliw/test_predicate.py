@@ -182,7 +182,7 @@ def test_a_program_whose_time_is_over_goes_on_where_it_was(
     monkeypatch: pytest.MonkeyPatch, cycles: int
 ) -> None:
     monkeypatch.setattr(entry, "SLICE", cycles)
-    ours, right = _states(PROGRAMS["index"], find("multi16"))
+    ours, right = _states(PROGRAMS["index"], find("dsp4"))
     assert ours == right
 
 
