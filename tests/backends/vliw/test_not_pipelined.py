@@ -20,6 +20,7 @@ from ferryvm_backends.vliw.machine.read import find
 from ...tier import sample
 from .loop_program import COUNTS, TRAP
 from .program import compiled, run, whole
+from .test_predicate import PROGRAMS
 
 
 def _with_registers(machine: Machine, kind: FileKind, count: int) -> Machine:
@@ -31,14 +32,20 @@ def _with_registers(machine: Machine, kind: FileKind, count: int) -> Machine:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("kind", "file"), [(FileKind.INTEGER, "int"), (FileKind.BOOLEAN, "bool")])
+@pytest.mark.parametrize(
+    ("kind", "file", "text", "counts"),
+    [
+        (FileKind.INTEGER, "int", COUNTS, (12, 8)),
+        (FileKind.BOOLEAN, "bool", PROGRAMS["swap"], (8, 1)),
+    ],
+)
 def test_a_loop_that_finds_too_few_registers_is_unrolled_and_says_in_which_file(
-    kind: FileKind, file: str
+    kind: FileKind, file: str, text: str, counts: tuple[int, ...]
 ) -> None:
-    part, usual = whole(COUNTS), find("wide16")
+    part, usual = whole(text), find("wide16")
     right = run(compiled(part, usual), part, is_native=True)
     found: list[Told] = []
-    for count in (12, 8) if kind is FileKind.INTEGER else (8, 1):
+    for count in counts:
         program = compiled(part, _with_registers(usual, kind, count))
         ended = run(program, part, is_native=True)
         for each in (ended, right):  # what only the code sees differs
