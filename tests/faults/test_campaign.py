@@ -14,7 +14,9 @@ from .table import FAULTS, by_name
 _EARLY = 60
 """Programs within which the slow job found the faults of the sample."""
 
-_PROGRAMS = 500
+_PROGRAMS = 1000
+"""Programs within which they are found by now: each further instruction makes the others rarer."""
+
 _GROUPS = 12
 
 SAMPLE = [entry["fault"] for entry in load(RESULTS)["results"] if entry.get("number", 1e9) < _EARLY]
