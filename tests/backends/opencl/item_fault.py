@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ferryvm.ir.passes import entry_exit
 from ferryvm.machine.launch import Left, finish
 from ferryvm_backends.opencl.item import code, memory, range, suspension
 from ferryvm_backends.opencl.item.text import item_text
@@ -90,5 +91,15 @@ FAULTS = (
         "stores-lost",
         "Stores of items do not come back from the device.",
         (memory.CopiedMemory, "pull", lambda *given: None),
+    ),
+    ItemFault(
+        "unmarked-stores-lost",
+        "Stores without dirty marks do not come back from the device.",
+        (memory.CopiedMemory, "mark", lambda *given: None),
+    ),
+    ItemFault(
+        "changed-item-anew",
+        "An item that has stored something starts anew.",
+        (entry_exit, "_changed_before", lambda body: set()),
     ),
 )
