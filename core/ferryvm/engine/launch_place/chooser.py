@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from ferryvm import record
 from ferryvm.backend import BackendError, Code
 from ferryvm.engine.launch_place.model import CALIBRATED, CostModel
-from ferryvm.engine.launch_place.place import FAR, LaunchPlace, PlaceState
+from ferryvm.engine.launch_place.place import FAR, LEAST, LaunchPlace, PlaceState
 from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine.launch import put_off
 from ferryvm.machine.state import Machine
@@ -204,7 +204,7 @@ class PlacedRanges(RangeRunner):
             if self._wants_all:
                 self._request(machine, number)
                 continue
-            times = place.expected(items, self._in_order) / seconds
+            times = place.expected(items, self._in_order) / max(seconds, LEAST)
             if times >= PROMISING:
                 place.activity.state = (
                     f"not compiled: it is expected to take {times:.1f} times as long as "

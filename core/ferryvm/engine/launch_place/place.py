@@ -24,7 +24,7 @@ FAR = 2.0
 _REMEMBERED = 4
 """Runs whose least time counts."""
 
-_LEAST = 1e-12
+LEAST = 1e-12
 """The least time of an item."""
 
 _SHORT = 2.0
@@ -93,7 +93,7 @@ class LaunchPlace:
     def each(self, in_order: float) -> float:
         """Seconds of an item, besides the launch."""
         learned = self.item_seconds
-        return max(in_order * self.model.ratio if learned is None else learned, _LEAST)
+        return max(in_order * self.model.ratio if learned is None else learned, LEAST)
 
     def has_run(
         self,
@@ -120,7 +120,7 @@ class LaunchPlace:
             self._launches.append(launch)
         else:
             each = max(seconds - self.launch_seconds, 0.1 * seconds) / outcome.completed
-            self._found.append(max(each, _LEAST))
+            self._found.append(max(each, LEAST))
         factor = max(seconds / expected, expected / seconds) if seconds and expected else 1.0
         if factor >= self._largest and not outcome.suspended:
             self._largest = factor
