@@ -14,7 +14,7 @@ from ferryvm.engine.parallel import ThreadedRanges
 from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.state import Machine
 from ferryvm.testing import Differ, Verdict
-from ferryvm.testing.generate import LIMITS, generate
+from ferryvm.testing.generate import LIMITS, ProgramKind, generate
 from ferryvm.testing.generate.weights import Weights
 from ferryvm.verify import verify
 
@@ -54,3 +54,14 @@ def test_random_launches_on_threads_end_in_the_state_of_the_loop(
     (comparison,) = differ.compare(verify(generate(SEED, number, weights=weights())))
     assert comparison.verdict in (Verdict.AGREE, Verdict.DIVERGE), comparison
     assert ranges or number not in LAUNCHING
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", range(20))
+def test_random_maps_and_reductions_on_threads_end_in_the_state_of_the_loop(number: int) -> None:
+    limits = dataclasses.replace(LIMITS, objects=64 << 20)
+    differ = Differ(["llvm"], limits=limits, forcing=frozenset({Forcing.PARALLEL}), patience=300)
+    differ.form = False
+    program = verify(generate(SEED, number, ProgramKind.SKIFF, weights()))
+    (comparison,) = differ.compare(program)
+    assert comparison.verdict is not Verdict.DISAGREE, comparison
