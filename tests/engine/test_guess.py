@@ -201,6 +201,17 @@ def test_arguments_and_statics_are_constants_until_they_change(lanes: int) -> No
     assert all(one.times for one in launch.launches)
 
 
+@pytest.mark.nightly  # its kernels take seconds to build
+def test_work_items_take_words_for_constant_until_they_change() -> None:
+    program = ferryvm.compile(CHANGING)
+    execution = Engine(policy=guessing(backend="opencl")).start(program)
+    expected = Engine("threaded").start(program)
+    assert execution.run().output == expected.run().output
+    launch = launches(execution)[0]
+    assert [outcome for *_, outcome in sorted(words(launch))] == [CHANGED, "", CHANGED]
+    assert any(one.times for one in launch.launches)
+
+
 def test_words_that_an_item_writes_are_not_taken_for_constant() -> None:
     text = """
 (define seen 0)
