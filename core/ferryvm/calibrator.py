@@ -20,8 +20,8 @@ from ferryvm.engine import Engine
 from ferryvm.engine.launch_place.calibration import CLASSES, Calibration, device_name, versions
 from ferryvm.engine.launching import quiet_words
 from ferryvm.engine.parallel import ThreadedCode
-from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.machine.entry import ENTRY
+from ferryvm.machine.launch_operands import launch_operands
 from ferryvm.policy.machine import cpus
 from ferryvm.policy.model import INTERPRETER
 from ferryvm.region.launch import launch_numbers
@@ -175,12 +175,12 @@ class _Launch:
 
     def _stand(self, items: int) -> None:
         """Make the machine stand in front of so many items."""
-        control, stack = self._machine.control, self._machine.memory.stack
+        control = self._machine.control
         control.pc = self._pc
         control.sp, control.fp = self._at
         control.launches = self._quiet.buffer_info()[0]
-        stack[control.sp - LAUNCH_WORDS], stack[control.sp - 2] = items, 0
-        stack[control.sp - 1] = 0
+        launch = launch_operands(control)
+        launch.limit, launch.next, launch.record = items, 0, 0
 
 
 def _text(kind: str, count: int) -> str:

@@ -26,12 +26,11 @@ from ferryvm import record
 from ferryvm.backend import BackendError, Code
 from ferryvm.engine.guess import NO_GUESSES, GuessLimit
 from ferryvm.failure import SignalRaised, is_signals
-from ferryvm.isa.launch import LAUNCH_WORDS
-from ferryvm.isa.type import I64, signed
 from ferryvm.item_range import PlaceActivity, RangeRunner
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.entry import ENTRY
 from ferryvm.machine.launch import put_off
+from ferryvm.machine.launch_operands import launch_operands
 from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.machine.state import Machine
 from ferryvm.region.launch import is_in_loop, launch_numbers
@@ -279,9 +278,8 @@ class Launches:
                 self._wrong.put((launch.pc, branch))
 
     def _run_launch(self, launch: _Launch, machine: Machine) -> Status:
-        control = machine.control
-        stack, sp, activity = machine.memory.stack, control.sp, launch.activity
-        limit, next_ = _signed(stack[sp - LAUNCH_WORDS]), _signed(stack[sp - 2])
+        operands, activity = launch_operands(machine.control), launch.activity
+        limit, next_ = operands.limit, operands.next
         activity.exits += 1
         activity.most = max(activity.most, limit - next_)
         # A sample may have been disturbed, and others are as cheap as exits are rare.
@@ -296,7 +294,7 @@ class Launches:
             status = self._time(launch, machine, next_, limit, tried)
             if status is not None:
                 return status
-            next_ = _signed(stack[sp - 2])
+            next_ = operands.next
         assert activity.item_seconds is not None
         if limit - next_ < self._worth_of(launch) or next_ == limit:
             self._set_word(launch)
@@ -362,31 +360,31 @@ class Launches:
         """Run some items in order, so that the time of one is known; None if all is as it was but
         for them, else the status with which the machine was left. `tried`: items that the runner of
         ranges wants timed; 0: as few as suffice."""
-        control, stack = machine.control, machine.memory.stack
+        control, operands = machine.control, launch_operands(machine.control)
         sp, fp, launches = control.sp, control.fp, control.launches
-        record_ = stack[sp - 1]
+        record_ = operands.record
         sample = self._sample and max(self._sample, launch.ranges.sample_seconds)
         size = tried or 1
         while True:
             size = min(size, limit - next_)
             try:
-                stack[sp - LAUNCH_WORDS], stack[sp - 1] = (next_ + size) & I64.mask, 0
+                operands.limit, operands.record = next_ + size, 0
                 control.launches = self._never.buffer_info()[0]
                 began = time.perf_counter()
                 status = launch.in_order(machine.address)
                 seconds = time.perf_counter() - began
             finally:
                 control.launches = launches
-                stack[sp - LAUNCH_WORDS], stack[sp - 1] = limit & I64.mask, record_
+                operands.limit, operands.record = limit, record_
                 is_done = (control.sp, control.fp) == (sp, fp) and not is_in_loop(
                     launch.pc, control.pc
                 )
                 if is_done:
                     control.pc = launch.pc
-            launch.failed(_signed(stack[sp - 2]) - next_, {} if is_done else {control.pc: 1})
+            launch.failed(operands.next - next_, {} if is_done else {control.pc: 1})
             if not is_done or status != Status.LEAVE:
                 if control.pc in launch.guesses.branches:
-                    launch.timed(_signed(stack[sp - 2]) - next_ - 1, seconds, sample)
+                    launch.timed(operands.next - next_ - 1, seconds, sample)
                 control.status = status
                 return Status(status)
             next_ += size
@@ -397,10 +395,6 @@ class Launches:
                 launch.gain = None
                 return None
             size *= 2
-
-
-def _signed(word: int) -> int:
-    return signed(I64, word)
 
 
 def launches_in(program: Verified, is_forced: bool) -> Launches | None:

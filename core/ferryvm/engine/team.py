@@ -12,7 +12,6 @@ from array import array
 
 from ferryvm.backend import Code
 from ferryvm.engine.launching import quiet_words
-from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine import host_stack
 from ferryvm.machine.chunk import (
@@ -27,6 +26,7 @@ from ferryvm.machine.chunk import (
 )
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.lane import LaneEntry
+from ferryvm.machine.launch_operands import LaunchOperands, launch_operands
 from ferryvm.machine.native import NATIVE_WORDS
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.region.launch import CALL_DISTANCE
@@ -58,6 +58,7 @@ class Team:
         self._natives = array("Q", bytes(WORD_BYTES * NATIVE_WORDS * (len(program.hosts) + 1)))
         self._template = ControlBlock()
         self._helpers = (ctypes.c_uint64 * threads)()
+        self._nowhere = LaunchOperands()
         self.range = ItemRange(
             release=RELEASE_ADDRESS,
             clock=CLOCK_ADDRESS,
@@ -103,8 +104,11 @@ class Team:
         start = WORD_BYTES * (fp - self._parameters)
         range_.frame, range_.frame_offset = source.stack + start, start
         range_.frame_bytes = WORD_BYTES * sp - start
-        range_.operands = WORD_BYTES * (sp - LAUNCH_WORDS)
-        range_.operand = source.stack + range_.operands + WORD_BYTES
+        launch = ctypes.addressof(launch_operands(source))
+        range_.operands = launch - source.stack
+        # Of several ranges at once, the one that gathers them writes the outcome.
+        operands = launch if objects.gathered is None else ctypes.addressof(self._nowhere)
+        range_.operand = operands + LaunchOperands.next.offset  # type: ignore[attr-defined]  # a ctypes field
 
 
 class _Stack:

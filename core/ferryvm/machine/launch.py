@@ -20,15 +20,13 @@ which words they belong.
 
 from __future__ import annotations
 
-import ctypes
 from array import array
 from collections.abc import Sequence
 
 from ferryvm.isa import BY_MNEMONIC, Trap
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.launch import LAUNCH_WORDS
-from ferryvm.isa.type import I64, signed
 from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.launch_operands import launch_operands, operands_below
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.piece import Block, Piece, add_item, add_range, elements, read, reserve
 from ferryvm.machine.state import Machine
@@ -47,9 +45,10 @@ def continue_launch(machine: Machine) -> Status:
     control, stack, objects = machine.control, machine.memory.stack, machine.objects
     assert objects is not None  # the program has references
     sp = control.sp
-    piece = read(objects, stack[sp - 1])
+    launch = launch_operands(control)
+    piece = read(objects, launch.record)
     if not piece.words:
-        stack[sp - LAUNCH_WORDS], stack[sp - 2] = piece.end, piece.first
+        launch.limit, launch.next = piece.end, piece.first
     else:
         words = elements(objects, piece.words)
         fault = _fault(machine, piece, words)
@@ -68,8 +67,8 @@ def continue_launch(machine: Machine) -> Status:
         if rest is not None and not rest.words and rest.first == piece.end:
             limit, piece = rest.end, rest
         # The running item is the one below `next`, as where nobody disturbed it.
-        stack[sp - LAUNCH_WORDS], stack[sp - 2] = limit, piece.first if piece is rest else limit
-    stack[sp - 1] = piece.next
+        launch.limit, launch.next = limit, piece.first if piece is rest else limit
+    launch.record = piece.next
     control.status = Status.RUNNING
     return Status.RUNNING
 
@@ -123,27 +122,25 @@ def finish(objects: ObjectMemory, limit: int, left: Sequence[Left]) -> None:
     if objects.gathered is not None:
         objects.gathered.append((limit, left))
         return
-    control = objects.control
-    stack = (ctypes.c_uint64 * control.sp).from_address(control.stack)
-    pieces: int = stack[control.sp - 1]
+    launch = launch_operands(objects.control)
+    pieces = launch.record
     for first, what in reversed(left):
         if isinstance(what, Block):
             pieces = add_item(objects, first, what, pieces)
         else:
             pieces = add_range(objects, first, what, pieces)
-    stack[control.sp - LAUNCH_WORDS] = stack[control.sp - 2] = limit & I64.mask
-    stack[control.sp - 1] = pieces
+    launch.limit = launch.next = limit
+    launch.record = pieces
 
 
 def put_off(machine: Machine, first: int, limit: int) -> None:
     """Make the items of a launch from `first` on a range of its record, which is run later. Raises
     AddressSpaceError if there is no memory for that."""
-    objects, sp = machine.objects, machine.control.sp
+    objects, launch = machine.objects, launch_operands(machine.control)
     assert objects is not None  # the program has launches
     reserve(objects, 1, 0)
-    stack = machine.memory.stack
-    stack[sp - 1] = add_range(objects, first, limit, stack[sp - 1])
-    stack[sp - LAUNCH_WORDS] = first & I64.mask
+    launch.record = add_range(objects, first, limit, launch.record)
+    launch.limit = first
 
 
 MOST_FRAMES = 10_000
@@ -186,7 +183,7 @@ def active_item(machine: Machine) -> ActiveItem | None:
     call, start = _outermost(machine, launch_fp)
     stack, function = machine.memory.stack, machine.program.code.immediates[call]
     count = len(machine.program.signature(function).parameters)
-    number = signed(I64, stack[start - 2]) - 1
+    number = operands_below(machine.control, start).next - 1
     return ActiveItem(number, function, tuple(stack[start : start + count]))
 
 
@@ -233,9 +230,10 @@ def suspend(machine: Machine, launch_fp: int) -> None:
     positions = objects.frame_references(stack, control.pc, control.fp, start)
     reserve(objects, 2, control.sp - start + len(positions))
     block = packed(objects, stack, control, start)
-    limit, next_, record = stack[start - LAUNCH_WORDS : start]
-    if next_ < limit:
-        record = add_range(objects, next_, limit, record)
-    record = add_item(objects, next_ - 1, block, record)
-    stack[start - LAUNCH_WORDS : start] = array("Q", (next_, next_, record))
+    launch = operands_below(control, start)
+    record = launch.record
+    if launch.next < launch.limit:
+        record = add_range(objects, launch.next, launch.limit, record)
+    record = add_item(objects, launch.next - 1, block, record)
+    launch.limit, launch.record = launch.next, record
     control.pc, control.sp, control.fp = call - CALL_DISTANCE, start, launch_fp

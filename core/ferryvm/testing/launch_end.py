@@ -11,11 +11,11 @@ both, and no item twice.
 from __future__ import annotations
 
 from ferryvm.backend import Artifact
-from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import I64, signed
 from ferryvm.machine.control import Status
 from ferryvm.machine.difference import Difference, byte_difference, register_difference
 from ferryvm.machine.launch import abandon, continue_launch, innermost, running_item
+from ferryvm.machine.launch_operands import launch_operands, operands_below
 from ferryvm.machine.memory_difference import memory_difference
 from ferryvm.machine.piece import pieces
 from ferryvm.machine.state import Machine
@@ -78,11 +78,11 @@ def _operands(machine: Machine, fp: int, pc: int) -> int:
 def _lower_item(machine: Machine) -> int | None:
     """An item below the running one that is not done, of a launch; None if all are."""
     assert machine.objects is not None  # the program has launches
-    stack = machine.memory.stack
     for fp, pc in _launch_frames(machine):
         end = _operands(machine, fp, pc)
-        item = signed(I64, stack[end - 2]) - 1
-        for piece in pieces(machine.objects, stack[end - 1]):
+        operands = operands_below(machine.control, end)
+        item = operands.next - 1
+        for piece in pieces(machine.objects, operands.record):
             if signed(I64, piece.first) <= item:
                 return signed(I64, piece.first)
     return None
@@ -104,8 +104,8 @@ def _complete(machine: Machine, artifact: Artifact) -> None:
             abandon(machine, launch)
             control.status = Status.RUNNING
             if _run(machine, artifact, outermost, end):
-                stack, sp = machine.memory.stack, control.sp
-                stack[sp - LAUNCH_WORDS] = stack[sp - 2] = 0  # where the last range began and ended
+                launch_end = launch_operands(control)
+                launch_end.limit = launch_end.next = 0  # where the last range began and ended
                 return
             if not _launch_frames(machine):
                 raise ValueError("an item has left its launch")

@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 from ferryvm import cache
 from ferryvm.backend import Activity, BackendError, Code, Options, RefusalError
-from ferryvm.isa.launch import LAUNCH_WORDS
-from ferryvm.isa.type import I64, WORD_BYTES, signed
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.entry import ENTRY, PythonEntry
+from ferryvm.machine.launch_operands import launch_operands
 from ferryvm.machine.state import Machine
 from ferryvm.region.launch import launch_numbers
 from ferryvm.region.region import Region
@@ -69,11 +69,10 @@ class ItemCode(CodeWrapper):
 
     def _enter(self, address: int) -> int:
         control = ControlBlock.from_address(address)
-        place = control.stack + WORD_BYTES * (control.sp - LAUNCH_WORDS)
-        limit, next_, record = (ctypes.c_uint64 * LAUNCH_WORDS).from_address(place)
-        left = signed(I64, limit) - signed(I64, next_)
+        launch = launch_operands(control)
+        left = launch.limit - launch.next
         if left <= 0:  # the device has nothing to do
-            if record:
+            if launch.record:
                 control.status = Status.LAUNCH
             else:
                 control.pc, control.status = self._behind, Status.LEAVE
