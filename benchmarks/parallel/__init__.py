@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.parallel import launching, speed
-from benchmarks.parallel.contender import GCC, OPENCL, OPENCL_C, contenders, versions
+from benchmarks.parallel.contender import GCC, OPENCL, OPENCL_C, OPENCL_COPIES, contenders, versions
 from benchmarks.parallel.goal import goals, mean
 from benchmarks.parallel.program import BY_NAME, TWINS, Twin
 from benchmarks.peers.peer import MissingError
@@ -90,9 +90,10 @@ class Figures:
         means = [mean(self.rows, name) for name in names]
         table.add_row("geometric mean", *("-" if one is None else f"({one:.2f})" for one in means))
         console.print(table)
-        over = mean(self.rows, OPENCL, OPENCL_C)
-        if over is not None:
-            console.print(f"{OPENCL} over {OPENCL_C}, geometric mean: {over:.2f}")
+        for other in (OPENCL_C, OPENCL_COPIES):
+            over = mean(self.rows, OPENCL, other)
+            if over is not None:
+                console.print(f"{OPENCL} over {other}, geometric mean: {over:.2f}")
         for row in self.rows:
             for name, reason in row.missing.items():
                 console.print(f"{row.twin.name}: {name} is missing: {reason}")

@@ -30,7 +30,7 @@ GCC, LLVM, CC = "gcc", "llvm", "cc"
 """On all cores."""
 PLACED = "default policy"
 """Wherever the default policy places the launches."""
-OPENCL, OPENCL_C = "opencl", "OpenCL C"
+OPENCL, OPENCL_C, OPENCL_COPIES = "opencl", "OpenCL C", "OpenCL C with copies"
 """On an OpenCL device: launches, and kernels written by hand."""
 IN_ORDER = " (in order)"
 """Ends the names of contenders that use one core."""
@@ -55,6 +55,7 @@ def contenders() -> Mapping[str, Make]:
         CC: lambda twin, work: _ferry(twin, work, CC, threads=0),
         PLACED: _placed,
         OPENCL_C: hand_written,
+        OPENCL_COPIES: lambda twin, work: hand_written(twin, work, copies=True),
         OPENCL: _on_device,
     }
 

@@ -18,8 +18,9 @@ from benchmarks.peers.peer import MissingError
 from ferryvm.backend import BackendError
 
 
-def hand_written(twin: Twin, work: Work) -> Task:
-    """The work by kernels. Raises MissingError where there is no device, or no twin."""
+def hand_written(twin: Twin, work: Work, *, copies: bool = False) -> Task:
+    """The work by kernels; `copies`: copies of all arrays to the device, and of results back, are part of
+    what is timed. Raises MissingError where there is no device, or no twin, or nothing to copy."""
     if not twin.path("cl").exists():
         raise MissingError(f"no twin {twin.path('cl').name}")
     try:
@@ -32,8 +33,11 @@ def hand_written(twin: Twin, work: Work) -> Task:
         raise MissingError(str(error)) from None
     if not device.has_f64:
         raise MissingError(f"{device} has no f64")
+    if copies and (device.shares_memory or twin.makes):
+        raise MissingError("nothing is copied" if device.shares_memory else "it makes its array")
     try:
-        return _Kernels(pyopencl, device.handle, device.shares_memory, twin, work).task()
+        kernels = _Kernels(pyopencl, device.handle, device.shares_memory, twin, work)
+        return Task(kernels.run_with_copies) if copies else kernels.task()
     except pyopencl.Error as error:
         raise BenchmarkError(str(error)) from error
 
@@ -87,6 +91,13 @@ class _Kernels:
             self.queue.finish()
         except self.cl.Error as error:
             raise BenchmarkError(str(error)) from error
+
+    def run_with_copies(self) -> None:
+        """Send all arrays, run the kernels, fetch the results."""
+        for buffer, array in self.buffers.values():
+            self.cl.enqueue_copy(self.queue, buffer, array, is_blocking=False)
+        self._run()
+        self._copy(is_back=True)
 
     def _copy(self, is_back: bool) -> None:
         arrays = [self.work.arguments[position] for position in self.work.results]
