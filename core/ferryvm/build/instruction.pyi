@@ -629,6 +629,91 @@ class Instructions(Body):
 
         Binary logarithm; -inf of a zero, NaN of a negative number."""
 
+    def f32_log10(self) -> None:
+        """f32.log10 ( f32 -- f32 )
+
+        Decimal logarithm; -inf of a zero, NaN of a negative number."""
+
+    def f32_log1p(self) -> None:
+        """f32.log1p ( f32 -- f32 )
+
+        Natural logarithm of 1 plus the operand; -inf of -1, NaN below."""
+
+    def f32_sin(self) -> None:
+        """f32.sin ( f32 -- f32 )
+
+        Sine of an angle in radians; NaN of an infinity."""
+
+    def f32_cos(self) -> None:
+        """f32.cos ( f32 -- f32 )
+
+        Cosine of an angle in radians; NaN of an infinity."""
+
+    def f32_tan(self) -> None:
+        """f32.tan ( f32 -- f32 )
+
+        Tangent of an angle in radians; NaN of an infinity."""
+
+    def f32_asin(self) -> None:
+        """f32.asin ( f32 -- f32 )
+
+        Angle in radians whose sine is the operand, from -pi/2 to pi/2; NaN beyond -1 and 1."""
+
+    def f32_acos(self) -> None:
+        """f32.acos ( f32 -- f32 )
+
+        Angle in radians whose cosine is the operand, from 0 to pi; NaN beyond -1 and 1."""
+
+    def f32_atan(self) -> None:
+        """f32.atan ( f32 -- f32 )
+
+        Angle in radians whose tangent is the operand, from -pi/2 to pi/2."""
+
+    def f32_sinh(self) -> None:
+        """f32.sinh ( f32 -- f32 )
+
+        Hyperbolic sine."""
+
+    def f32_cosh(self) -> None:
+        """f32.cosh ( f32 -- f32 )
+
+        Hyperbolic cosine."""
+
+    def f32_tanh(self) -> None:
+        """f32.tanh ( f32 -- f32 )
+
+        Hyperbolic tangent."""
+
+    def f32_cbrt(self) -> None:
+        """f32.cbrt ( f32 -- f32 )
+
+        Cube root."""
+
+    def f32_hypot(self) -> None:
+        """f32.hypot ( f32 f32 -- f32 )
+
+        Root of the sum of the squares of two numbers, without overflow on the way."""
+
+    def f32_erf(self) -> None:
+        """f32.erf ( f32 -- f32 )
+
+        Error function."""
+
+    def f32_erfc(self) -> None:
+        """f32.erfc ( f32 -- f32 )
+
+        1 minus the error function."""
+
+    def f32_atan2(self) -> None:
+        """f32.atan2 ( f32 f32 -- f32 )
+
+        Angle in radians of the point with the first operand as y and the second as x."""
+
+    def f32_pow(self) -> None:
+        """f32.pow ( f32 f32 -- f32 )
+
+        The first operand to the power of the second."""
+
     def f64_exp(self) -> None:
         """f64.exp ( f64 -- f64 )
 
@@ -649,6 +734,11 @@ class Instructions(Body):
 
         Natural logarithm; -inf of a zero, NaN of a negative number."""
 
+    def f64_log2(self) -> None:
+        """f64.log2 ( f64 -- f64 )
+
+        Binary logarithm; -inf of a zero, NaN of a negative number."""
+
     def f64_log10(self) -> None:
         """f64.log10 ( f64 -- f64 )
 
@@ -659,10 +749,30 @@ class Instructions(Body):
 
         Natural logarithm of 1 plus the operand; -inf of -1, NaN below."""
 
-    def f64_log2(self) -> None:
-        """f64.log2 ( f64 -- f64 )
+    def f64_sinh(self) -> None:
+        """f64.sinh ( f64 -- f64 )
 
-        Binary logarithm; -inf of a zero, NaN of a negative number."""
+        Hyperbolic sine."""
+
+    def f64_cosh(self) -> None:
+        """f64.cosh ( f64 -- f64 )
+
+        Hyperbolic cosine."""
+
+    def f64_tanh(self) -> None:
+        """f64.tanh ( f64 -- f64 )
+
+        Hyperbolic tangent."""
+
+    def f64_cbrt(self) -> None:
+        """f64.cbrt ( f64 -- f64 )
+
+        Cube root."""
+
+    def f64_hypot(self) -> None:
+        """f64.hypot ( f64 f64 -- f64 )
+
+        Root of the sum of the squares of two numbers, without overflow on the way."""
 
     def i32_wrap_i64(self) -> None:
         """i32.wrap_i64 ( i64 -- i32 )

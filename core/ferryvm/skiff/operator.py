@@ -40,7 +40,20 @@ class Operator(NamedTuple):
         return BY_MNEMONIC[f"{type_}.{self.float if type_.is_float else self.integer}"]
 
 
-_FUNCTIONS = ("exp", "exp2", "expm1", "log", "log2")
+_FUNCTIONS = [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sinh",
+    "cosh",
+    "tanh",
+    "cbrt",
+]
+"""Mathematical functions of one operand that there are for f32 and f64."""
 
 
 def _table() -> dict[str, Operator]:
@@ -65,6 +78,7 @@ def _table() -> dict[str, Operator]:
         Operator("trunc", floats, 1, 1, float="trunc"),
         Operator("nearest", floats, 1, 1, float="nearest"),
         *(Operator(name, floats, 1, 1, float=name) for name in _FUNCTIONS),
+        Operator("hypot", floats, 2, 2, float="hypot"),
         Operator("fma", floats, 3, 3, float="fma"),
         Operator("min", floats, 2, None, float="min"),
         Operator("max", floats, 2, None, float="max"),

@@ -33,6 +33,19 @@ def _exp2(r: Number) -> Number:
     return (mpf(2) ** r - 1 - r * ln2) / r**2
 
 
+def _sinh(z: Number) -> Number:
+    """(sinh r - r) / r^3, where z = r^2."""
+    if z < mpf(2) ** -80:
+        return mpf(1) / 6
+    r = mp.sqrt(z)
+    return (mp.sinh(r) - r) / (r * z)
+
+
+def _cosh(z: Number) -> Number:
+    """(cosh r - 1 - r^2 / 2) / r^4, where z = r^2."""
+    return (mp.cosh(mp.sqrt(z)) - 1 - z / 2) / z**2 if z > mpf(2) ** -60 else mpf(1) / 24
+
+
 def _log(z: Number) -> Number:
     """(ln((1 + s) / (1 - s)) - 2 s) / s^3, where z = s^2."""
     if z < mpf(2) ** -80:
@@ -69,6 +82,8 @@ def text() -> str:
     polynomials = {
         "EXP": minimax(_exp, -half, half, 10),
         "EXP2": minimax(_exp2, -_WIDER / 2, _WIDER / 2, 10),
+        "SINH": minimax(_sinh, 0, half**2, 5),
+        "COSH": minimax(_cosh, 0, half**2, 5),
         "LOG": minimax(_log, 0, most, 7),
     }
     lines = [f"{name} = {_hex(float(value))}\n" for name, value in numbers.items()]

@@ -8,43 +8,73 @@ as IEEE 754-2019, clause 9.2, says.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ferryvm.isa.pure_function import PureFunction
-from ferryvm.isa.type import F32, F64
+from ferryvm.isa.type import F32, F64, Type
 
 _SUMMARIES = {
     "exp": "Power of e; the operand is the exponent.",
     "exp2": "Power of 2; the operand is the exponent.",
     "expm1": "Power of e minus 1; the operand is the exponent.",
     "log": "Natural logarithm; -inf of a zero, NaN of a negative number.",
+    "log2": "Binary logarithm; -inf of a zero, NaN of a negative number.",
     "log10": "Decimal logarithm; -inf of a zero, NaN of a negative number.",
     "log1p": "Natural logarithm of 1 plus the operand; -inf of -1, NaN below.",
-    "log2": "Binary logarithm; -inf of a zero, NaN of a negative number.",
+    "sin": "Sine of an angle in radians; NaN of an infinity.",
+    "cos": "Cosine of an angle in radians; NaN of an infinity.",
+    "tan": "Tangent of an angle in radians; NaN of an infinity.",
+    "asin": "Angle in radians whose sine is the operand, from -pi/2 to pi/2; NaN beyond -1 and 1.",
+    "acos": "Angle in radians whose cosine is the operand, from 0 to pi; NaN beyond -1 and 1.",
+    "atan": "Angle in radians whose tangent is the operand, from -pi/2 to pi/2.",
+    "sinh": "Hyperbolic sine.",
+    "cosh": "Hyperbolic cosine.",
+    "tanh": "Hyperbolic tangent.",
+    "cbrt": "Cube root.",
+    "erf": "Error function.",
+    "erfc": "1 minus the error function.",
+    "atan2": "Angle in radians of the point with the first operand as y and the second as x.",
+    "hypot": "Root of the sum of the squares of two numbers, without overflow on the way.",
+    "pow": "The first operand to the power of the second.",
 }
-"""Functions of one operand."""
+"""Functions by name."""
+
+_BINARY = frozenset({"atan2", "hypot", "pow"})
+"""Functions of two operands."""
 
 _F32 = {
-    "exp": "exponential:exp_f32",
-    "exp2": "exponential:exp2_f32",
-    "expm1": "exponential:expm1_f32",
-    "log": "logarithm:log_f32",
-    "log2": "logarithm:log2_f32",
+    "exponential": "exp exp2 expm1",
+    "logarithm": "log log2 log10 log1p",
+    "trigonometric": "sin cos tan",
+    "inverse_trigonometric": "asin acos atan",
+    "hyperbolic": "sinh cosh tanh",
+    "root": "cbrt hypot",
+    "error": "erf erfc",
+    "angle": "atan2",
+    "power": "pow",
 }
 _F64 = {
-    "exp": "exponential:exp",
-    "exp2": "exponential:exp2",
-    "expm1": "exponential:expm1",
-    "log": "logarithm:log",
-    "log10": "logarithm:log10",
-    "log1p": "logarithm:log1p",
-    "log2": "logarithm:log2",
+    "exponential": "exp exp2 expm1",
+    "logarithm": "log log2 log10 log1p",
+    "hyperbolic": "sinh cosh tanh",
+    "root": "cbrt hypot",
 }
-"""Meanings: module and function."""
+"""Functions of a type, by the module that has their meanings."""
+
+
+def _declared(t: Type, place: str, modules: dict[str, str], suffix: str) -> Iterator[PureFunction]:
+    for module, names in modules.items():
+        for name in names.split():
+            where = f"ferryvm.isa.mathematics.{place}.{module}:{name}{suffix}"
+            operands = (t, t) if name in _BINARY else (t,)
+            yield PureFunction(f"{t}.{name}", operands, t, _SUMMARIES[name], where)
+
 
 FUNCTIONS: dict[str, PureFunction] = {
-    f"{t}.{name}": PureFunction(
-        f"{t}.{name}", (t,), t, _SUMMARIES[name], f"ferryvm.isa.mathematics.{folder}.{where}"
+    function.name: function
+    for function in (
+        *_declared(F32, "single", _F32, "_f32"),
+        *_declared(F64, "double", _F64, ""),
     )
-    for t, folder, meanings in ((F32, "single", _F32), (F64, "double", _F64))
-    for name, where in meanings.items()
 }
 """All of them, by mnemonic."""

@@ -144,7 +144,7 @@ CONST = tuple(OPCODE[f"{t}.const"] for t in Type)
 
 
 def _weight(row: Instruction) -> float:
-    return 0.3 if row.chapter == "mathematical" else 1.0
+    return 0.15 if row.chapter == "mathematical" else 1.0
 
 
 class Catalogue:

@@ -42,6 +42,24 @@ EXP2 = (
     float.fromhex("0x1.c4b5b106e73fcp-36"),
 )
 
+SINH = (
+    float.fromhex("0x1.5555555555555p-3"),
+    float.fromhex("0x1.1111111111111p-7"),
+    float.fromhex("0x1.a01a01a0196aep-13"),
+    float.fromhex("0x1.71de3a5aa7075p-19"),
+    float.fromhex("0x1.ae642c86b5364p-26"),
+    float.fromhex("0x1.61bfa2fc917ebp-33"),
+)
+
+COSH = (
+    float.fromhex("0x1.5555555555555p-5"),
+    float.fromhex("0x1.6c16c16c16c17p-10"),
+    float.fromhex("0x1.a01a01a019b64p-16"),
+    float.fromhex("0x1.27e4fb7a27274p-22"),
+    float.fromhex("0x1.1eed7a03ebb04p-29"),
+    float.fromhex("0x1.943288910e073p-37"),
+)
+
 LOG = (
     float.fromhex("0x1.5555555555555p-1"),
     float.fromhex("0x1.9999999999a39p-2"),

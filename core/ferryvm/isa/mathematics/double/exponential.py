@@ -32,7 +32,7 @@ from ferryvm.isa.mathematics.double.pair import (
     sub,
     two_sum,
 )
-from ferryvm.isa.numeric import canonical
+from ferryvm.isa.mathematics.double.special import clamped, unless_nan, unless_zero
 from ferryvm.isa.type import F64, I64
 
 V = TypeVar("V")
@@ -43,41 +43,46 @@ _LARGEST = 709.782712893384
 
 def exp(m: PureEmitter[V], x: V) -> V:
     """e^x."""
-    k, high, tail = _parts(m, _clamped(m, x, -746.0, 710.0))
-    return _unless_nan(m, x, _scaled(m, add(m, high, tail), k))
+    k, high, tail = _parts(m, clamped(m, x, -746.0, 710.0))
+    return unless_nan(m, x, _scaled(m, add(m, high, tail), k))
 
 
 def exp2(m: PureEmitter[V], x: V) -> V:
     """2^x = 2^k 2^r, |r| <= 1/2; exact for integers."""
-    inside = _clamped(m, x, -1080.0, 1025.0)
+    inside = clamped(m, x, -1080.0, 1025.0)
     k = m.fnearest(F64, inside)
     r = sub(m, inside, k)
     first = mul(m, r, real(m, LN2))
     rest = fma(m, r, real(m, LN2_REST), fma(m, r, real(m, LN2), negated(m, first)))
     high, low = fast_two_sum(m, real(m, 1.0), first)
     tail = fma(m, mul(m, r, r), polynomial(m, r, EXP2), add(m, low, rest))
-    return _unless_nan(m, x, _scaled(m, add(m, high, tail), m.to_int_s(I64, F64, k)))
+    return unless_nan(m, x, _scaled(m, add(m, high, tail), m.to_int_s(I64, F64, k)))
 
 
 def expm1(m: PureEmitter[V], x: V) -> V:
     """e^x - 1, where the subtraction is exact; -0 for -0."""
-    k, high, tail = _parts(m, _clamped(m, x, -60.0, 710.0), is_difference=True)
+    k, high, tail = _parts(m, clamped(m, x, -60.0, 710.0), is_difference=True)
     difference, error = two_sum(m, _scaled(m, high, k), real(m, -1.0))
     found = add(m, difference, add(m, error, _scaled(m, tail, k)))
-    found = m.select(m.compare(F64, Condition.EQ, x, real(m, 0.0)), x, found)
+    found = unless_zero(m, x, found)
     # The sum above is no number where the power is infinite.
     is_large = m.compare(F64, Condition.GT, x, real(m, _LARGEST))
-    return _unless_nan(m, x, m.select(is_large, real(m, float("inf")), found))
+    return unless_nan(m, x, m.select(is_large, real(m, float("inf")), found))
+
+
+def reduced(m: PureEmitter[V], x: V) -> tuple[V, V, V]:
+    """k as f64, and r as a pair."""
+    whole = m.fnearest(F64, mul(m, x, real(m, LOG2_E)))
+    minus = negated(m, whole)
+    near = fma(m, minus, real(m, LN2_HIGH), x)  # exact: LN2_HIGH has 42 bits
+    r = fma(m, minus, real(m, LN2_LOW), near)
+    return whole, r, fma(m, minus, real(m, LN2_LOW), sub(m, near, r))
 
 
 def _parts(m: PureEmitter[V], x: V, is_difference: bool = False) -> tuple[V, V, V]:
     """k as i64, and e^r as high and tail. If 1 is to be subtracted, high has r^2/2, too: the error of
     the tail counts more."""
-    whole = m.fnearest(F64, mul(m, x, real(m, LOG2_E)))
-    minus = negated(m, whole)
-    near = fma(m, minus, real(m, LN2_HIGH), x)  # exact: LN2_HIGH has 42 bits
-    r = fma(m, minus, real(m, LN2_LOW), near)
-    rest = fma(m, minus, real(m, LN2_LOW), sub(m, near, r))
+    whole, r, rest = reduced(m, x)
     high, low = fast_two_sum(m, real(m, 1.0), r)
     low = add(m, low, fma(m, rest, r, rest))  # e^(r + rest) is nearly e^r + rest (1 + r)
     if is_difference:
@@ -92,24 +97,13 @@ def _parts(m: PureEmitter[V], x: V, is_difference: bool = False) -> tuple[V, V, 
     return m.to_int_s(I64, F64, whole), high, tail
 
 
-def _clamped(m: PureEmitter[V], x: V, least: float, largest: float) -> V:
-    """The operand, or the end of an interval that is nearest to it; some number for NaN. Beyond
-    the ends the result does not change."""
-    found = m.select(m.compare(F64, Condition.LT, x, real(m, largest)), x, real(m, largest))
-    return m.select(m.compare(F64, Condition.GT, x, real(m, least)), found, real(m, least))
-
-
-def _unless_nan(m: PureEmitter[V], x: V, found: V) -> V:
-    return canonical(m, F64, m.select(m.compare(F64, Condition.NE, x, x), x, found))
-
-
 def _scaled(m: PureEmitter[V], a: V, k: V) -> V:
     """`a` times 2^k, for |k| up to 2044: by two powers that are normal numbers each."""
     half = m.shr_s(I64, k, m.constant(I64, 1))
-    return mul(m, mul(m, a, _power(m, half)), _power(m, m.sub(I64, k, half)))
+    return mul(m, mul(m, a, power(m, half)), power(m, m.sub(I64, k, half)))
 
 
-def _power(m: PureEmitter[V], k: V) -> V:
+def power(m: PureEmitter[V], k: V) -> V:
     """2^k as f64, for k from -1022 to 1023."""
     biased = m.add(I64, k, m.constant(I64, 1023))
     return m.reinterpret(F64, I64, m.shl(I64, biased, m.constant(I64, 52)))

@@ -36,6 +36,7 @@ from ferryvm.isa.mathematics.double.pair import (
     sub,
     two_sum,
 )
+from ferryvm.isa.mathematics.double.special import unless_zero
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import F64, I64
 
@@ -79,7 +80,7 @@ def log1p(m: PureEmitter[V], x: V) -> V:
     """ln(1 + x) = ln(u) + e / u, where u is the rounded sum and e its error; -0 for -0."""
     u, error = two_sum(m, real(m, 1.0), x)
     found = _special(m, u, _natural(m, *_split(m, u), m.fdiv(F64, error, u)))
-    return m.select(m.compare(F64, Condition.EQ, x, real(m, 0.0)), x, found)
+    return unless_zero(m, x, found)
 
 
 def _split(m: PureEmitter[V], x: V) -> tuple[V, V]:
