@@ -180,7 +180,7 @@ static void references(const uint32_t *operand, double *result, int size)
 
 NAMES = {"sin": "sine", "cos": "cosine", "tan": "tangent"}
 
-SCALAR = ("exp", "exp2", "expm1", "log", "log2", "log10")
+SCALAR = ("exp", "exp2", "expm1", "log", "log2")
 """Functions of which the C library's scalar code is the reference."""
 
 SIGN = 1 << 31

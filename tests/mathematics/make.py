@@ -25,6 +25,7 @@ TARGET = Path("core/ferryvm/isa/mathematics/single/coefficient.py")
 NUDGES: dict[str, list[int]] = {
     "LOG": [-10, -10, -10, 10, 7, -10],
     "ATAN": [2, 0, 3, -2],
+    "ERFC": [2, 2, -4],
 }
 
 EXCEPTIONS: dict[str, tuple[tuple[int, int], ...]] = {
@@ -34,6 +35,7 @@ EXCEPTIONS: dict[str, tuple[tuple[int, int], ...]] = {
         (0x6F31_A8EC, 0x4284_5A89),
     ),
     "SIN": ((0x4619_9998, 0xBEB1_FA5D), (0xC619_9998, 0x3EB1_FA5D)),
+    "LOG10": ((0x0EFE_EE7A, 0xC1E9_9D23),),
     "LOG1P": (
         (0x3540_0003, 0x353F_FFFF),
         (0x3710_001B, 0x370F_FFF3),
@@ -201,7 +203,10 @@ def text() -> str:
     lines = [HEAD]
     for name, pairs in EXCEPTIONS.items():
         rows = [f"    (0x{a:08X}, 0x{b:08X})," for a, b in pairs]
-        lines += [f"{name}_EXCEPTIONS = (", *rows, ")", _EXCEPTIONAL]
+        opened, closed = f"{name}_EXCEPTIONS = (", ")"
+        if len(rows) == 1:  # as the formatter wants it
+            opened, rows, closed = f"{opened}{rows[0].strip()})", [], ""
+        lines += [each for each in (opened, *rows, closed) if each] + [_EXCEPTIONAL]
     for name, (meaning, value) in tables().items():
         if isinstance(value, int):
             lines.append(f"{name} = {_hexadecimal(value)}")

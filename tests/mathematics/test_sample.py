@@ -15,8 +15,6 @@ from ferryvm.isa.evaluation import PythonArithmetic
 
 ROOT = Path(__file__).parents[2]
 
-SAMPLED = sorted(path.stem for path in (Path(__file__).parent / "sample").glob("*.txt"))
-
 STEP = 5
 """The default tier takes every so many lines of a sample."""
 
@@ -39,7 +37,7 @@ def wrong(name: str, rows: list[list[int]]) -> list[str]:
     return found
 
 
-@together("name", SAMPLED)
+@together("name", FUNCTIONS)
 def test_function_is_correctly_rounded_on_a_part_of_its_sample(name: str) -> None:
     rows = lines(name)
     assert len(rows) > 100
@@ -47,7 +45,7 @@ def test_function_is_correctly_rounded_on_a_part_of_its_sample(name: str) -> Non
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_function_is_correctly_rounded_on_its_sample(name: str) -> None:
     assert wrong(name, lines(name)) == []
 
@@ -58,7 +56,7 @@ def test_page_states_the_operations_of_each_function() -> None:
         name: int(n) for name, n in re.findall(r"^\| `(\w+_f32)` \| (\d+) \|", page, re.MULTILINE)
     }
     assert stated == {
-        name: operation_count(FUNCTIONS[name], operand_count(name)) for name in SAMPLED
+        name: operation_count(FUNCTIONS[name], operand_count(name)) for name in FUNCTIONS
     }
 
 

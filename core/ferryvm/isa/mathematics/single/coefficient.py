@@ -17,6 +17,9 @@ SIN_EXCEPTIONS = (
 )
 """operands and their results, as bits of f32"""
 
+LOG10_EXCEPTIONS = ((0x0EFEEE7A, 0xC1E99D23),)
+"""operands and their results, as bits of f32"""
+
 LOG1P_EXCEPTIONS = (
     (0x35400003, 0x353FFFFF),
     (0x3710001B, 0x370FFFF3),
@@ -362,9 +365,9 @@ ERF = (
 """erf(a) / a over a^2 - 8"""
 
 ERFC = (
-    0x3FF4_C8D3_3291_11EB,
-    0x3FEC_988A_318A_717E,
-    0x3FDD_EAB5_BC82_CE5D,
+    0x3FF4_C8D3_3291_11ED,
+    0x3FEC_988A_318A_7180,
+    0x3FDD_EAB5_BC82_CE59,
     0x3FC7_1420_2AA7_EF0F,
     0x3FA7_C8EB_7009_B05D,
     0x3F75_57AA_923E_13FB,

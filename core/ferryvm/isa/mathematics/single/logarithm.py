@@ -77,7 +77,8 @@ def log_f32(m: PureEmitter[V], x: V) -> V:
 
 def log10_f32(m: PureEmitter[V], x: V) -> V:
     """The logarithm to base 10; exact for powers of 10."""
-    return _logarithm(m, x, coefficient.LOG10, coefficient.LOG10_2)
+    result = _logarithm(m, x, coefficient.LOG10, coefficient.LOG10_2)
+    return excepting(m, x, result, coefficient.LOG10_EXCEPTIONS)
 
 
 def log2_f32(m: PureEmitter[V], x: V) -> V:
