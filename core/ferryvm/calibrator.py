@@ -11,17 +11,20 @@ several, since other work of the machine can only add to it. Nothing is kept bef
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import ferryvm
-from ferryvm.backend import BackendError, Code, Compiler, Options
+from ferryvm.backend import ArrayActivity, BackendError, Code, Compiler, Options
 from ferryvm.engine import Engine
 from ferryvm.engine.launch_place.calibration import CLASSES, Calibration, device_name, versions
 from ferryvm.engine.launching import quiet_words
 from ferryvm.engine.parallel import ThreadedCode
+from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.machine.entry import ENTRY
 from ferryvm.machine.launch_operands import launch_operands
+from ferryvm.machine.piece import elements
 from ferryvm.policy.machine import cpus
 from ferryvm.policy.model import INTERPRETER
 from ferryvm.region.launch import launch_numbers
@@ -71,6 +74,9 @@ _PROGRAM = """
 _MOST = 1 << 20
 """Items, and elements of arrays: three of 8 MiB, more than a core's own cache has."""
 
+_FEW = 1 << 10
+"""Elements of arrays where the time of a launch is measured on a device to which they are copied."""
+
 _LEAST_SECONDS = 2e-3
 """Least time of a launch from which the time of an item is taken."""
 
@@ -94,17 +100,16 @@ def calibrate(compiler: Compiler, device: str) -> Calibration:
     launches = {kind: _Launch(compiler, name, kind) for kind in CLASSES}
     all_seconds = {kind: launch.out_of_order() for kind, launch in launches.items()}
     in_order = {kind: launch.in_order() for kind, launch in launches.items()}
-    memory = launches["memory"].code.activity()
-    sent = sum(one.seconds_to_device for one in memory.arrays)
-    fetched = sum(one.seconds_to_host for one in memory.arrays)
+    to_device, to_host = launches["memory"].bandwidths()
+    small = _Launch(compiler, name, "float", _FEW) if to_device else launches["float"]
     return Calibration(
         backend=compiler.name,
         device=name,
         versions=versions(compiler, name),
-        launch_seconds=min(launch.launch_seconds for launch in launches.values()),
+        launch_seconds=small.launch_seconds,
         thread_seconds=_thread_seconds() if able.native else 0.0,
-        to_device=memory.to_device / sent if sent else 0.0,
-        to_host=memory.to_host / fetched if fetched else 0.0,
+        to_device=to_device,
+        to_host=to_host,
         compile_seconds=launches["float"].compile_seconds,
         seconds=all_seconds,
         in_order=in_order if able.native else {},
@@ -114,10 +119,11 @@ def calibrate(compiler: Compiler, device: str) -> Calibration:
 class _Launch:
     """A program at the launch of one class of items, and a backend's code of the launch."""
 
-    def __init__(self, compiler: Compiler, device: str, kind: str) -> None:
+    def __init__(self, compiler: Compiler, device: str, kind: str, length: int = _MOST) -> None:
+        """`length`: of each array."""
         self._instructions = _instructions(kind)
         """Of one item, on average."""
-        program = ferryvm.compile(_text(kind, _MOST))
+        program = ferryvm.compile(_text(kind, length, length))
         execution = Engine(INTERPRETER).start(program)
         self._machine = machine = execution.machine
         (self._pc,) = launch_numbers(machine.verified)
@@ -156,9 +162,31 @@ class _Launch:
         """Seconds of an instruction where items run one after another."""
         return self._of_instruction(self._run_in_order, 0.0)
 
+    def bandwidths(self) -> tuple[float, float]:
+        """Bytes a second to the device and back, of arrays that have changed, with what finding
+        that takes; zeros if the device works in the host's memory."""
+        machine = self._machine
+        objects = machine.objects
+        assert objects is not None  # the program has arrays
+        sp = self._at[0] - LAUNCH_WORDS
+        for number, reference in enumerate(machine.memory.stack[sp - 2 : sp]):
+            words = elements(objects, reference)
+            values = array("d", range(number + 1, number + 1 + len(words)))
+            words[:] = memoryview(values).cast("B").cast("Q")
+        before = self.code.activity()
+        self._run(_MOST)
+        after = self.code.activity()
+        sent = _spent(after.arrays, "seconds_to_device") - _spent(
+            before.arrays, "seconds_to_device"
+        )
+        back = _spent(after.arrays, "seconds_to_host") - _spent(before.arrays, "seconds_to_host")
+        to_device = (after.to_device - before.to_device) / sent if sent > 0 else 0.0
+        return to_device, (after.to_host - before.to_host) / back if back > 0 else 0.0
+
     def _of_instruction(self, run: Callable[[int], None], overhead: float) -> float:
         items = 1024
-        while items < _MOST and _seconds(run, items) < _LEAST_SECONDS:
+        least = _LEAST_SECONDS + 4 * overhead
+        while items < _MOST and _seconds(run, items) < least:
             items *= 4
         items = min(items, _MOST)
         return max(_least(run, items) - overhead, 1e-9) / items / self._instructions
@@ -183,11 +211,15 @@ class _Launch:
         launch.limit, launch.next, launch.record = items, 0, 0
 
 
-def _text(kind: str, count: int) -> str:
+def _text(kind: str, count: int, length: int = _MOST) -> str:
     """The program of a class, with so many items. Its code differs each time: drivers keep builds, and
     the time of one is measured."""
     body = _ITEMS[kind].replace("{salt}", f"{time.time_ns() % 10**9:09}")
-    return _PROGRAM.format(body=body, most=_MOST, count=count)
+    return _PROGRAM.format(body=body, most=length, count=count)
+
+
+def _spent(arrays: Sequence[ArrayActivity], field: str) -> float:
+    return sum(float(getattr(one, field)) for one in arrays)
 
 
 def _least(run: Callable[[int], None], items: int) -> float:

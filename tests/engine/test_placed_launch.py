@@ -8,6 +8,7 @@ import pytest
 import ferryvm
 from ferryvm import Engine
 from ferryvm.backend import BackendError, Capabilities, Compiler, RefusalError
+from ferryvm.calibrator import calibrate
 from ferryvm.engine import launching
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.launch_place import calibration, chooser
@@ -17,6 +18,7 @@ from ferryvm.item_range import PlaceActivity, RangeOutcome
 from ferryvm.machine.chunk import ChunkLoop
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Choice, LaunchPlacing, Options, Policy, Profile, Rule, default
+from ferryvm_backends.opencl import OpenClBackend
 
 from ..double.compiler import LLVM, Compile, FunctionCompiler, compile_by_llvm
 from ..double.registry import registry
@@ -206,3 +208,13 @@ def test_a_launch_is_split_over_threads_and_a_device(
     assert execution.machine.snapshot() == reference.machine.snapshot()
     if name in ("stores", "updates elements that others update"):
         assert min(place.items for place in _places(execution)[:2]) > 0
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("wraps", [True, False])
+def test_a_device_is_calibrated_with_its_copies(wraps: bool) -> None:
+    found = calibrate(OpenClBackend(wraps=wraps), "")
+    assert (found.to_device > 0, found.to_host > 0) == (not wraps, not wraps)
+    assert min(found.seconds.values()) > 0
+    assert found.launch_seconds > 0
+    assert found.in_order == {}
