@@ -135,7 +135,6 @@ def test_passes_run_here_where_there_can_be_no_child(
     assert len(caplog.records) == 1
 
 
-@pytest.mark.usefixtures("frozen_heap")
 def test_a_module_in_a_cycle_of_garbage_takes_its_context_along() -> None:
     for _ in range(10):  # which of the two is finalized first is not known
         module = parsed(TEXT)

@@ -117,7 +117,6 @@ def test_stores_are_seen_by_both_sides(backend: str, is_forced: bool) -> None:
 @pytest.mark.rotate("backend", "length")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("length", [0, 3, 1_000])
-@pytest.mark.usefixtures("frozen_heap")
 def test_a_result_is_memory_of_both_and_outlives_the_instance(backend: str, length: int) -> None:
     one = instance(backend)
     count, made = one.call("make", 1.5, length)  # type: ignore[misc]  # two results

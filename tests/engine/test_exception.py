@@ -224,7 +224,6 @@ def fail_with_probe() -> None:
 
 
 @pytest.mark.parametrize("times", [3 * MOST_RAISED, nightly(1_000_000)])
-@pytest.mark.usefixtures("frozen_heap")
 def test_loop_that_catches_keeps_the_most_recent_exceptions_alone(times: int) -> None:
     instance = ferryvm.Engine("threaded").instantiate(
         ferryvm.assemble(CATCHING), hosts=[fail_with_probe]

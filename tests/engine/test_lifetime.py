@@ -31,7 +31,6 @@ from .mixing import (
 LOOP = ferryvm.compile("(define i 0) (while (< i 3000) (set! i (+ i 1))) i")
 
 
-@pytest.mark.usefixtures("frozen_heap")
 def test_code_goes_with_the_last_execution_that_can_enter_it() -> None:
     codes: list[weakref.ref[Code]] = []
 
@@ -64,7 +63,6 @@ def _mapped() -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="tells of mapped memory")
-@pytest.mark.usefixtures("frozen_heap")
 def test_engines_that_are_gone_have_left_no_code_behind() -> None:
     def once() -> None:
         execution = start(LOOP, policy())
@@ -85,7 +83,6 @@ def test_engines_that_are_gone_have_left_no_code_behind() -> None:
     assert min(growth) <= 0
 
 
-@pytest.mark.usefixtures("frozen_heap")
 def test_a_program_that_is_gone_is_not_compiled_any_more() -> None:
     gate = Gate()
     found = with_compiler(gate.compile)

@@ -86,7 +86,6 @@ def test_numba_cfunc_is_called_and_held_against_the_signature() -> None:
         native_host("f", "(f64) -> (f64)", scaled)
 
 
-@pytest.mark.usefixtures("frozen_heap")
 def test_address_that_llvmlite_compiled_to_lives_as_long_as_the_host_function() -> None:
     llvm = pytest.importorskip("llvmlite.binding")
     llvm.initialize_native_target()

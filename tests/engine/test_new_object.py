@@ -96,7 +96,6 @@ def test_elements_are_a_sequence_or_null() -> None:
     assert [*one.new("node[]", 2)] == [None, None]
 
 
-@pytest.mark.usefixtures("frozen_heap")
 def test_new_objects_stay_while_python_holds_them_and_no_longer() -> None:
     one = start()
     head = None

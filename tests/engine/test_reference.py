@@ -110,7 +110,6 @@ def test_an_object_is_alive_while_python_has_its_view_and_no_longer() -> None:
     assert memory.space.metrics.live == 8
 
 
-@pytest.mark.usefixtures("frozen_heap")
 def test_a_view_outlives_the_name_of_its_instance() -> None:
     first = nodes().call("visit_list", 2)
     gc.collect()

@@ -156,7 +156,6 @@ def test_irreducible_cycle_inside_a_loop_leaves_the_loop() -> None:
     assert loop.blocks == set(found.blocks) - {max(found.blocks)}
 
 
-@pytest.mark.usefixtures("frozen_heap")
 def test_graph_is_made_once_and_does_not_keep_its_program() -> None:
     verified = assembled(MAIN + branches("a>a") + "halt\n")
     kept = graph(verified, 0)
