@@ -37,8 +37,8 @@ PREDICATE_FORMS = (
 )
 """Uses of a predicate that give its own value."""
 
-STATICS = {t: 1 + 2 * number for number, t in enumerate(Type)}
-"""The number of the first of two statics of each type; static 0 is the number of a piece."""
+STATICS = {t: 1 + 3 * number for number, t in enumerate(Type)}
+"""The number of the first of three statics of each type; static 0 is the number of a piece."""
 
 BOOLEANS = (((Type.I32, 0),), ((Type.I32, 1),))
 
@@ -87,7 +87,7 @@ def pieces(t: Type) -> list[Piece]:
 def program(members: list[Piece]) -> str:
     """Assembly of a program that executes the piece whose number is in the first static."""
     lines = [".static which i64"]
-    lines += [f".static {t}_{name} {t}" for t in Type for name in "ab"]
+    lines += [f".static {t}_{name} {t}" for t in Type for name in "abc"]
     labels = " ".join(f"piece{number}" for number in range(len(members)))
     lines += [".function main", "static.get which", "i32.wrap_i64", f"jump_table {labels}"]
     for number in range(len(members)):

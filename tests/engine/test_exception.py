@@ -16,7 +16,7 @@ from ferryvm.backend import Artifact, Interpreter
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.saved import pack_state, unpack_state
 from ferryvm.hooks import BackendEntry, hookimpl
-from ferryvm.isa import I64, Trap
+from ferryvm.isa import I64, INSTRUCTIONS, Flow, Trap
 from ferryvm.isa.type import signed
 from ferryvm.machine.control import Status
 from ferryvm.machine.host import HostFunction
@@ -249,7 +249,7 @@ class Leaving(ArtifactWrapper):
         control = machine.control
         while True:
             opcode = machine.program.code.opcodes[control.pc]
-            if opcode >= 196 and not (counting and control.fuel <= 0):
+            if INSTRUCTIONS[opcode].flow is Flow.THROW and not (counting and control.fuel <= 0):
                 control.status = Status.THROW
                 return Status.THROW
             given, control.fuel = control.fuel, 1

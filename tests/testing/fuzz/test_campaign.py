@@ -28,7 +28,7 @@ from ferryvm.verify import verify
 from ...double.campaign import is_hit
 from ...tier import nightly, sample
 
-SEED = 5
+SEED = 7
 PROGRAMS = 10
 
 
