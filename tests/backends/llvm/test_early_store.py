@@ -15,12 +15,13 @@ from ferryvm.engine import Engine
 from ferryvm.ir.lift import lift
 from ferryvm.region.region import region
 from ferryvm.testing.differential import Differ, Verdict
-from ferryvm.testing.generate import LIMITS, ProgramKind, generate
+from ferryvm.testing.generate import LIMITS, ProgramKind
 from ferryvm.verify import verify
 from ferryvm_backends.llvm import early_store
 from ferryvm_backends.llvm.early_store import state_words, store_early
 from ferryvm_backends.llvm.lower import lower
 
+from ...random_program import small_programs
 from ..ending import ended
 from .test_random_programs import SEED
 
@@ -38,9 +39,9 @@ def test_random_programs_run_alike_where_words_are_stored_early(
     monkeypatch.setattr(early_store, "_RUN", 2)
     forced = frozenset({Forcing.HOT, Forcing.DEOPT} if forcing else {Forcing.HOT})
     differ = Differ(["llvm"], limits=LIMITS, forcing=forced)
-    for number in range(600, 600 + PROGRAMS // (2 if forcing else 1)):
-        for comparison in differ.compare(verify(generate(SEED, number, kind))):
-            assert comparison.verdict is Verdict.AGREE, (SEED, number, comparison)
+    for program in small_programs(SEED, kind, 600, PROGRAMS // (2 if forcing else 1)):
+        for comparison in differ.compare(program):
+            assert comparison.verdict is Verdict.AGREE, (SEED, comparison)
 
 
 def _loads(count: int) -> ferryvm.Program:

@@ -16,10 +16,11 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.state import Snapshot
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.testing.differential import Differ, Verdict
-from ferryvm.testing.generate import LIMITS, ProgramKind, generate
+from ferryvm.testing.generate import LIMITS, ProgramKind
 from ferryvm.testing.schedule import Schedule
-from ferryvm.verify import Verified, verify
+from ferryvm.verify import Verified
 
+from ...random_program import small_programs
 from ...tier import sample
 
 SEED = int(os.environ.get("FERRYVM_FUZZ_SEED", "20261121"))  # campaigns take others
@@ -31,7 +32,7 @@ COUNTS = pytest.mark.parametrize("count", sample([PROGRAMS // 2, PROGRAMS], 1))
 
 @functools.cache
 def programs(kind: ProgramKind, count: int, first: int) -> Sequence[Verified]:
-    return [verify(generate(SEED, number, kind)) for number in range(first, first + count)]
+    return small_programs(SEED, kind, first, count)
 
 
 @COUNTS
