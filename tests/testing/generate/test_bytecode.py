@@ -117,7 +117,7 @@ def test_programs_are_of_60_to_some_hundred_instructions() -> None:
     sizes = sorted(len(generate(1, number).code) for number in range(COUNT))
     assert sizes[0] >= 40
     assert 120 < statistics.median(sizes) < 320
-    assert sizes[-1] < 1800  # with hundreds of operands
+    assert sizes[-1] < 3000  # with hundreds of operands
 
 
 @pytest.mark.nightly
@@ -222,4 +222,4 @@ def test_host_calls_are_made_but_rarely() -> None:
 def test_statics_are_numbered_at_run_time_in_some_programs() -> None:
     for name in ("static.load", "static.store"):
         opcode = BY_MNEMONIC[name].opcode
-        assert share(sum(life.opcodes[opcode] > 0 for life in lives())) > 0.05
+        assert share(sum(life.opcodes[opcode] > 0 for life in lives())) > 0.02
