@@ -27,6 +27,7 @@ from ferryvm.machine.chunk import (
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.lane import LaneEntry
 from ferryvm.machine.launch_operands import LaunchOperands, launch_operands
+from ferryvm.machine.memory import RESERVED
 from ferryvm.machine.native import NATIVE_WORDS
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.region.launch import CALL_DISTANCE
@@ -115,7 +116,6 @@ class _Stack:
     """The stack of one thread."""
 
     def __init__(self, words: int) -> None:
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-        self._map = mmap.mmap(-1, WORD_BYTES * words, flags=flags)
+        self._map = mmap.mmap(-1, WORD_BYTES * words, flags=RESERVED)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         self.words = memoryview(self._map).cast("Q")

@@ -31,6 +31,14 @@ __all__ = ["AddressSpaceError", "Limits", "Memory"]
 PAGE = max(mmap.PAGESIZE, mmap.ALLOCATIONGRANULARITY)
 _READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
 
+_NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
+"""Python 3.13 is the first that has the constant. On Linux its value is the same for x86 and ARM."""
+
+RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
+"""Flags of address space that takes memory where it is touched. Without the last one Linux counts
+reservations that are side by side as one, and refuses to fork a process that has reserved more than
+its memory."""
+
 _SMALL_HEAP = 1 << 16
 """Bytes of a heap that takes less time to read than its resident pages take to look up."""
 
@@ -97,9 +105,8 @@ class Memory:
         sizes = [_pages(WORD_BYTES * statics), _pages(limits.stack), _pages(limits.heap)]
         first = _pages(ctypes.sizeof(ControlBlock))
         total = first + sum(sizes) + PAGE * (len(sizes) + 1)
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
         try:
-            self._map = mmap.mmap(-1, total, flags=flags, prot=_READ_WRITE)
+            self._map = mmap.mmap(-1, total, flags=RESERVED, prot=_READ_WRITE)
         except (OSError, OverflowError, ValueError) as error:
             message = f"cannot reserve {total >> 20} MiB of address space ({why_refused(error)})"
             mend = "lower the heap or stack limit (--heap-limit, --stack-limit; Limits)"

@@ -38,7 +38,7 @@ from ferryvm.machine.collection import SHAPE_WORDS, Request, collect
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.element_transfer import LONG, TRANSFERS, ElementTransfer, Stops
 from ferryvm.machine.handle import Handles
-from ferryvm.machine.memory import AddressSpaceError, Memory, why_refused
+from ferryvm.machine.memory import RESERVED, AddressSpaceError, Memory, why_refused
 from ferryvm.machine.object_shape import ReferenceMap, Shapes
 from ferryvm.machine.object_space import Collector, ObjectSpace
 from ferryvm.named_tuple import NamedTuple
@@ -111,9 +111,8 @@ def _slots(words: int) -> mmap.mmap:
     references, from the end on. Raises AddressSpaceError: there must be some when it is wanted,
     for then memory is short."""
     size = WORD_BYTES * words
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
     try:
-        return mmap.mmap(-1, size, flags=flags)
+        return mmap.mmap(-1, size, flags=RESERVED)
     except (OSError, OverflowError, ValueError) as error:
         message = f"cannot reserve {size >> 20} MiB of address space for collections"
         raise AddressSpaceError(

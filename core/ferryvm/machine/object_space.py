@@ -29,7 +29,7 @@ from ferryvm.isa.object import FIRST_OFFSET, padded
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.collection import OUTSIDE_WORDS, CollectionFault, Request
 from ferryvm.machine.host_array import HostArray, HostArrays, SharedBlock
-from ferryvm.machine.memory import AddressSpaceError, why_refused
+from ferryvm.machine.memory import RESERVED, AddressSpaceError, why_refused
 
 FIRST_BUDGET: Final = 4 << 20
 """Bytes of objects after which the first collection is due; also the smallest budget later."""
@@ -101,9 +101,10 @@ class CollectionMetrics:
 def _reserved(size: int) -> mmap.mmap:
     """So many bytes of address space and a huge page, which take memory where they are touched.
     Raises AddressSpaceError."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
     try:
-        return mmap.mmap(-1, size + _HUGE_PAGE, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        return mmap.mmap(
+            -1, size + _HUGE_PAGE, flags=RESERVED, prot=mmap.PROT_READ | mmap.PROT_WRITE
+        )
     except (OSError, OverflowError, ValueError) as error:
         space = f"{size >> 20} MiB of address space for objects"
         message = f"cannot reserve {space} ({why_refused(error)})"
