@@ -21,18 +21,19 @@ from ferryvm.isa.mathematics.double.coefficient import (
     LN2_REST,
     LOG2_E,
 )
-from ferryvm.isa.mathematics.double.pair import (
+from ferryvm.isa.mathematics.double.polynomial import polynomial
+from ferryvm.isa.mathematics.double.special import unless_nan, unless_zero
+from ferryvm.isa.mathematics.pair import (
     add,
+    clamped,
     fast_two_sum,
     fma,
     mul,
     negated,
-    polynomial,
-    real,
+    number,
     sub,
     two_sum,
 )
-from ferryvm.isa.mathematics.double.special import clamped, unless_nan, unless_zero
 from ferryvm.isa.type import F64, I64
 
 V = TypeVar("V")
@@ -52,9 +53,9 @@ def exp2(m: PureEmitter[V], x: V) -> V:
     inside = clamped(m, x, -1080.0, 1025.0)
     k = m.fnearest(F64, inside)
     r = sub(m, inside, k)
-    first = mul(m, r, real(m, LN2))
-    rest = fma(m, r, real(m, LN2_REST), fma(m, r, real(m, LN2), negated(m, first)))
-    high, low = fast_two_sum(m, real(m, 1.0), first)
+    first = mul(m, r, number(m, LN2))
+    rest = fma(m, r, number(m, LN2_REST), fma(m, r, number(m, LN2), negated(m, first)))
+    high, low = fast_two_sum(m, number(m, 1.0), first)
     tail = fma(m, mul(m, r, r), polynomial(m, r, EXP2), add(m, low, rest))
     return unless_nan(m, x, _scaled(m, add(m, high, tail), m.to_int_s(I64, F64, k)))
 
@@ -62,35 +63,35 @@ def exp2(m: PureEmitter[V], x: V) -> V:
 def expm1(m: PureEmitter[V], x: V) -> V:
     """e^x - 1, where the subtraction is exact; -0 for -0."""
     k, high, tail = _parts(m, clamped(m, x, -60.0, 710.0), is_difference=True)
-    difference, error = two_sum(m, _scaled(m, high, k), real(m, -1.0))
+    difference, error = two_sum(m, _scaled(m, high, k), number(m, -1.0))
     found = add(m, difference, add(m, error, _scaled(m, tail, k)))
     found = unless_zero(m, x, found)
     # The sum above is no number where the power is infinite.
-    is_large = m.compare(F64, Condition.GT, x, real(m, _LARGEST))
-    return unless_nan(m, x, m.select(is_large, real(m, float("inf")), found))
+    is_large = m.compare(F64, Condition.GT, x, number(m, _LARGEST))
+    return unless_nan(m, x, m.select(is_large, number(m, float("inf")), found))
 
 
 def reduced(m: PureEmitter[V], x: V) -> tuple[V, V, V]:
     """k as f64, and r as a pair."""
-    whole = m.fnearest(F64, mul(m, x, real(m, LOG2_E)))
+    whole = m.fnearest(F64, mul(m, x, number(m, LOG2_E)))
     minus = negated(m, whole)
-    near = fma(m, minus, real(m, LN2_HIGH), x)  # exact: LN2_HIGH has 42 bits
-    r = fma(m, minus, real(m, LN2_LOW), near)
-    return whole, r, fma(m, minus, real(m, LN2_LOW), sub(m, near, r))
+    near = fma(m, minus, number(m, LN2_HIGH), x)  # exact: LN2_HIGH has 42 bits
+    r = fma(m, minus, number(m, LN2_LOW), near)
+    return whole, r, fma(m, minus, number(m, LN2_LOW), sub(m, near, r))
 
 
 def _parts(m: PureEmitter[V], x: V, is_difference: bool = False) -> tuple[V, V, V]:
     """k as i64, and e^r as high and tail. If 1 is to be subtracted, high has r^2/2, too: the error of
     the tail counts more."""
     whole, r, rest = reduced(m, x)
-    high, low = fast_two_sum(m, real(m, 1.0), r)
+    high, low = fast_two_sum(m, number(m, 1.0), r)
     low = add(m, low, fma(m, rest, r, rest))  # e^(r + rest) is nearly e^r + rest (1 + r)
     if is_difference:
-        half = mul(m, r, real(m, EXP[0]))  # exact: that is 1/2
+        half = mul(m, r, number(m, EXP[0]))  # exact: that is 1/2
         square = mul(m, half, r)
         low = add(m, low, fma(m, half, r, negated(m, square)))
         high, error = fast_two_sum(m, high, square)
-        cubic = mul(m, mul(m, r, square), real(m, 2.0))
+        cubic = mul(m, mul(m, r, square), number(m, 2.0))
         tail = fma(m, cubic, polynomial(m, r, EXP[1:]), add(m, low, error))
     else:
         tail = fma(m, mul(m, r, r), polynomial(m, r, EXP), low)

@@ -17,17 +17,18 @@ from typing import Generic, TypeVar
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.mathematics.double.coefficient import COSH, SINH
 from ferryvm.isa.mathematics.double.exponential import power, reduced
-from ferryvm.isa.mathematics.double.pair import (
+from ferryvm.isa.mathematics.double.polynomial import polynomial
+from ferryvm.isa.mathematics.double.special import unless_nan, unless_tiny
+from ferryvm.isa.mathematics.pair import (
     add,
+    clamped,
     fast_two_sum,
     fma,
     mul,
     negated,
-    polynomial,
-    real,
+    number,
     two_sum,
 )
-from ferryvm.isa.mathematics.double.special import clamped, unless_nan, unless_tiny
 from ferryvm.isa.type import F64, I64
 
 V = TypeVar("V")
@@ -111,9 +112,9 @@ def _reduced(m: PureEmitter[V], x: V) -> tuple[_Factors[V], _Parts[V]]:
     whole, r, rest = reduced(m, x)
     square = mul(m, r, r)
     sinh_rest = fma(m, mul(m, square, r), polynomial(m, square, SINH), rest)
-    half = mul(m, square, real(m, 0.5))
-    cosh, low = fast_two_sum(m, real(m, 1.0), half)
-    half_error = mul(m, fma(m, r, r, negated(m, square)), real(m, 0.5))
+    half = mul(m, square, number(m, 0.5))
+    cosh, low = fast_two_sum(m, number(m, 1.0), half)
+    half_error = mul(m, fma(m, r, r, negated(m, square)), number(m, 0.5))
     # The derivative of cosh r is nearly r.
     low = add(m, low, fma(m, r, rest, half_error))
     parts = _Parts(

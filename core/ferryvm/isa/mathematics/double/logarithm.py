@@ -25,18 +25,18 @@ from ferryvm.isa.mathematics.double.coefficient import (
     LOG10_E,
     LOG10_E_REST,
 )
-from ferryvm.isa.mathematics.double.pair import (
+from ferryvm.isa.mathematics.double.polynomial import polynomial
+from ferryvm.isa.mathematics.double.special import unless_zero
+from ferryvm.isa.mathematics.pair import (
     add,
     fast_two_sum,
     fma,
     mul,
     negated,
-    polynomial,
-    real,
+    number,
     sub,
     two_sum,
 )
-from ferryvm.isa.mathematics.double.special import unless_zero
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import F64, I64
 
@@ -63,7 +63,7 @@ _DECIMAL = _Base(LOG10_2_HIGH, LOG10_2_LOW, LOG10_E, LOG10_E_REST)
 
 def log(m: PureEmitter[V], x: V) -> V:
     """ln(x)."""
-    return _special(m, x, _natural(m, *_split(m, x), real(m, 0.0)))
+    return _special(m, x, _natural(m, *_split(m, x), number(m, 0.0)))
 
 
 def log2(m: PureEmitter[V], x: V) -> V:
@@ -78,15 +78,15 @@ def log10(m: PureEmitter[V], x: V) -> V:
 
 def log1p(m: PureEmitter[V], x: V) -> V:
     """ln(1 + x) = ln(u) + e / u, where u is the rounded sum and e its error; -0 for -0."""
-    u, error = two_sum(m, real(m, 1.0), x)
+    u, error = two_sum(m, number(m, 1.0), x)
     found = _special(m, u, _natural(m, *_split(m, u), m.fdiv(F64, error, u)))
     return unless_zero(m, x, found)
 
 
 def _split(m: PureEmitter[V], x: V) -> tuple[V, V]:
     """k and f, both as f64."""
-    is_small = m.compare(F64, Condition.LT, x, real(m, _LEAST_NORMAL))
-    normal = m.select(is_small, mul(m, x, real(m, 2.0**54)), x)
+    is_small = m.compare(F64, Condition.LT, x, number(m, _LEAST_NORMAL))
+    normal = m.select(is_small, mul(m, x, number(m, 2.0**54)), x)
     bits = m.reinterpret(I64, F64, normal)
     above = m.sub(I64, bits, m.constant(I64, _ROOT_HALF))
     exponent = m.shr_s(I64, above, m.constant(I64, 52))
@@ -94,14 +94,14 @@ def _split(m: PureEmitter[V], x: V) -> tuple[V, V]:
     mantissa = m.reinterpret(F64, I64, m.add(I64, fraction, m.constant(I64, _ROOT_HALF)))
     shift = m.select(is_small, m.constant(I64, 54), m.constant(I64, 0))
     k = m.to_float_s(F64, I64, m.sub(I64, exponent, shift))
-    return k, sub(m, mantissa, real(m, 1.0))
+    return k, sub(m, mantissa, number(m, 1.0))
 
 
 def _of_fraction(m: PureEmitter[V], f: V) -> tuple[V, V, V, V]:
     """ln(1 + f) as a sum: a pair of f - f^2/2, and a product of two factors."""
-    s = m.fdiv(F64, f, add(m, f, real(m, 2.0)))
+    s = m.fdiv(F64, f, add(m, f, number(m, 2.0)))
     z = mul(m, s, s)
-    half = mul(m, f, real(m, 0.5))
+    half = mul(m, f, number(m, 0.5))
     square = mul(m, half, f)
     square_low = fma(m, half, f, negated(m, square))
     inner = fma(m, z, polynomial(m, z, LOG), square)
@@ -112,9 +112,9 @@ def _of_fraction(m: PureEmitter[V], f: V) -> tuple[V, V, V, V]:
 def _natural(m: PureEmitter[V], k: V, f: V, more: V) -> V:
     """k ln 2 + ln(1 + f) + `more`, which is small."""
     first, low, s, inner = _of_fraction(m, f)
-    high, high_low = fast_two_sum(m, mul(m, k, real(m, LN2_HIGH)), first)  # an exact product
+    high, high_low = fast_two_sum(m, mul(m, k, number(m, LN2_HIGH)), first)  # an exact product
     low = add(m, add(m, high_low, low), more)
-    return add(m, high, fma(m, s, inner, fma(m, k, real(m, LN2_LOW), low)))
+    return add(m, high, fma(m, s, inner, fma(m, k, number(m, LN2_LOW), low)))
 
 
 def _to_base(m: PureEmitter[V], x: V, base: _Base) -> V:
@@ -123,17 +123,17 @@ def _to_base(m: PureEmitter[V], x: V, base: _Base) -> V:
     first, low, s, inner = _of_fraction(m, f)
     # The rest joins the pair, whose product with the pair of the constant follows.
     first, low = fast_two_sum(m, first, fma(m, s, inner, low))
-    product = mul(m, first, real(m, base.e))
-    rest = fma(m, first, real(m, base.e), negated(m, product))
-    rest = fma(m, low, real(m, base.e), fma(m, first, real(m, base.e_rest), rest))
-    high, high_low = fast_two_sum(m, mul(m, k, real(m, base.two_high)), product)
-    return add(m, high, fma(m, k, real(m, base.two_low), add(m, high_low, rest)))
+    product = mul(m, first, number(m, base.e))
+    rest = fma(m, first, number(m, base.e), negated(m, product))
+    rest = fma(m, low, number(m, base.e), fma(m, first, number(m, base.e_rest), rest))
+    high, high_low = fast_two_sum(m, mul(m, k, number(m, base.two_high)), product)
+    return add(m, high, fma(m, k, number(m, base.two_low), add(m, high_low, rest)))
 
 
 def _special(m: PureEmitter[V], x: V, found: V) -> V:
     """The result for zeros, infinities, negative numbers and NaN, else `found`."""
-    zero, infinity = real(m, 0.0), real(m, math.inf)
-    found = m.select(m.compare(F64, Condition.EQ, x, zero), real(m, -math.inf), found)
+    zero, infinity = number(m, 0.0), number(m, math.inf)
+    found = m.select(m.compare(F64, Condition.EQ, x, zero), number(m, -math.inf), found)
     found = m.select(m.compare(F64, Condition.EQ, x, infinity), infinity, found)
     is_number = m.compare(F64, Condition.GE, x, zero)  # false for NaN
-    return canonical(m, F64, m.select(is_number, found, real(m, math.nan)))
+    return canonical(m, F64, m.select(is_number, found, number(m, math.nan)))

@@ -11,13 +11,13 @@ import math
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
-from ferryvm.isa.mathematics.double.pair import (
+from ferryvm.isa.mathematics.pair import (
     add,
     fast_two_sum,
     fma,
     mul,
     negated,
-    real,
+    number,
 )
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import F64, I64
@@ -39,27 +39,27 @@ def cbrt(m: PureEmitter[V], x: V) -> V:
     bits = m.reinterpret(I64, F64, x)
     sign = m.bit_and(I64, bits, m.constant(I64, _SIGN))
     magnitude = m.reinterpret(F64, I64, m.bit_and(I64, bits, m.constant(I64, _SIGN - 1)))
-    is_small = m.compare(F64, Condition.LT, magnitude, real(m, _LEAST_NORMAL))
-    a = m.select(is_small, mul(m, magnitude, real(m, 2.0**60)), magnitude)
+    is_small = m.compare(F64, Condition.LT, magnitude, number(m, _LEAST_NORMAL))
+    a = m.select(is_small, mul(m, magnitude, number(m, 2.0**60)), magnitude)
     word = m.constant(I64, 32)
     high = m.shr_u(I64, m.reinterpret(I64, F64, a), word)
     third = m.shr_u(I64, m.mul(I64, high, m.constant(I64, _THIRD)), word)
     estimate = m.shl(I64, m.sub(I64, m.constant(I64, _ORIGIN), third), word)
     r = m.reinterpret(F64, I64, estimate)
     for _ in range(2):
-        d = fma(m, negated(m, mul(m, a, r)), mul(m, r, r), real(m, 1.0))
-        step = fma(m, d, real(m, 2 / 9), real(m, 1 / 3))
+        d = fma(m, negated(m, mul(m, a, r)), mul(m, r, r), number(m, 1.0))
+        step = fma(m, d, number(m, 2 / 9), number(m, 1 / 3))
         r = fma(m, mul(m, r, d), step, r)
     y = mul(m, a, mul(m, r, r))
     square = mul(m, y, y)
     rest = fma(m, y, y, negated(m, square))
     excess = fma(m, rest, y, fma(m, square, y, negated(m, a)))
-    y = fma(m, negated(m, excess), mul(m, mul(m, r, r), real(m, 1 / 3)), y)
-    y = m.select(is_small, mul(m, y, real(m, 2.0**-20)), y)
+    y = fma(m, negated(m, excess), mul(m, mul(m, r, r), number(m, 1 / 3)), y)
+    y = m.select(is_small, mul(m, y, number(m, 2.0**-20)), y)
     found = m.reinterpret(F64, I64, m.bit_or(I64, m.reinterpret(I64, F64, y), sign))
     is_plain = m.all(
-        m.compare(F64, Condition.GT, magnitude, real(m, 0.0)),
-        m.compare(F64, Condition.LT, magnitude, real(m, math.inf)),
+        m.compare(F64, Condition.GT, magnitude, number(m, 0.0)),
+        m.compare(F64, Condition.LT, magnitude, number(m, math.inf)),
     )
     return canonical(m, F64, m.select(is_plain, found, x))
 
@@ -76,10 +76,10 @@ def hypot(m: PureEmitter[V], x: V, y: V) -> V:
     huge, tiny = m.constant(I64, 0x5FE << 52), m.constant(I64, 0x200 << 52)
     is_huge = m.compare(I64, Condition.GT_U, larger, huge)
     is_tiny = m.compare(I64, Condition.LT_U, larger, tiny)
-    down = m.select(is_huge, real(m, 2.0**-600), real(m, 1.0))
-    down = m.select(is_tiny, real(m, 2.0**600), down)
-    up = m.select(is_huge, real(m, 2.0**600), real(m, 1.0))
-    up = m.select(is_tiny, real(m, 2.0**-600), up)
+    down = m.select(is_huge, number(m, 2.0**-600), number(m, 1.0))
+    down = m.select(is_tiny, number(m, 2.0**600), down)
+    up = m.select(is_huge, number(m, 2.0**600), number(m, 1.0))
+    up = m.select(is_tiny, number(m, 2.0**-600), up)
     a = mul(m, m.reinterpret(F64, I64, larger), down)
     b = mul(m, m.reinterpret(F64, I64, smaller), down)
     square, other = mul(m, a, a), mul(m, b, b)
@@ -89,11 +89,11 @@ def hypot(m: PureEmitter[V], x: V, y: V) -> V:
     left = add(m, fma(m, negated(m, root), root, s), add(m, low, rest))
     found = add(m, root, m.fdiv(F64, left, add(m, root, root)))
     # A zero is its own root, and the quotient is none.
-    found = m.select(m.compare(F64, Condition.EQ, s, real(m, 0.0)), s, found)
+    found = m.select(m.compare(F64, Condition.EQ, s, number(m, 0.0)), s, found)
     found = canonical(m, F64, mul(m, found, up))
     infinite = m.constant(I64, 0x7FF << 52)
     is_infinite = m.any(
         m.compare(I64, Condition.EQ, first, infinite),
         m.compare(I64, Condition.EQ, second, infinite),
     )
-    return m.select(is_infinite, real(m, math.inf), found)
+    return m.select(is_infinite, number(m, math.inf), found)

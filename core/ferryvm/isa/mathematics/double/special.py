@@ -6,17 +6,11 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
-from ferryvm.isa.mathematics.double.pair import real
+from ferryvm.isa.mathematics.pair import number
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import F64, I64
 
 V = TypeVar("V")
-
-
-def clamped(m: PureEmitter[V], x: V, least: float, largest: float) -> V:
-    """The operand, or the end of an interval that is nearest to it; some number for NaN."""
-    found = m.select(m.compare(F64, Condition.LT, x, real(m, largest)), x, real(m, largest))
-    return m.select(m.compare(F64, Condition.GT, x, real(m, least)), found, real(m, least))
 
 
 def unless_nan(m: PureEmitter[V], x: V, found: V) -> V:
@@ -26,11 +20,11 @@ def unless_nan(m: PureEmitter[V], x: V, found: V) -> V:
 
 def unless_zero(m: PureEmitter[V], x: V, found: V) -> V:
     """`found`, or the operand if that is a zero: for functions that preserve its sign."""
-    return m.select(m.compare(F64, Condition.EQ, x, real(m, 0.0)), x, found)
+    return m.select(m.compare(F64, Condition.EQ, x, number(m, 0.0)), x, found)
 
 
 def unless_tiny(m: PureEmitter[V], x: V, found: V) -> V:
     """`found`, or the operand if it is below 2^-28: for functions that are x + O(x^3)."""
     magnitude = m.bit_and(I64, m.reinterpret(I64, F64, x), m.constant(I64, (1 << 63) - 1))
-    is_tiny = m.compare(F64, Condition.LT, m.reinterpret(F64, I64, magnitude), real(m, 2.0**-28))
+    is_tiny = m.compare(F64, Condition.LT, m.reinterpret(F64, I64, magnitude), number(m, 2.0**-28))
     return m.select(is_tiny, x, found)

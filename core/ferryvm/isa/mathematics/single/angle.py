@@ -12,9 +12,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics.pair import fast_two_sum, number
 from ferryvm.isa.mathematics.single import coefficient
-from ferryvm.isa.mathematics.single.polynomial import number, polynomial
-from ferryvm.isa.mathematics.single.rounding import demoted_sum, fast_two_sum
+from ferryvm.isa.mathematics.single.polynomial import polynomial
+from ferryvm.isa.mathematics.single.rounding import demoted_sum
 from ferryvm.isa.mathematics.single.special import at_most, sign_and_magnitude, with_sign
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics.pair import number
 from ferryvm.isa.mathematics.single import coefficient
 from ferryvm.isa.mathematics.single.exponential import exponential_parts
-from ferryvm.isa.mathematics.single.polynomial import number, polynomial
+from ferryvm.isa.mathematics.single.polynomial import polynomial
 from ferryvm.isa.mathematics.single.special import (
     at_most,
     sign_and_magnitude,

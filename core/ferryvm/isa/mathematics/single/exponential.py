@@ -11,14 +11,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ferryvm.isa.emitter import PureEmitter
+from ferryvm.isa.mathematics.pair import clamped, number
 from ferryvm.isa.mathematics.single import coefficient
-from ferryvm.isa.mathematics.single.polynomial import number, polynomial
-from ferryvm.isa.mathematics.single.special import (
-    clamped,
-    excepting,
-    unless_nan,
-    zero_as_is,
-)
+from ferryvm.isa.mathematics.single.polynomial import polynomial
+from ferryvm.isa.mathematics.single.special import excepting, unless_nan, zero_as_is
 from ferryvm.isa.type import F64, I64
 
 V = TypeVar("V")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ferryvm.isa.emitter import PureEmitter
+from ferryvm.isa.mathematics.pair import number
 from ferryvm.isa.mathematics.single.exponential import exponential_parts
-from ferryvm.isa.mathematics.single.polynomial import number
 from ferryvm.isa.mathematics.single.special import (
     at_most,
     sign_and_magnitude,

@@ -11,13 +11,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics.pair import number
 from ferryvm.isa.mathematics.single import coefficient
-from ferryvm.isa.mathematics.single.polynomial import number, polynomial
-from ferryvm.isa.mathematics.single.special import (
-    excepting,
-    sign_and_magnitude,
-    with_sign,
-)
+from ferryvm.isa.mathematics.single.polynomial import polynomial
+from ferryvm.isa.mathematics.single.special import excepting, sign_and_magnitude, with_sign
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import F32, F64
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Polynomials and constants in f64."""
+"""Polynomials in f64."""
 
 from __future__ import annotations
 
@@ -7,14 +7,9 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ferryvm.isa.emitter import PureEmitter
-from ferryvm.isa.type import F64, from_float
+from ferryvm.isa.type import F64
 
 V = TypeVar("V")
-
-
-def number(m: PureEmitter[V], value: float) -> V:
-    """The f64 constant of a Python number."""
-    return m.constant(F64, from_float(F64, value))
 
 
 def polynomial(m: PureEmitter[V], x: V, coefficients: Sequence[int]) -> V:

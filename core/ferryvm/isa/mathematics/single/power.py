@@ -14,12 +14,13 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics.pair import clamped, fast_two_sum, number, two_product
 from ferryvm.isa.mathematics.single import coefficient
 from ferryvm.isa.mathematics.single.exponential import power_of_two
 from ferryvm.isa.mathematics.single.logarithm import exponent_and_mantissa
-from ferryvm.isa.mathematics.single.polynomial import number, polynomial
-from ferryvm.isa.mathematics.single.rounding import fast_two_sum, rounded_to_odd, two_product
-from ferryvm.isa.mathematics.single.special import clamped, sign_and_magnitude
+from ferryvm.isa.mathematics.single.polynomial import polynomial
+from ferryvm.isa.mathematics.single.rounding import rounded_to_odd
+from ferryvm.isa.mathematics.single.special import sign_and_magnitude
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32
 
 V = TypeVar("V")

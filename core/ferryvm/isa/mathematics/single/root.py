@@ -12,9 +12,10 @@ import math
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics.pair import number, two_sum
 from ferryvm.isa.mathematics.single import coefficient
-from ferryvm.isa.mathematics.single.polynomial import number, polynomial
-from ferryvm.isa.mathematics.single.rounding import demoted_sum, two_sum
+from ferryvm.isa.mathematics.single.polynomial import polynomial
+from ferryvm.isa.mathematics.single.rounding import demoted_sum
 from ferryvm.isa.mathematics.single.special import sign_and_magnitude, with_sign
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import F32, F64, I64

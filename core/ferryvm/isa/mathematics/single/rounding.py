@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
-from ferryvm.isa.mathematics.single.polynomial import number
+from ferryvm.isa.mathematics.pair import number
 from ferryvm.isa.type import F64, I64
 
 V = TypeVar("V")
@@ -32,23 +32,3 @@ def rounded_to_odd(m: PureEmitter[V], high: V, rest: V) -> V:
 def demoted_sum(m: PureEmitter[V], high: V, rest: V) -> V:
     """The f32 nearest to such a sum."""
     return m.demote(rounded_to_odd(m, high, rest))
-
-
-def fast_two_sum(m: PureEmitter[V], a: V, b: V) -> tuple[V, V]:
-    """The f64 nearest to a + b, and what is missing; |a| >= |b|, or `a` is 0 (Dekker, 1971)."""
-    total = m.fadd(F64, a, b)
-    return total, m.fsub(F64, b, m.fsub(F64, total, a))
-
-
-def two_sum(m: PureEmitter[V], a: V, b: V) -> tuple[V, V]:
-    """The same for any two f64 (Knuth, "The Art of Computer Programming", volume 2, 4.2.2)."""
-    total = m.fadd(F64, a, b)
-    of_b = m.fsub(F64, total, a)
-    of_a = m.fsub(F64, total, of_b)
-    return total, m.fadd(F64, m.fsub(F64, a, of_a), m.fsub(F64, b, of_b))
-
-
-def two_product(m: PureEmitter[V], a: V, b: V) -> tuple[V, V]:
-    """The f64 nearest to a b, and what is missing."""
-    product = m.fmul(F64, a, b)
-    return product, m.ffma(F64, a, b, m.fsub(F64, number(m, 0.0), product))

@@ -7,18 +7,11 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
-from ferryvm.isa.mathematics.single.polynomial import number
+from ferryvm.isa.mathematics.pair import number
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32
 
 V = TypeVar("V")
-
-
-def clamped(m: PureEmitter[V], x: V, lowest: float, highest: float) -> V:
-    """The f64 `x` between two bounds; the lower one if it is NaN."""
-    low, high = number(m, lowest), number(m, highest)
-    x = m.select(m.compare(F64, Condition.GT, x, low), x, low)
-    return m.select(m.compare(F64, Condition.LT, x, high), x, high)
 
 
 def at_most(m: PureEmitter[V], a: V, bound: float) -> V:

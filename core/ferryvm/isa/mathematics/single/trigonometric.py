@@ -20,8 +20,9 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics.pair import number
 from ferryvm.isa.mathematics.single import coefficient
-from ferryvm.isa.mathematics.single.polynomial import number, polynomial
+from ferryvm.isa.mathematics.single.polynomial import polynomial
 from ferryvm.isa.mathematics.single.special import excepting, zero_as_is
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import F32, F64, I32, I64

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pieces of meanings over f64: constants, polynomials, and sums as unevaluated pairs.
+"""Pieces of meanings over f64: constants, bounds, and sums and products as unevaluated pairs.
 
 A *pair* `(high, low)` stands for the exact sum of two f64, where `low` is at most half a unit in
 the last place of `high` (Dekker, "A floating-point technique for extending the available
@@ -8,17 +8,16 @@ precision", Numerische Mathematik 18, 1971).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeVar
 
-from ferryvm.isa.emitter import PureEmitter
+from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.type import F64, I64, from_float
 
 V = TypeVar("V")
 
 
-def real(m: PureEmitter[V], value: float) -> V:
-    """A constant of f64."""
+def number(m: PureEmitter[V], value: float) -> V:
+    """The f64 constant of a Python number."""
     return m.constant(F64, from_float(F64, value))
 
 
@@ -61,16 +60,14 @@ def two_sum(m: PureEmitter[V], a: V, b: V) -> tuple[V, V]:
     return high, add(m, sub(m, a, sub(m, high, other)), sub(m, b, other))
 
 
-def polynomial(m: PureEmitter[V], x: V, coefficients: Sequence[float]) -> V:
-    """The polynomial with these coefficients, lowest power first, by Estrin's scheme: about
-    log2(n) dependent steps instead of n (Muller, "Elementary Functions", 3rd edition, 5.3)."""
-    terms = [real(m, each) for each in coefficients]
-    power = x
-    while len(terms) > 1:
-        pairs = [
-            fma(m, terms[place + 1], power, terms[place]) for place in range(0, len(terms) - 1, 2)
-        ]
-        terms = pairs + terms[len(pairs) * 2 :]
-        if len(terms) > 1:
-            power = mul(m, power, power)
-    return terms[0]
+def two_product(m: PureEmitter[V], a: V, b: V) -> tuple[V, V]:
+    """The f64 nearest to a b, and what is missing."""
+    product = m.fmul(F64, a, b)
+    return product, m.ffma(F64, a, b, m.fsub(F64, number(m, 0.0), product))
+
+
+def clamped(m: PureEmitter[V], x: V, lowest: float, highest: float) -> V:
+    """The f64 `x` between two bounds; the lower one if it is NaN."""
+    low, high = number(m, lowest), number(m, highest)
+    x = m.select(m.compare(F64, Condition.GT, x, low), x, low)
+    return m.select(m.compare(F64, Condition.LT, x, high), x, high)
