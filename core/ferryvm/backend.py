@@ -147,6 +147,8 @@ class Capabilities:
     """A compiler: its code of a launch's loop has `Code.ranges`."""
     lanes: bool = False
     """A compiler: its code of a launch's loop may have `Code.lanes`."""
+    known: bool = False
+    """A compiler: its code of a launch's loop takes words for constant, see `Options.known`."""
     out_of_order: bool = False
     """Items of a launch above one that traps may be done."""
     heap: int | None = None
@@ -334,7 +336,8 @@ class Options:
     known: frozenset[tuple[bool, int, int]] = frozenset()
     """Words that the code of a launch may take for constant (speculation), see
     `ferryvm.region.known_word.KnownWord`: only where it leaves with PARALLEL in front of the loop if
-    one has another value, or where items run out of order, since the engine checks them there."""
+    one has another value, or where items run out of order, since the engine checks them there. Only for a compiler that declares
+    it."""
     lanes: int = 0
     """Lanes of vectors in which items of a launch are run, where the compiler can do so; 0: as many
     as suit the target; 1: none."""

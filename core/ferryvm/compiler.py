@@ -76,7 +76,9 @@ def lifted(
     called = options.natives if natives else ()
     left = dict(options.launches) if launches else {}
     known = options.known if launches or items else frozenset()
-    module = lift(region, options.counting, options.unseen, called, exceptions, left, known)
+    module = lift(
+        region, options.counting, options.unseen, called, exceptions, left, known, not items
+    )
     level = max(options.optimize, least)
     if level >= 2:
         inline_items(module, region.verified.program)

@@ -14,9 +14,12 @@ from ferryvm.backend import Code
 from ferryvm.backend import Options as CompileOptions
 from ferryvm.engine import launching
 from ferryvm.engine.execution import Execution
+from ferryvm.engine.explain import explain
 from ferryvm.engine.guess import CHANGED, WRONG, Guess
 from ferryvm.engine.journal import Placement
+from ferryvm.engine.observer import Observer
 from ferryvm.engine.parallel import ThreadedRanges
+from ferryvm.isa.type import CANONICAL_NAN, F64
 from ferryvm.machine.chunk import ChunkLoop
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.condition import Like
@@ -27,6 +30,7 @@ from ferryvm.region.region import Region
 from ..double.compiler import LLVM, FunctionCompiler, compile_by_llvm
 from ..double.registry import registry
 from ..launching import ranges_of
+from ..tier import nightly
 from .driving import On, State, drives, tiering
 from .mixing import placements
 from .parallel_program import HEAD, ITEMS, STORE
@@ -133,6 +137,18 @@ def test_code_is_made_again_without_a_guess_that_too_many_items_fail(lanes: int)
     return execution
 
 
+def test_code_of_vliw_is_made_again_without_a_guess_that_failed() -> None:
+    execution = ran(HEAD + RARE, guessing(backend="vliw", guard_limit=3, optimize=1))
+    (launch,) = launches(execution)
+    assert ([one.guards for one in launch.attempts], launch.recompilations) == ([1, 0], 1)
+    activities = [one.code.activity() for one in launch.attempts if one.code is not None]
+    (failures,) = [[*one.failures.values()] for one in activities if one.failures]
+    assert failures == [3]
+    (path,) = paths(launch)
+    assert path.outcome == WRONG
+    assert words(launch) == [(False, 1, 3, "")]
+
+
 def test_a_guess_that_failed_is_not_made_again_for_another_launch() -> None:
     text = """
 (define (work item to)
@@ -199,6 +215,42 @@ def test_arguments_and_statics_are_constants_until_they_change(lanes: int) -> No
     ]
     assert launch.recompilations == 2
     assert all(one.times for one in launch.launches)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "vliw", nightly("opencl")])
+def test_floats_are_constants_by_their_bits(backend: str) -> None:
+    """A static is -0, then 0; another one stays NaN, and an argument of f32 stays -0."""
+    text = """
+(define shift -0.0)
+(define gap (/ 0.0 0.0))
+(define (work item to (small f32))
+  (array-set! to item (+ (/ 1.0 shift) (if (= gap gap) 1.0 (/ 2.0 (f64 small))))))
+(define to (make-array f64 40))
+(define round 0)
+(while (< round 5)
+  (for-each-item 40 (work to (f32 -0.0)))
+  (set! round (+ round 1))
+  (print! (array-ref to 0))
+  (if (= round 3) (set! shift 0.0)))"""
+    program = ferryvm.compile(text)
+    engine, observer = Engine(policy=guessing(backend=backend)), Observer()
+    observer.watch(engine)
+    execution = engine.start(program)
+    expected = Engine("threaded").start(program)
+    assert execution.run().output == expected.run().output == 3 * "-inf\n" + 2 * "nan\n"
+    assert execution.machine.snapshot() == expected.machine.snapshot()
+    launch = launches(execution)[0]
+    numbers = {static.name: number for number, static in enumerate(program.statics)}
+    assert sorted(words(launch)) == [
+        (False, 1, 1 << 31, ""),
+        (True, numbers["shift"], 1 << 63, CHANGED),
+        (True, numbers["gap"], CANONICAL_NAN[F64], ""),
+    ]
+    assert launch.recompilations == 1
+    regions = explain(execution, observer, "halt").regions
+    (guesses,) = [one.guesses for one in regions if one.guesses]
+    assert "argument small of the items is -0.0: kept" in guesses
+    assert "static gap is nan: kept" in guesses
 
 
 @pytest.mark.nightly  # its kernels take seconds to build

@@ -31,6 +31,7 @@ class LlvmBackend(RegionCompiler):
         references=True,
         lanes=True,
         launches=True,
+        known=True,
     )
     stages = ("ir", "llvm", "optimized", "asm")
 

@@ -37,6 +37,7 @@ class OpenClBackend(RegionCompiler):
         devices=True,
         references=True,
         ranges=True,
+        known=True,
     )
     stages = ("ir", "opencl")
 

@@ -41,7 +41,9 @@ class VliwBackend(RegionCompiler):
 
     name = "vliw"
     version = ferryvm.__version__
-    capabilities = Capabilities(limits=LIMITS, devices=True, tiers=TIERS, references=True)
+    capabilities = Capabilities(
+        limits=LIMITS, devices=True, tiers=TIERS, references=True, known=True
+    )
     stages = ("ir", "vliw")
     pictures = ("vliw",)
 

@@ -39,7 +39,7 @@ _ACCESSES = frozenset({"heap_load", "heap_store", "element_load", "element_store
 
 def optimised(region: Region, options: Options, machine: Machine) -> Module:
     """The IR from which code for a machine is generated."""
-    module = lift(region, options.counting, options.unseen)
+    module = lift(region, options.counting, options.unseen, known=options.known)
     level, check = max(options.optimize, 1), options.check
     module.launches = frozenset(launch_numbers(region.verified))
     if options.optimize >= 2:

@@ -252,12 +252,10 @@ class Compilers:
         )
 
     def _known(self, site: Site, choice: Choice) -> frozenset[tuple[bool, int, int]]:
-        """The words that a site's code may take for constant: those of a launch for which it leaves,
-        or whose items it runs out of order."""
+        """The words that a site's code, of a launch's loop, may take for constant."""
         if self.launches is None or not self.launches.has(site.pc) or not choice.options.speculate:
             return frozenset()
-        found = self.find(choice.backend).capabilities
-        return site.known if found.launches or found.ranges else frozenset()
+        return site.known if self.find(choice.backend).capabilities.known else frozenset()
 
     def _lanes(self, wanted: int) -> int:
         """Lanes for the items of launches; as few as possible where they are forced, since what

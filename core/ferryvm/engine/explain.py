@@ -21,7 +21,7 @@ from ferryvm.engine.observer import Observer
 from ferryvm.engine.result import Seconds
 from ferryvm.engine.transition import SiteEvent, SiteState
 from ferryvm.failure import described, kind_of
-from ferryvm.isa.type import Type, signed
+from ferryvm.isa.type import format_value
 from ferryvm.region.fact import LaunchProfile
 from ferryvm.region.known_word import KnownWord
 from ferryvm.region.launch import CALL_DISTANCE
@@ -236,8 +236,7 @@ def _subject(subject: tuple[int, int] | KnownWord, launch: int, verified: Verifi
             program.signature(item).parameters[number + 1],
         )
         what = f"argument {(names[number + 1] if names else '') or number + 1} of the items"
-    value = signed(t, subject.bits) if isinstance(t, Type) else subject.bits
-    return f"{what} is {value}"
+    return f"{what} is {format_value(t, subject.bits)}"
 
 
 def _replacements(placement: Placement) -> Iterator[str]:

@@ -41,7 +41,7 @@ class LaunchSight(NamedTuple):
     done: int
     """Items that have begun or are done, of all its launches together; counted until its code is compiled."""
     words: frozenset[KnownWord]
-    """The integers that its items share, and the statics that they read and do not write."""
+    """The numbers that its items share, and the statics that they read and do not write."""
 
 
 def sight(machine: Machine, pc: int, passes: Passes) -> tuple[int, LaunchSight] | None:

@@ -38,6 +38,7 @@ def lift(
     exceptions: bool = False,
     launches: Mapping[int, int] = _NONE,
     known: Collection[tuple[bool, int, int]] = (),
+    checks: bool = True,
 ) -> Module:
     """The IR of a region and of every function that it calls, with dead code removed.
 
@@ -45,10 +46,11 @@ def lift(
     guard in their place; `natives`: host imports that are called natively; `exceptions`: calls
     catch exceptions of their callees; `launches`: numbers of the launches, by the pc of their
     `launch.test`, in front of whose loops the code leaves with PARALLEL; `known`: words that the
-    items of a launch take for constant, whose loop or function the region is, as `Options.known`.
+    items of a launch take for constant, whose loop or function the region is, as `Options.known`;
+    `checks`: the loop leaves with PARALLEL if one has another value.
     """
     verified = region.verified
-    taken = TakenWords.of(region, known, launches) if known else NO_WORDS
+    taken = TakenWords.of(region, known, checks) if known else NO_WORDS
     called = set(region.callees)
     start = region.graph.entry
     is_called_only = region.entry == start and not region.graph.predecessors[start]

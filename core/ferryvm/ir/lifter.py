@@ -137,6 +137,8 @@ class BodyLifter(ExceptionLifter):
         state = self.variables.state(self.order.entry, unpaid=0)
         for value, bits in pairs:
             t = value.word_type
+            if t.is_float:  # a NaN is itself, and -0 is not 0
+                t, value = t.integer, self.reinterpret(t.integer, t, value)
             differs = self.compare(t, Condition.NE, value, self.constant(t, bits))
             self.emit(Operation("parallel_if", None, (), (differs,), state))
 

@@ -26,12 +26,10 @@ class TakenWords(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        region: Region,
-        known: Collection[tuple[bool, int, int]],
-        launches: Collection[int],
+        cls, region: Region, known: Collection[tuple[bool, int, int]], checks: bool
     ) -> TakenWords:
-        """The words as a region needs them, a launch's loop or the function of its items."""
+        """The words as a region needs them, a launch's loop or the function of its items. `checks`: the
+        loop checks them."""
         words, item = [KnownWord(*word) for word in sorted(known)], region.function
         program = region.verified.program
         is_loop = region.kind is RegionKind.LAUNCH
@@ -43,7 +41,7 @@ class TakenWords(NamedTuple):
             if word.is_static
         }
         arguments = {word.number: word.bits for word in words if not word.is_static}
-        return cls(item, arguments, statics, is_loop and region.entry in launches)
+        return cls(item, arguments, statics, is_loop and checks)
 
 
 NO_WORDS = TakenWords(-1, {}, {}, False)

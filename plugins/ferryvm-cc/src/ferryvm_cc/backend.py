@@ -42,6 +42,7 @@ class CcBackend(RegionCompiler):
         native=True,
         references=True,
         launches=True,
+        known=True,
     )
     stages = ("ir", "c", "asm")
 

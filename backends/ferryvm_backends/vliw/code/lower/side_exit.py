@@ -40,6 +40,9 @@ class SideExits:
     def do_continue_launch_if(self, operation: Operation, p: Operand) -> None:
         self.leave_if(operation, p, Status.LAUNCH)
 
+    def do_parallel_if(self, operation: Operation, p: Operand) -> None:
+        self.leave_if(operation, p, Status.PARALLEL)
+
     def do_guard(self, operation: Operation, p: Operand) -> None:
         number = self.emission.code.guards.index(operation.fact(0, int))
         self.leave_if(operation, p, Status.GUARD, exit_id=number)
