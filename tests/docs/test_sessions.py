@@ -142,7 +142,7 @@ def test_following_the_guide_adds_an_instruction(tmp_path: Path) -> None:
         "FERRYVM_CACHE_DIR": str(tmp_path / "cache"),
     }
     assert _run([sys.executable, "try_it.py"], tmp_path, **environment) == printed
-    wanted = "add_checked"
+    wanted = "abs_checked"
     pytest_ = [
         sys.executable,
         "-m",

@@ -1718,3 +1718,53 @@ class Instructions(Body):
         """array.atomic_compare_exchange_i64 ( i64[] i64 i64 i64 -- i64 )
 
         The element at an index in an array of `i64`, which is atomically replaced by the last operand if it equals the one before."""
+
+    def i32_add_checked(self) -> None:
+        """i32.add_checked ( i32 i32 -- i32 )
+
+        Sum, signed; traps on overflow."""
+
+    def i32_sub_checked(self) -> None:
+        """i32.sub_checked ( i32 i32 -- i32 )
+
+        Difference, signed; traps on overflow."""
+
+    def i32_mul_checked(self) -> None:
+        """i32.mul_checked ( i32 i32 -- i32 )
+
+        Product, signed; traps on overflow."""
+
+    def i32_div_floor(self) -> None:
+        """i32.div_floor ( i32 i32 -- i32 )
+
+        Signed quotient, rounded down; traps on division by zero and on overflow."""
+
+    def i32_mod_floor(self) -> None:
+        """i32.mod_floor ( i32 i32 -- i32 )
+
+        Remainder of the quotient that is rounded down, with the divisor's sign; traps on division by zero."""
+
+    def i64_add_checked(self) -> None:
+        """i64.add_checked ( i64 i64 -- i64 )
+
+        Sum, signed; traps on overflow."""
+
+    def i64_sub_checked(self) -> None:
+        """i64.sub_checked ( i64 i64 -- i64 )
+
+        Difference, signed; traps on overflow."""
+
+    def i64_mul_checked(self) -> None:
+        """i64.mul_checked ( i64 i64 -- i64 )
+
+        Product, signed; traps on overflow."""
+
+    def i64_div_floor(self) -> None:
+        """i64.div_floor ( i64 i64 -- i64 )
+
+        Signed quotient, rounded down; traps on division by zero and on overflow."""
+
+    def i64_mod_floor(self) -> None:
+        """i64.mod_floor ( i64 i64 -- i64 )
+
+        Remainder of the quotient that is rounded down, with the divisor's sign; traps on division by zero."""

@@ -17,6 +17,7 @@ from ferryvm.isa import (  # isort: skip
     array,  # noqa: F401
     launch,  # noqa: F401
     atomic,  # noqa: F401
+    checked,  # noqa: F401
 )
 from ferryvm.isa.table import BY_MNEMONIC, INSTRUCTIONS, Flow, Immediate, Instruction
 from ferryvm.isa.trap import Trap

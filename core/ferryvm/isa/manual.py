@@ -21,6 +21,7 @@ CHAPTERS = {
     "array": "Arrays",
     "launch": "Launches",
     "atomic": "Atomic updates of elements",
+    "checked": "Checked arithmetic, and division that rounds down",
 }
 """Titles by chapter of the instruction table, in the order of the reference."""
 
