@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,6 +20,7 @@ from benchmarks import (
     interpreter,
     interrupt,
     loading,
+    mathematics,
     opencl,
     parallel,
     peers,
@@ -371,6 +373,58 @@ def parallel_command(
         found.show(Console(width=None if sys.stdout.isatty() else WIDTH))
     if json_path:
         report = {"schema": record.SCHEMA, "kind": "parallel", **record.circumstances()}
+        record.write(json_path, report | found.as_json())
+    _refuse(found.faults())
+
+
+@main.command("math")
+@_rounds(7)
+@click.option(
+    "--functions",
+    callback=_known(lambda: mathematics.FUNCTIONS),
+    metavar="NAME,...",
+    help="Default: all of the instruction table.",
+)
+@click.option(
+    "--parts",
+    callback=_known(lambda: mathematics.PARTS),
+    metavar="NAME,...",
+    help="Default: speed, prices, sizes; device alone if one is named.",
+)
+@click.option(
+    "--libraries",
+    "folders",
+    envvar=mathematics.FOLDERS,
+    metavar="FOLDER:...",
+    help="Where libsleef.so and libsvml.so are.",
+)
+@click.option("--device", metavar="NAME", help="Which one, as FERRYVM_OPENCL_DEVICE takes it.")
+@QUICK
+@JSON
+def math_command(
+    rounds: int,
+    functions: tuple[str, ...] | None,
+    parts: tuple[str, ...] | None,
+    folders: str | None,
+    device: str | None,
+    quick: bool,
+    json_path: str | None,
+) -> None:
+    """Mathematical functions against SLEEF, SVML, libmvec, glibc and a device's driver."""
+    default = mathematics.Settings()
+    settings = mathematics.Settings(
+        rounds,
+        functions or default.functions,
+        parts or ((mathematics.DEVICE,) if device else default.parts),
+        tuple(Path(name) for name in (folders or "").split(":") if name),
+        device or "",
+        quick,
+    )
+    found = mathematics.measure(settings, _progress)
+    if json_path != "-":
+        found.show(Console(width=None if sys.stdout.isatty() else WIDTH))
+    if json_path:
+        report = {"schema": record.SCHEMA, "kind": "math", **record.circumstances()}
         record.write(json_path, report | found.as_json())
     _refuse(found.faults())
 
