@@ -16,6 +16,7 @@ from ..backends.opencl.item_fault import FAULTS as ITEM_FAULTS
 from .collector import FAULTS as COLLECTOR_FAULTS
 from .compilers.page import section
 from .fault import TRANSFER, Fault
+from .guess import FAULTS as GUESS_FAULTS
 from .item_range import FAULTS as RANGE_FAULTS
 from .lane import FAULTS as LANE_FAULTS
 from .launch import FAULTS as LAUNCH_FAULTS
@@ -187,6 +188,7 @@ _OF_LAUNCHES: dict[str, Sequence[_Described]] = {
     "In suspended items": LAUNCH_FAULTS,
     "In items on threads": RANGE_FAULTS,
     "In items in lanes": LANE_FAULTS,
+    "In guesses": GUESS_FAULTS,
     "In reductions, scans and updates": SKELETON_FAULTS,
     "In work-items": ITEM_FAULTS,
 }
@@ -198,7 +200,7 @@ def _abouts(faults: Iterable[_Described]) -> list[str]:
 
 
 _LAUNCHES = """{count} faults are planted where launches run: items lost or done twice, frames of other items, host calls
-in another order, stale arrays, masks, shapes of reductions, lost updates. Tests find all of them:
+in another order, stale arrays, masks, wrong guesses, shapes of reductions, lost updates. Tests find all of them:
 
     python -m pytest -m "" tests/faults/test_launch.py tests/faults/test_item.py \\
         tests/backends/opencl/test_item_fault.py
@@ -217,6 +219,11 @@ store, print, trap or make arrays, in lanes and one by one, find all {count} (`t
     "In items in lanes": """\
 Faults in the vectorisation of items (`ferryvm.ir.lane`), and in the evaluator of its result. The cases of
 `tests/ir/lane/case.py` find all {count} (`tests/faults/lane.py`).
+""",
+    "In guesses": """\
+Faults in what code of launches leaves out and takes for constant ([guesses](mixed-execution.md#guesses-in-launches)), in
+the items that fail, and in what is counted and told of them. A program whose items take a branch rarely, and whose words
+change now and then, finds all {count}, on threads, in lanes and on `vliw` in order (`tests/faults/guess.py`).
 """,
     "In reductions, scans and updates": """\
 Faults in the generated functions of reductions and scans, held against the order that is

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planted faults of launches are found: in lanes, on threads, in reductions and atomic updates."""
+"""Planted faults of launches are found: in lanes, on threads, in guesses, reductions and
+atomic updates."""
 
 from __future__ import annotations
 
 import pytest
 
 from ..tier import nightly
-from . import item_range, lane, skeleton
+from . import guess, item_range, lane, skeleton
 
 
 @pytest.mark.parametrize("fault", lane.FAULTS, ids=lambda fault: fault.name)
@@ -17,6 +18,12 @@ def test_cases_of_lanes_find_the_fault(fault: lane.LaneFault) -> None:
 def test_nothing_is_found_without_a_fault() -> None:
     assert item_range.find(None) is None
     assert skeleton.find(None) is None
+    assert guess.find(None, guess.HOW[:1]) is None
+
+
+@pytest.mark.nightly
+def test_guesses_hold_without_a_fault() -> None:
+    assert guess.find(None) is None
 
 
 @pytest.mark.nightly
@@ -40,3 +47,12 @@ def test_launches_on_threads_find_the_fault(fault: item_range.RangeFault) -> Non
 )
 def test_sums_and_updates_find_the_fault(fault: skeleton.SkeletonFault) -> None:
     assert skeleton.find(fault) is not None, fault.about
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [one if number < 2 else nightly((one,)) for number, one in enumerate(guess.FAULTS)],
+    ids=lambda fault: fault.name,
+)
+def test_launches_with_guesses_find_the_fault(fault: guess.GuessFault) -> None:
+    assert guess.find(fault) is not None, fault.about
