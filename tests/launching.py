@@ -35,13 +35,19 @@ def launch(function: str, drops: int) -> str:
 def ranges_of(runner: type[RangeRunner], monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Receives the ranges that runners of a kind run."""
     found: list[tuple[int, int]] = []
-    run = runner.run
 
-    def noted(self: RangeRunner, machine: Machine, first: int, limit: int) -> RangeOutcome:
-        found.append((first, limit))
-        return run(self, machine, first, limit)
+    def note(name: str) -> None:
+        run = vars(runner)[name]
 
-    monkeypatch.setattr(runner, "run", noted)
+        def noted(self: RangeRunner, machine: Machine, first: int, limit: int) -> RangeOutcome:
+            found.append((first, limit))
+            outcome: RangeOutcome = run(self, machine, first, limit)
+            return outcome
+
+        monkeypatch.setattr(runner, name, noted)
+
+    for name in vars(runner).keys() & {"run", "run_deferred"}:
+        note(name)
     return found
 
 

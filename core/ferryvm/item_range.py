@@ -11,7 +11,7 @@ makes one of native code, which it runs on several threads (`ferryvm.engine.para
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from ferryvm import record
 from ferryvm.errors import FerryError
@@ -99,6 +99,10 @@ class RangeRunner(abc.ABC):
     def where(self) -> str:
         """The place where items run, for people: `2 threads`."""
 
+    deferral: Hashable | None = None
+    """The memory of a device in which `run_deferred` leaves results; None, the default, if it does not.
+    Launches with the same one may follow each other."""
+
     def worth(self, item_seconds: float) -> int | None:
         """The least number of items whose run out of order pays, where one takes so long in order, as
         far as is known; None, the default: the engine's own number."""
@@ -128,3 +132,16 @@ class RangeRunner(abc.ABC):
         Raises the exception of a signal handler that came meanwhile, once the machine's state is
         exact.
         """
+
+    def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        """As `run`, but if all items are done, what they have stored need not be in the machine's
+        memory before `write_back`; until then nothing else reads or writes heap and objects. If any
+        item is not done, the results of earlier launches are there, too.
+
+        If it raises one of the errors of `run`, the results of all launches since the last `write_back`
+        are lost: the machine's heap and objects are as they were there."""
+        return self.run(machine, first, limit)
+
+    def write_back(self, machine: Machine) -> None:
+        """Bring the results of launches with the same `deferral` to the machine. Raises as `run`."""
+        return

@@ -56,14 +56,20 @@ class Residents:
             found.close()
             found = None
         if found is None:
-            while len(self._cached) >= _MOST_CACHED:
-                self._cached.popitem(last=False)[1][1].close()
+            free = [key for key, (_, one) in self._cached.items() if not one.objects.is_ahead]
+            for other in free[: len(self._cached) - _MOST_CACHED + 1]:
+                self._cached.pop(other)[1].close()
             found = Copied(self._session, control)
         elif capacity != control.heap_capacity:
             found.grow(control)
         found.residence.control = ctypes.addressof(control)
         self._cached[key] = control.heap_capacity, found
         return found
+
+    def is_ahead(self, control: ControlBlock) -> bool:
+        """True if the device has results that the host lacks."""
+        _, found = self._cached.get(_key(control), (0, None))
+        return found is not None and found.objects.is_ahead
 
     def drop(self, control: ControlBlock) -> None:
         """Release the memory of a machine."""

@@ -89,10 +89,30 @@ class ObjectCopy:
         """Bytes of the space from which on the device has zeros."""
         self.version = 0
         """Changes with each buffer: a later one may have the handle of an earlier one."""
-        self._changed: list[tuple[int, int]] = []
+        self._ahead: dict[Segment, None] | None = None
+        """Parts that need not be compared, while the device has results that the host lacks; None: the
+        host has all."""
+        self._sent: dict[tuple[ObjectAccess, int], list[ArrayActivity]] = {}
+        """Metrics of the parts that uses of objects need and that are among these, for each `Traffic`."""
+        self._changed: set[tuple[int, int]] = set()
         """Ranges that the device has changed without marks, in bytes from the start of the space."""
         self._copies: dict[int, _Copy] = {}
         """By the host's address of the elements."""
+
+    @property
+    def is_ahead(self) -> bool:
+        """True while the device has results that the host lacks."""
+        return self._ahead is not None
+
+    def run_ahead(self) -> None:
+        """Leave results on the device until `catch_up`: nothing on the host reads or writes objects."""
+        if self._ahead is None:
+            self._ahead = {}
+
+    def catch_up(self) -> None:
+        """The host has all results again."""
+        self._ahead = None
+        self._sent.clear()
 
     @property
     def places(self) -> tuple[BufferOffset, BufferOffset]:
@@ -121,6 +141,8 @@ class ObjectCopy:
         try:
             self._move(space, arena)
         except (BackendError, cl.Error):  # no memory for both: all is copied again
+            if self.is_ahead:
+                raise
             self.close()
             missing = [*wanted]
             self._move(space, sum(_in_chunks(one.size) for one in wanted))
@@ -193,6 +215,7 @@ class ObjectCopy:
         self._rows, self._space_bytes, self._arena_bytes, self._used = b"", 0, 0, 0
         self._copies.clear()
         self._changed.clear()
+        self.catch_up()
 
     # --- to the device ------------------------------------------------------------------------
 
@@ -200,6 +223,12 @@ class ObjectCopy:
         self, control: ControlBlock, objects: ObjectMemory, use: ObjectAccess, traffic: Traffic
     ) -> None:
         """Copy what a kernel may read to the device. Raises BackendError, cl.Error."""
+        rows = self._sent.get((use, id(traffic)))
+        if rows is not None:
+            for row in rows:
+                row.entries += 1
+                row.unchanged += 1
+            return
         outside = objects.outside()
         alive = {one.address: one.size for one in outside}
         for address, copy in [*self._copies.items()]:
@@ -222,6 +251,10 @@ class ObjectCopy:
             copy = self._copies[one.address]
             name = array_name(objects.program, one.type, one.size)
             parts.append((copy, copy.size, traffic.of_array(copy.number, name)))
+        if self._ahead is not None:
+            self._sent[use, id(traffic)] = [row for _, _, row in parts]
+            parts = [part for part in parts if part[0] not in self._ahead]
+            self._ahead.update((segment, None) for segment, _, _ in parts)
         sent = [(row, self._send(segment, end, row)) for segment, end, row in parts]
         self._write_tables(control, wanted, objects)
         total = sum(pushed for _, pushed in sent)
@@ -282,10 +315,10 @@ class ObjectCopy:
         behind theirs."""
         copy = self._copies.get((place + self._base) & _MASK)
         if place < self._space_bytes:
-            self._changed.append((place + start, min(place + end, self._space_bytes)))
+            self._changed.add((place + start, min(place + end, self._space_bytes)))
         elif copy is not None:
             first = self._space_bytes + copy.start
-            self._changed.append((first + start, first + min(end, copy.size)))
+            self._changed.add((first + start, first + min(end, copy.size)))
 
     # --- to the host --------------------------------------------------------------------------
 

@@ -25,8 +25,10 @@ from typing import TYPE_CHECKING
 from ferryvm import record
 from ferryvm.backend import BackendError, Code
 from ferryvm.engine.guess import NO_GUESSES, GuessLimit
+from ferryvm.engine.launch_interlude import Begin, Interlude
+from ferryvm.errors import FerryError
 from ferryvm.failure import SignalRaised, is_signals
-from ferryvm.item_range import PlaceActivity, RangeRunner
+from ferryvm.item_range import PlaceActivity, RangeOutcome, RangeRunner
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.entry import ENTRY
 from ferryvm.machine.launch import put_off
@@ -63,6 +65,8 @@ SLICE = 2.0
 """Seconds of work, of all cores together, that run out of order at once: a trap, an exception or a
 host call of an item takes effect after that at the latest, however many items there are."""
 
+_Run = Callable[[Machine, int, int], RangeOutcome]
+
 _FAILURE = (OSError, MemoryError, AddressSpaceError, ThreadError, BackendError)
 """Errors of a runner that has run nothing."""
 
@@ -97,6 +101,22 @@ class LaunchActivity:
     """The places among which one is chosen for each range, if there are several."""
 
 
+class _LostResultsError(FerryError):
+    """A device has failed that had results of launches; the machine's memory is as it was in front of
+    them."""
+
+
+@contextlib.contextmanager
+def _losing() -> Iterator[None]:
+    """Raise _LostResultsError for an error of a runner."""
+    try:
+        yield
+    except _FAILURE as error:
+        if is_signals(error):
+            raise
+        raise _LostResultsError(str(error)) from None
+
+
 class _Launch:
     """A launch with code that runs its items out of order."""
 
@@ -111,6 +131,8 @@ class _Launch:
         """Items and seconds of samples that failed guards ended, since the last that counted."""
         self.in_order: Callable[[int], int] = ENTRY(code.address)
         self.activity = LaunchActivity(ranges.where, places=tuple(ranges.places))
+        self.followed = self.alone = 0
+        """Times that another launch followed, and that none did."""
         self.gain: float | None = None
         """Times as long as an item takes in order than out of order, where lanes do several at
         once; None until both have been measured."""
@@ -145,6 +167,31 @@ class _Launch:
             self.activity.item_seconds = max(self.disturbed[1] / self.disturbed[0], _LEAST)
             self.gain, self.disturbed = None, (0, 0.0)
 
+    def may_be_followed(self, machine: Machine, interlude: Interlude) -> bool:
+        """True if its results may stay on a device, and it is likely that another launch follows before
+        anything can look at them: if one has as often as not, or it is time to see again."""
+        exits = self.activity.exits
+        is_likely = self.followed >= self.alone or not exits & (exits - 1)
+        can = is_likely and self.ranges.deferral is not None
+        return can and interlude.is_plain() and Begin.is_small(machine)
+
+    def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        """As of its ranges. Raises _LostResultsError."""
+        with _losing():
+            return self.ranges.run_deferred(machine, first, limit)
+
+    def write_back(self, machine: Machine) -> None:
+        """As of its ranges. Raises _LostResultsError."""
+        with _losing():
+            self.ranges.write_back(machine)
+
+    def was_followed(self, followed: bool) -> None:
+        """Note if another launch has followed."""
+        if followed:
+            self.followed += 1
+        else:
+            self.alone += 1
+
     def measure(self, seconds: float) -> None:
         """Note the seconds of work that an item took out of order. What counts is its time in order,
         since that is what running it out of order saves."""
@@ -167,6 +214,8 @@ class Launches:
         self._launches: dict[int, _Launch] = {}
         self.activities: dict[int, LaunchActivity] = {}
         """Metrics of the launches with such code, by pc."""
+        self.interlude: Interlude | None = None
+        """Runs the code between launches whose results stay on a device; None: they never do."""
         self._is_disabled = False
         self._words_known: dict[int, frozenset[KnownWord]] = {}
         """Words that the code of a launch takes for constant, by its pc."""
@@ -286,6 +335,8 @@ class Launches:
         if launch.ranges.is_paced:
             if next_ == limit:
                 return Status.LEAVE
+            if self.interlude is not None and launch.may_be_followed(machine, self.interlude):
+                return self._run_sequence(self.interlude, launch, machine)
             return self._run_out_of_order(launch, machine, next_, limit)
         is_sampled = not activity.exits & (activity.exits - 1)
         is_timed = activity.item_seconds is not None
@@ -301,25 +352,80 @@ class Launches:
             return Status.LEAVE
         return self._run_out_of_order(launch, machine, next_, limit)
 
+    def _run_sequence(self, interlude: Interlude, launch: _Launch, machine: Machine) -> Status:
+        """Run a launch, and those that follow before anything can look at what its items store. That
+        comes back from the device at the end; if it fails the machine stands in front of the first
+        one as before."""
+        begin, launches, status = Begin(machine), [launch], Status.LEAVE
+        errors: list[BaseException] = []
+        try:
+            status = self._follow(interlude, launches, machine)
+        except BaseException as error:  # noqa: BLE001 - also a signal handler's: results must come back
+            errors.append(error)
+        last = launches[-1]
+        try:
+            last.write_back(machine)
+        except BaseException as error:  # noqa: BLE001 - likewise
+            errors.append(error)
+        for raised in errors:
+            if not isinstance(raised, _LostResultsError):
+                raise raised
+            begin.restore(machine)
+            self._stop(last, f"they cannot run out of order: {raised}")
+            return Status.LEAVE
+        launch.was_followed(len(launches) > 1)
+        return status
+
+    def _follow(self, interlude: Interlude, launches: list[_Launch], machine: Machine) -> Status:
+        """Run a launch and those that follow it, which are added to the list; the status in front of
+        anything else. Results may be on the device alone. Raises _LostResultsError, and what an
+        interpreter and signal handlers raise."""
+        control, began = machine.control, time.perf_counter()
+        while True:
+            launch, operands = launches[-1], launch_operands(machine.control)
+            first, limit = operands.next, operands.limit
+            status = self._run_range(launch, machine, first, limit, launch.run_deferred)
+            if status is not Status.LEAVE or launch_operands(control).record:
+                return status
+            status = interlude.run(machine)
+            if status is not Status.PARALLEL:
+                return status
+            operands, found = launch_operands(control), self._launches.get(control.pc)
+            if found is None or found.ranges.deferral != launch.ranges.deferral:
+                return Status.LEAVE
+            left = operands.limit - operands.next
+            if self._words_known.get(found.pc) or left <= self._words[found.number]:
+                return Status.LEAVE
+            if control.interrupt or time.perf_counter() - began > SLICE:
+                return Status.LEAVE
+            launches.append(found)
+            found.activity.most = max(found.activity.most, left)
+
     def _run_out_of_order(
         self, launch: _Launch, machine: Machine, first: int, limit: int
     ) -> Status:
-        activity = launch.activity
-        is_paced, each = launch.ranges.is_paced, activity.item_seconds or 0.0
-        expected = each * (limit - first)
-        began = time.perf_counter()
         try:
-            end = limit
-            if not launch.ranges.has_slices:
-                end = min(limit, first + max(int(SLICE / each), 1))
-            if end < limit:
-                put_off(machine, end, limit)
-            outcome = launch.ranges.run(machine, first, end)
+            return self._run_range(launch, machine, first, limit, launch.ranges.run)
         except _FAILURE as error:
             if is_signals(error):  # a handler's own TimeoutError, say
                 raise
             self._stop(launch, f"they cannot run out of order: {error}")
             return Status.LEAVE
+
+    def _run_range(
+        self, launch: _Launch, machine: Machine, first: int, limit: int, run: _Run
+    ) -> Status:
+        """Run a range, and note its outcome. Raises what `run` raises."""
+        activity = launch.activity
+        is_paced, each = launch.ranges.is_paced, activity.item_seconds or 0.0
+        expected = each * (limit - first)
+        began = time.perf_counter()
+        end = limit
+        if not launch.ranges.has_slices:
+            end = min(limit, first + max(int(SLICE / each), 1))
+        if end < limit:
+            put_off(machine, end, limit)
+        outcome = run(machine, first, end)
         activity.times += 1
         activity.seconds += time.perf_counter() - began
         activity.items += outcome.completed

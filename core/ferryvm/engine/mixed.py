@@ -116,6 +116,11 @@ class Mixed(Interpreter):
         )
         requirements = Requirements(policy, journal, forcing, self._strict)
         tiering = Tiering(program, policy, inner, journal, decider, compilers, requirements)
+        if launches is not None and self._interpreter.capabilities.fuel:
+            from ferryvm.engine.launch_interlude import Interlude
+
+            forms = tiering.counted_forms
+            launches.interlude = Interlude(program, inner.enter, lambda: True not in forms)
         return MixedArtifact(
             inner, journal, compilers, requirements, tiering, shadow, self._is_native
         )

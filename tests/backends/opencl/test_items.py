@@ -94,15 +94,17 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The ranges that kernels have run."""
-    run = ItemRanges.run
+    run = ItemRanges._run_in_pool
 
-    def strict(self: ItemRanges, machine: Machine, first: int, limit: int) -> RangeOutcome:
+    def strict(
+        self: ItemRanges, machine: Machine, first: int, limit: int, defers: bool
+    ) -> RangeOutcome:
         try:
-            return run(self, machine, first, limit)
+            return run(self, machine, first, limit, defers)
         except BackendError as error:
             raise AssertionError(str(error)) from None  # the engine would go on in order
 
-    monkeypatch.setattr(ItemRanges, "run", strict)
+    monkeypatch.setattr(ItemRanges, "_run_in_pool", strict)
     return ranges_of(ItemRanges, monkeypatch)
 
 

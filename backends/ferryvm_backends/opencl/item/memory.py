@@ -6,6 +6,7 @@ from __future__ import annotations
 import abc
 import ctypes
 import dataclasses
+from collections.abc import Hashable
 
 from ferryvm.ir.operation import PLACE
 from ferryvm.isa.type import WORD_BYTES
@@ -26,6 +27,19 @@ class ItemMemory(abc.ABC):
     def __init__(self, session: Session, needs: Needs) -> None:
         self.session, self.needs = session, dataclasses.replace(needs, frames=False)
         self.traffic = Traffic()
+
+    @property
+    def deferral(self) -> Hashable | None:
+        """See `ferryvm.item_range.RangeRunner`."""
+        return None
+
+    def is_ahead(self, control: ControlBlock) -> bool:
+        """True if the device has results that the host lacks."""
+        return False
+
+    def push_ahead(self, control: ControlBlock) -> list[BufferOffset]:
+        """As `push`; until `pull` nothing on the host reads or writes what items may have stored."""
+        return self.push(control)
 
     @abc.abstractmethod
     def push(self, control: ControlBlock) -> list[BufferOffset]:
@@ -77,6 +91,21 @@ class CopiedMemory(ItemMemory):
     wraps = False
     _memory: Copied
 
+    @property
+    def deferral(self) -> Hashable | None:
+        needs = self.needs
+        is_objects_alone = needs.objects is not None and needs.objects.stores
+        if not is_objects_alone or needs.writes_heap or needs.writes_statics:
+            return None
+        return residents(self.session)
+
+    def is_ahead(self, control: ControlBlock) -> bool:
+        return residents(self.session).is_ahead(control)
+
+    def push_ahead(self, control: ControlBlock) -> list[BufferOffset]:
+        residents(self.session).copied(control).objects.run_ahead()
+        return self.push(control)
+
     def push(self, control: ControlBlock) -> list[BufferOffset]:
         memory = self._memory = residents(self.session).copied(control)
         memory.push(control, self.needs, self.traffic)
@@ -98,6 +127,7 @@ class CopiedMemory(ItemMemory):
             ctypes.addressof(returned), ctypes.addressof(control), ctypes.sizeof(control)
         )
         self._memory.pull(returned, control.sp, self.needs, self.traffic)
+        self._memory.objects.catch_up()
 
     def drop(self, control: ControlBlock) -> None:
         residents(self.session).drop(control)

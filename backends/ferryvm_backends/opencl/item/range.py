@@ -17,7 +17,7 @@ import threading
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import NoReturn
 
 import numpy as np
@@ -40,7 +40,7 @@ from ferryvm.machine.piece import Block, reserve
 from ferryvm.machine.state import Machine
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.region import Region
-from ferryvm.thread import Bell
+from ferryvm.thread import Bell, ThreadError
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.copied import SLICE
 from ferryvm_backends.opencl.item import ItemShape
@@ -156,24 +156,60 @@ class ItemRanges(RangeRunner):
     def where(self) -> str:
         return f"work-items of {self._device}"
 
+    @property
+    def deferral(self) -> Hashable | None:  # type: ignore[override]  # known when the memory is
+        return self._memory.deferral
+
     def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
-        control = machine.control
-        end = control.stack + WORD_BYTES * (control.sp + self._first_frame)
-        if end > control.stack_end:
-            raise BackendError("the stack has no room for the frame of an item")
-        found, bell = _Run(), Bell()
+        return self._run_in_pool(machine, first, limit, False)
+
+    def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        return self._run_in_pool(machine, first, limit, True)
+
+    def write_back(self, machine: Machine) -> None:
+        if not self._memory.is_ahead(machine.control):
+            return
+        found = _Run()
+        self._in_pool(machine, found, functools.partial(self._write_back, machine.control))
+
+    def _write_back(self, control: ControlBlock) -> None:
+        try:
+            self._memory.pull(control)
+        except BaseException:
+            self._memory.drop(control)
+            raise
+
+    def _run_in_pool(self, machine: Machine, first: int, limit: int, defers: bool) -> RangeOutcome:
+        control, found = machine.control, _Run()
+        run = functools.partial(self._run, machine, first, limit, found, defers)
+        self._in_pool(machine, found, run)
+        left = sum(two - one for one, two in found.open) + len(found.slots)
+        stops = Counter(self._stop(slot) for _, slot in found.slots)
+        seconds = found.seconds * self._threads if self._shape.is_block else None
+        return RangeOutcome(
+            limit - first - left, len(found.slots), seconds, bool(control.interrupt), stops
+        )
+
+    def _in_pool(self, machine: Machine, found: _Run, work: Callable[[], None]) -> None:
+        """Let a thread of the pool do the work. Raises what the work raises."""
+        control, bell = machine.control, Bell()
         buffers = suspended(self._memory.session, self._memory.wraps)
         failures: list[BaseException] = []
 
         def act() -> None:
             try:
                 with ours(), _lock:
-                    self._run(machine, buffers, first, limit, found)
+                    work()
             except BaseException as error:  # noqa: BLE001 - the thread that waits raises it
                 failures.append(error)
             bell.ring()
 
-        pool().start(1)
+        try:
+            pool().start(1)
+        except ThreadError:
+            with _lock:
+                self._memory.drop(control)
+            raise
         submitted: list[None] = []
         raised: BaseException | None = None
         try:
@@ -192,12 +228,6 @@ class ItemRanges(RangeRunner):
             self._fail(machine, failures[0], found.is_changed)
         if raised is not None:
             raise raised
-        left = sum(two - one for one, two in found.open) + len(found.slots)
-        stops = Counter(self._stop(slot) for _, slot in found.slots)
-        seconds = found.seconds * self._threads if self._shape.is_block else None
-        return RangeOutcome(
-            limit - first - left, len(found.slots), seconds, bool(control.interrupt), stops
-        )
 
     def _fail(self, machine: Machine, error: BaseException, is_changed: bool) -> NoReturn:
         """Raise the error of a run; `is_changed`: some items are done, nobody knows which."""
@@ -210,16 +240,19 @@ class ItemRanges(RangeRunner):
 
     # --- in the pool ------------------------------------------------------------------------
 
-    def _run(
-        self, machine: Machine, buffers: Suspended, first: int, limit: int, found: _Run
-    ) -> None:
+    def _run(self, machine: Machine, first: int, limit: int, found: _Run, defers: bool) -> None:
         control, stack, objects = machine.control, machine.memory.stack, machine.objects
         assert objects is not None  # the program has launches
-        # Now, since a collection would move what suspended items refer to.
-        reserve(objects, _PIECES, _WORDS)
+        memory, buffers = self._memory, suspended(self._memory.session, self._memory.wraps)
         try:
+            end = control.stack + WORD_BYTES * (control.sp + self._first_frame)
+            if end > control.stack_end:
+                raise BackendError("the stack has no room for the frame of an item")
+            if not memory.is_ahead(control):  # else there is room: nothing has been made since
+                # Now, since a collection would move what suspended items refer to.
+                reserve(objects, _PIECES, _WORDS)
             buffers.provide(self._layout)
-            places = self._memory.push(control)
+            places = memory.push_ahead(control) if defers else memory.push(control)
             start = control.fp - self._launch_parameters
             frame = stack[start : control.sp]
             words = [frame[word] for word in self._shape.words]
@@ -242,10 +275,11 @@ class ItemRanges(RangeRunner):
             found.is_changed = self._memory.wraps
             self._slices(kernel, control, buffers, first, limit, found)
             self._mark(control, words, first, limit)
-            self._memory.pull(control)
-            found.is_changed = True
+            if not defers or found.is_stopped or found.slots or found.open:
+                memory.pull(control)
+                found.is_changed = True
         except BaseException:
-            self._memory.drop(control)
+            memory.drop(control)
             buffers.close()
             raise
         finally:

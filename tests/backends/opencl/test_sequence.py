@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launches that follow one another while their results stay on a device: states are those of the loops in
+order, and results come back once."""
+
+from __future__ import annotations
+
+import pytest
+
+import ferryvm
+from ferryvm import Engine
+from ferryvm.backend import BackendError
+from ferryvm.engine.execution import Execution
+from ferryvm.machine.control import ControlBlock
+from ferryvm_backends.opencl import OpenClBackend
+from ferryvm_backends.opencl.item.kernel import ItemKernel
+from ferryvm_backends.opencl.item.memory import CopiedMemory
+
+from ...tier import sample
+from .test_items import make_small, on, outcome
+
+TEXT = """
+(define (step item kind from to)
+  (if (= (array-ref from item) kind) (print! item))
+  (array-set! to item (+ (* (array-ref from item) 3) item)))
+(define (back item kind from to)
+  (array-set! to item (+ (array-ref from item) 5))
+  (if (= (+ kind item) 1000000) (array-set! to -1 0)))
+(define (go n times kind a b)
+  (define i 0)
+  (define seen 0)
+  (while (< i times)
+    (for-each-item n (step kind a b))
+    {between}
+    (for-each-item (- n 1) (back kind b a))
+    (set! i (+ i 1)))
+  seen)
+(define a (make-array i64 {items}))
+(define b (make-array i64 {items}))
+(+ (go 9 3 -1 a b) (* 7 (go {items} {times} {kind} a b)))
+"""
+
+BETWEEN = {
+    "scalars": "(set! seen (+ seen (* i (array-length a))))",
+    "a store": "(if (= i 2) (array-set! b 3 77))",
+    "a trap": "(set! seen (/ 12 (- 3 i)))",
+    "nothing": "",
+    "a look": "(set! seen (+ seen (array-ref b 3)))",
+    "a call": "(set! seen (gcd (+ i 12) 18))",
+    "an object": "(if (= i 2) (set! b (make-array i64 {items})))",
+    "output": "(if (= i 2) (print! seen))",
+}
+HELPERS = "(define (gcd x y) (if (= y 0) x (gcd y (% x y))))\n"
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_small(monkeypatch)
+
+
+@pytest.fixture
+def pulled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The program counters at which results have come back."""
+    found: list[int] = []
+    pull = CopiedMemory.pull
+
+    def noted(self: CopiedMemory, control: ControlBlock) -> None:
+        found.append(control.pc)
+        pull(self, control)
+
+    monkeypatch.setattr(CopiedMemory, "pull", noted)
+    return found
+
+
+def program(between: str, times: int = 6, kind: int = -1, items: int = 40) -> ferryvm.Program:
+    text = TEXT.replace("{between}", BETWEEN[between])
+    return ferryvm.compile(HELPERS + text.format(items=items, times=times, kind=kind))
+
+
+def started(source: ferryvm.Program) -> Execution:
+    return on(OpenClBackend(wraps=False)).start(source)
+
+
+def in_order(source: ferryvm.Program) -> tuple[object, ...]:
+    return outcome(Engine("threaded").start(source))
+
+
+@pytest.mark.parametrize("between", sample(BETWEEN, 3))
+def test_code_between_launches_sees_their_results(between: str, pulled: list[int]) -> None:
+    source = program(between)
+    assert outcome(started(source)) == in_order(source)
+    assert pulled
+
+
+def test_results_of_a_sequence_come_back_once(pulled: list[int]) -> None:
+    source = program("scalars", times=20)
+    assert outcome(started(source)) == in_order(source)
+    assert len(pulled) <= 8  # most of the 46 launches follow each other
+
+
+@pytest.mark.parametrize("kind", [7, 1000000 - 3])
+def test_an_item_that_leaves_finds_earlier_results(kind: int, pulled: list[int]) -> None:
+    source = program("scalars", kind=kind)
+    found, expected = outcome(started(source)), in_order(source)
+    assert found[:2] == expected[:2]  # after a trap higher items may be done
+    assert kind > 7 or found == expected
+    assert pulled
+
+
+@pytest.mark.parametrize("failing", sample([4, "pull", 1], 2))
+def test_a_device_that_fails_in_a_sequence_loses_nothing(
+    failing: int | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, calls = program("scalars", items=50), [0]
+    enqueue, pull = ItemKernel.enqueue, CopiedMemory.pull
+
+    def failed(*given: object) -> None:
+        calls[0] += 1
+        if calls[0] == failing:
+            raise BackendError("opencl: lost")
+        enqueue(*given)  # type: ignore[arg-type]  # as it is called
+
+    def not_pulled(self: CopiedMemory, control: ControlBlock) -> None:
+        calls[0] += 1
+        if failing == "pull":
+            raise BackendError("opencl: lost")
+        pull(self, control)
+
+    monkeypatch.setattr(ItemKernel, "enqueue", failed)
+    monkeypatch.setattr(CopiedMemory, "pull", not_pulled)
+    assert outcome(started(source)) == in_order(source)
+    assert calls[0] > 1
+
+
+def test_a_signal_between_launches_leaves_an_exact_state(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from ferryvm.engine.launch_interlude import Interlude
+
+    source, runs = program("scalars", times=12), [0]
+    run = Interlude.run
+
+    def raising(self: Interlude, machine: object) -> object:
+        runs[0] += 1
+        if runs[0] == 5:
+            raise KeyboardInterrupt
+        return run(self, machine)  # type: ignore[arg-type]  # as it is called
+
+    monkeypatch.setattr(Interlude, "run", raising)
+    execution = started(source)
+    with pytest.raises(KeyboardInterrupt):
+        execution.run()
+    assert outcome(execution) == in_order(source)
