@@ -13,6 +13,7 @@ import pytest
 from mpmath import mp, mpf
 
 import ferryvm
+from ferryvm.isa.evaluation import PythonArithmetic
 from ferryvm.isa.mathematics import FUNCTIONS
 from ferryvm.isa.mathematics.double import coefficient
 
@@ -29,6 +30,9 @@ RANGES = {
     "cosh": [(-710.0, 710.0), (-1.0, 1.0), (-1e-3, 1e-3)],
     "tanh": [(-20.0, 20.0), (-1.0, 1.0), (-1e-3, 1e-3), (-1e-300, 1e-300)],
     "cbrt": [(-1e3, 1e3), (-1e-307, 1e-307), (1e300, 1e308)],
+    "sin": [(-4.0, 4.0), (-0.8, 0.8), (-1e6, 1e6), (-1e300, 1e300), (-1e-300, 1e-300)],
+    "cos": [(-4.0, 4.0), (-0.8, 0.8), (-1e6, 1e6), (-1e300, 1e300)],
+    "tan": [(-4.0, 4.0), (-0.8, 0.8), (-1e6, 1e6), (-1e300, 1e300), (-1e-300, 1e-300)],
     "log1p": [(-0.999, 1e3), (-0.3, 0.5), (-1e-3, 1e-3), (-1e-18, 1e-18)],
     "log2": [(1e-3, 1e3), (0.7, 1.5), (0.99, 1.01), (0.0, 1e-307)],
     "log10": [(1e-3, 1e3), (0.7, 1.5), (0.99, 1.01), (0.0, 1e-307)],
@@ -41,6 +45,9 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "expm1": mp.expm1,
     "log": mp.log,
     "log10": mp.log10,
+    "sin": mp.sin,
+    "cos": mp.cos,
+    "tan": mp.tan,
     "log1p": mp.log1p,
     "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
     "cosh": mp.cosh,
@@ -82,6 +89,19 @@ def test_error_of_hypot_is_below_one_unit_in_the_last_place() -> None:
         for a, b, found in zip(x.tolist(), y.tolist(), results.tolist(), strict=True):
             exact = mp.hypot(mpf(a), mpf(b))
             assert abs(mpf(found) - exact) < 0.8 * math.ulp(float(exact)), (a, b)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_bits_in_lanes_of_which_some_have_huge_angles_are_those_of_the_meaning(name: str) -> None:
+    program = ferryvm.compile(f"(define (f x) (f64.{name} x)) (print! (f 1.0))")
+    operands = np.random.default_rng(2026).uniform(-9, 9, 4096)
+    operands[::37] *= 1e300
+    operands[5::501] = math.inf
+    results = ferryvm.map(ferryvm.Engine("llvm").instantiate(program).f, operands)
+    m, meaning = PythonArithmetic(), FUNCTIONS[f"f64.{name}"].meaning
+    expected = [meaning(m, bits) for bits in operands.view(np.uint64).tolist()]
+    assert results.view(np.uint64).tolist() == expected
 
 
 def test_coefficients_are_those_that_the_program_makes() -> None:

@@ -152,12 +152,30 @@ class Arithmetic(PureEmitter[ir.Value]):
         return self._intrinsic(f"llvm.arithmetic.fence.{t}", a.type, root)
 
     def apply(self, function: PureFunction, *arguments: ir.Value) -> ir.Value:
-        name = f"function {function}{self._shape(arguments)}"
-        found = self.builder.module.globals.get(name)
-        if found is None:
-            found = self._define(name, function, [a.type for a in arguments])
-        assert isinstance(found, ir.Function)
-        return self.builder.call(found, arguments)
+        return self.builder.call(self._defined(function, arguments), arguments)
+
+    def apply_if(
+        self, p: ir.Value, function: PureFunction, otherwise: ir.Value, *arguments: ir.Value
+    ) -> ir.Value:
+        builder = self.builder
+        before = builder.block
+        applies = builder.function.append_basic_block("applies")
+        onward = builder.function.append_basic_block("onward")
+        builder.cbranch(self._some(p), applies, onward, (1, 1000))
+        builder.position_at_end(applies)
+        applied = self._defined(function, arguments)
+        applied.attributes |= {"cold", "noinline"}
+        found = self.select(p, builder.call(applied, arguments), otherwise)
+        builder.branch(onward)
+        builder.position_at_end(onward)
+        result = builder.phi(otherwise.type)
+        result.add_incoming(found, applies)
+        result.add_incoming(otherwise, before)
+        return result
+
+    def _some(self, p: ir.Value) -> ir.Value:
+        """True if a boolean holds; of a vector, if one of them does."""
+        return p
 
     def _shape(self, arguments: Sequence[ir.Value]) -> str:
         """The suffix of a function's name that tells what arguments it is defined for."""
@@ -167,9 +185,17 @@ class Arithmetic(PureEmitter[ir.Value]):
         """The arithmetic of a function's body, for such arguments."""
         return StraightLineArithmetic(builder)
 
+    def _defined(self, function: PureFunction, arguments: Sequence[ir.Value]) -> ir.Function:
+        """A function of the instruction table for such arguments, defined once in the module; LLVM
+        decides whether calls of it are inlined."""
+        name = f"function {function}{self._shape(arguments)}"
+        found = self.builder.module.globals.get(name)
+        if found is None:
+            found = self._define(name, function, [a.type for a in arguments])
+        assert isinstance(found, ir.Function)
+        return found
+
     def _define(self, name: str, function: PureFunction, kinds: list[ir.Type]) -> ir.Function:
-        """Define a function of the instruction table in the module; LLVM decides whether calls of
-        it are inlined."""
         result = self._as(function.result, ir.Value(kinds[0], ""))
         found = ir.Function(self.builder.module, ir.FunctionType(result, kinds), name)
         found.linkage = "internal"

@@ -15,11 +15,13 @@ import llvmlite.binding as llvm
 
 from ferryvm.backend import BackendError, Options
 from ferryvm.compiler import lifted
+from ferryvm.ir.function_body import function_body
 from ferryvm.ir.graph import Body, Module
 from ferryvm.ir.lane.vectorise import vectorise
 from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.ir.passes.unswitch import unswitch
+from ferryvm.isa.pure_function import PureFunction
 from ferryvm.region.region import Region, RegionKind
 from ferryvm_backends.llvm.lane_count import vector_bits
 from ferryvm_backends.llvm.lower import lower
@@ -92,10 +94,14 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
 
 def _is_vectorised(body: Body) -> bool:
     """True if LLVM can vectorise the loop of a launch: then all lanes are full, and nothing checks
-    them."""
+    them. Functions of which a part is branched over are code with branches."""
     return any(
         strip.poll.exit.pc == body.entry and not strip.is_checked
         for strip in strip_mined_loops(body)
+    ) and not any(
+        operation.name == "apply" and function_body(operation.fact(0, PureFunction)).conditional()
+        for block in body.blocks
+        for operation in block.operations
     )
 
 

@@ -43,6 +43,14 @@ class LaneArithmetic(StraightLineArithmetic):
             return StraightLineArithmetic(builder)
         return _VectorArithmetic(builder, self.lanes)
 
+    def _some(self, p: ir.Value) -> ir.Value:
+        if not isinstance(p.type, ir.VectorType):
+            return p
+        # A lane that takes no part may have poison, which must not decide a branch.
+        kind = ir.IntType(self.lanes)
+        bits = self.builder.bitcast(self.builder.freeze(p), kind)
+        return self.builder.icmp_unsigned("!=", bits, ir.Constant(kind, 0))
+
     def select(self, p: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
         if isinstance(p.type, ir.VectorType):
             a, b = self.vector(a), self.vector(b)

@@ -749,6 +749,21 @@ class Instructions(Body):
 
         Natural logarithm of 1 plus the operand; -inf of -1, NaN below."""
 
+    def f64_sin(self) -> None:
+        """f64.sin ( f64 -- f64 )
+
+        Sine of an angle in radians; NaN of an infinity."""
+
+    def f64_cos(self) -> None:
+        """f64.cos ( f64 -- f64 )
+
+        Cosine of an angle in radians; NaN of an infinity."""
+
+    def f64_tan(self) -> None:
+        """f64.tan ( f64 -- f64 )
+
+        Tangent of an angle in radians; NaN of an infinity."""
+
     def f64_sinh(self) -> None:
         """f64.sinh ( f64 -- f64 )
 

@@ -19,6 +19,20 @@ class FunctionBody(NamedTuple):
     operations: list[Operation]
     result: Value
 
+    def conditional(self) -> set[Operation]:
+        """The applications of `PureEmitter.apply_if`: only a selection uses the result, so they can be
+        made where it selects them."""
+        uses = [argument for operation in self.operations for argument in operation.arguments]
+        return {
+            chosen
+            for operation in self.operations
+            if operation.name == "select"
+            and isinstance(chosen := operation.arguments[1], Operation)
+            and chosen.name == "apply"
+            and uses.count(chosen) == 1
+            and chosen is not self.result
+        }
+
 
 @functools.cache
 def function_body(function: PureFunction) -> FunctionBody:
@@ -32,8 +46,15 @@ def function_body(function: PureFunction) -> FunctionBody:
 
 
 def expand(body: Body) -> bool:
-    """Replace each application of a function by the function's operations; false if there is
-    none."""
+    """Replace each application of a function by the function's operations, those of functions that it
+    applies included; false if there is none."""
+    found = False
+    while _expand(body):
+        found = True
+    return found
+
+
+def _expand(body: Body) -> bool:
     new: dict[Value, Value] = {}
     for block in body.blocks:
         if not any(operation.name == "apply" for operation in block.operations):

@@ -225,6 +225,11 @@ class PureEmitter(abc.ABC, Generic[V]):
     def apply(self, function: PureFunction, *arguments: V) -> V:
         """The result of a function: what its meaning returns for this emitter."""
 
+    def apply_if(self, p: V, function: PureFunction, otherwise: V, *arguments: V) -> V:
+        """The result of a function if `p` holds, else `otherwise`; for a `p` that rarely holds. An
+        emitter may branch over the function; here both are computed and one is selected."""
+        return self.select(p, self.apply(function, *arguments), otherwise)
+
     # --- conversions ------------------------------------------------------------------------
 
     @abc.abstractmethod

@@ -174,6 +174,9 @@ class PythonArithmetic(PureEmitter[int]):
         result: int = function.meaning(self, *arguments)
         return result
 
+    def apply_if(self, p: int, function: PureFunction, otherwise: int, *arguments: int) -> int:
+        return self.apply(function, *arguments) if p else otherwise
+
     def fceil(self, t: Type, a: int) -> int:
         return self._round(t, a, math.ceil)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction, Type
+from ferryvm.isa.mathematics import FUNCTIONS
 from ferryvm.named_tuple import NamedTuple
 
 
@@ -40,20 +41,12 @@ class Operator(NamedTuple):
         return BY_MNEMONIC[f"{type_}.{self.float if type_.is_float else self.integer}"]
 
 
-_FUNCTIONS = [
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "sinh",
-    "cosh",
-    "tanh",
-    "cbrt",
-]
-"""Mathematical functions of one operand that there are for f32 and f64."""
+_FUNCTIONS = {
+    function.name.removeprefix("f64."): len(function.parameters)
+    for function in FUNCTIONS.values()
+    if function.result is Type.F64 and function.name.replace("f64.", "f32.") in FUNCTIONS
+}
+"""Mathematical functions that there are for f32 and f64, with the number of operands."""
 
 
 def _table() -> dict[str, Operator]:
@@ -77,8 +70,7 @@ def _table() -> dict[str, Operator]:
         Operator("ceil", floats, 1, 1, float="ceil"),
         Operator("trunc", floats, 1, 1, float="trunc"),
         Operator("nearest", floats, 1, 1, float="nearest"),
-        *(Operator(name, floats, 1, 1, float=name) for name in _FUNCTIONS),
-        Operator("hypot", floats, 2, 2, float="hypot"),
+        *(Operator(name, floats, count, count, float=name) for name, count in _FUNCTIONS.items()),
         Operator("fma", floats, 3, 3, float="fma"),
         Operator("min", floats, 2, None, float="min"),
         Operator("max", floats, 2, None, float="max"),

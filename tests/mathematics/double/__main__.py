@@ -18,6 +18,8 @@ from __future__ import annotations
 '''
 _WIDER = 1 + mpf(2) ** -20
 """Reduced operands may exceed their interval by rounding errors."""
+_QUOTIENT_WORDS = 19
+"""Words of 2/pi: for the largest f64 the last 192 of 1195 bits."""
 
 
 def _exp(r: Number) -> Number:
@@ -46,6 +48,26 @@ def _cosh(z: Number) -> Number:
     return (mp.cosh(mp.sqrt(z)) - 1 - z / 2) / z**2 if z > mpf(2) ** -60 else mpf(1) / 24
 
 
+def _sin(z: Number) -> Number:
+    """(sin r - r) / r^3, where z = r^2."""
+    if z < mpf(2) ** -80:
+        return -mpf(1) / 6
+    r = mp.sqrt(z)
+    return (mp.sin(r) - r) / (r * z)
+
+
+def _cos(z: Number) -> Number:
+    """(cos r - 1 + r^2 / 2) / r^4, where z = r^2."""
+    return (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2 if z > mpf(2) ** -60 else mpf(1) / 24
+
+
+def _words_of_quotient() -> list[int]:
+    """34 zero bits and 1182 bits of 2/pi, in words of 64 bits."""
+    with mp.workprec(1400):
+        bits = int(mp.floor(2 / mp.pi * mpf(2) ** (_QUOTIENT_WORDS * 64 - 34)))
+    return [bits >> 64 * n & (1 << 64) - 1 for n in reversed(range(_QUOTIENT_WORDS))]
+
+
 def _log(z: Number) -> Number:
     """(ln((1 + s) / (1 - s)) - 2 s) / s^3, where z = s^2."""
     if z < mpf(2) ** -80:
@@ -65,6 +87,8 @@ def text() -> str:
     high = mp.floor(ln2 * 2**42) / 2**42
     decimal = mp.log10(2)
     decimal_high = mp.floor(decimal * 2**43) / 2**43
+    middle_unit = mpf(2) ** 86
+    middle = mp.floor((mp.pi / 2 - float(mp.pi / 2)) * middle_unit) / middle_unit
     numbers = {
         "LN2": ln2,
         "LN2_REST": ln2 - float(ln2),
@@ -76,20 +100,30 @@ def text() -> str:
         "LOG10_2_LOW": decimal - decimal_high,
         "LOG10_E": mp.log10(mp.e),
         "LOG10_E_REST": mp.log10(mp.e) - float(mp.log10(mp.e)),
+        "PI_2": mp.pi / 2,
+        "PI_2_REST": mp.pi / 2 - float(mp.pi / 2),
+        "PI_2_MIDDLE": middle,
+        "PI_2_LOW": mp.pi / 2 - float(mp.pi / 2) - middle,
+        "TWO_OVER_PI": 2 / mp.pi,
     }
     half = ln2 / 2 * _WIDER
+    quarter = mp.pi / 4 * _WIDER
     most = ((root - 1) / (root + 1)) ** 2 * _WIDER
     polynomials = {
         "EXP": minimax(_exp, -half, half, 10),
         "EXP2": minimax(_exp2, -_WIDER / 2, _WIDER / 2, 10),
         "SINH": minimax(_sinh, 0, half**2, 5),
         "COSH": minimax(_cosh, 0, half**2, 5),
+        "SIN": minimax(_sin, 0, quarter**2, 6),
+        "COS": minimax(_cos, 0, quarter**2, 5),
         "LOG": minimax(_log, 0, most, 7),
     }
     lines = [f"{name} = {_hex(float(value))}\n" for name, value in numbers.items()]
     for name, coefficients in polynomials.items():
         inner = "".join(f"    {_hex(each)},\n" for each in coefficients)
         lines.append(f"\n{name} = (\n{inner})\n")
+    words = "".join(f"    0x{each:016X},\n" for each in _words_of_quotient())
+    lines.append(f"\nTWO_OVER_PI_WORDS = (\n{words})\n")
     return _HEAD + "".join(lines)
 
 

@@ -9,10 +9,10 @@ from ferryvm.ir.c.dialect import Dialect, helper_text
 from ferryvm.ir.c.expression import Arithmetic, function_name
 from ferryvm.ir.function_body import function_body
 from ferryvm.ir.graph import BOOLEAN, Constant, Value
-from ferryvm.isa.mathematics import FUNCTIONS
+from ferryvm.isa.mathematics import FUNCTIONS, PARTS
 from ferryvm.isa.pure_function import PureFunction
 
-_BY_NAME = {function_name(each): each for each in FUNCTIONS.values()}
+_BY_NAME = {function_name(each): each for each in (FUNCTIONS | PARTS).values()}
 
 
 def function_definitions(dialect: Dialect, used: set[str]) -> list[str]:
@@ -43,10 +43,13 @@ def _definition(dialect: Dialect, function: PureFunction) -> tuple[str, frozense
             return "true" if value.bits else "false"
         return arithmetic.constant(value.word_type, value.bits)
 
-    lines = []
+    lines, conditional = [], body.conditional()
     for place, operation in enumerate(body.operations):
         emit = getattr(arithmetic, operation.name)
         text = emit(*operation.static, *map(named, operation.arguments))
+        if operation in conditional:
+            names[operation] = text  # in the selection, which evaluates it if it selects it
+            continue
         assert operation.type is not None
         lines.append(f"const {dialect.types[operation.type]} v{place} = {text};")
         names[operation] = f"v{place}"

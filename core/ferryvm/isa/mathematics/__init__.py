@@ -56,6 +56,7 @@ _F32 = {
 _F64 = {
     "exponential": "exp exp2 expm1",
     "logarithm": "log log2 log10 log1p",
+    "trigonometric": "sin cos tan",
     "hyperbolic": "sinh cosh tanh",
     "root": "cbrt hypot",
 }
@@ -78,3 +79,15 @@ FUNCTIONS: dict[str, PureFunction] = {
     )
 }
 """All of them, by mnemonic."""
+
+PARTS: dict[str, PureFunction] = {
+    name: PureFunction(
+        name,
+        (F64,),
+        F64,
+        "For the function of that name, of operands from 2^20 on.",
+        f"ferryvm.isa.mathematics.double.trigonometric:{name.partition('.')[2]}",
+    )
+    for name in ("f64.sin_huge", "f64.cos_huge", "f64.tan_huge")
+}
+"""Functions that meanings of others apply, and that are no instructions."""

@@ -13,6 +13,11 @@ LOG10_2_HIGH = float.fromhex("0x1.34413509f7800p-2")
 LOG10_2_LOW = float.fromhex("0x1.fef311f12b358p-46")
 LOG10_E = float.fromhex("0x1.bcb7b1526e50ep-2")
 LOG10_E_REST = float.fromhex("0x1.95355baaafad3p-57")
+PI_2 = float.fromhex("0x1.921fb54442d18p+0")
+PI_2_REST = float.fromhex("0x1.1a62633145c07p-54")
+PI_2_MIDDLE = float.fromhex("0x1.1a62633100000p-54")
+PI_2_LOW = float.fromhex("0x1.1701b839a2520p-88")
+TWO_OVER_PI = float.fromhex("0x1.45f306dc9c883p-1")
 
 EXP = (
     float.fromhex("0x1.0000000000000p-1"),
@@ -60,6 +65,25 @@ COSH = (
     float.fromhex("0x1.943288910e073p-37"),
 )
 
+SIN = (
+    float.fromhex("-0x1.5555555555555p-3"),
+    float.fromhex("0x1.1111111111110p-7"),
+    float.fromhex("-0x1.a01a01a019939p-13"),
+    float.fromhex("0x1.71de3a5460acbp-19"),
+    float.fromhex("-0x1.ae645412e9478p-26"),
+    float.fromhex("0x1.61217f254d0dap-33"),
+    float.fromhex("-0x1.ab17e1eceb522p-41"),
+)
+
+COS = (
+    float.fromhex("0x1.5555555555555p-5"),
+    float.fromhex("-0x1.6c16c16c16967p-10"),
+    float.fromhex("0x1.a01a019f4ec8ap-16"),
+    float.fromhex("-0x1.27e4fa17f5dbfp-22"),
+    float.fromhex("0x1.1eeb6902f16c1p-29"),
+    float.fromhex("-0x1.907db409ba778p-37"),
+)
+
 LOG = (
     float.fromhex("0x1.5555555555555p-1"),
     float.fromhex("0x1.9999999999a39p-2"),
@@ -69,4 +93,26 @@ LOG = (
     float.fromhex("0x1.3b1c3bf7c4ad1p-3"),
     float.fromhex("0x1.0fbdf2537cdc6p-3"),
     float.fromhex("0x1.0c09d03c3618bp-3"),
+)
+
+TWO_OVER_PI_WORDS = (
+    0x0000000028BE60DB,
+    0x9391054A7F09D5F4,
+    0x7D4D377036D8A566,
+    0x4F10E4107F9458EA,
+    0xF7AEF1586DC91B8E,
+    0x909374B801924BBA,
+    0x827464873F877AC7,
+    0x2C4A69CFBA208D7D,
+    0x4BAED1213A671C09,
+    0xAD17DF904E64758E,
+    0x60D4CE7D272117E2,
+    0xEF7E4A0EC7FE25FF,
+    0xF7816603FBCBC462,
+    0xD6829B47DB4D9FB3,
+    0xC9F2C26DD3D18FD9,
+    0xA797FA8B5D49EEB1,
+    0xFAF97C5ECF41CE7D,
+    0xE294A4BA9AFED7EC,
+    0x47E357421580CC11,
 )
