@@ -16,7 +16,7 @@ import llvmlite.binding as llvm
 from ferryvm.backend import BackendError, Options
 from ferryvm.compiler import lifted
 from ferryvm.ir.function_body import function_body
-from ferryvm.ir.graph import Body, Module
+from ferryvm.ir.graph import Body, Module, Operation
 from ferryvm.ir.lane.vectorise import vectorise
 from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range_check import hoist_range_checks
@@ -52,6 +52,10 @@ _CLOSED_FORM = frozenset(
 LARGE_LOOP = 50
 """Operations of a loop that LLVM's own unswitching may find too large to copy, with its default
 threshold."""
+
+MOST_INLINED = 90
+"""Operations of a function that LLVM inlines into a loop over items, and so vectorises: it does so
+with 81, but not with 97."""
 
 Step = Callable[[str], None]
 """Told the name of a step when it is done."""
@@ -94,15 +98,21 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
 
 def _is_vectorised(body: Body) -> bool:
     """True if LLVM can vectorise the loop of a launch: then all lanes are full, and nothing checks
-    them. Functions of which a part is branched over are code with branches."""
-    return any(
+    them."""
+    return not any(map(_prevents_vectors, body.operations)) and any(
         strip.poll.exit.pc == body.entry and not strip.is_checked
         for strip in strip_mined_loops(body)
-    ) and not any(
-        operation.name == "apply" and function_body(operation.fact(0, PureFunction)).conditional()
-        for block in body.blocks
-        for operation in block.operations
     )
+
+
+def _prevents_vectors(operation: Operation) -> bool:
+    """True if LLVM vectorises no loop with an operation: a fenced square root, a call of a function
+    that it does not inline, or one with a part that is branched over."""
+    if operation.name != "apply":
+        return operation.name == "fsqrt"
+    body = function_body(operation.fact(0, PureFunction))
+    is_large = len(body.operations) > MOST_INLINED
+    return is_large or bool(body.conditional()) or any(map(_prevents_vectors, body.operations))
 
 
 @contextlib.contextmanager

@@ -57,7 +57,7 @@ class _LaneLowering:
         self.varying = body.varying
         parameters = [POINTER, WORD, WORD, POINTER]
         native = ir.Function(shared.native, ir.FunctionType(WORD, parameters), LANES)
-        native.attributes.add("nounwind")
+        native.attributes |= {"nounwind", '"stackrealign"'}
         for argument in (native.args[0], native.args[3]):
             argument.add_attribute("noalias")
         self.native = native

@@ -12,6 +12,7 @@ import pytest
 
 import ferryvm
 from ferryvm import Engine
+from ferryvm.backend import Options as BackendOptions
 from ferryvm.engine import chunked_run, launching
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.mixed import MixedArtifact
@@ -29,10 +30,11 @@ from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.condition import Like
 from ferryvm.policy.predicate import Test, When
 from ferryvm.program import Program
-from ferryvm.region.region import region
+from ferryvm.region.region import RegionKind, region, regions
 from ferryvm.testing.generate import LIMITS, generate
 from ferryvm.testing.generate.weights import Weights
 from ferryvm.verify import verify
+from ferryvm_backends.llvm import build
 
 ITEMS = 45
 
@@ -223,6 +225,27 @@ def test_the_reason_for_no_lanes_is_in_the_journal() -> None:
     assert isinstance(artifact, MixedArtifact)
     reasons = [one.reason for each in artifact.journal.placements for one in each.attempts]
     assert reasons == ["not in lanes: its items write statics or allocate from the heap"]
+
+
+@pytest.mark.parametrize(
+    ("element", "is_left"),
+    [("(array-ref x i)", True), ("(f64.exp (array-ref x i))", True)]
+    + [(f"({name} (array-ref x i))", False) for name in ("sqrt", "f64.sinh")],
+)
+def test_short_loops_are_left_to_llvm_unless_it_does_not_vectorise_them(
+    element: str, is_left: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "vector_bits", lambda: 512)
+    program = verify(
+        ferryvm.compile(
+            f"(define (item i (x (array f64)) (y (array f64))) (array-set! y i {element}))"
+            "(define x (make-array f64 9)) (define y (make-array f64 9)) (for-each-item 9 (item x y))"
+        )
+    )
+    launch = next(one for one in regions(program) if one.kind is RegionKind.LAUNCH)
+    module, _ = build.improved(launch, BackendOptions(launches=frozenset({(launch.entry, 0)})))
+    assert (module.lanes is None) == is_left
+    assert bool(module.scalar) == is_left
 
 
 GRID = """
