@@ -15,6 +15,7 @@ from ferryvm.isa.mathematics.single import (
     inverse_trigonometric,
     logarithm,
     power,
+    remainder,
     root,
     trigonometric,
 )
@@ -29,7 +30,7 @@ _MODULES = (
     root,
     error,
     angle,
-    power,
+    remainder,
 )
 
 FUNCTIONS: dict[str, Meaning] = {

@@ -37,6 +37,8 @@ RANGES = {
     "log2": [(1e-3, 1e3), (0.7, 1.5), (0.99, 1.01), (0.0, 1e-307)],
     "log10": [(1e-3, 1e3), (0.7, 1.5), (0.99, 1.01), (0.0, 1e-307)],
     "log": [(1e-3, 1e3), (0.7, 1.5), (0.99, 1.01), (0.0, 1e-307)],
+    "erf": [(-6.0, 6.0), (-1.0, 1.0), (0.7, 0.8), (-1e-3, 1e-3), (-1e-307, 1e-307)],
+    "erfc": [(-6.0, 27.3), (-1.0, 1.0), (0.7, 0.8), (1.0, 4.0), (26.5, 27.3)],
 }
 
 EXACT: dict[str, Callable[[Any], Any]] = {
@@ -53,6 +55,8 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "cosh": mp.cosh,
     "sinh": mp.sinh,
     "tanh": mp.tanh,
+    "erf": mp.erf,
+    "erfc": mp.erfc,
     "log2": lambda x: mp.log(x, 2),
 }
 """Functions of mpmath."""
@@ -102,6 +106,27 @@ def test_bits_in_lanes_of_which_some_have_huge_angles_are_those_of_the_meaning(n
     m, meaning = PythonArithmetic(), FUNCTIONS[f"f64.{name}"].meaning
     expected = [meaning(m, bits) for bits in operands.view(np.uint64).tolist()]
     assert results.view(np.uint64).tolist() == expected
+
+
+@pytest.mark.parametrize(("name", "exact"), [("fmod", math.fmod), ("remainder", math.remainder)])
+def test_remainders_are_exact_for_quotients_of_any_length(
+    name: str, exact: Callable[[float, float], float]
+) -> None:
+    program = ferryvm.compile(f"(define (f x y) (f64.{name} x y)) (print! (f 1.0 1.0))")
+    function = ferryvm.Engine("threaded").instantiate(program).f
+    random = np.random.default_rng(2026)
+    bits = random.integers(0, 1 << 64, (2, 4 * COUNT), dtype=np.uint64)
+    bits[1, ::4] |= np.uint64((1 << 52) - 1)  # divisors of which products are hardest
+    bits[1, 1::4] = bits[0, 1::4] - (
+        np.arange(COUNT, dtype=np.uint64) % np.uint64(5) << np.uint64(52)
+    )
+    bits[1, 2::4] += random.integers(0, 3, COUNT, dtype=np.uint64)
+    x, y = bits.view(np.float64)
+    x[~np.isfinite(x)] = 1.0
+    y[~np.isfinite(y) | (y == 0)] = 1.0
+    results = ferryvm.map(function, x, y)
+    right = np.array([exact(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)])
+    assert results.tobytes() == right.tobytes()
 
 
 def test_coefficients_are_those_that_the_program_makes() -> None:

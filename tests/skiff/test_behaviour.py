@@ -127,6 +127,8 @@ VALUES: list[tuple[str, int | float | None]] = [
     ("(i64.const 5)", 5),
     ("(f32.const 0.5)", 0.5),
     ("(f64.copysign 2.0 -0.0)", -2.0),
+    ("(copysign (fmod -7.0 4.0) (remainder 7.0 4.0))", -3.0),
+    ("(min-number 3.0 nan (max-number nan 1.0))", 1.0),
     ("(drop 4) (i32.ctz 8)", 3),
     ("(i64.store 0 (heap.alloc 8) -1) (i64.load8_u 7 0)", 255),
 ]

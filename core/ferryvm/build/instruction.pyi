@@ -489,10 +489,20 @@ class Instructions(Body):
 
         The lesser operand, -0 below +0; NaN if one is."""
 
+    def f32_min_number(self) -> None:
+        """f32.min_number ( f32 f32 -- f32 )
+
+        The lesser operand, -0 below +0; the other one if one is NaN."""
+
     def f32_max(self) -> None:
         """f32.max ( f32 f32 -- f32 )
 
         The greater operand, +0 above -0; NaN if one is."""
+
+    def f32_max_number(self) -> None:
+        """f32.max_number ( f32 f32 -- f32 )
+
+        The greater operand, +0 above -0; the other one if one is NaN."""
 
     def f32_copysign(self) -> None:
         """f32.copysign ( f32 f32 -- f32 )
@@ -594,10 +604,20 @@ class Instructions(Body):
 
         The lesser operand, -0 below +0; NaN if one is."""
 
+    def f64_min_number(self) -> None:
+        """f64.min_number ( f64 f64 -- f64 )
+
+        The lesser operand, -0 below +0; the other one if one is NaN."""
+
     def f64_max(self) -> None:
         """f64.max ( f64 f64 -- f64 )
 
         The greater operand, +0 above -0; NaN if one is."""
+
+    def f64_max_number(self) -> None:
+        """f64.max_number ( f64 f64 -- f64 )
+
+        The greater operand, +0 above -0; the other one if one is NaN."""
 
     def f64_copysign(self) -> None:
         """f64.copysign ( f64 f64 -- f64 )
@@ -714,6 +734,16 @@ class Instructions(Body):
 
         The first operand to the power of the second."""
 
+    def f32_fmod(self) -> None:
+        """f32.fmod ( f32 f32 -- f32 )
+
+        The first operand minus n times the second, exact; n is their quotient toward zero."""
+
+    def f32_remainder(self) -> None:
+        """f32.remainder ( f32 f32 -- f32 )
+
+        The first operand minus n times the second, exact; n is nearest to their quotient."""
+
     def f64_exp(self) -> None:
         """f64.exp ( f64 -- f64 )
 
@@ -788,6 +818,26 @@ class Instructions(Body):
         """f64.hypot ( f64 f64 -- f64 )
 
         Root of the sum of the squares of two numbers, without overflow on the way."""
+
+    def f64_erf(self) -> None:
+        """f64.erf ( f64 -- f64 )
+
+        Error function."""
+
+    def f64_erfc(self) -> None:
+        """f64.erfc ( f64 -- f64 )
+
+        1 minus the error function."""
+
+    def f64_fmod(self) -> None:
+        """f64.fmod ( f64 f64 -- f64 )
+
+        The first operand minus n times the second, exact; n is their quotient toward zero."""
+
+    def f64_remainder(self) -> None:
+        """f64.remainder ( f64 f64 -- f64 )
+
+        The first operand minus n times the second, exact; n is nearest to their quotient."""
 
     def i32_wrap_i64(self) -> None:
         """i32.wrap_i64 ( i64 -- i32 )

@@ -264,21 +264,40 @@ def _float(t: Type) -> None:
         """Product of the first two plus the third, rounded once to nearest even."""
         return canonical(m, t, m.ffma(t, a, b, c))
 
-    def extremum(name: str, condition: Condition, summary: str) -> None:
-        def choose(m: Emitter[V], a: V, b: V) -> V:
+    def extremum(name: str, condition: Condition, summary: str, number: str) -> None:
+        def ordered(m: Emitter[V], a: V, b: V) -> V:
             # Equal operands differ at most in the sign of zero: -0 is the lesser.
             merge = m.bit_or if condition is Condition.LT else m.bit_and
             equal = m.reinterpret(t, integer, merge(integer, on_bits(m, a), on_bits(m, b)))
             chosen = m.select(m.compare(t, condition, a, b), a, b)
-            chosen = m.select(m.compare(t, Condition.EQ, a, b), equal, chosen)
+            return m.select(m.compare(t, Condition.EQ, a, b), equal, chosen)
+
+        def choose(m: Emitter[V], a: V, b: V) -> V:
+            chosen = ordered(m, a, b)
             unordered = m.any(m.compare(t, Condition.NE, a, a), m.compare(t, Condition.NE, b, b))
             return m.select(unordered, m.constant(t, CANONICAL_NAN[t]), chosen)
 
-        choose.__doc__ = summary
-        instruction(f"{t}.{name}", pops=(t, t), pushes=(t,))(choose)
+        def choose_number(m: Emitter[V], a: V, b: V) -> V:
+            # Comparisons with a NaN are false, so the second operand is chosen already.
+            chosen = m.select(m.compare(t, Condition.NE, b, b), a, ordered(m, a, b))
+            return canonical(m, t, chosen)
 
-    extremum("min", Condition.LT, "The lesser operand, -0 below +0; NaN if one is.")
-    extremum("max", Condition.GT, "The greater operand, +0 above -0; NaN if one is.")
+        choose.__doc__, choose_number.__doc__ = summary, number
+        instruction(f"{t}.{name}", pops=(t, t), pushes=(t,))(choose)
+        instruction(f"{t}.{name}_number", pops=(t, t), pushes=(t,))(choose_number)
+
+    extremum(
+        "min",
+        Condition.LT,
+        "The lesser operand, -0 below +0; NaN if one is.",
+        "The lesser operand, -0 below +0; the other one if one is NaN.",
+    )
+    extremum(
+        "max",
+        Condition.GT,
+        "The greater operand, +0 above -0; NaN if one is.",
+        "The greater operand, +0 above -0; the other one if one is NaN.",
+    )
 
     @instruction(f"{t}.copysign", pops=(t, t), pushes=(t,))
     def copysign(m: Emitter[V], a: V, b: V) -> V:

@@ -71,9 +71,12 @@ def _table() -> dict[str, Operator]:
         Operator("trunc", floats, 1, 1, float="trunc"),
         Operator("nearest", floats, 1, 1, float="nearest"),
         *(Operator(name, floats, count, count, float=name) for name, count in _FUNCTIONS.items()),
+        Operator("copysign", floats, 2, 2, float="copysign"),
         Operator("fma", floats, 3, 3, float="fma"),
         Operator("min", floats, 2, None, float="min"),
         Operator("max", floats, 2, None, float="max"),
+        Operator("min-number", floats, 2, None, float="min_number"),
+        Operator("max-number", floats, 2, None, float="max_number"),
     ]
     for name, integer, float_ in (
         ("<", "lt_s", "lt"),

@@ -76,6 +76,25 @@ def _log(z: Number) -> Number:
     return (mp.log((1 + s) / (1 - s)) - 2 * s) / (s * z)
 
 
+def _erf(z: Number) -> Number:
+    """(erf x / x - c0 - c1 z) / z^2, where z = x^2 and c0 and c1 are the first terms of the series."""
+    c0 = 2 / mp.sqrt(mp.pi)
+    if z < mpf(2) ** -60:
+        return c0 / 10
+    x = mp.sqrt(z)
+    return (mp.erf(x) / x - c0 + c0 / 3 * z) / z**2
+
+
+_POLE, _CENTER, _SCALE, _SHIFT = mpf(9) / 16, mpf(5) / 8, mpf(17) / 2, mpf(163) / 128
+"""Of erfc: see `ferryvm.isa.mathematics.double.error`."""
+
+
+def _erfc(t: Number) -> Number:
+    """e^(a^2) erfc(a) (a + 9/16) - 5/8, where t = 17/2 / (a + 3) - 163/128."""
+    a = _SCALE / (t + _SHIFT) - 3
+    return mp.exp(a**2) * mp.erfc(a) * (a + _POLE) - _CENTER
+
+
 def _hex(value: float) -> str:
     return f'float.fromhex("{value.hex()}")'
 
@@ -89,6 +108,7 @@ def text() -> str:
     decimal_high = mp.floor(decimal * 2**43) / 2**43
     middle_unit = mpf(2) ** 86
     middle = mp.floor((mp.pi / 2 - float(mp.pi / 2)) * middle_unit) / middle_unit
+    erf_0 = 2 / mp.sqrt(mp.pi)
     numbers = {
         "LN2": ln2,
         "LN2_REST": ln2 - float(ln2),
@@ -105,6 +125,14 @@ def text() -> str:
         "PI_2_MIDDLE": middle,
         "PI_2_LOW": mp.pi / 2 - float(mp.pi / 2) - middle,
         "TWO_OVER_PI": 2 / mp.pi,
+        "ERF_0": erf_0,
+        "ERF_0_REST": erf_0 - float(erf_0),
+        "ERF_1": -erf_0 / 3,
+        "ERF_1_REST": -erf_0 / 3 - float(-erf_0 / 3),
+        "ERFC_POLE": _POLE,
+        "ERFC_CENTER": _CENTER,
+        "ERFC_SCALE": _SCALE,
+        "ERFC_SHIFT": _SHIFT,
     }
     half = ln2 / 2 * _WIDER
     quarter = mp.pi / 4 * _WIDER
@@ -117,6 +145,8 @@ def text() -> str:
         "SIN": minimax(_sin, 0, quarter**2, 6),
         "COS": minimax(_cos, 0, quarter**2, 5),
         "LOG": minimax(_log, 0, most, 7),
+        "ERF": minimax(_erf, 0, mpf(9) / 16 * _WIDER, 9),
+        "ERFC": minimax(_erfc, _SCALE / mpf(31) - _SHIFT, _SCALE / mpf("3.75") - _SHIFT, 22),
     }
     lines = [f"{name} = {_hex(float(value))}\n" for name, value in numbers.items()]
     for name, coefficients in polynomials.items():

@@ -96,7 +96,7 @@ def test_programs_of_one_corner_end_and_run_alike(
     differ = Differ(["threaded"], "switch", limits=LIMITS, most=MOST_INSTRUCTIONS + 1)
     occurred: Counter[Corner] = Counter()
     for number in range(20):
-        program = verify(generate(13, number, ProgramKind.BYTECODE, weights, occurred))
+        program = verify(generate(14, number, ProgramKind.BYTECODE, weights, occurred))
         (comparison,) = differ.compare(program)
         assert comparison.verdict is Verdict.AGREE, (number, comparison)
         assert comparison.instructions <= MOST_INSTRUCTIONS, number

@@ -36,10 +36,12 @@ _SUMMARIES = {
     "atan2": "Angle in radians of the point with the first operand as y and the second as x.",
     "hypot": "Root of the sum of the squares of two numbers, without overflow on the way.",
     "pow": "The first operand to the power of the second.",
+    "fmod": "The first operand minus n times the second, exact; n is their quotient toward zero.",
+    "remainder": "The first operand minus n times the second, exact; n is nearest to their quotient.",
 }
 """Functions by name."""
 
-_BINARY = frozenset({"atan2", "hypot", "pow"})
+_BINARY = frozenset({"atan2", "hypot", "pow", "fmod", "remainder"})
 """Functions of two operands."""
 
 _F32 = {
@@ -52,6 +54,7 @@ _F32 = {
     "error": "erf erfc",
     "angle": "atan2",
     "power": "pow",
+    "remainder": "fmod remainder",
 }
 _F64 = {
     "exponential": "exp exp2 expm1",
@@ -59,6 +62,8 @@ _F64 = {
     "trigonometric": "sin cos tan",
     "hyperbolic": "sinh cosh tanh",
     "root": "cbrt hypot",
+    "error": "erf erfc",
+    "remainder": "fmod remainder",
 }
 """Functions of a type, by the module that has their meanings."""
 

@@ -18,6 +18,14 @@ PI_2_REST = float.fromhex("0x1.1a62633145c07p-54")
 PI_2_MIDDLE = float.fromhex("0x1.1a62633100000p-54")
 PI_2_LOW = float.fromhex("0x1.1701b839a2520p-88")
 TWO_OVER_PI = float.fromhex("0x1.45f306dc9c883p-1")
+ERF_0 = float.fromhex("0x1.20dd750429b6dp+0")
+ERF_0_REST = float.fromhex("0x1.1ae3a914fed80p-56")
+ERF_1 = float.fromhex("-0x1.812746b0379e7p-2")
+ERF_1_REST = float.fromhex("0x1.ee12e49cab700p-57")
+ERFC_POLE = float.fromhex("0x1.2000000000000p-1")
+ERFC_CENTER = float.fromhex("0x1.4000000000000p-1")
+ERFC_SCALE = float.fromhex("0x1.1000000000000p+3")
+ERFC_SHIFT = float.fromhex("0x1.4600000000000p+0")
 
 EXP = (
     float.fromhex("0x1.0000000000000p-1"),
@@ -93,6 +101,45 @@ LOG = (
     float.fromhex("0x1.3b1c3bf7c4ad1p-3"),
     float.fromhex("0x1.0fbdf2537cdc6p-3"),
     float.fromhex("0x1.0c09d03c3618bp-3"),
+)
+
+ERF = (
+    float.fromhex("0x1.ce2f21a042be2p-4"),
+    float.fromhex("-0x1.b82ce31288b22p-6"),
+    float.fromhex("0x1.565bcd0e679dfp-8"),
+    float.fromhex("-0x1.c02db3fe50f27p-11"),
+    float.fromhex("0x1.f9a32645becbfp-14"),
+    float.fromhex("-0x1.f4d236ab8f049p-17"),
+    float.fromhex("0x1.b9e200e1972dbp-20"),
+    float.fromhex("-0x1.5f134217f9402p-23"),
+    float.fromhex("0x1.f36e2dda58628p-27"),
+    float.fromhex("-0x1.10cd3d5be1a91p-30"),
+)
+
+ERFC = (
+    float.fromhex("0x1.ea354bc39e361p-9"),
+    float.fromhex("0x1.ff46bdb1ba287p-5"),
+    float.fromhex("0x1.5b8408e9742bfp-9"),
+    float.fromhex("-0x1.a19b5c12a24c0p-7"),
+    float.fromhex("-0x1.4898e0bb25b30p-7"),
+    float.fromhex("-0x1.2994d226c47bep-8"),
+    float.fromhex("-0x1.536df9eef95ebp-10"),
+    float.fromhex("-0x1.5b40678c6575ap-13"),
+    float.fromhex("0x1.18bf6884de219p-15"),
+    float.fromhex("0x1.25499463cca23p-16"),
+    float.fromhex("0x1.31612f54e0745p-21"),
+    float.fromhex("-0x1.48167c811b500p-20"),
+    float.fromhex("-0x1.595eccc3d30bfp-23"),
+    float.fromhex("0x1.88d16936b84a8p-24"),
+    float.fromhex("0x1.2bee75d463f16p-26"),
+    float.fromhex("-0x1.196ecc8226b7bp-27"),
+    float.fromhex("-0x1.ae4846510cff8p-30"),
+    float.fromhex("0x1.d6beb6329e645p-31"),
+    float.fromhex("0x1.fa467960b2109p-34"),
+    float.fromhex("-0x1.89de6f2b6b6e9p-34"),
+    float.fromhex("-0x1.70af83f8c320ap-38"),
+    float.fromhex("0x1.c32955fcb3132p-38"),
+    float.fromhex("-0x1.16a938022f988p-49"),
 )
 
 TWO_OVER_PI_WORDS = (

@@ -45,7 +45,7 @@ _LARGEST = 709.782712893384
 def exp(m: PureEmitter[V], x: V) -> V:
     """e^x."""
     k, high, tail = _parts(m, clamped(m, x, -746.0, 710.0))
-    return unless_nan(m, x, _scaled(m, add(m, high, tail), k))
+    return unless_nan(m, x, scaled(m, add(m, high, tail), k))
 
 
 def exp2(m: PureEmitter[V], x: V) -> V:
@@ -57,14 +57,14 @@ def exp2(m: PureEmitter[V], x: V) -> V:
     rest = fma(m, r, number(m, LN2_REST), fma(m, r, number(m, LN2), negated(m, first)))
     high, low = fast_two_sum(m, number(m, 1.0), first)
     tail = fma(m, mul(m, r, r), polynomial(m, r, EXP2), add(m, low, rest))
-    return unless_nan(m, x, _scaled(m, add(m, high, tail), m.to_int_s(I64, F64, k)))
+    return unless_nan(m, x, scaled(m, add(m, high, tail), m.to_int_s(I64, F64, k)))
 
 
 def expm1(m: PureEmitter[V], x: V) -> V:
     """e^x - 1, where the subtraction is exact; -0 for -0."""
-    k, high, tail = _parts(m, clamped(m, x, -60.0, 710.0), is_difference=True)
-    difference, error = two_sum(m, _scaled(m, high, k), number(m, -1.0))
-    found = add(m, difference, add(m, error, _scaled(m, tail, k)))
+    k, high, tail = _parts(m, clamped(m, x, -60.0, 710.0), is_precise=True)
+    difference, error = two_sum(m, scaled(m, high, k), number(m, -1.0))
+    found = add(m, difference, add(m, error, scaled(m, tail, k)))
     found = unless_zero(m, x, found)
     # The sum above is no number where the power is infinite.
     is_large = m.compare(F64, Condition.GT, x, number(m, _LARGEST))
@@ -80,13 +80,17 @@ def reduced(m: PureEmitter[V], x: V) -> tuple[V, V, V]:
     return whole, r, fma(m, minus, number(m, LN2_LOW), sub(m, near, r))
 
 
-def _parts(m: PureEmitter[V], x: V, is_difference: bool = False) -> tuple[V, V, V]:
-    """k as i64, and e^r as high and tail. If 1 is to be subtracted, high has r^2/2, too: the error of
-    the tail counts more."""
+def _parts(m: PureEmitter[V], x: V, is_precise: bool = False) -> tuple[V, V, V]:
+    """k as i64, and e^r as high and tail."""
     whole, r, rest = reduced(m, x)
+    return m.to_int_s(I64, F64, whole), *near_one(m, r, rest, is_precise)
+
+
+def near_one(m: PureEmitter[V], r: V, rest: V, is_precise: bool = False) -> tuple[V, V]:
+    """e^(r + rest) as high and tail. High has r^2/2, too, where the error of the tail counts more."""
     high, low = fast_two_sum(m, number(m, 1.0), r)
     low = add(m, low, fma(m, rest, r, rest))  # e^(r + rest) is nearly e^r + rest (1 + r)
-    if is_difference:
+    if is_precise:
         half = mul(m, r, number(m, EXP[0]))  # exact: that is 1/2
         square = mul(m, half, r)
         low = add(m, low, fma(m, half, r, negated(m, square)))
@@ -95,10 +99,10 @@ def _parts(m: PureEmitter[V], x: V, is_difference: bool = False) -> tuple[V, V, 
         tail = fma(m, cubic, polynomial(m, r, EXP[1:]), add(m, low, error))
     else:
         tail = fma(m, mul(m, r, r), polynomial(m, r, EXP), low)
-    return m.to_int_s(I64, F64, whole), high, tail
+    return high, tail
 
 
-def _scaled(m: PureEmitter[V], a: V, k: V) -> V:
+def scaled(m: PureEmitter[V], a: V, k: V) -> V:
     """`a` times 2^k, for |k| up to 2044: by two powers that are normal numbers each."""
     half = m.shr_s(I64, k, m.constant(I64, 1))
     return mul(m, mul(m, a, power(m, half)), power(m, m.sub(I64, k, half)))
