@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         TrapError,
         UncaughtError,
     )
-    from ferryvm.engine.array_map import map, reduce, scan
+    from ferryvm.engine.array_map import reduce, scan
     from ferryvm.engine.host_declaration import f32, f64, host, i32, i64
     from ferryvm.engine.host_log import HostLog
     from ferryvm.engine.host_tape import ReplayError
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from ferryvm.errors import FerryError, SourceError
     from ferryvm.machine.host import HostFunction
     from ferryvm.program import Program
+    from ferryvm.python.fault import UnsupportedError
+    from ferryvm.python.function import function
+    from ferryvm.python.mapping import map
     from ferryvm.verify import Verified, VerifyError
 
 __version__ = "0.1.0"
@@ -54,14 +57,16 @@ _HOMES = {
     "StructView": "engine.object_view",
     "TrapError": "engine",
     "UncaughtError": "engine",
+    "UnsupportedError": "python.fault",
     "Verified": "verify",
     "VerifyError": "verify",
     "f32": "engine.host_declaration",
     "f64": "engine.host_declaration",
+    "function": "python.function",
     "host": "engine.host_declaration",
     "i32": "engine.host_declaration",
     "i64": "engine.host_declaration",
-    "map": "engine.array_map",
+    "map": "python.mapping",
     "native_host": "engine.native_declaration",
     "reduce": "engine.array_map",
     "scan": "engine.array_map",
@@ -87,6 +92,7 @@ __all__ = [
     "StructView",
     "TrapError",
     "UncaughtError",
+    "UnsupportedError",
     "Verified",
     "VerifyError",
     "assemble",
@@ -94,6 +100,7 @@ __all__ = [
     "disassemble",
     "f32",
     "f64",
+    "function",
     "host",
     "i32",
     "i64",

@@ -31,9 +31,19 @@ class TrapError(FerryError):
         self.stack: list[Frame] = machine.frames()
         self.position: Position | None = _position(self.stack)
         """The active calls, innermost first, without the middle of a deep stack."""
+        self.item = _item_number(machine)
+        """The number of the item of a launch that trapped; None if control is in none."""
         message = _stated(machine) or self.kind.message
         event = f"trap: {message}{_detail(machine)}{_item(machine)}"
         super().__init__(_show(machine, event, self.stack))
+
+
+def _item_number(machine: Machine) -> int | None:
+    if machine.objects is None:
+        return None
+    from ferryvm.machine.launch import running_item  # few programs have launches
+
+    return running_item(machine)
 
 
 def _item(machine: Machine) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ferryvm.machine.difference import Difference
     from ferryvm.testing.differential import Comparison, Differ, Verdict
+    from ferryvm.testing.python_check import PythonDifferenceError, check
     from ferryvm.testing.schedule import Schedule
     from ferryvm.testing.state import StoppedState, difference
     from ferryvm.testing.trial import Trial
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "Comparison": "differential",
     "Differ": "differential",
+    "PythonDifferenceError": "python_check",
     "Difference": "state",
     "Schedule": "schedule",
     "StoppedState": "state",
     "Trial": "trial",
     "Verdict": "differential",
+    "check": "python_check",
     "difference": "state",
 }
 """The module of each name."""
@@ -33,10 +36,12 @@ __all__ = [
     "Comparison",
     "Differ",
     "Difference",
+    "PythonDifferenceError",
     "Schedule",
     "StoppedState",
     "Trial",
     "Verdict",
+    "check",
     "difference",
 ]
 

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code for the expressions of a function, by the kinds that its variables have at a place."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+
+from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import F64, I32, I64
+from ferryvm.python import library, operation
+from ferryvm.python.code import Code
+from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.kind import (
+    INT,
+    Array,
+    Constant,
+    Kind,
+    Number,
+    Range,
+    Scalar,
+    Tuple,
+    constant_kind,
+)
+from ferryvm.python.lower import Known
+
+
+class Body(Code):
+    """Code of the expressions of one function."""
+
+    # --- kinds ------------------------------------------------------------------------------
+
+    def kind(self, node: ast.expr) -> Kind:
+        """The kind of an expression's value. Raises NotCompilableError."""
+        match node:
+            case Known() | ast.Constant():
+                return self._constant_kind(node, node.value)
+            case ast.Name():
+                found = self.env.get(node.id)
+                if found is None:
+                    raise NotCompilableError(node, f"{node.id} is not assigned on a path to here")
+                return found
+            case ast.BinOp():
+                left, right = self.kind(node.left), self.kind(node.right)
+                return operation.binary_kind(node, node.op, left, right)
+            case ast.UnaryOp():
+                return operation.unary_kind(node, self.kind(node.operand))
+            case ast.Compare():
+                left, right = self.kind(node.left), self.kind(node.comparators[0])
+                has_scalar = isinstance(left, Scalar) or isinstance(right, Scalar)
+                is_identity = isinstance(node.ops[0], ast.Is | ast.IsNot)
+                return Scalar("bool") if has_scalar and not is_identity else Number(bool)
+            case ast.Tuple():
+                return Tuple(tuple(self.kind(item) for item in node.elts))
+            case ast.Subscript():
+                return self._item_kind(node)
+            case ast.Attribute():
+                return self._attribute_kind(node)
+            case ast.Call():
+                step = library.range_step(node)
+                kinds = [self.kind(argument) for argument in node.args]
+                function = node.func.value  # type: ignore[attr-defined]  # `Known`
+                found = library.result_kind(node, function, kinds)
+                return found if step is None else Range(step)
+        raise NotCompilableError(node, f"cannot compile {type(node).__name__} here")
+
+    def _constant_kind(self, node: ast.AST, value: object) -> Kind:
+        if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+            raise NotCompilableError(node, "the integer does not fit into 64 bits")
+        if isinstance(value, complex):
+            raise NotCompilableError(node, "a complex number; use two floats")
+        return constant_kind(value)
+
+    def _item_kind(self, node: ast.Subscript) -> Kind:
+        of = self.kind(node.value)
+        if isinstance(of, Tuple):
+            number = library.known_integer(node.slice)
+            if number is None:
+                raise NotCompilableError(
+                    node, "the index of a tuple must be a number that is written out"
+                )
+            if not -len(of.items) <= number < len(of.items):
+                raise NotCompilableError(
+                    node, f"tuple index {number} out of range, it has {len(of.items)}"
+                )
+            return of.items[number]
+        if isinstance(of, Array):
+            indices = self.indices(node)
+            if len(indices) != of.dimensions:
+                raise NotCompilableError(
+                    node, f"{len(indices)} of {of.dimensions} indices; name all"
+                )
+            return Scalar(of.dtype)
+        raise NotCompilableError(node, f"cannot index {of}")
+
+    def indices(self, node: ast.Subscript) -> list[ast.expr]:
+        """The indices of a subscript."""
+        index = node.slice
+        found = index.elts if isinstance(index, ast.Tuple) else [index]
+        for each in found:
+            if isinstance(each, ast.Slice):
+                raise NotCompilableError(
+                    each, "cannot compile a slice; pass start and stop, and index"
+                )
+        return found
+
+    def _attribute_kind(self, node: ast.Attribute) -> Kind:
+        of = self.kind(node.value)
+        if isinstance(of, Array):
+            if node.attr == "shape":
+                return Tuple((INT,) * of.dimensions)
+            if node.attr in ("size", "ndim"):
+                return INT
+        raise NotCompilableError(node, f"cannot compile .{node.attr} of {of}")
+
+    # --- values -----------------------------------------------------------------------------
+
+    def push(self, node: ast.expr) -> Kind:
+        """Push the value of an expression. Raises NotCompilableError."""
+        match node:
+            case Known() | ast.Constant():
+                kind = self._constant_kind(node, node.value)
+                self._push_constant(kind, node.value)
+                return kind
+            case ast.Name():
+                kind = self.kind(node)
+                self.get(node.id, kind)
+                return kind
+            case ast.BinOp():
+                return operation.binary(self, node)
+            case ast.UnaryOp():
+                return operation.unary(self, node)
+            case ast.Compare():
+                return operation.compare(self, node)
+            case ast.Tuple():
+                return Tuple(tuple(self.push(item) for item in node.elts))
+            case ast.Subscript():
+                return self._push_item(node)
+            case ast.Attribute():
+                return self._push_attribute(node)
+            case ast.Call():
+                kind = self.kind(node)
+                library.call(self, node)
+                return kind
+        raise NotCompilableError(node, f"cannot compile {type(node).__name__} here")
+
+    def push_as(self, node: ast.expr, kind: Kind) -> None:
+        """Push the value of an expression, converted as operators do."""
+        if self._push_literal(node, kind):
+            return
+        found = self.push(node)
+        operation.convert(self, node, found, kind)
+
+    def _push_literal(self, node: ast.expr, kind: Kind) -> bool:
+        """Push a number that is written out as another kind; False if it is none."""
+        known = node.value if isinstance(node, Known | ast.Constant) else None
+        if type(known) not in (int, float) or not isinstance(known, int | float):
+            return False
+        if kind.slots == (F64,) and (isinstance(known, float) or abs(known) <= operation.EXACT):
+            self.f.f64_const(float(known))
+            return True
+        if kind.slots != (I32,) or not isinstance(kind, Scalar) or isinstance(known, float):
+            return False
+        if kind.dtype == "bool":
+            return False
+        info = np.iinfo(kind.dtype)
+        if not info.min <= known <= info.max:
+            raise NotCompilableError(node, f"Python integer {known} out of bounds for {kind.dtype}")
+        self.f.i32_const(known)
+        return True
+
+    def push_converted(self, node: ast.expr, kind: Kind) -> None:
+        """Push the value of an expression as an element of an array of results: the items of a tuple
+        by themselves."""
+        if isinstance(kind, Tuple) and isinstance(node, ast.Tuple):
+            for item, each in zip(kind.items, node.elts, strict=True):
+                self.push_converted(each, item)
+        elif self.kind(node) == kind:
+            self.push(node)
+        else:
+            self.push_as(node, kind)
+
+    def push_slot(self, node: ast.expr, number: int) -> None:
+        """Push one slot of an expression's value, which is a variable or is kept in one."""
+        if isinstance(node, ast.Name):
+            kind = self.kind(node)
+            self.f.local_get(self.locals(node.id, kind)[number])
+            return
+        kind = self.push(node)
+        name = f"%slots {len(self._locals)}"
+        for local in reversed(self.locals(name, kind)):
+            self.f.local_set(local)
+        self.f.local_get(self.locals(name, kind)[number])
+
+    def push_condition(self, node: ast.expr) -> None:
+        """Push an expression as a condition, an i32."""
+        kind = self.push(node)
+        operation.boolean(self, node, kind)
+
+    def known_condition(self, node: ast.expr) -> bool | None:
+        """The boolean value of an expression, if kinds determine it."""
+        if isinstance(node, Known | ast.Constant):
+            return bool(node.value)
+        if isinstance(node, ast.Compare):
+            left, right = self.kind(node.left), self.kind(node.comparators[0])
+            return operation.known_comparison(node, left, right)
+        kind = self.kind(node)
+        if isinstance(kind, Constant):
+            return bool(kind.value)
+        return bool(kind.items) if isinstance(kind, Tuple) else None
+
+    def _push_constant(self, kind: Kind, value: object) -> None:
+        if isinstance(kind, Tuple):
+            for item, each in zip(kind.items, value, strict=True):  # type: ignore[call-overload]  # a tuple
+                self._push_constant(item, each)
+            return
+        for slot in kind.slots:
+            number = float(value) if slot.is_float else int(value)  # type: ignore[arg-type, call-overload]  # a number
+            getattr(self.f, f"{slot}_const")(number)
+
+    def _push_item(self, node: ast.Subscript) -> Kind:
+        kind = self._item_kind(node)
+        of = self.kind(node.value)
+        if isinstance(of, Tuple):
+            number = library.known_integer(node.slice)
+            assert number is not None
+            number %= len(of.items)
+            start = sum(len(item.slots) for item in of.items[:number])
+            for slot in range(len(kind.slots)):
+                self.push_slot(node.value, start + slot)
+            return kind
+        assert isinstance(of, Array)
+        self.push_slot(node.value, 0)
+        self.push_index(node, of)
+        self.at(node)
+        getattr(self.f, f"array_get_{of.element}")()
+        return kind
+
+    def push_index(self, node: ast.Subscript, of: Array) -> None:
+        """Push the number of the element that a subscript names, as an i64."""
+        f = self.f
+        for axis, index in enumerate(self.indices(node)):
+            kind = self.kind(index)
+            if kind not in (INT, Number(bool), Scalar("int64"), Scalar("int32")):
+                raise NotCompilableError(index, f"an index must be an int, found {kind}")
+            if axis:
+                self.push_slot(node.value, 1 + axis)
+                f.i64_mul()
+            self._push_one_index(node, index, axis, of.dimensions)
+            if axis:
+                f.i64_add()
+
+    def _push_one_index(
+        self, node: ast.Subscript, index: ast.expr, axis: int, dimensions: int
+    ) -> None:
+        """Push an index as a number from 0 up to the length; negative ones count from the end."""
+        f = self.f
+        self.push_as(index, INT)
+        known = library.known_integer(index)
+        if known is None:
+            value = self.spare(I64)
+            f.local_set(value)
+            f.local_get(value)
+            self.push_slot(node.value, 1 + axis)
+            f.i64_const(0)
+            f.local_get(value)
+            f.i64_const(0)
+            f.i64_lt_s()
+            f.select()
+            f.i64_add()
+        elif known < 0:
+            self.push_slot(node.value, 1 + axis)
+            f.i64_add()
+        self.at(node)
+        message = f"index out of bounds for axis {axis}"
+        self.trap(node, Trap.INDEX_OUT_OF_BOUNDS, IndexError, message)
+        if dimensions > 1:
+            self.push_slot(node.value, 1 + axis)
+            f.array_index()
+
+    def _push_attribute(self, node: ast.Attribute) -> Kind:
+        kind = self._attribute_kind(node)
+        of = self.kind(node.value)
+        assert isinstance(of, Array)
+        match node.attr:
+            case "shape":
+                for axis in range(of.dimensions):
+                    self.push_slot(node.value, 1 + axis)
+            case "ndim":
+                self.f.i64_const(of.dimensions)
+            case "size":
+                for axis in range(of.dimensions):
+                    self.push_slot(node.value, 1 + axis)
+                    if axis:
+                        self.f.i64_mul()
+        return kind

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code of a function under construction: variables, places, exceptions, operands."""
+
+from __future__ import annotations
+
+import abc
+import ast
+from collections.abc import Callable
+
+from ferryvm.build import Function, Local, Program, Tag
+from ferryvm.errors import Position
+from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import I64, Type
+from ferryvm.python.kind import Kind
+from ferryvm.python.site import Site, Sites
+from ferryvm.python.source import Source
+
+_SPARES = 4
+"""Locals of each type for the operands of one operation."""
+
+
+class Shared:
+    """The program, and the parts that its functions share."""
+
+    def __init__(self) -> None:
+        self.program = Program()
+        self.sites = Sites()
+        self.error: Tag = self.program.tag("python", [I64])
+        """The tag of all exceptions, with the number of the site."""
+        self._made: dict[str, Function] = {}
+
+    def function(self, name: str, make: Callable[[Program, str], Function]) -> Function:
+        """A function that compiled code needs, made at its first use."""
+        if name not in self._made:
+            self._made[name] = make(self.program, name)
+        return self._made[name]
+
+
+class Code(abc.ABC):
+    """Code of one function, as what makes it for operators and calls needs it."""
+
+    def __init__(self, shared: Shared, source: Source, function: Function) -> None:
+        self.f = function
+        self.env: dict[str, Kind] = {}
+        """The kinds of variables here."""
+        self._shared, self._source = shared, source
+        self._locals: dict[tuple[str, Kind], list[Local]] = {}
+        self._spares: dict[Type, list[Local]] = {}
+        self._next_spare: dict[Type, int] = {}
+
+    # --- variables --------------------------------------------------------------------------
+
+    def declare(self, name: str, kind: Kind, locals_: list[Local]) -> None:
+        """State the locals of a parameter."""
+        self._locals[name, kind] = locals_
+
+    def locals(self, name: str, kind: Kind) -> list[Local]:
+        """The locals of a variable while it has a kind."""
+        found = self._locals.get((name, kind))
+        if found is None:
+            found = [self.f.local(None, slot) for slot in kind.slots]
+            self._locals[name, kind] = found
+        return found
+
+    def set(self, name: str, kind: Kind) -> None:
+        """Pop a value into a variable."""
+        for local in reversed(self.locals(name, kind)):
+            self.f.local_set(local)
+        self.env[name] = kind
+
+    def get(self, name: str, kind: Kind) -> None:
+        """Push the value of a variable."""
+        for local in self.locals(name, kind):
+            self.f.local_get(local)
+
+    def spare(self, word: Type) -> Local:
+        """A local for an operand of one operation, which is not used across others."""
+        pool = self._spares.setdefault(word, [])
+        number = self._next_spare.get(word, 0)
+        self._next_spare[word] = (number + 1) % _SPARES
+        if number == len(pool):
+            pool.append(self.f.local(None, word))
+        return pool[number]
+
+    def shared(self, name: str, make: Callable[[Program, str], Function]) -> Function:
+        """A function that compiled code needs."""
+        return self._shared.function(name, make)
+
+    # --- places and exceptions --------------------------------------------------------------
+
+    def position(self, node: ast.AST) -> Position:
+        """The position of an operation: of a binary operator, behind its left operand, where no
+        other operation is."""
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        if isinstance(node, ast.BinOp | ast.Compare):
+            line = getattr(node.left, "end_lineno", line)
+            column = getattr(node.left, "end_col_offset", column)
+        elif isinstance(node, ast.Subscript):
+            line = getattr(node.value, "end_lineno", line)
+            column = getattr(node.value, "end_col_offset", column)
+        return Position(self._source.file, line + self._source.first - 1, column + 1)
+
+    def at(self, node: ast.AST) -> None:
+        """Give the following code the position of a node."""
+        place = self.position(node)
+        self.f.at(place.file, place.line, place.column)
+
+    def _site(
+        self, node: ast.AST, type_: type[BaseException], message: str | None, is_limit: bool
+    ) -> Site:
+        return Site(type_, message, self.position(node), self._source.name, is_limit)
+
+    def throw(
+        self,
+        node: ast.AST,
+        type_: type[BaseException],
+        message: str | None,
+        is_limit: bool = False,
+    ) -> None:
+        """Raise an exception."""
+        self.at(node)
+        number = self._shared.sites.number(self._site(node, type_, message, is_limit))
+        self.f.i64_const(number)
+        self.f.throw(self._shared.error)
+
+    def throw_if(
+        self,
+        node: ast.AST,
+        type_: type[BaseException],
+        message: str | None,
+        is_limit: bool = False,
+    ) -> None:
+        """Pop an i32, and raise an exception if it is not 0."""
+        with self.f.if_():
+            self.throw(node, type_, message, is_limit)
+
+    def trap(
+        self,
+        node: ast.AST,
+        kind: Trap,
+        type_: type[BaseException],
+        message: str | None,
+        is_limit: bool = False,
+    ) -> None:
+        """State what a trap of the code at a node is in Python."""
+        self._shared.sites.traps(kind, self._site(node, type_, message, is_limit))
+
+    # --- expressions ------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def kind(self, node: ast.expr) -> Kind:
+        """The kind of an expression's value. Raises NotCompilableError."""
+
+    @abc.abstractmethod
+    def push(self, node: ast.expr) -> Kind:
+        """Push the value of an expression. Raises NotCompilableError."""
+
+    @abc.abstractmethod
+    def push_as(self, node: ast.expr, kind: Kind) -> None:
+        """Push the value of an expression, converted as operators do. Raises NotCompilableError."""
+
+    @abc.abstractmethod
+    def push_slot(self, node: ast.expr, number: int) -> None:
+        """Push one slot of an expression's value. Raises NotCompilableError."""
+
+    def range_length(self, step: int) -> None:
+        """Turn start and stop of a range on the stack into its length. It fits, or traps."""
+        f = self.f
+        stop, start = self.spare(I64), self.spare(I64)
+        f.local_set(stop)
+        f.local_set(start)
+        if step < 0:
+            start, stop = stop, start
+        f.local_get(stop)
+        f.local_get(start)
+        f.i64_gt_s()
+        with f.if_([I64]):
+            f.local_get(stop)
+            f.local_get(start)
+            f.i64_sub_checked()
+            if abs(step) != 1:
+                f.i64_const(1)
+                f.i64_sub()
+                f.i64_const(abs(step))
+                f.i64_div_u()
+                f.i64_const(1)
+                f.i64_add()
+            f.else_()
+            f.i64_const(0)

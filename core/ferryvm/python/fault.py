@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors about Python functions that cannot be compiled."""
+
+from __future__ import annotations
+
+import ast
+
+from ferryvm.errors import FerryError, Position
+
+
+class UnsupportedError(FerryError):
+    """A Python function uses what cannot be compiled; the message names line and construct, and says
+    what to write instead."""
+
+    def __init__(self, message: str, position: Position | None = None, name: str = "") -> None:
+        self.position = position
+        where = f"{position.file}:{position.line}: " if position is not None else ""
+        self.reason = message
+        super().__init__(f"{where}{f'{name}: ' if name else ''}{message}")
+
+
+class NotCompilableError(Exception):
+    """A construct cannot be compiled, at a node of the syntax tree; becomes an UnsupportedError."""
+
+    def __init__(self, node: ast.AST, message: str) -> None:
+        self.node, self.message = node, message
+        super().__init__(message)

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python functions on ferryvm's backends: `ferryvm.function`.
+
+    call ── types of the arguments ──> version ── instance ──> result, or Python's own exception
+                                          ▲         │
+                          compiled at first use     └─> what 64 bits cannot hold: CPython takes over
+
+A version is a program for the kinds of the arguments, and for the values of the free names.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import inspect
+import linecache
+import textwrap
+import types
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from ferryvm.engine import Engine, TrapError
+from ferryvm.engine.instance import Instance
+from ferryvm.errors import FerryError
+from ferryvm.policy import Policy
+from ferryvm.python.fault import UnsupportedError
+from ferryvm.python.kind import Kind, MisfitError, kind_of
+from ferryvm.python.program import Unit
+from ferryvm.python.raised import python_error, site_of
+from ferryvm.python.result import arguments, reader
+from ferryvm.python.source import MISSING, Source
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclasses.dataclass
+class Event:
+    """A fact about the calls of a function, for `explain`."""
+
+    text: str
+    count: int = 1
+
+
+class Version:
+    """A function compiled for certain kinds of arguments."""
+
+    def __init__(
+        self,
+        function: types.FunctionType,
+        kinds: Sequence[Kind],
+        target: Kind | None,
+        engine: Engine,
+    ) -> None:
+        """`target`: the kind to which results are converted. Raises UnsupportedError."""
+        self.kinds = tuple(kinds)
+        unit = Unit(function, kinds, target)
+        self.results, self.sites, self.has_effects = unit.results, unit.sites, unit.has_effects
+        self._program, self._engine = unit.program, engine
+        self.read = reader(unit.results or [], function.__name__)
+        self.flat = arguments(kinds)
+        self.instances: list[Instance] = []
+        """Instances that no call uses."""
+        self._captured = [(*_place(source, name), value) for source, name, value in unit.captured]
+
+    def instance(self) -> Instance:
+        """An instance that no call uses. Put it back into `instances` afterwards."""
+        try:
+            return self.instances.pop()
+        except IndexError:
+            return self._engine.instantiate(self._program)
+
+    def is_current(self) -> bool:
+        """True if the free names have the values that the code is for."""
+        for names, name, value in self._captured:
+            found = names.get(name, MISSING) if isinstance(names, dict) else _content(names)
+            if found is not value and not _is_equal(found, value):
+                return False
+        return True
+
+
+def _place(source: Source, name: str) -> tuple[Any, str]:
+    """The place of the value of a free name: a dict, or a cell."""
+    function = source.function
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    if name in cells:
+        return cells[name], name
+    if name in function.__globals__:
+        return function.__globals__, name
+    import builtins
+
+    return vars(builtins), name
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return MISSING
+
+
+def _is_equal(a: object, b: object) -> bool:
+    return type(a) is type(b) and isinstance(a, int | float | str) and a == b
+
+
+class PythonFunction(Generic[P, R]):
+    """A Python function that runs on ferryvm's backends; made by `ferryvm.function`."""
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        backend: str | None,
+        policy: Policy | None,
+        strict: bool,
+    ) -> None:
+        if not isinstance(function, types.FunctionType):
+            shown = type(function).__name__
+            raise TypeError(f"ferryvm.function takes a Python function, found a {shown}")
+        functools.update_wrapper(self, function)
+        self.__name__ = function.__name__
+        self.__ferryvm_function__ = function
+        self._strict = strict
+        self._engine = Engine(backend, policy=policy)
+        self.__signature__ = self._signature = inspect.signature(function)
+        self._count = len(self._signature.parameters)
+        self._plain: dict[tuple[type, ...], Version] = {}
+        """Versions by the types of arguments that determine their kinds."""
+        self._versions: dict[tuple[tuple[Kind, ...], Kind | None], Version] = {}
+        self._events: dict[str, Event] = {}
+        self._has_warned = False
+
+    def __repr__(self) -> str:
+        return f"<ferryvm.function {self.__ferryvm_function__.__qualname__}>"
+
+    def __get__(self, owner: object, kind: object = None) -> Any:
+        return self if owner is None else types.MethodType(self, owner)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The value of the function for these arguments. Raises its own exceptions, and
+        UnsupportedError for what cannot be compiled."""
+        values: Sequence[Any] = args
+        if kwargs or len(values) != self._count:
+            bound = self._signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            values = tuple(bound.arguments.values())
+        version = self._plain.get(tuple(map(type, values)))
+        if version is None or not version.is_current():
+            try:
+                version = self.version(values)
+            except UnsupportedError as error:
+                if self._strict:
+                    raise
+                self._warn(error)
+                return self.python(values, error.reason)
+        flat = values if version.flat is None else version.flat(values)
+        instance = version.instance()
+        try:
+            found = instance.function(*flat)
+        except FerryError as error:  # of an interrupt, the instance is kept by the error
+            raised = error
+        else:
+            version.instances.append(instance)
+            return found if version.read is None else version.read(found)  # type: ignore[no-any-return]  # the function's result
+        version.instances.append(instance)
+        if isinstance(raised, TrapError):
+            return self._trapped(version, raised, values)
+        if any(isinstance(each, int) and each.bit_length() > 63 for each in values):
+            return self.python(values, "an argument does not fit into 64 bits")
+        raise raised.with_traceback(None)
+
+    def version(self, values: Sequence[Any]) -> Version:
+        """The version for arguments, which is compiled if there is none. Raises UnsupportedError."""
+        kinds = []
+        for name, value in zip(self._signature.parameters, values, strict=True):
+            try:
+                kinds.append(kind_of(value))
+            except MisfitError as misfit:
+                what = f"argument {name}: {misfit}"
+                raise UnsupportedError(what, None, self.__name__) from None
+        version = self.of_kinds(tuple(kinds))
+        found = tuple(map(type, values))
+        if all(each in _SIMPLE for each in found):
+            self._plain[found] = version
+        return version
+
+    def of_kinds(self, kinds: tuple[Kind, ...], target: Kind | None = None) -> Version:
+        """The version for kinds of arguments, whose results are converted to `target` if that is
+        given. Raises UnsupportedError."""
+        version = self._versions.get((kinds, target))
+        if version is None or not version.is_current():
+            version = Version(self.__ferryvm_function__, kinds, target, self._engine)
+            self._versions[kinds, target] = version
+        return version
+
+    def _trapped(self, version: Version, error: TrapError, values: Sequence[Any]) -> R:
+        """Python's exception for a trap; or the value, where Python goes on."""
+        site = site_of(error, version.sites)
+        if site is None:
+            raise error.with_traceback(None)
+        if not version.has_effects:
+            reason = f"{site.type.__name__} at line {site.position.line}"
+            return self.python(values, reason)
+        raise python_error(error, site)
+
+    def python(self, values: Sequence[Any], reason: str) -> R:
+        """The value that CPython computes."""
+        event = self._events.setdefault(reason, Event(reason, 0))
+        event.count += 1
+        parameters = self._signature.parameters.values()
+        given = dict(zip(self._signature.parameters, values, strict=True))
+        named = {
+            each.name: given.pop(each.name)
+            for each in parameters
+            if each.kind is inspect.Parameter.KEYWORD_ONLY
+        }
+        found: R = self.__ferryvm_function__(*given.values(), **named)
+        return found
+
+    def _warn(self, error: UnsupportedError) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            warnings.warn(f"{error}; CPython runs it", RuntimeWarning, stacklevel=3)
+
+    def explain(self) -> str:
+        """The versions that were compiled, and the calls that CPython ran, with the reasons."""
+        lines = []
+        for version in self._versions.values():
+            taken = ", ".join(
+                f"{name}: {kind}"
+                for name, kind in zip(self._signature.parameters, version.kinds, strict=True)
+            )
+            results = " or ".join(sorted(map(str, version.results))) or "nothing"
+            lines.append(f"{self.__name__}({taken}) -> {results}")
+        for event in self._events.values():
+            times = "once" if event.count == 1 else f"{event.count} times"
+            lines.append(f"CPython ran {self.__name__} {times}: {event.text}")
+        return "\n".join(lines) or f"{self.__name__} has not been called"
+
+
+_SIMPLE = frozenset({int, float, bool, type(None)})
+
+
+@overload
+def function(function: Callable[P, R], /) -> PythonFunction[P, R]: ...
+
+
+@overload
+def function(function: str, /) -> PythonFunction[..., Any]: ...
+
+
+@overload
+def function(
+    *, backend: str | None = None, policy: Policy | None = None, strict: bool = True
+) -> Callable[[Callable[P, R]], PythonFunction[P, R]]: ...
+
+
+def function(
+    function: Any = None,
+    /,
+    *,
+    backend: str | None = None,
+    policy: Policy | None = None,
+    strict: bool = True,
+) -> Any:
+    """A Python function that is compiled for the types of its arguments, and runs on any backend; a
+    decorator, with or without options.
+
+    `function`: a Python function whose source can be read, or the text of a definition. `backend`,
+    `policy`: as of `Engine`. `strict`: False lets CPython run what cannot be compiled, with a
+    warning. Results and exceptions are those of CPython, which takes over where a number leaves 64
+    bits. Calls raise UnsupportedError for what cannot be compiled. docs/python.md has the subset.
+    """
+    if function is None:
+        return lambda given: PythonFunction(given, backend, policy, strict)
+    if isinstance(function, str):
+        function = _defined(function)
+    return PythonFunction(function, backend, policy, strict)
+
+
+def _defined(text: str) -> types.FunctionType:
+    """The last function that a text defines."""
+    text = textwrap.dedent(text).strip("\n")
+    tree = ast.parse(text)
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    if not names:
+        raise UnsupportedError("the text defines no function; it must begin with def")
+    file = f"<ferryvm {hash(text) & 0xFFFFFFFF:08x}>"
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    names_of_module: dict[str, Any] = {"__name__": file}
+    exec(compile(tree, file, "exec"), names_of_module)  # noqa: S102  # what the caller wrote
+    found = names_of_module[names[-1]]
+    assert isinstance(found, types.FunctionType)
+    return found

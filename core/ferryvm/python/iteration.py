@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterators of `for`: ranges, tuples, arrays, `enumerate` and `zip`, as kinds with slots."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ferryvm.isa.type import I64
+from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.kind import (
+    INT,
+    Array,
+    ArrayIterator,
+    Enumerated,
+    Kind,
+    Range,
+    RangeIterator,
+    Scalar,
+    Tuple,
+    TupleIterator,
+    Zipped,
+)
+
+if TYPE_CHECKING:
+    from ferryvm.build import Local
+    from ferryvm.python.code import Code
+
+
+def begin(b: Code, node: ast.expr) -> Kind:
+    """Push an iterator of the value of an expression. Raises NotCompilableError."""
+    function = getattr(node.func, "value", None) if isinstance(node, ast.Call) else None
+    if isinstance(node, ast.Call) and function is enumerate and len(node.args) in (1, 2):
+        if len(node.args) == 2:
+            b.push_as(node.args[1], INT)
+        else:
+            b.f.i64_const(0)
+        return Enumerated(begin(b, node.args[0]))
+    if isinstance(node, ast.Call) and function is zip:
+        return Zipped(tuple(begin(b, each) for each in node.args))
+    kind = b.kind(node)
+    f = b.f
+    match kind:
+        case Range():
+            b.push(node)
+            stop, start = b.spare(I64), b.spare(I64)
+            f.local_set(stop)
+            f.local_set(start)
+            f.local_get(start)
+            f.local_get(start)
+            f.local_get(stop)
+            b.range_length(kind.step)
+            return RangeIterator(kind.step)
+        case Tuple():
+            b.push(node)
+            return TupleIterator(kind, 0)
+        case Array(dimensions=1):
+            b.push(node)
+            f.i64_const(0)
+            return ArrayIterator(kind)
+    raise NotCompilableError(node, f"cannot iterate over {kind}")
+
+
+def advance(
+    b: Code, node: ast.AST, name: str, kind: Kind, over: Callable[[], None]
+) -> tuple[Kind | None, Kind]:
+    """Push the next item of the iterator in a variable: its kind, and that of the iterator then; None
+    if there is none. Where it has ended, code that `over` adds leaves."""
+    found, after, item = _advance(b, node, name, kind, b.locals(name, kind), over)
+    if found is None:
+        return None, kind
+    if after != kind:
+        for old, new in zip(b.locals(name, kind), b.locals(name, after), strict=True):
+            b.f.local_get(old)
+            b.f.local_set(new)
+    for local in item:
+        b.f.local_get(local)
+    return found, after
+
+
+_Advanced = tuple[Kind | None, Kind, Sequence["Local"]]
+"""The kind of the item, that of the iterator after it, and the locals with the item."""
+
+
+def _advance(
+    b: Code, node: ast.AST, name: str, kind: Kind, slots: list[Local], over: Callable[[], None]
+) -> _Advanced:
+    f = b.f
+    match kind:
+        case RangeIterator():
+            value, left = slots
+            (item,) = b.locals(f"{name} item", INT)
+            f.local_get(left)
+            f.i64_eqz()
+            with f.if_():
+                over()
+            f.local_get(left)
+            f.i64_const(1)
+            f.i64_sub()
+            f.local_set(left)
+            f.local_get(value)
+            f.local_set(item)
+            f.local_get(value)
+            f.i64_const(kind.step)
+            f.i64_add()
+            f.local_set(value)
+            return INT, kind, [item]
+        case TupleIterator():
+            if kind.at == len(kind.of.items):
+                over()
+                return None, kind, []
+            start = sum(len(each.slots) for each in kind.of.items[: kind.at])
+            found = kind.of.items[kind.at]
+            after = TupleIterator(kind.of, kind.at + 1)
+            return found, after, slots[start : start + len(found.slots)]
+        case ArrayIterator():
+            element = Scalar(kind.of.dtype)
+            array, length, at = slots
+            (item,) = b.locals(f"{name} item", element)
+            f.local_get(at)
+            f.local_get(length)
+            f.i64_ge_s()
+            with f.if_():
+                over()
+            f.local_get(array)
+            f.local_get(at)
+            getattr(f, f"array_get_{kind.of.element}")()
+            f.local_set(item)
+            f.local_get(at)
+            f.i64_const(1)
+            f.i64_add()
+            f.local_set(at)
+            return element, kind, [item]
+        case Enumerated():
+            (number,) = b.locals(f"{name} number", INT)
+            rest, then, items = _advance(b, node, f"{name} of", kind.of, slots[1:], over)
+            if rest is None:
+                return None, kind, []
+            f.local_get(slots[0])
+            f.local_set(number)
+            f.local_get(number)
+            f.i64_const(1)
+            f.i64_add()
+            f.local_set(slots[0])
+            return Tuple((INT, rest)), Enumerated(then), [number, *items]
+        case Zipped():
+            kinds: list[Kind] = []
+            afters: list[Kind] = []
+            locals_: list[Local] = []
+            start = 0
+            for place, each in enumerate(kind.of):
+                part = slots[start : start + len(each.slots)]
+                start += len(each.slots)
+                rest, then, items = _advance(b, node, f"{name} {place}", each, part, over)
+                if rest is None:
+                    return None, kind, []
+                kinds.append(rest)
+                afters.append(then)
+                locals_ += items
+            return Tuple(tuple(kinds)), Zipped(tuple(afters)), locals_
+    raise NotCompilableError(node, f"cannot iterate over {kind}")

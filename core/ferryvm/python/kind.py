@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinds of values: what a variable is known to hold at a place of a compiled function.
+
+A kind has *slots*, the values of the machine that represent it. A name may have another kind at
+another place: code is made for each combination (`ferryvm.python.version`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from ferryvm.isa.element import Element
+from ferryvm.isa.type import F32, F64, I32, I64, Type, ValueType
+
+
+class Kind:
+    """The base of all kinds. `slots`: their types."""
+
+    slots: tuple[ValueType, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Number(Kind):
+    """A Python number: `int` (of 64 bits), `float` or `bool`."""
+
+    type: type
+
+    @property
+    def word(self) -> Type:
+        """The type of its slot."""
+        return _OF_PYTHON[self.type]
+
+    @property
+    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
+        return (self.word,)
+
+    def __str__(self) -> str:
+        return self.type.__name__
+
+
+_OF_PYTHON = {int: I64, float: F64, bool: I32}
+INT = Number(int)
+FLOAT = Number(float)
+BOOL = Number(bool)
+
+DTYPES = {
+    "float64": Element.F64,
+    "float32": Element.F32,
+    "int64": Element.I64,
+    "int32": Element.I32,
+    "int16": Element.I16,
+    "int8": Element.I8,
+    "uint16": Element.U16,
+    "uint8": Element.U8,
+    "bool": Element.U8,
+}
+"""The elements of arrays, by the names of NumPy."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Scalar(Kind):
+    """A NumPy scalar: an element of an array, and what is computed from it."""
+
+    dtype: str
+    """The name, such as `float64`."""
+
+    @property
+    def word(self) -> Type:
+        """The type of its slot."""
+        return DTYPES[self.dtype].type
+
+    @property
+    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
+        return (self.word,)
+
+    @property
+    def is_float(self) -> bool:
+        """True for floating-point numbers."""
+        return self.word in (F32, F64)
+
+    def __str__(self) -> str:
+        return f"numpy.{self.dtype}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant(Kind):
+    """A value that is known: None, a string, a function, a module, a type."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and _same(self.value, other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value) if isinstance(self.value, str | bytes) else id(self.value)
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
+def _same(a: object, b: object) -> bool:
+    return a is b or (type(a) is type(b) and isinstance(a, str | bytes) and a == b)
+
+
+NONE = Constant(None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuple(Kind):
+    """A tuple; its slots are those of its items."""
+
+    items: tuple[Kind, ...]
+
+    @property
+    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
+        return tuple(slot for item in self.items for slot in item.slots)
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.items))}{',' * (len(self.items) == 1)})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Array(Kind):
+    """A NumPy array of contiguous elements. Slots: the array, and its lengths in each dimension."""
+
+    dtype: str
+    dimensions: int
+
+    @property
+    def element(self) -> Element:
+        """The kind of its elements in memory."""
+        return DTYPES[self.dtype]
+
+    @property
+    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
+        return (self.element.array, *(I64,) * self.dimensions)
+
+    def __str__(self) -> str:
+        return f"array of {self.dtype}, {self.dimensions}-d"
+
+
+@dataclasses.dataclass(frozen=True)
+class Range(Kind):
+    """A range with a step that is known. Slots: start, stop."""
+
+    step: int
+    slots = (I64, I64)
+
+    def __str__(self) -> str:
+        return "range"
+
+
+@dataclasses.dataclass(frozen=True)
+class RangeIterator(Kind):
+    """An iterator of a range. Slots: the next number, and how many there are."""
+
+    step: int
+    slots = (I64, I64)
+
+    def __str__(self) -> str:
+        return "iterator of a range"
+
+
+@dataclasses.dataclass(frozen=True)
+class TupleIterator(Kind):
+    """An iterator of a tuple, in front of an item. Slots: those of the tuple."""
+
+    of: Tuple
+    at: int
+
+    @property
+    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
+        return self.of.slots
+
+    def __str__(self) -> str:
+        return "iterator of a tuple"
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrayIterator(Kind):
+    """An iterator of the elements of an array of one dimension. Slots: array, length, next index."""
+
+    of: Array
+
+    @property
+    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
+        return (*self.of.slots, I64)
+
+    def __str__(self) -> str:
+        return "iterator of an array"
+
+
+@dataclasses.dataclass(frozen=True)
+class Enumerated(Kind):
+    """An iterator with a count. Slots: the count, and those of the iterator."""
+
+    of: Kind
+
+    @property
+    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
+        return (I64, *self.of.slots)
+
+
+@dataclasses.dataclass(frozen=True)
+class Zipped(Kind):
+    """Iterators side by side. Slots: those of all."""
+
+    of: tuple[Kind, ...]
+
+    @property
+    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
+        return tuple(slot for each in self.of for slot in each.slots)
+
+
+class MisfitError(Exception):
+    """A value of Python that no kind stands for, and why."""
+
+
+def kind_of(value: object) -> Kind:
+    """The kind of an argument. Raises MisfitError."""
+    found = _OF_TYPE.get(type(value))
+    if found is not None:
+        return found
+    if isinstance(value, np.ndarray):
+        return _array_kind(value)
+    if isinstance(value, np.generic):
+        if value.dtype.name in DTYPES:
+            return Scalar(value.dtype.name)
+        raise MisfitError(f"numpy.{value.dtype.name} is not supported{_instead(value.dtype)}")
+    if isinstance(value, tuple) and type(value) is tuple:
+        return Tuple(tuple(map(kind_of, value)))
+    if isinstance(value, range):
+        return Range(value.step)
+    raise MisfitError(f"a {type(value).__name__} is not supported{_HINTS.get(type(value), '')}")
+
+
+_OF_TYPE: dict[type, Kind] = {
+    int: INT,
+    float: FLOAT,
+    bool: BOOL,
+    type(None): NONE,
+    np.float64: Scalar("float64"),
+    np.float32: Scalar("float32"),
+    np.int64: Scalar("int64"),
+    np.int32: Scalar("int32"),
+    np.bool_: Scalar("bool"),
+}
+_HINTS: dict[type, str] = {
+    list: "; pass numpy.array(a), or a tuple",
+    dict: "; pass the values by themselves",
+    str: "; pass its bytes as numpy.frombuffer(s.encode(), numpy.uint8)",
+    bytes: "; pass numpy.frombuffer(b, numpy.uint8)",
+    complex: "; pass real and imaginary part",
+}
+
+
+def _array_kind(array: np.ndarray[Any, Any]) -> Array:
+    if isinstance(array, np.ma.MaskedArray):
+        raise MisfitError("a masked array is not supported; pass a.filled(...)")
+    name = array.dtype.name
+    if name not in DTYPES or not array.dtype.isnative:
+        raise MisfitError(f"an array of {array.dtype} is not supported{_instead(array.dtype)}")
+    if array.ndim == 0:
+        raise MisfitError("an array of no dimensions is not supported; pass a[()]")
+    if not array.flags.c_contiguous or not array.flags.aligned:
+        raise MisfitError(
+            "an array whose elements are not contiguous is not supported; pass a.copy()"
+        )
+    return Array(name, array.ndim)
+
+
+def _instead(dtype: np.dtype[Any]) -> str:
+    wanted = {"f": "float64", "i": "int64", "u": "int64"}.get(dtype.kind)
+    return f"; pass a.astype(numpy.{wanted})" if wanted else ""
+
+
+def constant_kind(value: object) -> Kind:
+    """The kind of a value that is known: a number's own kind, else the value."""
+    if type(value) in (int, float, bool) or isinstance(value, np.generic):
+        return kind_of(value)
+    if isinstance(value, tuple) and type(value) is tuple:
+        return Tuple(tuple(map(constant_kind, value)))
+    return Constant(value)

@@ -1,0 +1,422 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Built-in functions, and those of `math` and NumPy, on numbers.
+
+`math` functions have the bits of ferryvm's own definitions (docs/math.md), which differ from a C
+library's by a unit in the last place at some operands.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ferryvm.isa import BY_MNEMONIC
+from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import F32, F64
+from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.kind import (
+    BOOL,
+    FLOAT,
+    INT,
+    Array,
+    Kind,
+    Number,
+    Range,
+    Scalar,
+    Tuple,
+)
+from ferryvm.python.operation import boolean, convert, is_number
+
+if TYPE_CHECKING:
+    from ferryvm.python.code import Code
+
+_INF = float("inf")
+
+
+class _Domain(NamedTuple):
+    """The operands for which a function of `math` raises."""
+
+    low: float = -_INF
+    """Operands below are a domain error."""
+    high: float = _INF
+    is_open: bool = False
+    """True if the lower bound itself is a domain error."""
+
+
+_FUNCTIONS: dict[object, tuple[str, _Domain]] = {
+    math.sqrt: ("sqrt", _Domain(0.0)),
+    math.exp: ("exp", _Domain()),
+    math.expm1: ("expm1", _Domain()),
+    math.log: ("log", _Domain(0.0, is_open=True)),
+    math.log2: ("log2", _Domain(0.0, is_open=True)),
+    math.log10: ("log10", _Domain(0.0, is_open=True)),
+    math.log1p: ("log1p", _Domain(-1.0, is_open=True)),
+    math.sin: ("sin", _Domain()),
+    math.cos: ("cos", _Domain()),
+    math.tan: ("tan", _Domain()),
+    math.asin: ("asin", _Domain(-1.0, 1.0)),
+    math.acos: ("acos", _Domain(-1.0, 1.0)),
+    math.atan: ("atan", _Domain()),
+    math.sinh: ("sinh", _Domain()),
+    math.cosh: ("cosh", _Domain()),
+    math.tanh: ("tanh", _Domain()),
+    math.erf: ("erf", _Domain()),
+    math.erfc: ("erfc", _Domain()),
+}
+_INFINITE_OPERAND_FAULTS = (math.sin, math.cos, math.tan)
+if hasattr(math, "exp2"):  # since Python 3.11
+    _FUNCTIONS[math.exp2] = ("exp2", _Domain())
+    _FUNCTIONS[math.cbrt] = ("cbrt", _Domain())
+_PLAIN: dict[object, str] = {math.fabs: "abs"}
+_ROUNDED: dict[object, str] = {math.floor: "floor", math.ceil: "ceil", math.trunc: "trunc"}
+_NUMPY: dict[object, str] = {
+    getattr(np, name): name
+    for name in (
+        *("sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan"),
+        *("sinh", "cosh", "tanh", "cbrt", "exp2", "floor", "ceil", "trunc"),
+    )
+}
+_NUMPY |= {np.arcsin: "asin", np.arccos: "acos", np.arctan: "atan", np.abs: "abs"}
+_TYPES: dict[object, Kind] = {int: INT, float: FLOAT, bool: BOOL} | {
+    getattr(np, name): Scalar(name) for name in ("float64", "float32", "int64", "int32")
+}
+
+
+def call(b: Code, node: ast.Call) -> Kind:
+    """Push the value of a call of a known function. Raises NotCompilableError."""
+    function = node.func.value  # type: ignore[attr-defined]  # `Known`
+    kinds = [b.kind(argument) for argument in node.args]
+    result = result_kind(node, function, kinds)
+    emit = _EMITTED.get(function)
+    if emit is not None:
+        emit(b, node, kinds)
+    elif function in _FUNCTIONS:
+        _mathematical(b, node, function)
+    elif function in _ROUNDED:
+        _rounded(b, node, _ROUNDED[function])
+    elif function in _NUMPY:
+        _numpy(b, node, _NUMPY[function], result)
+    elif function in _PLAIN:
+        b.push_as(node.args[0], FLOAT)
+        getattr(b.f, f"f64_{_PLAIN[function]}")()
+    elif function in _TYPES:
+        _converted(b, node, kinds[0], result)
+    return result
+
+
+def result_kind(node: ast.Call, function: object, kinds: list[Kind]) -> Kind:
+    """The kind of the value of a call. Raises NotCompilableError for what cannot be compiled."""
+    rule = _KINDS.get(function) if _is_hashable(function) else None
+    if rule is None:
+        raise NotCompilableError(node, f"cannot compile a call of {_name(function)}")
+    wanted, kind_of = rule
+    if len(kinds) not in wanted:
+        counts = " or ".join(map(str, wanted))
+        raise NotCompilableError(node, f"{_name(function)} takes {counts} arguments here")
+    found = kind_of(kinds)
+    if found is None:
+        shown = ", ".join(map(str, kinds))
+        raise NotCompilableError(node, f"cannot compile {_name(function)}({shown})")
+    return found
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _name(function: object) -> str:
+    module = getattr(function, "__module__", None)
+    name = getattr(function, "__name__", repr(function))
+    return name if module in (None, "builtins") else f"{module}.{name}"
+
+
+def _numbers(result: Kind) -> Callable[[list[Kind]], Kind | None]:
+    return lambda kinds: result if all(map(is_number, kinds)) else None
+
+
+def _of_numpy(kinds: list[Kind]) -> Kind | None:
+    (kind,) = kinds
+    if isinstance(kind, Scalar) and kind.is_float:
+        return kind
+    return (
+        Scalar("float64") if kind in (FLOAT, INT, BOOL, Scalar("int64"), Scalar("int32")) else None
+    )
+
+
+def _absolute(kinds: list[Kind]) -> Kind | None:
+    (kind,) = kinds
+    if isinstance(kind, Number):
+        return INT if kind == BOOL else kind
+    return kind if isinstance(kind, Scalar) and kind.dtype in _SIGNED else None
+
+
+_SIGNED = ("float64", "float32", "int64", "int32")
+
+
+def _length(kinds: list[Kind]) -> Kind | None:
+    return INT if isinstance(kinds[0], Array | Tuple | Range) else None
+
+
+def _range(kinds: list[Kind]) -> Kind | None:
+    integers = (INT, BOOL, Scalar("int64"), Scalar("int32"))
+    return Range(1) if all(kind in integers for kind in kinds) else None
+
+
+def _quotient_and_rest(kinds: list[Kind]) -> Kind | None:
+    if not all(isinstance(kind, Number) for kind in kinds):
+        return None
+    result = FLOAT if FLOAT in kinds else INT
+    return Tuple((result, result))
+
+
+_KINDS: dict[object, tuple[tuple[int, ...], Callable[[list[Kind]], Kind | None]]] = {
+    abs: ((1,), _absolute),
+    len: ((1,), _length),
+    range: ((1, 2, 3), _range),
+    round: ((1,), lambda kinds: INT if isinstance(kinds[0], Number) else None),
+    math.isnan: ((1,), _numbers(BOOL)),
+    math.isinf: ((1,), _numbers(BOOL)),
+    math.isfinite: ((1,), _numbers(BOOL)),
+    math.copysign: ((2,), _numbers(FLOAT)),
+    math.hypot: ((2,), _numbers(FLOAT)),
+    math.atan2: ((2,), _numbers(FLOAT)),
+}
+_KINDS |= {function: ((1,), _numbers(FLOAT)) for function in (*_FUNCTIONS, *_PLAIN)}
+_KINDS |= {function: ((1,), _numbers(INT)) for function in _ROUNDED}
+_KINDS |= dict.fromkeys(_NUMPY, ((1,), _of_numpy))
+_KINDS |= {function: ((1,), _numbers(kind)) for function, kind in _TYPES.items()}
+
+
+def _instruction(b: Code, node: ast.AST, name: str) -> None:
+    """Apply an instruction to what is on the stack. Raises NotCompilableError if there is none."""
+    if name not in BY_MNEMONIC:
+        raise NotCompilableError(node, f"there is no function {name} yet")
+    getattr(b.f, name.replace(".", "_"))()
+
+
+def _mathematical(b: Code, node: ast.Call, function: object) -> None:
+    """A function of `math`: ValueError outside its domain, OverflowError for an infinite result of a
+    finite operand."""
+    f = b.f
+    name, domain = _FUNCTIONS[function]
+    b.push_as(node.args[0], FLOAT)
+    b.at(node)
+    operand = b.spare(F64)
+    f.local_set(operand)
+    wrong = []
+    if domain.low > -_INF:
+        wrong.append((domain.low, f.f64_le if domain.is_open else f.f64_lt))
+    if domain.high < _INF:
+        wrong.append((domain.high, f.f64_gt))
+    if function in _INFINITE_OPERAND_FAULTS:
+        wrong = [(_INF, f.f64_eq), (-_INF, f.f64_eq)]
+    for bound, test in wrong:
+        f.local_get(operand)
+        f.f64_const(bound)
+        test()
+        b.throw_if(node, ValueError, "math domain error")
+    f.local_get(operand)
+    _instruction(b, node, f"f64.{name}")
+    if name in ("exp", "exp2", "expm1", "sinh", "cosh"):
+        result = b.spare(F64)
+        f.local_set(result)
+        f.local_get(result)
+        f.f64_abs()
+        f.f64_const(_INF)
+        f.f64_eq()
+        f.local_get(operand)
+        f.f64_abs()
+        f.f64_const(_INF)
+        f.f64_ne()
+        f.i32_and()
+        b.throw_if(node, OverflowError, "math range error")
+        f.local_get(result)
+
+
+def _numpy(b: Code, node: ast.Call, name: str, result: Kind) -> None:
+    """A function of NumPy on a scalar: no exceptions."""
+    b.push_as(node.args[0], result)
+    b.at(node)
+    _instruction(b, node, f"{result.slots[0]}.{name}")
+
+
+def _rounded(b: Code, node: ast.Call, name: str) -> None:
+    """A float as an int."""
+    f = b.f
+    kind = b.kind(node.args[0])
+    if kind in (INT, BOOL):
+        b.push_as(node.args[0], INT)
+        return
+    b.push_as(node.args[0], FLOAT)
+    b.at(node)
+    getattr(f, f"f64_{name}")()
+    _as_integer(b, node)
+
+
+def _as_integer(b: Code, node: ast.AST) -> None:
+    """An integral f64 on the stack as an i64."""
+    f, value = b.f, b.spare(F64)
+    f.local_set(value)
+    f.local_get(value)
+    f.local_get(value)
+    f.f64_ne()
+    b.throw_if(node, ValueError, "cannot convert float NaN to integer")
+    f.local_get(value)
+    f.f64_abs()
+    f.f64_const(_INF)
+    f.f64_eq()
+    b.throw_if(node, OverflowError, "cannot convert float infinity to integer")
+    f.local_get(value)
+    b.trap(node, Trap.INTEGER_OVERFLOW, OverflowError, None, is_limit=True)
+    b.trap(node, Trap.INVALID_CONVERSION, OverflowError, None, is_limit=True)
+    f.i64_trunc_f64_s()
+
+
+def _converted(b: Code, node: ast.Call, kind: Kind, result: Kind) -> None:
+    """`int(x)`, `float(x)`, `bool(x)`, and NumPy's types."""
+    argument = node.args[0]
+    b.push(argument)
+    b.at(node)
+    f = b.f
+    assert isinstance(kind, Number | Scalar)
+    assert isinstance(result, Number | Scalar)
+    if result == BOOL:
+        boolean(b, node, kind)
+    elif result == INT and kind.word in (F32, F64):
+        if kind.word is F32:
+            f.f64_promote_f32()
+        f.f64_trunc()
+        _as_integer(b, node)
+    elif result == Scalar("float32") and kind.word is F64:
+        f.f32_demote_f64()
+    elif kind.word is not result.word:
+        if kind.word in (F32, F64) and result.word not in (F32, F64):
+            raise NotCompilableError(node, f"cannot compile {result}({kind}); write int(x) first")
+        source = INT if kind == Scalar("int64") else kind
+        convert(b, node, source, result)
+
+
+def _emit_abs(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
+    f = b.f
+    result = _absolute(kinds)
+    assert result is not None
+    b.push_as(node.args[0], result)
+    b.at(node)
+    word = result.slots[0]
+    if word in (F32, F64):
+        getattr(f, f"{word}_abs")()
+        return
+    value = b.spare(word)  # type: ignore[arg-type]  # a number
+    f.local_set(value)
+    f.local_get(value)
+    getattr(f, f"{word}_const")(0)
+    getattr(f, f"{word}_lt_s")()
+    with f.if_([word]):
+        getattr(f, f"{word}_const")(0)
+        f.local_get(value)
+        b.trap(node, Trap.INTEGER_OVERFLOW, OverflowError, None, is_limit=True)
+        getattr(f, f"{word}_sub" + ("_checked" if result == INT else ""))()
+        f.else_()
+        f.local_get(value)
+
+
+def _emit_len(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
+    f = b.f
+    kind = kinds[0]
+    if isinstance(kind, Tuple):
+        f.i64_const(len(kind.items))
+        return
+    if isinstance(kind, Array):
+        b.push_slot(node.args[0], 1)
+        return
+    assert isinstance(kind, Range)
+    b.push(node.args[0])
+    b.range_length(kind.step)
+
+
+def _emit_range(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
+    if len(kinds) == 1:
+        b.f.i64_const(0)
+    for argument in node.args[:2]:
+        b.push_as(argument, INT)
+
+
+def _emit_nearest(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
+    _rounded(b, node, "nearest")
+
+
+def _classify(test: str) -> Callable[[Code, ast.Call, list[Kind]], None]:
+    def emit(b: Code, node: ast.Call, _kinds: list[Kind]) -> None:
+        f = b.f
+        b.push_as(node.args[0], FLOAT)
+        if test == "isnan":
+            value = b.spare(F64)
+            f.local_set(value)
+            f.local_get(value)
+            f.local_get(value)
+            f.f64_ne()
+            return
+        f.f64_abs()
+        f.f64_const(_INF)
+        if test == "isinf":
+            f.f64_eq()
+        else:
+            f.f64_lt()
+
+    return emit
+
+
+def _two(name: str) -> Callable[[Code, ast.Call, list[Kind]], None]:
+    def emit(b: Code, node: ast.Call, _kinds: list[Kind]) -> None:
+        b.push_as(node.args[0], FLOAT)
+        b.push_as(node.args[1], FLOAT)
+        b.at(node)
+        _instruction(b, node, f"f64.{name}")
+
+    return emit
+
+
+_EMITTED: dict[object, Callable[[Code, ast.Call, list[Kind]], None]] = {
+    abs: _emit_abs,
+    len: _emit_len,
+    range: _emit_range,
+    round: _emit_nearest,
+    math.isnan: _classify("isnan"),
+    math.isinf: _classify("isinf"),
+    math.isfinite: _classify("isfinite"),
+    math.copysign: _two("copysign"),
+    math.hypot: _two("hypot"),
+    math.atan2: _two("atan2"),
+}
+
+
+def range_step(node: ast.expr) -> int | None:
+    """The step of a call of `range`, if it is one whose step is known."""
+    if not isinstance(node, ast.Call) or getattr(node.func, "value", None) is not range:
+        return None
+    if len(node.args) < 3:
+        return 1
+    step = known_integer(node.args[2])
+    if step is None or step == 0:
+        raise NotCompilableError(
+            node, "the step of a range must be a number that is written out, and not 0"
+        )
+    return step
+
+
+def known_integer(node: ast.expr) -> int | None:
+    """The value of an expression that is an integer constant."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = known_integer(node.operand)
+        return None if inner is None else -inner
+    value = getattr(node, "value", None)
+    is_constant = isinstance(node, ast.Constant) or type(node).__name__ == "Known"
+    return value if is_constant and type(value) is int else None

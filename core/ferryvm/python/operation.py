@@ -1,0 +1,470 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators on numbers: the kind of the result, and code for it.
+
+Python's numbers follow the Python Language Reference, section 6; NumPy's scalars NEP 50: a Python
+number takes the type of the scalar beside it.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import F32, F64, I32, I64, Type
+from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.kind import BOOL, FLOAT, INT, Constant, Kind, Number, Scalar, Tuple
+from ferryvm.python.site import DIVISION
+
+if TYPE_CHECKING:
+    from ferryvm.build import Local
+    from ferryvm.python.code import Code
+
+SYMBOLS: dict[type[ast.AST], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
+_BITWISE = {"&": "and", "|": "or", "^": "xor"}
+_CHECKED = {"+": "add_checked", "-": "sub_checked", "*": "mul_checked"}
+_PLAIN = {"+": "add", "-": "sub", "*": "mul"}
+_FLOORED = {"//": "div_floor", "%": "mod_floor"}
+_COMPARED = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+EXACT = 1 << 53
+"""Integers up to this magnitude are exact as f64."""
+
+
+def is_number(kind: Kind) -> bool:
+    """True for numbers, of Python or NumPy."""
+    return isinstance(kind, Number | Scalar)
+
+
+def binary_kind(node: ast.AST, op: ast.operator, left: Kind, right: Kind) -> Kind:
+    """The kind of `left op right`. Raises NotCompilableError."""
+    symbol = SYMBOLS.get(type(op), "@")
+    if isinstance(left, Number) and isinstance(right, Number):
+        has_float = FLOAT in (left, right)
+        if symbol in _BITWISE and not has_float:
+            return BOOL if left is right is BOOL or (left == right == BOOL) else INT
+        if symbol in ("<<", ">>") and not has_float:
+            return INT
+        if symbol in ("+", "-", "*", "//", "%", "**"):
+            return FLOAT if has_float else INT
+        if symbol == "/":
+            return FLOAT
+    elif is_number(left) and is_number(right):
+        return _scalar_kind(node, symbol, left, right)
+    elif symbol == "+" and isinstance(left, Tuple) and isinstance(right, Tuple):
+        return Tuple(left.items + right.items)
+    raise NotCompilableError(node, f"cannot compile {left} {symbol} {right}")
+
+
+def _promoted(left: Kind, right: Kind) -> np.dtype[np.generic]:
+    """The common dtype of a NumPy scalar and another number."""
+    parts = [
+        np.dtype(each.dtype) if isinstance(each, Scalar) else each.type
+        for each in (left, right)
+        if isinstance(each, Scalar | Number)
+    ]
+    samples = [part(0) if isinstance(part, type) else part for part in parts]
+    return np.result_type(*samples)
+
+
+def _scalar_kind(node: ast.AST, symbol: str, left: Kind, right: Kind) -> Kind:
+    dtype = _promoted(left, right)
+    name = dtype.name
+    is_boolean, is_float = name == "bool", dtype.kind == "f"
+    if symbol in _BITWISE and not is_float:
+        return Scalar(name)
+    if symbol in ("+", "-", "*", "/") and not is_boolean:
+        if symbol == "/" and not is_float:
+            return Scalar("float64")
+        if name in ("float64", "float32", "int64", "int32", "int16", "int8", "uint16", "uint8"):
+            return Scalar(name)
+    if symbol in ("//", "%") and name in ("int64", "int32"):
+        return Scalar(name)
+    if symbol == "**" and is_float:
+        return Scalar(name)
+    raise NotCompilableError(
+        node, f"cannot compile {left} {symbol} {right}; convert with float() or int()"
+    )
+
+
+def binary(b: Code, node: ast.BinOp) -> Kind:
+    """Push the value of a binary operator."""
+    left, right = b.kind(node.left), b.kind(node.right)
+    result = binary_kind(node, node.op, left, right)
+    symbol = SYMBOLS[type(node.op)]
+    if isinstance(result, Tuple):
+        b.push(node.left)
+        b.push(node.right)
+    elif isinstance(left, Number) and isinstance(right, Number):
+        _of_python(b, node, symbol, result)
+    else:
+        assert isinstance(result, Scalar)
+        _of_numpy(b, node, symbol, result)
+    return result
+
+
+def _of_python(b: Code, node: ast.BinOp, symbol: str, result: Kind) -> None:
+    f = b.f
+    if result == BOOL:
+        b.push(node.left)
+        b.push(node.right)
+        b.at(node)
+        getattr(f, f"i32_{_BITWISE[symbol]}")()
+    elif symbol == "/" and FLOAT not in (b.kind(node.left), b.kind(node.right)):
+        _quotient_of_integers(b, node)
+    elif symbol == "**":
+        from ferryvm.python.power import power
+
+        power(b, node, result)
+    elif result == FLOAT:
+        b.push_as(node.left, FLOAT)
+        b.push_as(node.right, FLOAT)
+        b.at(node)
+        if symbol in _PLAIN:
+            getattr(f, f"f64_{_PLAIN[symbol]}")()
+            return
+        divisor = b.spare(F64)
+        f.local_set(divisor)
+        f.local_get(divisor)
+        f.f64_const(0.0)
+        f.f64_eq()
+        b.throw_if(node, ZeroDivisionError, DIVISION["f" + symbol])
+        f.local_get(divisor)
+        if symbol == "/":
+            f.f64_div()
+        else:
+            from ferryvm.python.power import floored
+
+            floored(b, node, symbol)
+    else:
+        b.push_as(node.left, INT)
+        b.push_as(node.right, INT)
+        b.at(node)
+        if symbol in _CHECKED:
+            b.trap(node, Trap.INTEGER_OVERFLOW, OverflowError, None, is_limit=True)
+            getattr(f, f"i64_{_CHECKED[symbol]}")()
+        elif symbol in _FLOORED:
+            b.trap(node, Trap.INTEGER_DIVIDE_BY_ZERO, ZeroDivisionError, DIVISION[symbol])
+            b.trap(node, Trap.INTEGER_OVERFLOW, OverflowError, None, is_limit=True)
+            getattr(f, f"i64_{_FLOORED[symbol]}")()
+        elif symbol in _BITWISE:
+            {"&": f.i64_and, "|": f.i64_or, "^": f.i64_xor}[symbol]()
+        else:
+            _shift(b, node, symbol)
+
+
+def _shift(b: Code, node: ast.BinOp, symbol: str) -> None:
+    """Of an i64 by an i64; left shifts trap where bits are lost."""
+    f, count = b.f, b.spare(I64)
+    f.local_set(count)
+    f.local_get(count)
+    f.i64_const(0)
+    f.i64_lt_s()
+    b.throw_if(node, ValueError, "negative shift count")
+    if symbol == ">>":  # by 63 at most, which leaves the sign
+        f.local_get(count)
+        f.i64_const(63)
+        f.local_get(count)
+        f.i64_const(63)
+        f.i64_lt_s()
+        f.select()
+        f.i64_shr_s()
+        return
+    value = b.spare(I64)
+    f.local_set(value)
+    f.local_get(value)
+    f.i64_const(0)
+    f.i64_ne()
+    f.local_get(count)
+    f.i64_const(62)
+    f.i64_gt_s()
+    f.i32_and()
+    b.throw_if(node, OverflowError, None, is_limit=True)
+    # 2^count fits now, or the value is 0.
+    f.local_get(value)
+    f.i64_const(1)
+    f.local_get(count)
+    f.i64_shl()
+    b.trap(node, Trap.INTEGER_OVERFLOW, OverflowError, None, is_limit=True)
+    f.i64_mul_checked()
+
+
+def _quotient_of_integers(b: Code, node: ast.BinOp) -> None:
+    """The f64 nearest to the exact quotient: that of the operands as f64, if they are exact."""
+    f = b.f
+    b.push_as(node.left, INT)
+    b.push_as(node.right, INT)
+    b.at(node)
+    divisor, dividend = b.spare(I64), b.spare(I64)
+    f.local_set(divisor)
+    f.local_set(dividend)
+    f.local_get(divisor)
+    f.i64_eqz()
+    b.throw_if(node, ZeroDivisionError, DIVISION["/"])
+    for local in (dividend, divisor):
+        exact(b, node, local)
+    f.local_get(dividend)
+    f.f64_convert_i64_s()
+    f.local_get(divisor)
+    f.f64_convert_i64_s()
+    f.f64_div()
+
+
+def exact(b: Code, node: ast.AST, local: Local) -> None:
+    """Leave it to Python if the integer in a local is not exact as f64."""
+    f = b.f
+    f.local_get(local)
+    f.i64_const(EXACT)
+    f.i64_add()
+    f.i64_const(2 * EXACT)
+    f.i64_gt_u()
+    b.throw_if(node, OverflowError, "an integer above 2**53 as a float", is_limit=True)
+
+
+def _of_numpy(b: Code, node: ast.BinOp, symbol: str, result: Scalar) -> None:
+    f = b.f
+    operand = result
+    if symbol == "**":
+        from ferryvm.python.power import numpy_power
+
+        numpy_power(b, node, result)
+        return
+    b.push_as(node.left, operand)
+    b.push_as(node.right, operand)
+    b.at(node)
+    word = operand.word
+    if symbol in _BITWISE:
+        getattr(f, f"{word}_{_BITWISE[symbol]}")()
+    elif symbol == "/":
+        getattr(f, f"{word}_div")()
+    elif symbol in _FLOORED:
+        _numpy_division(b, symbol, word)
+    else:
+        getattr(f, f"{word}_{_PLAIN[symbol]}")()
+        wrap(b, result.dtype)
+
+
+def _numpy_division(b: Code, symbol: str, word: Type) -> None:
+    """NumPy's floored division: by 0 it is 0, and the smallest by -1 wraps."""
+    f, divisor, dividend = b.f, b.spare(word), b.spare(word)
+    f.local_set(divisor)
+    f.local_set(dividend)
+    constant = getattr(f, f"{word}_const")
+    f.local_get(divisor)
+    getattr(f, f"{word}_eqz")()
+    with f.if_([word]):
+        constant(0)
+        f.else_()
+        if symbol == "//":
+            f.local_get(divisor)
+            constant(-1)
+            getattr(f, f"{word}_eq")()
+            with f.if_([word]):
+                constant(0)
+                f.local_get(dividend)
+                getattr(f, f"{word}_sub")()
+                f.else_()
+                f.local_get(dividend)
+                f.local_get(divisor)
+                getattr(f, f"{word}_div_floor")()
+        else:
+            f.local_get(dividend)
+            f.local_get(divisor)
+            getattr(f, f"{word}_mod_floor")()
+
+
+def wrap(b: Code, dtype: str) -> None:
+    """Bring a result in an i32 into the range of a narrow dtype."""
+    f = b.f
+    if dtype == "int8":
+        f.i32_extend8_s()
+    elif dtype == "int16":
+        f.i32_extend16_s()
+    elif dtype in ("uint8", "uint16"):
+        f.i32_const(0xFF if dtype == "uint8" else 0xFFFF)
+        f.i32_and()
+
+
+def convert(b: Code, node: ast.AST, source: Kind, target: Kind) -> None:
+    """Turn the number on top of the stack into another kind, as an operator does with its
+    operands. Raises NotCompilableError."""
+    f = b.f
+    if source == target:
+        return
+    if not is_number(source) or not is_number(target):
+        raise NotCompilableError(node, f"{source} cannot be used as {target}")
+    assert isinstance(source, Number | Scalar)
+    assert isinstance(target, Number | Scalar)
+    is_weak = isinstance(source, Number) and isinstance(target, Scalar)
+    have, want = source.word, target.word
+    if have is want:
+        if is_weak and source == INT and target != Scalar("int64"):
+            raise NotCompilableError(node, f"{source} cannot be used as {target}")
+        return
+    match have, want:
+        case Type.I32, Type.I64:
+            f.i64_extend_i32_s()
+        case ((Type.I32 | Type.I64), (Type.F64 | Type.F32)):
+            getattr(f, f"{want}_convert_{have}_s")()
+        case Type.F32, Type.F64:
+            f.f64_promote_f32()
+        case Type.F64, Type.F32 if is_weak:
+            f.f32_demote_f64()
+        case Type.I64, Type.I32 if is_weak:
+            _narrowed(b, node, target)
+        case _:
+            raise NotCompilableError(node, f"{source} cannot be used as {target}")
+
+
+def _narrowed(b: Code, node: ast.AST, target: Kind) -> None:
+    """A Python int as a NumPy scalar of at most 32 bits; it must fit."""
+    assert isinstance(target, Scalar)
+    f, value = b.f, b.spare(I64)
+    info = np.iinfo(target.dtype)
+    f.local_set(value)
+    for limit, compare in ((info.min, f.i64_lt_s), (info.max, f.i64_gt_s)):
+        f.local_get(value)
+        f.i64_const(int(limit))
+        compare()
+        b.throw_if(node, OverflowError, f"Python integer out of bounds for {target.dtype}")
+    f.local_get(value)
+    f.i32_wrap_i64()
+
+
+def boolean(b: Code, node: ast.AST, kind: Kind) -> None:
+    """Turn the value on top of the stack into an i32 that is its boolean value: 0 or 1."""
+    f = b.f
+    if kind == BOOL or kind == Scalar("bool"):
+        return
+    if isinstance(kind, Number | Scalar):
+        word = kind.word
+        getattr(f, f"{word}_const")(0 if word in (I32, I64) else 0.0)
+        getattr(f, f"{word}_ne")()
+        return
+    raise NotCompilableError(node, f"{kind} has no boolean value here; compare it")
+
+
+def compare(b: Code, node: ast.Compare) -> Kind:
+    """Push the value of a comparison."""
+    left, right = b.kind(node.left), b.kind(node.comparators[0])
+    op = node.ops[0]
+    if isinstance(op, ast.Is | ast.IsNot):
+        b.f.i32_const(int(bool(known_comparison(node, left, right))))
+        return BOOL
+    symbol = SYMBOLS.get(type(op))
+    if symbol is None or not is_number(left) or not is_number(right):
+        shown = symbol or {ast.In: "in", ast.NotIn: "not in"}.get(type(op), "?")
+        raise NotCompilableError(node, f"cannot compile {left} {shown} {right}")
+    f, name = b.f, _COMPARED[symbol]
+    if isinstance(left, Number) and isinstance(right, Number):
+        common: Kind = FLOAT if FLOAT in (left, right) else INT
+        if left == right == BOOL:
+            common = BOOL
+        for each, kind in ((node.left, left), (node.comparators[0], right)):
+            if common == FLOAT and kind == INT:
+                b.push(each)
+                value = b.spare(I64)
+                f.local_set(value)
+                exact(b, node, value)
+                f.local_get(value)
+                f.f64_convert_i64_s()
+            else:
+                b.push_as(each, common)
+        b.at(node)
+        word = F64 if common == FLOAT else I64 if common == INT else I32
+        getattr(f, f"{word}_{name}" + _suffix(word, name))()
+        return BOOL
+    common = Scalar(_promoted(left, right).name)
+    b.push_as(node.left, common)
+    b.push_as(node.comparators[0], common)
+    b.at(node)
+    getattr(f, f"{common.word}_{name}" + _suffix(common.word, name))()
+    return Scalar("bool")
+
+
+def _suffix(word: Type, name: str) -> str:
+    return "_s" if word in (I32, I64) and name not in ("eq", "ne") else ""
+
+
+def known_comparison(node: ast.Compare, left: Kind, right: Kind) -> bool | None:
+    """The value of a comparison by `is`, which kinds determine. Raises NotCompilableError if they do not."""
+    op = node.ops[0]
+    if not isinstance(op, ast.Is | ast.IsNot):
+        return None
+    if isinstance(right, Constant) and right.value is None:
+        is_same = left == right
+    elif isinstance(left, Constant) and isinstance(right, Constant):
+        is_same = left.value is right.value
+    else:
+        raise NotCompilableError(node, "is compares identity; compare numbers with ==")
+    return is_same == isinstance(op, ast.Is)
+
+
+def unary(b: Code, node: ast.UnaryOp) -> Kind:
+    """Push the value of a unary operator."""
+    f, kind = b.f, b.kind(node.operand)
+    result = unary_kind(node, kind)
+    match node.op:
+        case ast.Not():
+            b.push(node.operand)
+            boolean(b, node, kind)
+            f.i32_eqz()
+        case ast.UAdd():
+            b.push_as(node.operand, result)
+        case ast.Invert():
+            b.push_as(node.operand, result)
+            word = result.slots[0]
+            getattr(f, f"{word}_const")(1 if result == Scalar("bool") else -1)
+            getattr(f, f"{word}_xor")()
+        case ast.USub():
+            word = result.slots[0]
+            if word in (F32, F64):
+                b.push_as(node.operand, result)
+                getattr(f, f"{word}_neg")()
+                return result
+            getattr(f, f"{word}_const")(0)
+            b.push_as(node.operand, result)
+            b.at(node)
+            if result == INT:
+                b.trap(node, Trap.INTEGER_OVERFLOW, OverflowError, None, is_limit=True)
+                f.i64_sub_checked()
+            else:
+                getattr(f, f"{word}_sub")()
+                assert isinstance(result, Scalar)
+                wrap(b, result.dtype)
+    return result
+
+
+def unary_kind(node: ast.UnaryOp, kind: Kind) -> Kind:
+    """The kind of a unary operator's value. Raises NotCompilableError."""
+    if isinstance(node.op, ast.Not):
+        return BOOL
+    if isinstance(kind, Number) and (kind != FLOAT or not isinstance(node.op, ast.Invert)):
+        return INT if kind == BOOL else kind
+    if isinstance(kind, Scalar):
+        is_inverted = isinstance(node.op, ast.Invert)
+        if is_inverted and not kind.is_float and kind.dtype[0] != "u":
+            return kind
+        if not is_inverted and kind.dtype != "bool":
+            return kind
+    raise NotCompilableError(node, f"cannot compile this operator on {kind}")

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Powers, and the floored division of floats: functions that are added to a program."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from ferryvm.isa import BY_MNEMONIC
+from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import F64, I64
+from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.kind import FLOAT, INT, Kind, Number, Scalar
+
+if TYPE_CHECKING:
+    from ferryvm.build import Function, Program
+    from ferryvm.python.code import Code
+
+
+def power(b: Code, node: ast.BinOp, result: Kind) -> None:
+    """Push the power of two Python numbers."""
+    f = b.f
+    if result == INT:
+        b.push_as(node.left, INT)
+        b.push_as(node.right, INT)
+        b.at(node)
+        exponent = b.spare(I64)
+        f.local_set(exponent)
+        f.local_get(exponent)
+        f.i64_const(0)
+        f.i64_lt_s()
+        b.throw_if(node, OverflowError, "a negative power of an int is a float", is_limit=True)
+        f.local_get(exponent)
+        b.trap(node, Trap.INTEGER_OVERFLOW, OverflowError, None, is_limit=True)
+        f.call(b.shared("int ** int", _integer_power))
+        return
+    if _squared(b, node, FLOAT):
+        return
+    if "f64.pow" not in BY_MNEMONIC:
+        raise NotCompilableError(
+            node, "cannot compile a power of floats; multiply, or call math.exp"
+        )
+    b.push_as(node.left, FLOAT)
+    b.push_as(node.right, FLOAT)
+    b.at(node)
+    exponent, base = b.spare(F64), b.spare(F64)
+    f.local_set(exponent)
+    f.local_set(base)
+    f.local_get(base)
+    f.f64_const(0.0)
+    f.f64_eq()
+    f.local_get(exponent)
+    f.f64_const(0.0)
+    f.f64_lt()
+    f.i32_and()
+    b.throw_if(node, ZeroDivisionError, "0.0 cannot be raised to a negative power")
+    f.local_get(base)
+    f.local_get(exponent)
+    getattr(f, "f64_pow")()  # noqa: B009  # the instruction may be missing
+    f.local_set(base)
+    # A complex number, or a result that does not fit: Python decides.
+    for compare_with in (float("inf"), float("-inf")):
+        f.local_get(base)
+        f.f64_const(compare_with)
+        f.f64_eq()
+        b.throw_if(node, OverflowError, "a power out of range", is_limit=True)
+    f.local_get(base)
+    f.local_get(base)
+    f.f64_ne()
+    b.throw_if(node, ValueError, "a power that is no number", is_limit=True)
+    f.local_get(base)
+
+
+def _squared(b: Code, node: ast.BinOp, kind: Number | Scalar) -> bool:
+    """Push the square of a float, if a power is one."""
+    if not isinstance(node.right, ast.Constant) or node.right.value != 2:
+        return False
+    f, value = b.f, b.spare(kind.word)
+    b.push_as(node.left, kind)
+    b.at(node)
+    f.local_set(value)
+    f.local_get(value)
+    f.local_get(value)
+    getattr(f, f"{kind.word}_mul")()
+    return True
+
+
+def numpy_power(b: Code, node: ast.BinOp, result: Scalar) -> None:
+    """Push the power of two floats of NumPy, which raises nothing."""
+    if _squared(b, node, result):
+        return
+    name = f"{result.word}.pow"
+    if name not in BY_MNEMONIC:
+        raise NotCompilableError(node, f"there is no {name} yet; multiply, or call math.exp")
+    b.push_as(node.left, result)
+    b.push_as(node.right, result)
+    b.at(node)
+    getattr(b.f, f"{result.word}_pow")()
+
+
+def _integer_power(program: Program, name: str) -> Function:
+    """By squaring (Knuth, The Art of Computer Programming, volume 2, section 4.6.3); traps on
+    overflow."""
+    f = program.function(name, {"base": I64, "exponent": I64}, [I64])
+    base, exponent = f.parameters
+    result = f.local("result", I64)
+    f.i64_const(1)
+    f.local_set(result)
+    with f.block() as done, f.loop() as again:
+        f.local_get(exponent)
+        f.i64_eqz()
+        f.br_if(done)
+        f.local_get(exponent)
+        f.i64_const(1)
+        f.i64_and()
+        f.i32_wrap_i64()
+        with f.if_():
+            f.local_get(result)
+            f.local_get(base)
+            f.i64_mul_checked()
+            f.local_set(result)
+        f.local_get(exponent)
+        f.i64_const(1)
+        f.i64_shr_s()
+        f.local_set(exponent)
+        f.local_get(exponent)
+        f.i64_eqz()
+        f.br_if(done)
+        f.local_get(base)
+        f.local_get(base)
+        f.i64_mul_checked()
+        f.local_set(base)
+        f.br(again)
+    f.local_get(result)
+    return f
+
+
+def floored(b: Code, node: ast.BinOp, symbol: str) -> None:
+    """Turn two f64 on the stack into their floored quotient or modulus, as CPython's
+    Objects/floatobject.c computes them."""
+    if "f64.fmod" not in BY_MNEMONIC:
+        raise NotCompilableError(
+            node, f"cannot compile float {symbol} float; use math.floor(a / b)"
+        )
+    b.f.call(b.shared("float // float" if symbol == "//" else "float % float", _floored))
+
+
+def _floored(program: Program, name: str) -> Function:
+    f = program.function(name, {"x": F64, "y": F64}, [F64])
+    x, y = f.parameters
+    rest = f.local("rest", F64)
+    quotient, down = f.local("quotient", F64), f.local("down", F64)
+    f.local_get(x)
+    f.local_get(y)
+    getattr(f, "f64_fmod")()  # noqa: B009  # the instruction may be missing
+    f.local_set(rest)
+    f.local_get(x)
+    f.local_get(rest)
+    f.f64_sub()
+    f.local_get(y)
+    f.f64_div()
+    f.local_set(quotient)
+    f.local_get(rest)
+    f.f64_const(0.0)
+    f.f64_ne()
+    with f.if_():
+        f.local_get(y)
+        f.f64_const(0.0)
+        f.f64_lt()
+        f.local_get(rest)
+        f.f64_const(0.0)
+        f.f64_lt()
+        f.i32_ne()
+        with f.if_():
+            f.local_get(rest)
+            f.local_get(y)
+            f.f64_add()
+            f.local_set(rest)
+            f.local_get(quotient)
+            f.f64_const(1.0)
+            f.f64_sub()
+            f.local_set(quotient)
+        f.else_()
+        f.f64_const(0.0)
+        f.local_get(y)
+        f.f64_copysign()
+        f.local_set(rest)
+    if "%" in name:
+        f.local_get(rest)
+        return f
+    f.local_get(quotient)
+    f.f64_const(0.0)
+    f.f64_ne()
+    with f.if_([F64]):
+        f.local_get(quotient)
+        f.f64_floor()
+        f.local_set(down)
+        f.local_get(down)
+        f.f64_const(1.0)
+        f.f64_add()
+        f.local_get(down)
+        f.local_get(quotient)
+        f.local_get(down)
+        f.f64_sub()
+        f.f64_const(0.5)
+        f.f64_gt()
+        f.select()
+        f.else_()
+        f.f64_const(0.0)
+        f.local_get(x)
+        f.local_get(y)
+        f.f64_div()
+        f.f64_copysign()
+    return f

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program for a Python function and certain kinds of arguments, with all functions that it calls."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+
+from ferryvm.build import Function
+from ferryvm.program import Program
+from ferryvm.python.code import Shared
+from ferryvm.python.fault import NotCompilableError, UnsupportedError
+from ferryvm.python.graph import Store
+from ferryvm.python.kind import Kind
+from ferryvm.python.lower import Lowering
+from ferryvm.python.site import Sites
+from ferryvm.python.source import Source
+from ferryvm.python.version import Compiled, Versions, result_types
+
+_Key = tuple[types.FunctionType, tuple[Kind, ...], Kind | None]
+"""A function, the kinds of its arguments, and the kind that its results are converted to."""
+MOST_FUNCTIONS = 1000
+"""Functions of a program, by kinds of arguments."""
+
+
+class Unit:
+    """The program of one function for certain kinds of arguments, exported as `function`."""
+
+    def __init__(
+        self, function: types.FunctionType, kinds: Sequence[Kind], target: Kind | None = None
+    ) -> None:
+        """`target`: the kind to which all results are converted. Raises UnsupportedError."""
+        self._sources: dict[types.FunctionType, tuple[Source, Lowering]] = {}
+        self._results: dict[_Key, list[Kind]] = {}
+        self._key: _Key = function, tuple(kinds), target
+        # The kinds of results of recursive functions are found by repetition, from none on.
+        known, found = -1, 0
+        while known < found:
+            known = found
+            self._build()
+            found = sum(1 + len(kinds) for kinds in self._results.values())
+
+    def _build(self) -> None:
+        self._shared = Shared()
+        self._made: dict[_Key, Compiled] = {}
+        self._waiting: list[tuple[_Key, Function]] = []
+        entry = self._compiled(self._key)
+        self._shared.program.export(entry.function, "function")
+        while self._waiting:
+            key, function = self._waiting.pop()
+            source, lowering = self._source(key[0])
+            try:
+                found = self._results[key]
+                Versions(self._shared, source, lowering, self, function, key[1], found, key[2])
+            except NotCompilableError as refusal:
+                raise source.unsupported(refusal) from None
+
+    def _source(self, function: types.FunctionType) -> tuple[Source, Lowering]:
+        if function not in self._sources:
+            source = Source(function)
+            try:
+                self._sources[function] = source, Lowering(source)
+            except NotCompilableError as refusal:
+                raise source.unsupported(refusal) from None
+        return self._sources[function]
+
+    def compiled(self, function: types.FunctionType, kinds: tuple[Kind, ...]) -> Compiled:
+        """The compiled function, with the kinds of results that are known so far."""
+        return self._compiled((function, kinds, None))
+
+    def _compiled(self, key: _Key) -> Compiled:
+        function, kinds, target = key
+        found = self._made.get(key)
+        if found is None:
+            source, _ = self._source(function)
+            if len(self._made) == MOST_FUNCTIONS:
+                message = f"{MOST_FUNCTIONS} functions are called, by kinds of arguments"
+                raise UnsupportedError(message, None, source.name)
+            known = list(self._results.setdefault(key, [] if target is None else [target]))
+            names: dict[str, object] = {}
+            for name, kind in zip(source.parameters, kinds, strict=True):
+                for number, slot in enumerate(kind.slots):
+                    names[f"{name}.{number}" if number else name] = slot
+            title = source.name
+            while title in self._titles():
+                title += "'"
+            made = self._shared.program.function(title, names, result_types(known) if known else ())  # type: ignore[arg-type]  # types by name
+            found = self._made[key] = Compiled(made, known)
+            self._waiting.append((key, made))
+        return found
+
+    def _titles(self) -> set[str]:
+        return {compiled.function.name for compiled in self._made.values()}
+
+    @property
+    def program(self) -> Program:
+        """The program."""
+        return self._shared.program.build(optimize=True)
+
+    @property
+    def sites(self) -> Sites:
+        """The places at which it raises exceptions."""
+        return self._shared.sites
+
+    @property
+    def results(self) -> list[Kind]:
+        """The kinds of results of the function."""
+        return self._results[self._key]
+
+    @property
+    def has_effects(self) -> bool:
+        """True if it may change arrays."""
+        return any(
+            isinstance(statement, Store)
+            for _, lowering in self._sources.values()
+            for block in lowering.blocks
+            for statement in block.statements
+        )
+
+    @property
+    def captured(self) -> list[tuple[Source, str, object]]:
+        """The free names of all functions, and the values that the code is for."""
+        return [
+            (source, name, value)
+            for source, lowering in self._sources.values()
+            for name, value in lowering.captured.items()
+        ]

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of a compiled function as Python objects, by their kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ferryvm.python.fault import UnsupportedError
+from ferryvm.python.kind import BOOL, FLOAT, INT, Array, Constant, Kind, Scalar, Tuple
+
+Reader = Callable[[Any], Any]
+"""Turns what a call of an instance returns into the value of the Python function."""
+
+
+def reader(kinds: Sequence[Kind], name: str) -> Reader | None:
+    """The reader for a function that returns values of these kinds; None: the value is it."""
+    for kind in kinds:
+        _check(kind, name)
+    if len(kinds) == 1:
+        (kind,) = kinds
+        if kind in (INT, FLOAT) or kind == Constant(None):
+            return None
+        if kind == BOOL:
+            return bool
+        if isinstance(kind, Scalar):
+            return _scalar_type(kind)
+        if len(kind.slots) == 1:
+            return lambda value: _value(kind, [value])
+        return lambda values: _value(kind, values or ())
+    starts = [1]
+    for kind in kinds:
+        starts.append(starts[-1] + len(kind.slots))
+
+    def read(values: Sequence[Any]) -> Any:
+        number = values[0]
+        return _value(kinds[number], values[starts[number] : starts[number + 1]])
+
+    if starts[-1] == 1:  # kinds without slots: the number is the only value
+        return lambda number: _value(kinds[number], ())
+    return read
+
+
+def _check(kind: Kind, name: str) -> None:
+    items = kind.items if isinstance(kind, Tuple) else ()
+    for item in items:
+        _check(item, name)
+    is_number = isinstance(kind, Tuple | Scalar | Array) or kind in (INT, FLOAT, BOOL)
+    if not is_number and kind != Constant(None):
+        raise UnsupportedError(f"cannot return {kind}", None, name)
+
+
+def _scalar_type(kind: Scalar) -> Callable[[Any], Any]:
+    return np.dtype(kind.dtype).type
+
+
+def _value(kind: Kind, values: Sequence[Any]) -> Any:
+    match kind:
+        case Tuple():
+            found, start = [], 0
+            for item in kind.items:
+                end = start + len(item.slots)
+                found.append(_value(item, values[start:end]))
+                start = end
+            return tuple(found)
+        case Array():
+            array, *shape = values
+            return array if array.shape == tuple(shape) else array.reshape(shape)
+        case Scalar():
+            return _scalar_type(kind)(values[0])
+        case Constant():
+            return kind.value
+    return bool(values[0]) if kind == BOOL else values[0]
+
+
+def arguments(kinds: Sequence[Kind]) -> Callable[[Sequence[Any]], list[Any]] | None:
+    """The function from the arguments of a Python function to those of the compiled one; None if they
+    are the same."""
+    if all(len(kind.slots) == 1 and not isinstance(kind, Array | Tuple) for kind in kinds):
+        return None
+
+    def flat(values: Sequence[Any]) -> list[Any]:
+        found: list[Any] = []
+        for kind, value in zip(kinds, values, strict=True):
+            flatten(kind, value, found)
+        return found
+
+    return flat
+
+
+def flatten(kind: Kind, value: Any, found: list[Any]) -> None:
+    """Append the slots of an argument of a kind."""
+    match kind:
+        case Array():
+            found.append(value.view(np.uint8) if kind.dtype == "bool" else value)
+            found += value.shape
+        case Tuple():
+            for item, each in zip(kind.items, value, strict=True):
+                flatten(item, each, found)
+        case Constant():
+            pass
+        case _ if len(kind.slots) == 2:  # a range
+            found += (value.start, value.stop)
+        case _:
+            found.append(value)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The places of a program at which Python raises an exception, by their source positions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from ferryvm.errors import Position
+from ferryvm.isa.trap import Trap
+
+
+def _message(action: Callable[[], object]) -> str:
+    """The message of an error in this Python."""
+    try:
+        action()
+    except ZeroDivisionError as error:
+        return str(error)
+    raise AssertionError("no error")
+
+
+_ZERO, _ZERO_F, _ONE = 0, 0.0, 1
+DIVISION = {
+    "/": _message(lambda: _ONE / _ZERO),
+    "//": _message(lambda: _ONE // _ZERO),
+    "%": _message(lambda: _ONE % _ZERO),
+    "f/": _message(lambda: _ONE / _ZERO_F),
+    "f//": _message(lambda: _ONE // _ZERO_F),
+    "f%": _message(lambda: _ONE % _ZERO_F),
+}
+"""Messages of a ZeroDivisionError by operator, `f` in front for floats."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """An exception that a place may raise."""
+
+    type: type[BaseException]
+    message: str | None
+    position: Position
+    function: str
+    """The name of the Python function."""
+    is_limit: bool = False
+    """True if Python itself would go on: a number does not fit into 64 bits."""
+
+
+class Sites:
+    """The sites of a program."""
+
+    def __init__(self) -> None:
+        self.thrown: list[Site] = []
+        """By the number that a program throws."""
+        self._trapping: dict[tuple[Position, Trap], Site] = {}
+
+    def number(self, site: Site) -> int:
+        """The number of a site that throws."""
+        if site not in self.thrown:
+            self.thrown.append(site)
+        return self.thrown.index(site)
+
+    def traps(self, kind: Trap, site: Site) -> None:
+        """State what a trap at a position is in Python."""
+        self._trapping[site.position, kind] = site
+
+    def of_trap(self, kind: Trap, position: Position | None) -> Site | None:
+        """The site of a trap."""
+        return None if position is None else self._trapping.get((position, kind))

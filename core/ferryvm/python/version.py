@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code of a function for each combination of kinds that its variables have.
+
+A block is compiled once for each combination with which control arrives: a variable that holds an
+int at first and a float later has a version of the loop for each, and no value carries its kind at
+run time (basic block versioning: Chevalier-Boisvert and Feeley, ECOOP 2015, section 3).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ferryvm.build import Function, Label
+from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import I64, Reference, ValueType
+from ferryvm.python.body import Body
+from ferryvm.python.code import Shared
+from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.graph import (
+    Assign,
+    Block,
+    Branch,
+    Call,
+    Evaluate,
+    Iterate,
+    Jump,
+    Next,
+    Raise,
+    Return,
+    Store,
+    Unpack,
+    live_after,
+    reads,
+)
+from ferryvm.python.iteration import advance, begin
+from ferryvm.python.kind import Array, Constant, Kind, Scalar, Tuple
+from ferryvm.python.lower import Known, Lowering
+from ferryvm.python.operation import convert
+from ferryvm.python.source import Source
+
+if TYPE_CHECKING:
+    import types
+
+MOST_VERSIONS = 64
+"""Versions of one block."""
+
+Environment = tuple[tuple[str, Kind], ...]
+"""The kinds of the live variables, by name."""
+
+
+class Compiled(NamedTuple):
+    """A function of the program for certain kinds of arguments."""
+
+    function: Function
+    results: list[Kind]
+    """The kinds of values that it may return."""
+
+
+class Functions(Protocol):
+    """The other functions of the program."""
+
+    def compiled(self, function: types.FunctionType, kinds: tuple[Kind, ...]) -> Compiled:
+        """The compiled function, with the kinds of results that are known so far."""
+
+
+def result_types(kinds: Sequence[Kind]) -> list[ValueType]:
+    """The types of the results of a function that may return these kinds: the slots of the kind; if
+    there are several, the number of the kind, then the slots of each."""
+    if len(kinds) == 1:
+        return list(kinds[0].slots)
+    return [I64, *(slot for kind in kinds for slot in kind.slots)]
+
+
+class Versions:
+    """The code of one function."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        source: Source,
+        lowering: Lowering,
+        functions: Functions,
+        function: Function,
+        kinds: Sequence[Kind],
+        results: list[Kind],
+        target: Kind | None,
+    ) -> None:
+        """`results`: the kinds of results that are known so far; others are appended, and the code
+        is not complete then. `target`: the kind to which results are converted, if they are."""
+        self._body = Body(shared, source, function)
+        self._source, self._functions, self._results = source, functions, results
+        self._known, self._converted = len(results), target
+        self._labels: dict[tuple[int, int, Environment], Label] = {}
+        self._waiting: list[tuple[Block, int, Environment]] = []
+        self._counts: dict[tuple[int, int], int] = {}
+        parameters = iter(function.parameters)
+        for name, kind in zip(source.parameters, kinds, strict=True):
+            self._body.declare(name, kind, [next(parameters) for _ in kind.slots])
+        arguments = dict(zip(source.parameters, kinds, strict=True))
+        first = lowering.blocks[0]
+        self._go(source.node, first, 0, arguments)
+        while self._waiting:
+            self._compile(*self._waiting.pop())
+
+    # --- versions ---------------------------------------------------------------------------
+
+    def _go(self, node: ast.AST, block: Block, index: int, kinds: dict[str, Kind]) -> None:
+        """Go on at a statement of a block with variables of these kinds."""
+        live = block.live if index == 0 else live_after(block, index)
+        env = tuple(sorted((name, kind) for name, kind in kinds.items() if name in live))
+        self._body.f.jump(self._label(node, block, index, env))
+
+    def _label(self, node: ast.AST, block: Block, index: int, env: Environment) -> Label:
+        key = block.number, index, env
+        label = self._labels.get(key)
+        if label is None:
+            place = block.number, index
+            self._counts[place] = self._counts.get(place, 0) + 1
+            if self._counts[place] > MOST_VERSIONS:
+                names = ", ".join(name for name, _ in env if not name.startswith("%"))
+                message = f"the kinds of {names} change too often; give each variable one type"
+                raise NotCompilableError(node, message)
+            label = self._labels[key] = self._body.f.label()
+            self._waiting.append((block, index, env))
+        return label
+
+    def _compile(self, block: Block, index: int, env: Environment) -> None:
+        body = self._body
+        body.f.place(self._labels[block.number, index, env])
+        body.env = dict(env)
+        for number in range(index, len(block.statements)):
+            statement = block.statements[number]
+            if self._is_unassigned(statement.node, reads(statement)):
+                return
+            body.at(statement.node)
+            match statement:
+                case Assign():
+                    body.set(statement.name, body.push(statement.value))
+                case Evaluate():
+                    for _ in body.push(statement.value).slots:
+                        body.f.drop()
+                case Unpack():
+                    self._unpack(statement)
+                case Store():
+                    self._store(statement)
+                case Iterate():
+                    body.set(statement.name, begin(body, statement.value))
+                case Call():
+                    if self._call(statement, block, number):
+                        return
+        self._end(block)
+
+    def _end(self, block: Block) -> None:
+        body, end = self._body, block.end
+        assert end is not None
+        if self._is_unassigned(end.node, reads(end)):
+            return
+        body.at(end.node)
+        match end:
+            case Jump():
+                self._go(end.node, end.to, 0, body.env)
+            case Branch():
+                known = body.known_condition(end.condition)
+                if known is not None:
+                    self._go(end.node, end.yes if known else end.no, 0, body.env)
+                    return
+                body.push_condition(end.condition)
+                body.f.jump_if(self._target(end.node, end.yes))
+                self._go(end.node, end.no, 0, body.env)
+            case Next():
+                self._next(end)
+            case Return():
+                self._return(end)
+            case Raise():
+                self._raise(end)
+
+    def _is_unassigned(self, node: ast.AST, names: set[str]) -> bool:
+        """True if one of these variables has no value here, which raises an exception."""
+        missing = (names & self._source.variables) - self._body.env.keys()
+        for name in sorted(missing)[:1]:
+            message = (
+                f"cannot access local variable {name!r} where it is not associated with a value"
+            )
+            self._body.throw(node, UnboundLocalError, message)
+        return bool(missing)
+
+    def _target(self, node: ast.AST, block: Block) -> Label:
+        kinds = self._body.env.items()
+        env = tuple(sorted((name, kind) for name, kind in kinds if name in block.live))
+        return self._label(node, block, 0, env)
+
+    # --- statements -------------------------------------------------------------------------
+
+    def _unpack(self, statement: Unpack) -> None:
+        body = self._body
+        kind = body.kind(statement.value)
+        if not isinstance(kind, Tuple):
+            raise NotCompilableError(statement.node, f"cannot unpack {kind}")
+        wanted, found = len(statement.names), len(kind.items)
+        if wanted != found:
+            few = f"too many values to unpack (expected {wanted})"
+            if found < wanted:
+                few = f"not enough values to unpack (expected {wanted}, got {found})"
+            raise NotCompilableError(statement.node, few)
+        body.push(statement.value)
+        for name, item in reversed([*zip(statement.names, kind.items, strict=True)]):
+            body.set(name, item)
+
+    def _store(self, statement: Store) -> None:
+        body = self._body
+        node = ast.copy_location(
+            ast.Subscript(statement.array, statement.index, ast.Store()), statement.node
+        )
+        of = body.kind(statement.array)
+        if not isinstance(of, Array):
+            raise NotCompilableError(statement.node, f"cannot store into {of}")
+        indices = body.indices(node)
+        if len(indices) != of.dimensions:
+            raise NotCompilableError(
+                statement.node, f"{len(indices)} of {of.dimensions} indices; name all"
+            )
+        body.push_slot(statement.array, 0)
+        body.push_index(node, of)
+        found = body.push(statement.value)
+        body.at(node)
+        element = Scalar(of.dtype)
+        if not isinstance(found, Scalar):
+            convert(body, statement.node, found, element)
+        elif found.word is not element.word:
+            if found.is_float and not element.is_float:
+                message = f"cannot store {found} into an array of {of.dtype}; write int(x)"
+                raise NotCompilableError(statement.node, message)
+            if element.dtype == "float32" and found.dtype == "float64":
+                body.f.f32_demote_f64()
+            else:
+                convert(body, statement.node, found, element)
+        body.trap(node, Trap.READ_ONLY_ARRAY, ValueError, "assignment destination is read-only")
+        getattr(body.f, f"array_set_{of.element}")()
+
+    def _call(self, statement: Call, block: Block, number: int) -> bool:
+        """Call a compiled function; True if its results have several kinds, or it never returns, so
+        that the block goes on elsewhere."""
+        body = self._body
+        kinds = tuple(body.kind(argument) for argument in statement.arguments)
+        found = self._functions.compiled(statement.function, kinds)
+        for argument in statement.arguments:
+            body.push(argument)
+        body.at(statement.node)
+        body.f.call(found.function)
+        if not found.results:
+            body.f.trap()
+            return True
+        if len(found.results) == 1:
+            body.set(statement.name, found.results[0])
+            return False
+        for kind in reversed(found.results):
+            for local in reversed(body.locals(statement.name, kind)):
+                body.f.local_set(local)
+        which = body.spare(I64)
+        body.f.local_set(which)
+        for place, kind in enumerate(found.results):
+            with body.f.block() as other:
+                if place < len(found.results) - 1:
+                    body.f.local_get(which)
+                    body.f.i64_const(place)
+                    body.f.i64_ne()
+                    body.f.br_if(other)
+                self._go(statement.node, block, number + 1, {**body.env, statement.name: kind})
+        return True
+
+    def _next(self, end: Next) -> None:
+        body = self._body
+        before = dict(body.env)
+        kind = before[end.iterator]
+
+        def over() -> None:
+            body.env = dict(before)
+            self._go(end.node, end.end, 0, body.env)
+
+        item, after = advance(body, end.node, end.iterator, kind, over)
+        if item is None:
+            return
+        body.set(end.name, item)
+        body.env[end.iterator] = after
+        self._go(end.node, end.body, 0, body.env)
+
+    def _return(self, end: Return) -> None:
+        body, f = self._body, self._body.f
+        kind = body.kind(end.value)
+        if isinstance(kind, Constant) and kind.value is not None:
+            raise NotCompilableError(end.node, f"cannot return {kind}")
+        if self._converted is not None:
+            body.push_converted(end.value, self._converted)
+            f.return_()
+            return
+        if kind not in self._results:
+            self._results.append(kind)
+        number = self._results.index(kind)
+        if number >= self._known:
+            f.trap()
+            return
+        if self._known == 1:
+            body.push(end.value)
+        else:
+            f.i64_const(number)
+            for other in self._results[: self._known]:
+                if other == kind:
+                    body.push(end.value)
+                    continue
+                for slot in other.slots:
+                    _push_zero(f, slot)
+        f.return_()
+
+    def _raise(self, end: Raise) -> None:
+        message: str | None = None
+        if end.argument is not None:
+            value = end.argument.value if isinstance(end.argument, ast.Constant | Known) else None
+            if not isinstance(value, str):
+                raise NotCompilableError(end.node, "the argument of an exception must be a string")
+            message = value
+        self._body.throw(end.node, end.type, message)
+
+
+def _push_zero(f: Function, slot: ValueType) -> None:
+    if isinstance(slot, Reference):
+        f.ref_null(slot)
+    else:
+        getattr(f, f"{slot}_const")(0)

@@ -1,0 +1,427 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python functions of everyday numeric code, and arguments for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+"""A function, and the arguments of a call."""
+
+
+def case(*calls: tuple[Any, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add a function with the arguments of some calls."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        CASES.extend((function, arguments) for arguments in calls)
+        return function
+
+    return add
+
+
+# --- number theory --------------------------------------------------------------------------
+
+
+@case((91, 35), (0, 0), (-12, 18), (1 << 62, 6))
+def gcd(a, b):
+    while b:
+        a, b = b, a % b
+    return abs(a)
+
+
+@case((240, 46), (-7, 5))
+def extended_gcd(a, b):
+    s, last_s = 0, 1
+    t, last_t = 1, 0
+    while b != 0:
+        q = a // b
+        a, b = b, a - q * b
+        last_s, s = s, last_s - q * s
+        last_t, t = t, last_t - q * t
+    return a, last_s, last_t
+
+
+@case((97,), (1,), (91,), (2,))
+def is_prime(n):
+    if n < 2:
+        return False
+    d = 2
+    while d * d <= n:
+        if n % d == 0:
+            return False
+        d += 1
+    return True
+
+
+@case((20,), (0,))
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+@case((20,), (25,), (-1,))
+def factorial(n):
+    if n < 0:
+        raise ValueError("factorial() not defined for negative values")
+    result = 1
+    for i in range(2, n + 1):
+        result *= i
+    return result
+
+
+@case((27,), (1,))
+def collatz(n):
+    steps = 0
+    while n != 1:
+        n = 3 * n + 1 if n % 2 else n // 2
+        steps += 1
+    return steps
+
+
+@case((3, 1000, 1009), (2, 10, 1))
+def power_modulo(base, exponent, modulus):
+    result = 1
+    base %= modulus
+    while exponent > 0:
+        if exponent & 1:
+            result = result * base % modulus
+        base = base * base % modulus
+        exponent >>= 1
+    return result
+
+
+@case((10, 3), (7, 0), (-2, 5), (2, 62), (2, 64))
+def power(a, n):
+    return a**n
+
+
+@case((100,))
+def count_primes(n):
+    count = 0
+    for k in range(2, n):
+        if is_prime(k):
+            count += 1
+    return count
+
+
+@case((12,), (496,), (1,))
+def is_perfect(n):
+    total = 0
+    for d in range(1, n):
+        if n % d == 0:
+            total += d
+    return total == n
+
+
+@case((0,), (1234567,), (-15,))
+def digit_sum(n):
+    n = abs(n)
+    total = 0
+    while n:
+        n, digit = divmod_by_ten(n)
+        total += digit
+    return total
+
+
+def divmod_by_ten(n):
+    return n // 10, n % 10
+
+
+# --- kinds of numbers -----------------------------------------------------------------------
+
+
+@case((3,), (0,))
+def halves(n):
+    total = 0
+    for _ in range(n):
+        total += 0.5
+    return total
+
+
+@case((7,), (7.5,), (True,), (np.float64(7.25),), (np.int32(7),))
+def clamp(x):
+    return max(0, min(x, 10)) if -5 <= x < 50 else x
+
+
+@case((3, None), (3, 4), (3.0, 0), (3, 0))
+def divided(x, y):
+    if y is None:
+        return x
+    return x / y
+
+
+@case((7, 2), (-7, 2), (7, -2), (True, 2), (7, 0), (-(2**63), -1))
+def floored(a, b):
+    return a // b, a % b
+
+
+@case((7, 2), (-7, 62), (-1, 70), (1, 62), (1, 63), (1, -1))
+def shifted(a, b):
+    return a >> b, a << b
+
+
+@case((12, 10), (True, False), (True, 6), (-1, 255))
+def bits(a, b):
+    return a & b, a | b, a ^ b
+
+
+@case((5, 2.0), (2, 2.5), (2**53, 0.5), (True, 1.0), (float("nan"), 1.0))
+def compared(a, b):
+    return a < b, a <= b, a == b, a != b, a > b, a >= b
+
+
+@case((1.5,), (-1.5,), (2.5,), (-0.0,), (float("nan"),), (float("inf"),), (1e300,), (3,))
+def rounded(x):
+    return math.floor(x), math.ceil(x), int(x), round(x)
+
+
+@case((3,), (-3.5,), (True,), (np.float32(-2),), (-(2**63),))
+def magnitude(x):
+    return abs(x), -x, +x
+
+
+@case((1, 2.0, True), (False, 0, 0.0))
+def logic(a, b, c):
+    return a and b, b or c, not c, (a or b) and c
+
+
+@case((3,))
+def chained(x):
+    return 1 < x < 5, 1 < x > 5, (x > 1) == 1
+
+
+@case((np.float32(1.5), 2), (np.float32(1.5), 0.1), (np.float64(0.1), 3), (np.int32(2**30), 4))
+def numpy_scalars(x, y):
+    return x + y, x - y, x * y
+
+
+@case((np.int64(7), np.int64(0)), (np.int64(-(2**63)), np.int64(-1)), (np.int64(-7), 2))
+def numpy_division(x, y):
+    return x // y, x % y
+
+
+@case((np.float64(1.0), 0.0), (np.float64(0.0), 0), (np.float64(-1.0), np.float64(0.0)))
+def numpy_by_zero(x, y):
+    return x / y
+
+
+@case((4,), (1,), (0,), (-1,))
+def early(n):
+    for i in range(n):
+        if i == 2:
+            break
+    else:
+        return False, i
+    return True, i
+
+
+@case((3.0, 4.0))
+def hypotenuse(a, b):
+    return math.sqrt(a * a + b * b)
+
+
+@case((-1.0,), (4,), (float("inf"),))
+def square_root(x):
+    return math.sqrt(x)
+
+
+@case((5, 0), (2, 7))
+def asserted(a, b):
+    assert b != 0, "b must not be 0"
+    return a % b
+
+
+@case((3,))
+def later(n):
+    total = 0
+    for k in (1, 2.5, n):
+        total += k
+    return total
+
+
+# --- arrays ---------------------------------------------------------------------------------
+
+
+@case((np.arange(5.0), np.arange(5.0)), (np.zeros(0), np.zeros(0)))
+def dot(xs, ys):
+    total = 0.0
+    for i in range(len(xs)):
+        total += xs[i] * ys[i]
+    return total
+
+
+@case((np.arange(6.0).reshape(2, 3), 2.0), (np.ones((0, 3)), 1.0))
+def scale(a, k):
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            a[i, j] *= k
+
+
+@case((np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4), np.zeros((2, 4))))
+def multiply(a, b, out):
+    rows, inner = a.shape
+    for i in range(rows):
+        for j in range(b.shape[1]):
+            total = 0.0
+            for k in range(inner):
+                total += a[i, k] * b[k, j]
+            out[i, j] = total
+
+
+@case((np.array([3, 1, 2, 5, 4]),), (np.array([2.5, -1.0]),), (np.zeros(0, np.int32),))
+def insertion_sort(a):
+    for i in range(1, len(a)):
+        value = a[i]
+        j = i - 1
+        while j >= 0 and a[j] > value:
+            a[j + 1] = a[j]
+            j -= 1
+        a[j + 1] = value
+
+
+@case((np.array([1, 3, 5, 7]), 5), (np.array([1, 3, 5, 7]), 4))
+def binary_search(a, wanted):
+    low, high = 0, len(a)
+    while low < high:
+        middle = (low + high) // 2
+        if a[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < len(a) and a[low] == wanted else -1
+
+
+@case((np.arange(5), 5), (np.arange(5), -6), (np.arange(5), -1), (np.arange(5), 2))
+def element(a, i):
+    return a[i]
+
+
+@case((np.arange(4.0), 1), (np.arange(4.0), 9))
+def changed_before_error(a, i):
+    a[0] = 7
+    a[i] = 8
+    return a[0]
+
+
+@case((np.arange(6.0), 20), (np.arange(2.0), 3))
+def mixed_iteration(xs, n):
+    total = 0.0
+    for i, (x, y) in enumerate(zip(xs, range(n, 0, -2))):  # noqa: B905  # the plain form
+        if i > 2 and x < 5.0:
+            continue
+        total += x * y
+    total = total + 1
+    return total, i
+
+
+@case((np.array([True, False, True]),), (np.zeros(0, bool),))
+def count_true(flags):
+    count = 0
+    for flag in flags:
+        if flag:
+            count += 1
+    return count
+
+
+@case((np.array([250, 3], np.uint8), np.array([10, 20], np.uint8)))
+def narrow(a, b):
+    return a[0] + b[0], a[1] * b[1], a[1] - b[1]
+
+
+@case((np.array([1.5, 2.5], np.float32),))
+def single(a):
+    return a[0] * 3 + 1, a[1] / 2, a[0] < a[1], float(a[0])
+
+
+@case((10, 25), (5, 0))
+def coins(amount, limit):
+    """Ways to pay an amount with coins of 1, 2 and 5, by recursion."""
+    if amount == 0:
+        return 1
+    if amount < 0 or limit == 0:
+        return 0
+    return (
+        coins(amount - 1, 1)
+        + (coins(amount - 2, 2) if limit >= 2 else 0)
+        + (coins(amount - 5, 5) if limit >= 5 else 0)
+    )
+
+
+@case((0.0, 1.0, 10))
+def integral(a, b, n):
+    h = (b - a) / n
+    total = 0.5 * (a * a + b * b)
+    for i in range(1, n):
+        x = a + i * h
+        total += x * x
+    return total * h
+
+
+@case((2.0,), (0.0,))
+def newton(x):
+    guess = x if x > 1 else 1.0
+    for _ in range(20):
+        better = 0.5 * (guess + x / guess)
+        if better == guess:
+            break
+        guess = better
+    return guess
+
+
+@case((20,))
+def logistic(n):
+    x = 0.3
+    for _ in range(n):
+        x = 3.7 * x * (1.0 - x)
+    return x
+
+
+@case((5,))
+def random_walk(steps):
+    state = 12345
+    place = 0
+    for _ in range(steps):
+        state = (state * 1103515245 + 12345) % 2147483648
+        place += 1 if state & 65536 else -1
+    return place, state
+
+
+@case((np.arange(8.0),))
+def moments(xs):
+    n = len(xs)
+    mean = 0.0
+    for x in xs:
+        mean += x
+    mean /= n
+    variance = 0.0
+    for x in xs:
+        variance += (x - mean) ** 2
+    return mean, variance / (n - 1)
+
+
+@case(
+    (np.frombuffer(b"kitten", np.uint8), np.frombuffer(b"sitting", np.uint8), np.zeros(8, np.int64))
+)
+def edit_distance(a, b, row):
+    for j in range(len(row)):
+        row[j] = j
+    for i in range(1, len(a) + 1):
+        corner = row[0]
+        row[0] = i
+        for j in range(1, len(b) + 1):
+            cost = 0 if a[i - 1] == b[j - 1] else 1
+            best = min(row[j] + 1, row[j - 1] + 1, corner + cost)
+            corner = row[j]
+            row[j] = best
+    return row[len(b)]
+
+
+@case((np.frombuffer(b"level", np.uint8),), (np.frombuffer(b"ab", np.uint8),))
+def palindrome(text):
+    for i in range(len(text) // 2):  # noqa: SIM110  # a loop is what is compiled
+        if text[i] != text[-1 - i]:
+            return False
+    return True

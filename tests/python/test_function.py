@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of compiled Python functions: exceptions, limits, refusals, free names."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ferryvm
+from ferryvm import UnsupportedError
+
+LIMIT = 3
+
+
+def _traced(call: Callable[[], object]) -> tuple[BaseException, list[str]]:
+    """What a call raises, and the lines of this file in its traceback."""
+    with pytest.raises(Exception, match=r".") as caught:
+        call()
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    return caught.value, [frame.line or "" for frame in frames if frame.filename == __file__]
+
+
+@ferryvm.function
+def quotient(a, b):
+    return a / b
+
+
+@ferryvm.function
+def put(xs, i, value):
+    xs[0] = 1
+    xs[i] = inverse(value)
+    return xs[0]
+
+
+def inverse(value):
+    return 1 / value
+
+
+def test_exceptions_are_those_of_python_with_its_lines() -> None:
+    error, lines = _traced(lambda: quotient(1, 0))
+    assert type(error) is ZeroDivisionError
+    assert error.__context__ is None
+    assert lines[-1] == "return a / b"
+
+
+def test_exceptions_after_a_store_have_the_lines_of_all_functions() -> None:
+    xs = np.zeros(3)
+    error, lines = _traced(lambda: put(xs, 1, 0))
+    assert type(error) is ZeroDivisionError
+    assert str(error) == str(_traced(lambda: inverse(0))[0])
+    assert lines[-2:] == ["xs[i] = inverse(value)", "return 1 / value"]
+    error, lines = _traced(lambda: put(xs, 3, 2))
+    assert type(error) is IndexError
+    assert lines[-1] == "xs[i] = inverse(value)"
+    assert xs.tolist() == [1, 0, 0]
+    assert put(xs, -1, 2) == 1
+    assert xs.tolist() == [1, 0, 0.5]
+
+
+def test_python_takes_over_where_a_number_leaves_64_bits() -> None:
+    @ferryvm.function
+    def cube(n):
+        return n * n * n
+
+    assert cube(1 << 20) == 1 << 60
+    assert cube(1 << 30) == 1 << 90
+    assert cube(1 << 70) == 1 << 210
+    assert "OverflowError at line" in cube.explain()
+    assert "does not fit into 64 bits" in cube.explain()
+
+
+def test_python_cannot_take_over_after_a_store() -> None:
+    @ferryvm.function
+    def square(xs, n):
+        xs[0] = 1
+        return n * n
+
+    with pytest.raises(
+        OverflowError, match=r"does not fit into 64 bits \(square, .*changed arrays"
+    ):
+        square(np.zeros(1), 1 << 40)
+
+
+def test_recursion_without_end_is_python_s_error() -> None:
+    @ferryvm.function
+    def deep(xs, n):
+        xs[0] = n
+        return deep(xs, n + 1) + 1
+
+    with pytest.raises(RecursionError):
+        deep(np.zeros(1), 0)
+
+
+def test_free_names_are_looked_at_in_each_call() -> None:
+    global LIMIT
+
+    @ferryvm.function
+    def below(x):
+        return x < LIMIT
+
+    assert below(3) is False
+    LIMIT = 4
+    try:
+        assert below(3) is True
+    finally:
+        LIMIT = 3
+
+
+def test_functions_of_closures_are_looked_at_in_each_call() -> None:
+    step = 1
+
+    @ferryvm.function
+    def next_(x):
+        return x + step
+
+    assert next_(1) == 2
+    step = 2.5
+    assert next_(1) == 3.5
+
+
+def test_arguments_are_passed_as_python_does() -> None:
+    @ferryvm.function
+    def weighted(a, b=2, *, factor=1.0):
+        return (a + b) * factor
+
+    assert weighted(1) == 3.0
+    assert weighted(b=4, a=1) == 5.0
+    assert weighted(1, 2, factor=2.0) == 6.0
+    with pytest.raises(TypeError, match="missing a required argument: 'a'"):
+        weighted()
+
+
+def test_lambdas_and_texts_are_functions_too() -> None:
+    assert ferryvm.function(lambda x: x * x)(3) == 9
+    text = """
+    def double(x):
+        return 2 * x
+    """
+    assert ferryvm.function(text)(2.5) == 5.0
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("return [x]", (1,), ":2: f: cannot compile a list; use a tuple or a NumPy array"),
+        ("return {x: 1}", (1,), ":2: f: cannot compile a dict"),
+        ("yield x", (1,), ":2: f: cannot compile yield"),
+        ("global y; y = x", (1,), ":2: f: cannot compile an assignment to a global"),
+        ("return sorted(x)", (1,), ":2: f: cannot compile a call of sorted"),
+        ("return x.upper()", (1,), ":2: f: cannot compile the method 'upper'"),
+        ("return nowhere", (1,), ":2: f: the name 'nowhere' is not defined"),
+        ("return x + 'a'", (1,), ":2: f: cannot compile int . 'a'"),
+        ("return x[i := 0]", ((1,),), ":2: f: the index of a tuple must be a number"),
+        ("return x[0]", (np.zeros((2, 2)),), ":2: f: 1 of 2 indices; name all"),
+        ("return x", ([1],), "f: argument x: a list is not supported; pass numpy.array"),
+        ("return x", ("a",), "f: argument x: a str is not supported; pass its bytes"),
+        ("return x", (np.zeros(2, "f2"),), "array of float16 is not supported; pass a.astype"),
+        ("return x", (np.zeros(4)[::2],), "not contiguous is not supported; pass a.copy"),
+        ("return x", (np.zeros(2, "M8[s]"),), "array of datetime64.s. is not supported"),
+        ("return x", (np.array([None]),), "array of object is not supported"),
+        ("return x", (np.ma.array([1.0]),), "a masked array is not supported"),
+    ],
+)
+def test_what_cannot_be_compiled_is_named(text: str, arguments: Any, message: str) -> None:
+    function = ferryvm.function(f"def f(x):\n    {text}")
+    with pytest.raises(UnsupportedError, match=message):
+        function(*arguments)
+
+
+def test_python_runs_what_cannot_be_compiled_if_that_is_allowed() -> None:
+    @ferryvm.function(strict=False)
+    def listed(x):
+        return [x]
+
+    with pytest.warns(RuntimeWarning, match="cannot compile a list.*; CPython runs it"):
+        assert listed(1) == [1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert listed(2) == [2]
+    assert "CPython ran listed 2 times: cannot compile a list" in listed.explain()
+
+
+def test_explain_lists_what_was_compiled() -> None:
+    @ferryvm.function
+    def half(x):
+        return x / 2 if x else None
+
+    assert half.explain() == "half has not been called"
+    assert (half(3), half(0.0)) == (1.5, None)
+    half(np.ones(2)[0])
+    assert half.explain().splitlines() == [
+        "half(x: int) -> None or float",
+        "half(x: float) -> None or float",
+        "half(x: numpy.float64) -> None or numpy.float64",
+    ]
+
+
+def test_calls_from_several_threads_do_not_meet() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    @ferryvm.function
+    def count(n):
+        total = 0
+        for k in range(n):
+            total += k
+        return total
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(count, [20_000] * 16)) == [199_990_000] * 16

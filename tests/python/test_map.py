@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maps of Python functions over arrays."""
+
+from __future__ import annotations
+
+import math
+import traceback
+
+import numpy as np
+import pytest
+
+import ferryvm
+from ferryvm import CallError
+
+XS = np.arange(6.0)
+
+
+def test_maps_give_the_values_of_the_function() -> None:
+    found = ferryvm.map(lambda x, y, a: a * x + y, XS, XS[::-1].copy(), a=2.0)
+    assert np.array_equal(found, 2.0 * XS + XS[::-1])
+
+
+def test_shapes_and_several_results_are_kept() -> None:
+    def both(x, k):
+        return x + k, x > k
+
+    total, above = ferryvm.map(both, XS.reshape(2, 3), k=3)
+    assert np.array_equal(total, XS.reshape(2, 3) + 3)
+    assert above.dtype == bool
+    assert np.array_equal(above, XS.reshape(2, 3) > 3)
+
+
+def test_results_of_several_kinds_are_those_of_numpy_array() -> None:
+    found = ferryvm.map(lambda x: 0 if x < 3 else x, XS)
+    wanted = np.array([0 if x < 3 else x for x in XS])
+    assert found.dtype == wanted.dtype
+    assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8", "i4", "i2", "u1", "?"])
+def test_elements_are_numpy_s_scalars(dtype: str) -> None:
+    given = np.array([1, 0, 1, 1], dtype)
+    found = ferryvm.map(lambda x: x, given)
+    assert found.dtype == given.dtype
+    assert np.array_equal(found, given)
+
+
+def test_ranges_give_python_s_integers() -> None:
+    def look(i, table):
+        return table[i] * 2
+
+    found = ferryvm.map(look, range(2, -1, -1), table=np.array([1.5, 2.5, 3.5]))
+    assert found.tolist() == [7.0, 5.0, 3.0]
+
+
+def test_results_go_into_arrays_that_are_given() -> None:
+    xs = XS.copy()
+    assert ferryvm.map(lambda x: x * 2, xs, out=xs) is xs
+    assert np.array_equal(xs, XS * 2)
+    with pytest.raises(CallError, match="out is int64; an array of float64 is needed, as numpy"):
+        ferryvm.map(lambda x: x * 2, xs, out=np.zeros(6, np.int64))
+
+
+def test_the_first_item_that_raises_raises() -> None:
+    def root(x):
+        return math.sqrt(x)
+
+    with pytest.raises(ValueError, match="math domain error") as caught:
+        ferryvm.map(root, np.array([[4.0, 1.0], [-1.0, -2.0]]))
+    assert caught.value.__notes__ == ["in item 1, 0 of a map"]
+    lines = [frame.line for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert lines[-1] == "return math.sqrt(x)"
+
+
+def test_numbers_that_leave_64_bits_are_named() -> None:
+    with pytest.raises(OverflowError, match="in item 2 of a map: a number does not fit into 64"):
+        ferryvm.map(lambda x, k: int(x) * k, XS, k=1 << 62)
+
+
+def test_arrays_that_do_not_fit_are_named() -> None:
+    with pytest.raises(
+        CallError, match=r"map of f: x and y have different shapes, \(6,\) and \(5,"
+    ):
+        ferryvm.map(ferryvm.function("def f(x, y): return x + y"), XS, XS[:5])
+    with pytest.raises(
+        CallError, match="no argument is an array of elements; call <lambda> itself"
+    ):
+        ferryvm.map(lambda x: x, 1.0)
+    with pytest.raises(CallError, match="map of <lambda>: missing a required argument: 'y'"):
+        ferryvm.map(lambda x, y: x, XS)
+    with pytest.raises(
+        TypeError, match="map takes a Python function, or a function of an instance"
+    ):
+        ferryvm.map(math.sqrt, XS)
+
+
+@pytest.mark.parametrize("backend", ["reference", "switch", "llvm", "opencl"])
+def test_maps_run_on_every_backend(backend: str) -> None:
+    @ferryvm.function(backend=backend)
+    def escape(x, limit):
+        z, count = x - x, 0
+        while z * z < 4.0 and count < limit:
+            z = z * z + x
+            count += 1
+        return count
+
+    given = np.linspace(-2.0, 1.0, 40)
+    found = ferryvm.map(escape, given, limit=50)
+    assert found.tolist() == [escape.__wrapped__(x, 50) for x in given]
