@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from mpmath import mp, mpf
+from numpy.typing import NDArray
 
 import ferryvm
 from ferryvm.isa.evaluation import PythonArithmetic
@@ -22,7 +23,15 @@ from .double.__main__ import text
 COUNT = 500
 """Operands of each range."""
 
+Random = np.random.Generator
+Array = NDArray[np.float64]
+Pair = tuple[Array, Array]
+Pairs = Callable[[Random, int], Pair]
+
 RANGES = {
+    "asin": [(-1.0, 1.0), (0.4, 0.6), (-1e-3, 1e-3), (-1e-300, 1e-300)],
+    "acos": [(-1.0, 1.0), (0.4, 0.6), (0.999, 1.0), (-1e-3, 1e-3)],
+    "atan": [(-10.0, 10.0), (0.4, 0.5), (2.0, 1e17), (-1e-3, 1e-3), (-1e-300, 1e-300)],
     "exp2": [(-1074.0, 1023.9), (-1.0, 1.0), (-1e-3, 1e-3)],
     "expm1": [(-40.0, 709.7), (-1.0, 1.0), (-1e-3, 1e-3), (-1e-18, 1e-18)],
     "exp": [(-745.0, 709.7), (-1.0, 1.0), (-1e-3, 1e-3)],
@@ -41,7 +50,63 @@ RANGES = {
     "erfc": [(-6.0, 27.3), (-1.0, 1.0), (0.7, 0.8), (1.0, 4.0), (26.5, 27.3)],
 }
 
-EXACT: dict[str, Callable[[Any], Any]] = {
+
+def _near(random: Random, count: int) -> Pair:
+    """Pairs of any exponents, whose difference is small."""
+    ones, exponents = random.uniform(-1, 1, (2, count)), random.integers(-1000, 1000, count)
+    return np.ldexp(ones[0], exponents), np.ldexp(
+        ones[1], exponents + random.integers(-30, 3, count)
+    )
+
+
+def _far(random: Random, count: int) -> Pair:
+    """Pairs of any exponents: most quotients are subnormal, zero or infinite."""
+    ones, exponents = random.uniform(0.5, 1, (2, count)), random.integers(-1070, 1023, (2, count))
+    return np.ldexp(ones[0], exponents[0]), np.ldexp(ones[1], exponents[1])
+
+
+def _wide(random: Random, count: int) -> Pair:
+    """Pairs in all directions."""
+    return random.uniform(-1, 1, count), random.uniform(-1, 1, count)
+
+
+def _power(low: float, high: float, base: Callable[[Random, int], Array]) -> Pairs:
+    """Bases, and exponents for which the logarithm of the power is in a range."""
+
+    def pairs(random: Random, count: int) -> Pair:
+        x = base(random, count)
+        return x, random.uniform(low, high, count) / np.log(x)
+
+    return pairs
+
+
+def _any_base(random: Random, count: int) -> Array:
+    return np.ldexp(random.uniform(0.5, 1, count), random.integers(-1070, 1024, count))
+
+
+def _base_near_1(random: Random, count: int) -> Array:
+    return 1 + np.ldexp(random.choice([-1.0, 1.0], count), -random.integers(2, 53, count))
+
+
+BINARY: dict[str, list[Pairs]] = {
+    "hypot": [_near],
+    "atan2": [_wide, _near, _far],
+    "pow": [
+        _power(-745, 709.7, _any_base),
+        _power(-745, 709.7, _base_near_1),
+        # The logarithm is least accurate near the root of 2.
+        _power(680, 707, lambda random, count: random.uniform(1.41, 1.4143, count)),
+        _power(-707, -680, lambda random, count: random.uniform(1.41, 1.4143, count)),
+        _power(-745, -707, _any_base),
+        _power(-1, 1, _any_base),
+    ],
+}
+"""Functions of two operands, and makers of pairs of operands."""
+
+EXACT: dict[str, Callable[..., Any]] = {
+    "asin": mp.asin,
+    "acos": mp.acos,
+    "atan": mp.atan,
     "exp": mp.exp,
     "exp2": lambda x: mp.power(2, x),
     "expm1": mp.expm1,
@@ -58,13 +123,17 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "erf": mp.erf,
     "erfc": mp.erfc,
     "log2": lambda x: mp.log(x, 2),
+    "hypot": mp.hypot,
+    "atan2": mp.atan2,
+    "pow": mp.power,
 }
 """Functions of mpmath."""
 
 
 def test_every_function_of_f64_has_ranges() -> None:
-    unary = {n for n, each in FUNCTIONS.items() if len(each.parameters) == 1}
-    assert {f"f64.{name}" for name in RANGES} == {n for n in unary if n.startswith("f64")}
+    names = {f"f64.{name}" for name in (*RANGES, *BINARY)}
+    exact = {"f64.fmod", "f64.remainder"}
+    assert names | exact == {name for name in FUNCTIONS if name.startswith("f64")}
 
 
 @pytest.mark.parametrize("name", RANGES)
@@ -81,18 +150,18 @@ def test_errors_are_below_one_unit_in_the_last_place(name: str) -> None:
                 assert abs(mpf(y) - exact) < 0.8 * math.ulp(float(exact)), (name, x.hex())
 
 
-def test_error_of_hypot_is_below_one_unit_in_the_last_place() -> None:
-    program = ferryvm.compile("(define (f x y) (f64.hypot x y)) (print! (f 1.0 1.0))")
+@pytest.mark.parametrize("name", BINARY)
+def test_errors_of_binary_functions_are_below_one_unit_in_the_last_place(name: str) -> None:
+    program = ferryvm.compile(f"(define (f x y) (f64.{name} x y)) (print! (f 1.0 1.0))")
     function = ferryvm.Engine("threaded").instantiate(program).f
     random = np.random.default_rng(2026)
-    ones, exponents = random.uniform(-1, 1, (2, COUNT)), random.integers(-1000, 1000, COUNT)
-    x = np.ldexp(ones[0], exponents)
-    y = np.ldexp(ones[1], exponents + random.integers(-30, 3, COUNT))
-    results = ferryvm.map(function, x, y)
-    with mp.workprec(150):
-        for a, b, found in zip(x.tolist(), y.tolist(), results.tolist(), strict=True):
-            exact = mp.hypot(mpf(a), mpf(b))
-            assert abs(mpf(found) - exact) < 0.8 * math.ulp(float(exact)), (a, b)
+    for pairs in BINARY[name]:
+        x, y = pairs(random, COUNT)
+        results = ferryvm.map(function, x, y)
+        with mp.workprec(150):
+            for a, b, found in zip(x.tolist(), y.tolist(), results.tolist(), strict=True):
+                exact = EXACT[name](mpf(a), mpf(b))
+                assert abs(mpf(found) - exact) < 0.8 * math.ulp(float(exact)), (a, b)
 
 
 @pytest.mark.nightly

@@ -794,6 +794,26 @@ class Instructions(Body):
 
         Tangent of an angle in radians; NaN of an infinity."""
 
+    def f64_asin(self) -> None:
+        """f64.asin ( f64 -- f64 )
+
+        Angle in radians whose sine is the operand, from -pi/2 to pi/2; NaN beyond -1 and 1."""
+
+    def f64_acos(self) -> None:
+        """f64.acos ( f64 -- f64 )
+
+        Angle in radians whose cosine is the operand, from 0 to pi; NaN beyond -1 and 1."""
+
+    def f64_atan(self) -> None:
+        """f64.atan ( f64 -- f64 )
+
+        Angle in radians whose tangent is the operand, from -pi/2 to pi/2."""
+
+    def f64_atan2(self) -> None:
+        """f64.atan2 ( f64 f64 -- f64 )
+
+        Angle in radians of the point with the first operand as y and the second as x."""
+
     def f64_sinh(self) -> None:
         """f64.sinh ( f64 -- f64 )
 
@@ -838,6 +858,11 @@ class Instructions(Body):
         """f64.remainder ( f64 f64 -- f64 )
 
         The first operand minus n times the second, exact; n is nearest to their quotient."""
+
+    def f64_pow(self) -> None:
+        """f64.pow ( f64 f64 -- f64 )
+
+        The first operand to the power of the second."""
 
     def i32_wrap_i64(self) -> None:
         """i32.wrap_i64 ( i64 -- i32 )

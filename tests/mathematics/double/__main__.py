@@ -95,6 +95,36 @@ def _erfc(t: Number) -> Number:
     return mp.exp(a**2) * mp.erfc(a) * (a + _POLE) - _CENTER
 
 
+def _atan(z: Number) -> Number:
+    """(atan s - s) / s^3, where z = s^2."""
+    if z < mpf(2) ** -80:
+        return -mpf(1) / 3
+    s = mp.sqrt(z)
+    return (mp.atan(s) - s) / (s * z)
+
+
+def _asin(z: Number) -> Number:
+    """(asin s - s) / s^3, where z = s^2."""
+    if z < mpf(2) ** -80:
+        return mpf(1) / 6
+    s = mp.sqrt(z)
+    return (mp.asin(s) - s) / (s * z)
+
+
+def _pow_log(z: Number) -> Number:
+    """(ln((2 + s) / (2 - s)) - s - s^3 / 12 - s^5 / 80) / s^7, where z = s^2."""
+    if z < mpf(2) ** -30:
+        return mpf(1) / 448 + z / 2304 + z**2 / 11264
+    s = mp.sqrt(z)
+    return (mp.log((2 + s) / (2 - s)) / s - 1 - z / 12 - z**2 / 80) / z**3
+
+
+def _pair(divisor: int) -> list[float]:
+    """The reciprocal of an integer as a pair."""
+    inverse = 1 / mpf(divisor)
+    return [float(inverse), float(inverse - float(inverse))]
+
+
 def _hex(value: float) -> str:
     return f'float.fromhex("{value.hex()}")'
 
@@ -147,6 +177,9 @@ def text() -> str:
         "LOG": minimax(_log, 0, most, 7),
         "ERF": minimax(_erf, 0, mpf(9) / 16 * _WIDER, 9),
         "ERFC": minimax(_erfc, _SCALE / mpf(31) - _SHIFT, _SCALE / mpf("3.75") - _SHIFT, 22),
+        "POW_LOG": [*_pair(12), *_pair(80), *minimax(_pow_log, 0, 4 * most, 6)],
+        "ATAN": minimax(_atan, 0, (root - 1) ** 2 * _WIDER, 11),
+        "ASIN": minimax(_asin, 0, mpf(1) / 4 * _WIDER, 12),
     }
     lines = [f"{name} = {_hex(float(value))}\n" for name, value in numbers.items()]
     for name, coefficients in polynomials.items():

@@ -60,10 +60,12 @@ _F64 = {
     "exponential": "exp exp2 expm1",
     "logarithm": "log log2 log10 log1p",
     "trigonometric": "sin cos tan",
+    "inverse_trigonometric": "asin acos atan atan2",
     "hyperbolic": "sinh cosh tanh",
     "root": "cbrt hypot",
     "error": "erf erfc",
     "remainder": "fmod remainder",
+    "power": "pow",
 }
 """Functions of a type, by the module that has their meanings."""
 

@@ -142,6 +142,51 @@ ERFC = (
     float.fromhex("-0x1.16a938022f988p-49"),
 )
 
+POW_LOG = (
+    float.fromhex("0x1.5555555555555p-4"),
+    float.fromhex("0x1.5555555555555p-58"),
+    float.fromhex("0x1.999999999999ap-7"),
+    float.fromhex("-0x1.999999999999ap-61"),
+    float.fromhex("0x1.2492492492497p-9"),
+    float.fromhex("0x1.c71c71c71533dp-12"),
+    float.fromhex("0x1.745d1755219f4p-14"),
+    float.fromhex("0x1.3b13a5192c5cfp-16"),
+    float.fromhex("0x1.1115a2db98268p-18"),
+    float.fromhex("0x1.e01f36bb99c5bp-21"),
+    float.fromhex("0x1.d9cc1b80b48ddp-23"),
+)
+
+ATAN = (
+    float.fromhex("-0x1.5555555555555p-2"),
+    float.fromhex("0x1.9999999999957p-3"),
+    float.fromhex("-0x1.249249248dbacp-3"),
+    float.fromhex("0x1.c71c71c32f29ep-4"),
+    float.fromhex("-0x1.745d1665aadeep-4"),
+    float.fromhex("0x1.3b1393ab53c88p-4"),
+    float.fromhex("-0x1.110e95e36f3f2p-4"),
+    float.fromhex("0x1.e19b40d76946bp-5"),
+    float.fromhex("-0x1.ac82cae85251bp-5"),
+    float.fromhex("0x1.7501782aacb5bp-5"),
+    float.fromhex("-0x1.1b8b1a0a45fb6p-5"),
+    float.fromhex("0x1.0b8c70f5195f7p-6"),
+)
+
+ASIN = (
+    float.fromhex("0x1.5555555555556p-3"),
+    float.fromhex("0x1.3333333332e3fp-4"),
+    float.fromhex("0x1.6db6db6e3eec5p-5"),
+    float.fromhex("0x1.f1c71c16172a7p-6"),
+    float.fromhex("0x1.6e8bb2ee1be4cp-6"),
+    float.fromhex("0x1.1c4d1b9bbeaadp-6"),
+    float.fromhex("0x1.c9d1fd21c9199p-7"),
+    float.fromhex("0x1.780a27efa5fc5p-7"),
+    float.fromhex("0x1.52f4c2c3f73cap-7"),
+    float.fromhex("0x1.5fcff62b9e5c4p-8"),
+    float.fromhex("0x1.20fb77485dcf6p-6"),
+    float.fromhex("-0x1.f2872d6efb799p-7"),
+    float.fromhex("0x1.db20b77a3b280p-6"),
+)
+
 TWO_OVER_PI_WORDS = (
     0x0000000028BE60DB,
     0x9391054A7F09D5F4,

@@ -63,7 +63,7 @@ _DECIMAL = _Base(LOG10_2_HIGH, LOG10_2_LOW, LOG10_E, LOG10_E_REST)
 
 def log(m: PureEmitter[V], x: V) -> V:
     """ln(x)."""
-    return _special(m, x, _natural(m, *_split(m, x), number(m, 0.0)))
+    return _special(m, x, _natural(m, *split(m, x), number(m, 0.0)))
 
 
 def log2(m: PureEmitter[V], x: V) -> V:
@@ -79,11 +79,11 @@ def log10(m: PureEmitter[V], x: V) -> V:
 def log1p(m: PureEmitter[V], x: V) -> V:
     """ln(1 + x) = ln(u) + e / u, where u is the rounded sum and e its error; -0 for -0."""
     u, error = two_sum(m, number(m, 1.0), x)
-    found = _special(m, u, _natural(m, *_split(m, u), m.fdiv(F64, error, u)))
+    found = _special(m, u, _natural(m, *split(m, u), m.fdiv(F64, error, u)))
     return unless_zero(m, x, found)
 
 
-def _split(m: PureEmitter[V], x: V) -> tuple[V, V]:
+def split(m: PureEmitter[V], x: V) -> tuple[V, V]:
     """k and f, both as f64."""
     is_small = m.compare(F64, Condition.LT, x, number(m, _LEAST_NORMAL))
     normal = m.select(is_small, mul(m, x, number(m, 2.0**54)), x)
@@ -119,7 +119,7 @@ def _natural(m: PureEmitter[V], k: V, f: V, more: V) -> V:
 
 def _to_base(m: PureEmitter[V], x: V, base: _Base) -> V:
     """The logarithm of `x` to a base."""
-    k, f = _split(m, x)
+    k, f = split(m, x)
     first, low, s, inner = _of_fraction(m, f)
     # The rest joins the pair, whose product with the pair of the constant follows.
     first, low = fast_two_sum(m, first, fma(m, s, inner, low))

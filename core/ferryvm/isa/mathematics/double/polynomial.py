@@ -12,9 +12,16 @@ from ferryvm.isa.mathematics.pair import fma, mul, number
 V = TypeVar("V")
 
 
-def polynomial(m: PureEmitter[V], x: V, coefficients: Sequence[float]) -> V:
+def polynomial(
+    m: PureEmitter[V], x: V, coefficients: Sequence[float], is_precise: bool = False
+) -> V:
     """The polynomial with these coefficients, lowest power first, by Estrin's scheme: about
-    log2(n) dependent steps instead of n (Muller, "Elementary Functions", 3rd edition, 5.3)."""
+    log2(n) dependent steps instead of n (Muller, "Elementary Functions", 3rd edition, 5.3).
+
+    `is_precise`: the last step is that of Horner's scheme, with one rounding instead of two."""
+    if is_precise:
+        rest = polynomial(m, x, coefficients[1:])
+        return fma(m, x, rest, number(m, coefficients[0]))
     terms = [number(m, each) for each in coefficients]
     power = x
     while len(terms) > 1:
