@@ -10,12 +10,23 @@ the interrupt flag is set. A state is a column of the buffer, whose rows have a 
 
 from __future__ import annotations
 
-from ferryvm.ir.graph import Block, Body, Edge, FrameState, Module, Operation, Value, Virtual
+from ferryvm.ir.graph import (
+    Block,
+    Body,
+    Constant,
+    Edge,
+    FrameState,
+    Module,
+    Operation,
+    Value,
+    Virtual,
+)
 from ferryvm.ir.operation import POLL_BUDGET, PURE
 from ferryvm.ir.rule import Rules
+from ferryvm.isa.emitter import Condition
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.numeric import canonical
-from ferryvm.isa.type import WORD_BYTES, Type
+from ferryvm.isa.type import I64, WORD_BYTES, Type
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.lane import FRAME, LENGTH, PC, STOPS, WORDS
 from ferryvm_backends._llvm import ir
@@ -228,7 +239,8 @@ class _LaneLowering:
         builder, mask = self.builder, self.arithmetic.vector(mask)
         is_uniform = not isinstance(p.type, ir.VectorType)
         leaving = mask if is_uniform else builder.and_(mask, p)
-        is_any = p if is_uniform else self._any(leaving)
+        beyond = None if is_uniform else self._may_be_beyond(operation.arguments[1])
+        is_any = beyond or (p if is_uniform else self._any(leaving))
         before = builder.block
         with self.function.rarely(is_any, "suspend") as onward:
             self._suspend(operation.exit, leaving, int(bool(stops)))
@@ -238,6 +250,23 @@ class _LaneLowering:
                 rest = builder.and_(mask, builder.not_(leaving))
             after = self._onward(onward, rest, is_last=bool(last))
         return self._rest(mask, before, rest, after)
+
+    def _may_be_beyond(self, p: Value) -> ir.Value | None:
+        """For a check of consecutive indices against a length, `index >= length`: true if the last
+        index fails it. That is one comparison of words, where one in each lane takes the place of the
+        items' own arithmetic. None for any other check."""
+        if not isinstance(p, Operation) or p.static != (I64, Condition.GE_U):
+            return None
+        index, length = p.arguments
+        if length in self.varying or not isinstance(index, Operation) or index.name != "ramp":
+            return None
+        first, stride = index.arguments
+        if not isinstance(stride, Constant) or stride.bits != 1:
+            return None
+        types = [WORD, WORD]
+        less = self.builder.module.intrinsic("llvm.usub.sat.i64", WORD, types)
+        found = self.builder.call(less, [self.function.value(length), word(self.lanes - 1)])
+        return self.builder.icmp_unsigned(">=", self.function.value(first), found)
 
     def do_poll_lanes(self, operation: Operation, mask: ir.Value) -> ir.Value:
         (last,) = operation.static
