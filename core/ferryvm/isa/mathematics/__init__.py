@@ -90,11 +90,25 @@ FUNCTIONS: dict[str, PureFunction] = {
 PARTS: dict[str, PureFunction] = {
     name: PureFunction(
         name,
-        (F64,),
+        (F64,) * count,
         F64,
-        "For the function of that name, of operands from 2^20 on.",
-        f"ferryvm.isa.mathematics.double.trigonometric:{name.partition('.')[2]}",
+        f"For the function of that name, {which}.",
+        f"ferryvm.isa.mathematics.double.{module}:{name.partition('.')[2]}",
     )
-    for name in ("f64.sin_huge", "f64.cos_huge", "f64.tan_huge")
+    for names, count, which, module in (
+        (
+            ("f64.sin_huge", "f64.cos_huge", "f64.tan_huge"),
+            1,
+            "of operands from 2^20 on",
+            "trigonometric",
+        ),
+        (
+            ("f64.fmod_long", "f64.remainder_long"),
+            2,
+            "of magnitudes whose quotient is 2^52 or more",
+            "remainder",
+        ),
+    )
+    for name in names
 }
 """Functions that meanings of others apply, and that are no instructions."""

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """fmod and remainder of f64: exact, also where the quotient has 2,000 bits.
 
+Where |x / y| is below 2^52, x - q y is exact, q being the rounded quotient as an integer, and q is off
+by one at most. Other operands have functions of their own, which compiled code branches over:
+
     |x| = M 2^e, |y| = N 2^f, k = e - f        rest = (M 2^k mod N) 2^f
 
 where M and N are integers of 53 bits. 2^k mod N = (2^(k / 32))^32 2^(k mod 32) mod N: five squares, each
@@ -12,9 +15,11 @@ more than 52 bits because residues are at most N / 2 in magnitude (van der Hoeve
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Generic, TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics import PARTS
 from ferryvm.isa.mathematics.double.exponential import scaled
 from ferryvm.isa.mathematics.pair import add, fma, mul, negated, number, sub
 from ferryvm.isa.type import CANONICAL_NAN, F64, I64
@@ -28,44 +33,84 @@ _INTEGER = 1075 << 52
 """The exponent bits of f64 from 2^52 to 2^53: integers of 53 bits."""
 
 _SQUARES = 5
+_LONG = 2.0**52
+"""Quotients from here on are long ones."""
 
 
 def fmod(m: PureEmitter[V], x: V, y: V) -> V:
     """x - n y, where n is x / y toward zero; a zero has the sign of x."""
-    of = _Operands.of(m, x, y)
-    residue = of.residue(m, of.k)
-    is_negative = m.compare(F64, Condition.LT, residue, number(m, 0.0))
-    residue = m.select(is_negative, add(m, residue, of.n), residue)
-    rest = scaled(m, residue, of.f)
-    is_less = m.compare(F64, Condition.LT, of.a, of.b)
-    return of.result(m, m.select(is_less, of.a, rest))
+    a, b = _magnitude(m, x), _magnitude(m, y)
+    quotient = m.fdiv(F64, a, b)
+    rest = fma(m, m.ftrunc(F64, quotient), negated(m, b), a)
+    is_negative = m.compare(F64, Condition.LT, rest, number(m, 0.0))
+    rest = m.select(is_negative, add(m, rest, b), rest)
+    rest = m.select(m.compare(F64, Condition.LT, a, b), a, rest)
+    return _result(
+        m, x, a, b, m.apply_if(_is_long(m, quotient), PARTS["f64.fmod_long"], rest, a, b)
+    )
 
 
 def remainder(m: PureEmitter[V], x: V, y: V) -> V:
     """x - n y, where n is the integer nearest to x / y, ties to even; a zero has the sign of x."""
-    of, one = _Operands.of(m, x, y), m.constant(I64, 1)
-    # Modulo 2 |y|: n is even where this is the result.
-    large = scaled(m, of.residue(m, m.sub(I64, of.k, one)), m.add(I64, of.f, one))
-    is_most = m.compare(F64, Condition.LE, of.a, of.b)
-    small = m.select(is_most, of.a, fma(m, of.b, number(m, -2.0), of.a))
-    is_small = m.compare(I64, Condition.LT_S, of.k, one)  # |x| < 2 |y|
-    rest = m.select(is_small, small, large)
+    a, b = _magnitude(m, x), _magnitude(m, y)
+    quotient = m.fdiv(F64, a, b)
+    # A quotient in the middle is exact, so q is the even one.
+    rest = fma(m, m.fnearest(F64, quotient), negated(m, b), a)
+    is_infinite = m.compare(F64, Condition.EQ, b, number(m, math.inf))
+    rest = m.select(is_infinite, a, _nearest(m, rest, b))
+    part = PARTS["f64.remainder_long"]
+    return _result(m, x, a, b, m.apply_if(_is_long(m, quotient), part, rest, a, b))
+
+
+def fmod_long(m: PureEmitter[V], a: V, b: V) -> V:
+    """The rest of positive numbers of which the first is larger."""
+    of = _Division.of(m, a, b)
+    residue = of.residue(m, of.k)
+    is_negative = m.compare(F64, Condition.LT, residue, number(m, 0.0))
+    return scaled(m, m.select(is_negative, add(m, residue, of.n), residue), of.f)
+
+
+def remainder_long(m: PureEmitter[V], a: V, b: V) -> V:
+    """The remainder of positive numbers of which the first is at least twice the other."""
+    of, one = _Division.of(m, a, b), m.constant(I64, 1)
+    # Modulo 2 b: the quotient is even where this is the result.
+    rest = scaled(m, of.residue(m, m.sub(I64, of.k, one)), m.add(I64, of.f, one))
+    return _nearest(m, rest, b)
+
+
+def _magnitude(m: PureEmitter[V], x: V) -> V:
+    bits = m.bit_and(I64, m.reinterpret(I64, F64, x), m.constant(I64, _SIGN - 1))
+    return m.reinterpret(F64, I64, bits)
+
+
+def _is_long(m: PureEmitter[V], quotient: V) -> V:
+    return m.compare(F64, Condition.GE, quotient, number(m, _LONG))
+
+
+def _nearest(m: PureEmitter[V], rest: V, b: V) -> V:
+    """The rest from -b / 2 to b / 2, of one from -b to b."""
     twice = add(m, rest, rest)
-    less = m.select(m.compare(F64, Condition.GT, twice, of.b), sub(m, rest, of.b), rest)
-    is_below = m.compare(F64, Condition.LT, twice, negated(m, of.b))
-    return of.result(m, m.select(is_below, add(m, rest, of.b), less))
+    less = m.select(m.compare(F64, Condition.GT, twice, b), sub(m, rest, b), rest)
+    is_below = m.compare(F64, Condition.LT, twice, negated(m, b))
+    return m.select(is_below, add(m, rest, b), less)
+
+
+def _result(m: PureEmitter[V], x: V, a: V, b: V, found: V) -> V:
+    """`found` with the sign of x, or NaN if there is no quotient."""
+    # A zero is +0 here: no sum above is one of two zeros.
+    sign = m.bit_and(I64, m.reinterpret(I64, F64, x), m.constant(I64, _SIGN))
+    signed = m.reinterpret(F64, I64, m.bit_xor(I64, m.reinterpret(I64, F64, found), sign))
+    is_defined = m.all(
+        m.compare(F64, Condition.LT, a, number(m, math.inf)),
+        m.compare(F64, Condition.GT, b, number(m, 0.0)),
+    )
+    return m.select(is_defined, signed, m.constant(F64, CANONICAL_NAN[F64]))
 
 
 @dataclasses.dataclass(frozen=True)
-class _Operands(Generic[V]):
-    """The operands, taken apart."""
+class _Division(Generic[V]):
+    """Positive numbers, taken apart."""
 
-    sign: V
-    """The sign bit of x, as i64."""
-    a: V
-    """|x|"""
-    b: V
-    """|y|"""
     mantissa: V
     """M"""
     n: V
@@ -74,16 +119,11 @@ class _Operands(Generic[V]):
     k: V
 
     @classmethod
-    def of(cls, m: PureEmitter[V], x: V, y: V) -> _Operands[V]:
-        """x and y, taken apart."""
-        bits, others = m.reinterpret(I64, F64, x), m.reinterpret(I64, F64, y)
-        mask = m.constant(I64, _SIGN - 1)
-        a = m.reinterpret(F64, I64, m.bit_and(I64, bits, mask))
-        b = m.reinterpret(F64, I64, m.bit_and(I64, others, mask))
+    def of(cls, m: PureEmitter[V], a: V, b: V) -> _Division[V]:
+        """a and b, taken apart."""
         mantissa, e = _parts(m, a)
         n, f = _parts(m, b)
-        sign = m.bit_and(I64, bits, m.constant(I64, _SIGN))
-        return cls(sign, a, b, mantissa, n, f, m.sub(I64, e, f))
+        return cls(mantissa, n, f, m.sub(I64, e, f))
 
     def residue(self, m: PureEmitter[V], k: V) -> V:
         """The integer congruent to M 2^k modulo N from -N/2 to N/2, give or take 2; anything if k is
@@ -95,16 +135,6 @@ class _Operands(Generic[V]):
             power = modulus.product(power, power)
         rest = m.bit_and(I64, k, m.constant(I64, (1 << _SQUARES) - 1))
         return modulus.product(power, modulus.reduced(mul(m, self.mantissa, _power(m, rest))))
-
-    def result(self, m: PureEmitter[V], found: V) -> V:
-        """`found` with the sign of x, or NaN if there is no quotient."""
-        # A zero is +0 here: no sum above is one of two zeros.
-        signed = m.reinterpret(F64, I64, m.bit_xor(I64, m.reinterpret(I64, F64, found), self.sign))
-        is_defined = m.all(
-            m.compare(F64, Condition.LT, self.a, number(m, float("inf"))),
-            m.compare(F64, Condition.GT, self.b, number(m, 0.0)),
-        )
-        return m.select(is_defined, signed, m.constant(F64, CANONICAL_NAN[F64]))
 
 
 class _Modulus(Generic[V]):
