@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 import ferryvm
 from ferryvm.cache import entry
@@ -96,7 +97,6 @@ def pytest_collection_finish() -> None:
     end. It looks at what tests make less often than usual, as in the command; not less often than
     that, since machines in cycles of garbage hold mappings, of which a process has 65,530."""
     gc.enable()
-    gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, *gc.get_threshold()[1:])
 
@@ -105,24 +105,26 @@ _seconds: dict[str, float] = {}
 """What each test took of the processors, with its fixtures and child processes: a clock would blame a
 test for whatever else the machine is busy with."""
 
-_used_before = pytest.StashKey[float]()
 
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Note when a test begins."""
-    item.stash[_used_before] = used()
-    return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Say in a report what a part of a test took."""
-    report = yield
-    now = used()
-    report.processor_seconds = now - item.stash[_used_before]
-    item.stash[_used_before] = now
-    return report
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    """Run a test and report it once, with all that it took, unless more than its call is to tell:
+    a report to the process that shows them costs both processes a millisecond."""
+    is_worker = hasattr(item.config, "workerinput")
+    is_measured = any(item.config.getoption(name) is not None for name in (_LONGEST, _SPENT))
+    if not is_worker:
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    before = used() if is_measured else 0.0
+    reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    told = [each for each in reports if each.when == "call" or not each.passed]
+    told[0].duration = sum(each.duration for each in reports)
+    if is_measured:
+        told[0].processor_seconds = used() - before  # type: ignore[attr-defined] # an attribute of ours
+    for each in told:
+        item.ihook.pytest_runtest_logreport(report=each)
+    if not is_worker:
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -19,7 +19,6 @@ import sys
 import pytest
 sys.path.append({root!r})
 from tests.conftest import (
-    pytest_runtest_makereport,
     pytest_runtest_protocol,
     pytest_addoption, pytest_runtest_logreport, pytest_sessionfinish, pytest_terminal_summary,
 )
