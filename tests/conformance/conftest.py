@@ -45,6 +45,9 @@ take turns: each batch of golden cases is on one of them."""
 FIRST = {"opencl": 1, "vliw": 2}
 """The first case that a backend has, if not the first one of all."""
 
+ALIKE = ("switch", "threaded")
+"""Backends that have a case in the same manner: what is expected of them is computed once."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -65,6 +68,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         share = SHARES.get(backend, (1, 1))[is_golden]
         turn = passed[backend, is_golden] + FIRST.get(backend, 0)
         passed[backend, is_golden] += 1
+        if backend in ALIKE:
+            number = sum(passed[backend, golden] for golden in (False, True))
         if turn % share:
             for item in manners:
                 item.add_marker(NIGHTLY)

@@ -8,17 +8,34 @@ import weakref
 
 import ferryvm
 from ferryvm.backend import Artifact, BackendError, Capabilities, Forcing, Interpreter
-from ferryvm.isa import INSTRUCTIONS, Type
+from ferryvm.isa import INSTRUCTIONS, Immediate, Instruction, Type
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import Reference
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.machine.unwind import unwind
+from ferryvm.named_tuple import NamedTuple
 from ferryvm.verify import Verified
 from ferryvm_backends.reference.cell import Cells, Function
 from ferryvm_backends.reference.emitter import ReferenceEmitter
 from ferryvm_backends.reference.independence import Independence
 from ferryvm_backends.reference.object import Departure, Violation
+
+
+class _Step(NamedTuple):
+    """An instruction as it is run: its checks, decoded."""
+
+    row: Instruction
+    literals: tuple[int, ...]
+    """Its immediate, if it has one."""
+    popped: int
+    """The number of its operands."""
+    narrow: tuple[tuple[int, Type], ...]
+    """The places and types of operands that are narrower than a word."""
+    references: tuple[tuple[int, Reference], ...]
+    """The places and types of operands that are references."""
+    frame_words: int
+    """Words from the frame's header up to the top of the operands before it."""
 
 
 class ReferenceArtifact(Artifact):
@@ -32,14 +49,14 @@ class ReferenceArtifact(Artifact):
             weakref.WeakKeyDictionary()
         )
         code = verified.program.code
-        self.rows = [INSTRUCTIONS[opcode] for opcode in code.opcodes.tolist()]
-        self.immediates: list[int] = code.immediates.tolist()
-        self.frame_sizes = [
-            HEADER_WORDS + len(verified.program.functions[number].locals)
-            for number in range(len(verified.program.functions))
+        self._rows = [INSTRUCTIONS[opcode] for opcode in code.opcodes.tolist()]
+        self._immediates: list[int] = code.immediates.tolist()
+        self._frame_words = [
+            HEADER_WORDS + len(function.locals) for function in verified.program.functions
         ]
-        self._has_references = any(row.has_references for row in self.rows)
-        self._known_references: dict[int, list[Reference | None]] = {}
+        self._has_references = any(row.has_references for row in self._rows)
+        self._steps: list[_Step | None] = [None] * len(code)
+        """Instructions as they are run, each made when it is run first."""
         self._cells = {counting: Cells(len(code)) for counting in (False, True)}
 
     def enter(self, machine: Machine, counting: bool) -> Status:
@@ -97,26 +114,23 @@ class ReferenceArtifact(Artifact):
 
     def _step(self, m: ReferenceEmitter, check: Independence | None) -> None:
         """Run one instruction; leaves the emitter as it was if the meaning raises `Departure`."""
-        pc, sp = m.pc, m.sp
-        row = self.rows[pc]
-        self._check_frame(m)
+        pc, sp, fp = m.pc, m.sp, m.fp
+        row, literals, popped, narrow, references, frame_words = self._steps[pc] or self._made(pc)
+        if sp != fp + frame_words:
+            raise Violation(f"pc {pc}: sp {sp}, fp {fp} are not what the verifier proved")
         m.next, m.jumped, m.changed = pc + 1, False, False
-        first = sp - len(row.pops)
-        operands = m.stack[first:sp].tolist()
-        for t, operand in zip(row.pops, operands, strict=True):
-            if isinstance(t, Type) and operand > t.mask:
-                raise Violation(f"pc {pc}: operand {operand:#x} is no {t}")
-        if self._has_references and row.pops:
-            for word, reference in zip(operands, self._references(pc, len(row.pops)), strict=True):
-                if reference is not None:
-                    m.check_reference(word, reference)
-        fp = m.fp
+        first = sp - popped
+        operands: list[int] = m.stack[first:sp].tolist() if popped else []
+        for place, t in narrow:
+            if operands[place] > t.mask:
+                raise Violation(f"pc {pc}: operand {operands[place]:#x} is no {t}")
+        for place, reference in references:
+            m.check_reference(operands[place], reference)
         if check is not None:
             check.before(row, fp, sp)
-        literal = [self.immediates[pc]] if row.immediate.value != "none" else []
         m.sp = first
         try:
-            result = row.meaning(m, *literal, *operands)
+            result = row.meaning(m, *literals, *operands)
         except Departure:
             m.sp = sp
             raise
@@ -125,16 +139,25 @@ class ReferenceArtifact(Artifact):
                 m.stack[m.sp] = slot
                 m.sp += 1
         if check is not None:
-            check.after(row, pc, self.immediates[pc], operands, fp, sp)
+            check.after(row, pc, self._immediates[pc], operands, fp, sp)
 
-    def _references(self, pc: int, count: int) -> list[Reference | None]:
-        """The types of as many operands of an instruction; None for those that are numbers."""
-        found = self._known_references.get(pc)
-        if found is None:
-            types = self.verified.operand_types(pc)[-count:]
-            found = [t if isinstance(t, Reference) else None for t in types]
-            self._known_references[pc] = found
-        return found
+    def _made(self, pc: int) -> _Step:
+        """The instruction at a pc, as it is run. Raises Violation for one that is unreachable."""
+        owner = self.verified.owner(pc)
+        if owner < 0:
+            raise Violation(f"pc {pc}: the verifier proved that control does not get here")
+        row = self._rows[pc]
+        count = len(row.pops)
+        types = self.verified.operand_types(pc)[-count:] if self._has_references and count else ()
+        step = self._steps[pc] = _Step(
+            row,
+            () if row.immediate is Immediate.NONE else (self._immediates[pc],),
+            count,
+            tuple((n, t) for n, t in enumerate(row.pops) if isinstance(t, Type) and t.bits == 32),
+            tuple((n, t) for n, t in enumerate(types) if isinstance(t, Reference)),
+            self._frame_words[owner] + self.verified.depth(pc),
+        )
+        return step
 
     def _throw(self, m: ReferenceEmitter, machine: Machine) -> None:
         """Continue at the handler of the thrown exception; raises `Departure` if it traps."""
@@ -143,11 +166,6 @@ class ReferenceArtifact(Artifact):
         if unwind(machine, False) is Status.TRAP:
             raise Departure(Status.TRAP)
         m.next, m.sp, m.fp, m.jumped = control.pc, control.sp, control.fp, True
-
-    def _check_frame(self, m: ReferenceEmitter) -> None:
-        owner = self.verified.owner(m.pc)
-        if owner < 0 or m.sp != m.fp + self.frame_sizes[owner] + self.verified.depth(m.pc):
-            raise Violation(f"pc {m.pc}: sp {m.sp}, fp {m.fp} are not what the verifier proved")
 
 
 def _call(m: ReferenceEmitter, function: Function) -> Status:

@@ -50,6 +50,8 @@ class Condition(enum.Enum):
     LE = "le"
     GE = "ge"
 
+    __hash__ = object.__hash__  # members are singletons, and are hashed very often
+
 
 class Atomic(enum.Enum):
     """Atomic updates of an element by an operand; `_s` compare signed and `_u` unsigned."""

@@ -8,6 +8,7 @@ binary64 where one rounding is provably enough, and exact rationals elsewhere.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -114,14 +115,10 @@ class PythonArithmetic(PureEmitter[int]):
         return a.bit_count()
 
     def compare(self, t: Type, condition: Condition, a: int, b: int) -> int:
-        base, _, sign = condition.value.partition("_")
-        x: float = a
-        y: float = b
+        is_signed, holds = _COMPARISONS[condition]
         if t.is_float:
-            x, y = to_float(t, a), to_float(t, b)
-        elif sign == "s":
-            x, y = signed(t, a), signed(t, b)
-        return _COMPARISONS[base](x, y)
+            return holds(to_float(t, a), to_float(t, b))
+        return holds(signed(t, a), signed(t, b)) if is_signed else holds(a, b)
 
     def all(self, p: int, q: int) -> int:
         return bool(p and q)
@@ -233,11 +230,17 @@ class PythonArithmetic(PureEmitter[int]):
         return a & t.mask
 
 
-_COMPARISONS: dict[str, Callable[[float, float], bool]] = {
-    "eq": lambda x, y: x == y,
-    "ne": lambda x, y: x != y,
-    "lt": lambda x, y: x < y,
-    "gt": lambda x, y: x > y,
-    "le": lambda x, y: x <= y,
-    "ge": lambda x, y: x >= y,
+_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "gt": operator.gt,
+    "le": operator.le,
+    "ge": operator.ge,
 }
+
+_COMPARISONS = {
+    condition: (condition.value.endswith("_s"), _OPERATORS[condition.value.partition("_")[0]])
+    for condition in Condition
+}
+"""For each condition: if integers are signed, and the comparison."""
