@@ -37,6 +37,7 @@ STATEMENTS = {
     Corner.CAUGHT: "[chance]\nobjects = 1.0\n[statement]\ntry = 60",
     Corner.RECORD: "[chance]\nobjects = 1.0\n[statement]\ntry = 60",
     Corner.LAUNCH: "[chance]\nlaunches = 1.0\n[launch_statement]\nlaunch = 60",
+    Corner.SKELETON: "[chance]\nlaunches = 1.0\nobjects = 1.0\nskeletons = 1.0",
 }
 
 

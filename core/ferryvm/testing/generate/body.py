@@ -73,6 +73,19 @@ class ItemFunction(NamedTuple):
     commute; and their lengths."""
 
 
+class SkeletonFunction(NamedTuple):
+    """A function that maps, reduces or scans. The costs of the callee: those of a call without
+    elements, and the bytes of the heap that one element takes."""
+
+    callee: Callee
+    read: tuple[int, ...]
+    """Parameters that hold arrays that are read, of one length."""
+    written: tuple[int, ...]
+    """Parameters that hold arrays for the results, likewise."""
+    each: int
+    """Instructions for an element, at most."""
+
+
 @dataclasses.dataclass
 class ProgramContext:
     """Context that the functions of a program share."""
@@ -106,6 +119,9 @@ class ProgramContext:
     """Inner ones first, without their depths."""
     callees: list[Callee] = dataclasses.field(default_factory=list)
     items: list[ItemFunction] = dataclasses.field(default_factory=list)
+    skeletons: list[SkeletonFunction] = dataclasses.field(default_factory=list)
+    names: dict[int, str] = dataclasses.field(default_factory=dict)
+    """Functions with names of their own, by number."""
     kind: CodeKind = CodeKind.PLAIN
     table: dict[int, int] = dataclasses.field(default_factory=dict)
     """The place of each function in the function table."""
@@ -170,6 +186,7 @@ class Corner(enum.Enum):
     CAUGHT = "handlers of exceptions with references"
     RECORD = "records with references that wait"
     LAUNCH = "launches"
+    SKELETON = "maps, reductions and scans"
 
 
 class Known(NamedTuple):

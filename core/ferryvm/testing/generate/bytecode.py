@@ -45,6 +45,7 @@ from ferryvm.testing.generate.item import ItemFunctions, ItemStatements
 from ferryvm.testing.generate.layout import HOSTS, Layout
 from ferryvm.testing.generate.literal import F32, F64, I64, TYPES
 from ferryvm.testing.generate.object_type import FIRST, ObjectTypes
+from ferryvm.testing.generate.skeleton_function import SkeletonFunctions
 from ferryvm.testing.generate.statement import Statements
 from ferryvm.testing.generate.tables import CodeKind, Tables
 from ferryvm.testing.generate.trap import LIMITS
@@ -127,6 +128,7 @@ class _Maker:
             kind=kind,
             tags=tags(chance.apart("tags"), objects),
         )
+        self._has_skeletons = chance.apart("skeletons").flip(tables.chance["skeletons"])
         self.made: list[Made] = []
         self.functions = Functions(self.plan, self.made)
         self.functions.signature((), None)  # main's
@@ -141,6 +143,8 @@ class _Maker:
             size += size // 2
         count, functions = chance.weighted(tables.functions), self.functions
         if plan.kind is CodeKind.LAUNCHING:
+            if plan.objects is not None and self._has_skeletons:
+                SkeletonFunctions(plan, self.made).make(size, work)
             ItemFunctions(plan, self.made).make(size, work)
             count //= 2
         count += len(self.made)
@@ -189,6 +193,8 @@ class _Maker:
                 body.perform(uncalled.pop())
             elif unlaunched and chance.flip(self.tables.chance["first_launch"]):
                 body.launch(unlaunched.pop())
+            elif plan.skeletons and chance.flip(self.tables.chance["first_skeleton"]):
+                body.any_skeleton()
             elif plan.own_hosts and chance.flip(_HOST_CALLS):
                 body.statement_print()
             elif chance.flip(self.tables.chance["main_loop"]):
@@ -238,7 +244,8 @@ class _Maker:
         for number, (entry, signature, types, parameters) in enumerate(self.made, 1):
             own = tuple(plan.types[t] for t in types[parameters:])
             entry += len(plan.ops) - first
-            functions.append(Function(f"f{number}", entry, signature, own))
+            name = plan.names.get(number, f"f{number}")
+            functions.append(Function(name, entry, signature, own))
         signatures = [
             Signature(
                 tuple(plan.types[t] for t in parameters), tuple(plan.types[t] for t in results)

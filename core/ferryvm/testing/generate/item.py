@@ -264,6 +264,8 @@ class ItemFunctions(Functions):
             body.writable[t].remove(number)
         if plan.items and chance.flip(self.tables.chance["nested_launch"]):
             body.statement_launch()
+        if plan.skeletons and chance.flip(self.tables.chance["nested_skeleton"]):
+            body.any_skeleton()
         while body.has_capacity:
             body.statement()
         if throws:

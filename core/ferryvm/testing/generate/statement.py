@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from ferryvm.testing.generate.body import DROP, DUP, GET, SET, STATIC_GET, STATIC_SET, SWAP
 from ferryvm.testing.generate.catalogue import OPCODE, Guard
-from ferryvm.testing.generate.launch import Launches
 from ferryvm.testing.generate.literal import I64
+from ferryvm.testing.generate.skeleton import Skeletons
 
 _STATIC_STORE, _NOP = OPCODE["static.store"], OPCODE["nop"]
 _LONGEST_SOUP = 14
@@ -15,7 +15,7 @@ _DEEPEST = 8
 """The largest depth of nested statements; weights alone would not bound it."""
 
 
-class Statements(Launches):
+class Statements(Skeletons):
     """Each method whose name starts with `statement_` is a kind of statement."""
 
     def block(self, statements: int) -> None:
