@@ -16,9 +16,6 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import ctypes
-import hashlib
-import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -28,6 +25,7 @@ from pathlib import Path
 from mpmath import mp
 from tests.mathematics.function import FUNCTIONS, exact
 from tests.mathematics.meaning import operand_count
+from tests.mathematics.progress import Progress
 from tests.mathematics.straight_line import functions, operation_count
 
 PART = 1 << 26
@@ -253,25 +251,6 @@ def reports(
     return [(found[2 * n], found[2 * n + 1]) for n in range(number)]
 
 
-class Progress:
-    """Finished parts, in a file that belongs to one text."""
-
-    def __init__(self, name: str, text: str, fresh: bool) -> None:
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        folder = Path(os.environ.get("XDG_STATE_HOME", tempfile.gettempdir())) / "mathematics"
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / f"{name}-{digest}.jsonl"
-        if fresh:
-            self.path.unlink(missing_ok=True)
-        lines = self.path.read_text().splitlines() if self.path.exists() else []
-        self.parts = {entry["first"]: entry for entry in map(json.loads, lines)}
-
-    def add(self, entry: dict[str, object]) -> None:
-        """Note a finished part."""
-        with self.path.open("a") as file:
-            file.write(json.dumps(entry) + "\n")
-
-
 def examined(name: str, suspects: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
     """Operand, result and right result of what is wrong."""
     for operand, result in suspects:
@@ -344,7 +323,6 @@ def _whole(
             wrong = list(examined(name, suspects))
             entry = {"first": first, "hard": [o for o, _ in suspects], "wrong": wrong}
             progress.add(entry)
-            progress.parts[first] = entry
             print(f"\r{len(progress.parts)} of {len(parts)}", end="", file=sys.stderr)
     print(file=sys.stderr)
     entries = [progress.parts[first] for first in sorted(progress.parts)]
