@@ -31,10 +31,20 @@ from tests.mathematics.straight_line import functions, operation_count
 PART = 1 << 26
 """Operands of a part."""
 
-HARNESS = """
+CHECK = """
 #include <math.h>
-#include <string.h>
 enum { BLOCK = 4096 };
+
+/* Not zero if the result may be wrong: it is not what both ends of the interval round to. */
+static inline uint32_t is_suspect(double reference, uint32_t result)
+{
+    const uint32_t low = bits_of_f32((float)(reference * (1 - 0x1p-46)));
+    const uint32_t high = bits_of_f32((float)(reference * (1 + 0x1p-46)));
+    return reference != reference ? result ^ 0x7fc00000u : (low ^ result) | (low ^ high);
+}
+"""
+
+HARNESS = """
 
 /* Reports operands that need a closer look: pairs (operand, result) in `found`. */
 uint64_t run(uint64_t first, uint64_t count, uint64_t stride, uint32_t *found, uint64_t room)
@@ -51,21 +61,12 @@ uint64_t run(uint64_t first, uint64_t count, uint64_t stride, uint32_t *found, u
         for (int i = 0; i < size; ++i)
             reference[i] = REFERENCE(f32_of_bits(operand[i]));
         uint32_t bad = 0;
-        for (int i = 0; i < size; ++i) {
-            const double d = reference[i];
-            const uint32_t low = bits_of_f32((float)(d * (1 - 0x1p-46)));
-            const uint32_t high = bits_of_f32((float)(d * (1 + 0x1p-46)));
-            const uint32_t right = d != d ? 0x7fc00000u : low;
-            bad |= (right ^ result[i]) | (d != d ? 0 : low ^ high);
-        }
+        for (int i = 0; i < size; ++i)
+            bad |= is_suspect(reference[i], result[i]);
         if (bad == 0)
             continue;
         for (int i = 0; i < size; ++i) {
-            const double d = reference[i];
-            const uint32_t low = bits_of_f32((float)(d * (1 - 0x1p-46)));
-            const uint32_t high = bits_of_f32((float)(d * (1 + 0x1p-46)));
-            const uint32_t right = d != d ? 0x7fc00000u : low;
-            if (right == result[i] && (d != d || low == high))
+            if (!is_suspect(reference[i], result[i]))
                 continue;
             if (reports < room) {
                 found[2 * reports] = operand[i];
@@ -227,7 +228,7 @@ def source_text(name: str) -> str:
         start = HARNESS.index("/* Reports")
         harness = HARNESS[:start] + helpers + HARNESS[start:]
         harness = harness.replace(ONE_BY_ONE, "        references(operand, reference, size);\n")
-    text += harness
+    text += CHECK + harness
     mirror = MIRROR.get(reference)
     return text if mirror is None else f"{text}#define MIRROR {mirror:#x}u\n{MIRRORED}"
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import inspect
 
-from tests.mathematics.straight_line import Meaning
-
 from ferryvm.isa.mathematics.single import (
     angle,
     error,
@@ -19,6 +17,7 @@ from ferryvm.isa.mathematics.single import (
     root,
     trigonometric,
 )
+from ferryvm.isa.pure_function import Meaning
 
 _MODULES = (
     exponential,

@@ -20,9 +20,11 @@ from pathlib import Path
 
 from tests.mathematics.exhaustive import built
 from tests.mathematics.function import FUNCTIONS, exact
-from tests.mathematics.straight_line import functions
+from tests.mathematics.straight_line import bodies
 
+from ferryvm.ir.function_body import meaning_body
 from ferryvm.isa.mathematics.single import coefficient
+from ferryvm.isa.type import F32
 
 BATCH = 24
 
@@ -37,22 +39,20 @@ def wrong_counts(
     rights = {name: [exact(name, operand) for operand in cases[name]] for name in names}
     original = getattr(coefficient, table)
     printed = []
-    bodies = []
+    counters = []
     for number, candidate in enumerate(candidates):
         setattr(coefficient, table, tuple(candidate))
         for name in names:
-            printed.append(_Fixed(f"{name}_{number}", name))
-            bodies.append(
+            # The meaning reads the table now.
+            printed.append((f"{name}_{number}", meaning_body(FUNCTIONS[name], (F32,))))
+            counters.append(
                 f"uint32_t count_{name}_{number}(const uint32_t *operand, const uint32_t *right,"
                 f" int size) {{ uint32_t bad = 0; for (int i = 0; i < size; ++i) bad +="
                 f" bits_of_f32({name}_{number}(f32_of_bits(operand[i]))) != right[i];"
                 " return bad; }"
             )
-        # A meaning reads the table while it is printed, so each is printed at once.
-        for each in printed[-len(names) :]:
-            each.print()
     setattr(coefficient, table, original)
-    text = functions([(each.label, each.replay, 1) for each in printed]) + "\n".join(bodies)
+    text = bodies(printed) + "\n".join(counters)
     counts = []
     with tempfile.TemporaryDirectory() as folder:
         library = built(text, Path(folder))
@@ -66,39 +66,6 @@ def wrong_counts(
                 )
             counts.append(total)
     return counts
-
-
-class _Fixed:
-    """A meaning with the table of the moment at which `print` was called."""
-
-    def __init__(self, label: str, name: str) -> None:
-        self.label, self.meaning = label, FUNCTIONS[name]
-
-    def print(self) -> None:
-        recorder = _Recorder()
-        self.result = self.meaning(recorder, "a0")
-        self.calls = recorder.calls
-
-    def replay(self, emitter: object, operand: object) -> object:
-        """The meaning's operations on another emitter."""
-        values: dict[object, object] = {"a0": operand}
-        for result, name, operands in self.calls:
-            given = [values.get(each, each) if isinstance(each, str) else each for each in operands]
-            values[result] = getattr(emitter, name)(*given)
-        return values[self.result]
-
-
-class _Recorder:
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, str, tuple[object, ...]]] = []
-
-    def __getattr__(self, name: str) -> object:
-        def operation(*operands: object) -> str:
-            result = f"r{len(self.calls)}"
-            self.calls.append((result, name, operands))
-            return result
-
-        return operation
 
 
 def moves(places: int, reach: int, seed: int) -> Iterator[list[int]]:

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ferryvm.ir.build import Builder
 from ferryvm.ir.graph import Block, Body, Operation, Parameter, Value
 from ferryvm.ir.use import substitute
-from ferryvm.isa.pure_function import PureFunction
+from ferryvm.isa.pure_function import Meaning, PureFunction
+from ferryvm.isa.type import Type
 
 
 class FunctionBody(NamedTuple):
@@ -37,11 +39,16 @@ class FunctionBody(NamedTuple):
 @functools.cache
 def function_body(function: PureFunction) -> FunctionBody:
     """The operations of a function, simplified; equal ones are one. Nothing may change them."""
+    return meaning_body(function.meaning, function.parameters)
+
+
+def meaning_body(meaning: Meaning, types: Sequence[Type]) -> FunctionBody:
+    """The operations of a meaning whose parameters have these types."""
     block = Block("function", 0)
-    parameters = tuple(map(Parameter, function.parameters))
+    parameters = tuple(map(Parameter, types))
     builder = Builder()
     builder.open(block)
-    result = function.meaning(builder, *parameters)
+    result = meaning(builder, *parameters)
     return FunctionBody(parameters, block.operations, result)
 
 

@@ -7,10 +7,11 @@ import functools
 
 from ferryvm.ir.c.dialect import Dialect, helper_text
 from ferryvm.ir.c.expression import Arithmetic, function_name
-from ferryvm.ir.function_body import function_body
+from ferryvm.ir.function_body import FunctionBody, function_body
 from ferryvm.ir.graph import BOOLEAN, Constant, Value
 from ferryvm.isa.mathematics import FUNCTIONS, PARTS
 from ferryvm.isa.pure_function import PureFunction
+from ferryvm.isa.type import Type
 
 _BY_NAME = {function_name(each): each for each in (FUNCTIONS | PARTS).values()}
 
@@ -33,6 +34,14 @@ def function_definitions(dialect: Dialect, used: set[str]) -> list[str]:
 def _definition(dialect: Dialect, function: PureFunction) -> tuple[str, frozenset[str]]:
     """The text of a function, and the helpers that it calls."""
     body = function_body(function)
+    text, used = body_definition(dialect, function_name(function), function.result, body)
+    return text, frozenset(used)
+
+
+def body_definition(
+    dialect: Dialect, name: str, result: Type, body: FunctionBody
+) -> tuple[str, set[str]]:
+    """The text of a function with this name and these operations, and the helpers that it calls."""
     arithmetic = Arithmetic(dialect)
     names: dict[Value, str] = {p: f"a{place}" for place, p in enumerate(body.parameters)}
 
@@ -55,7 +64,5 @@ def _definition(dialect: Dialect, function: PureFunction) -> tuple[str, frozense
         names[operation] = f"v{place}"
     lines.append(f"return {named(body.result)};")
     types = [f"{dialect.types[p.type]} {names[p]}" for p in body.parameters]
-    text = helper_text(
-        dialect.types[function.result], function_name(function), ", ".join(types), *lines
-    )
-    return text, frozenset(arithmetic.used)
+    text = helper_text(dialect.types[result], name, ", ".join(types), *lines)
+    return text, arithmetic.used
