@@ -6,7 +6,12 @@ from __future__ import annotations
 import ferryvm
 from ferryvm.ir.graph import Body, FrameState, Module
 from ferryvm.ir.lift import lift
-from ferryvm.ir.passes.entry_exit import entry_state, hoist_entry_checks, leave_at_entry
+from ferryvm.ir.passes.entry_exit import (
+    entry_state,
+    hoist_entry_checks,
+    leave_at_entry,
+    leaves_at_entry,
+)
 from ferryvm.ir.passes.inline import inline_all, remove_uncalled
 from ferryvm.ir.verify import verify_module
 from ferryvm.isa.type import I64
@@ -27,9 +32,12 @@ PROGRAM = """
 """
 
 
-def item() -> tuple[Module, Body, FrameState]:
+ONE_STORE = PROGRAM.replace("(if (= i 3) (array-set! to n sum))\n  (array-set! to (+ i 1) sum)", "")
+
+
+def item(text: str = PROGRAM) -> tuple[Module, Body, FrameState]:
     """The function of the items, with the state at its entry."""
-    verified = verify(ferryvm.compile(PROGRAM))
+    verified = verify(ferryvm.compile(text))
     program = verified.program
     number = next(n for n, one in enumerate(program.functions) if one.name == "item")
     entry = program.functions[number].entry
@@ -63,6 +71,14 @@ def test_exits_before_the_first_store_leave_at_the_entry_and_others_do_not() -> 
     assert [one for one, old in zip(after, before, strict=True) if one is old] == [
         one for one in after if one is not state
     ]
+
+
+def test_a_function_leaves_at_its_entry_if_all_its_exits_do() -> None:
+    for text in (PROGRAM, ONE_STORE):
+        _, body, state = item(text)
+        assert not leaves_at_entry(body)
+        leave_at_entry(body, state)
+        assert leaves_at_entry(body) == (text is ONE_STORE)
 
 
 def test_checks_that_each_run_comes_to_are_one_at_the_entry() -> None:

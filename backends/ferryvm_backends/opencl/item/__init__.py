@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 
 from ferryvm.backend import Options
+from ferryvm.ir.c.opencl_item import ENTRY_SLOT_WORDS, SLOT_WORDS
 from ferryvm.ir.graph import Module
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import Type
@@ -34,15 +35,23 @@ class ItemShape:
     """Words that items share: of the launch's frame, from its first parameter on; below 0 back from
     the end of its operands."""
     frame: int
-    """Words of private frames."""
+    """Words of frames of an item at most."""
     is_block: bool
     """True if a work-item runs the loop of the launch for several items."""
+    entry: int | None = None
+    """pc of the entry of the function where all items leave there: slots have no frames, which the host
+    knows; None if they may leave elsewhere."""
     headers: tuple[HeaderWord, ...] = ()
     """Header words of what these words refer to, which items share, too."""
     stored: frozenset[StoredArray] = frozenset()
     """Arrays among these words that items may store into without marks."""
     bounds: tuple[tuple[Bound, ...], ...] | None = None
     """Bounds of the iterations of an item's loops, see `loop_bounds`; None if all are polled."""
+
+    @property
+    def slot_words(self) -> int:
+        """Words of a slot."""
+        return SLOT_WORDS + self.frame if self.entry is None else ENTRY_SLOT_WORDS
 
     @property
     def arguments(self) -> int:

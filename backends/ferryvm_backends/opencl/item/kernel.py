@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +15,8 @@ import pyopencl as cl
 from ferryvm.backend import BackendError
 from ferryvm.ir.c.opencl import DRY
 from ferryvm.ir.c.opencl_item import ENTRY
-from ferryvm_backends.opencl.kernel import BufferOffset, error_name, library
+from ferryvm_backends.opencl.build import Session
+from ferryvm_backends.opencl.kernel import BufferOffset, error_name, finish, library
 
 HEAD = np.dtype(
     [(name, np.uint32) for name in ("count", "stop", "skipped", "lost", "interrupt", "a", "b", "c")]
@@ -29,6 +31,13 @@ _FIELDS = (
 
 _SUSPENDED, _SKIPPED, _LAUNCH, _OBJECTS = 4, 5, 6, 7
 """Numbers of the kernel's arguments."""
+
+
+@functools.cache
+def _timing_queue(session: Session) -> Any:
+    """A queue whose commands are timed."""
+    properties = cl.command_queue_properties.PROFILING_ENABLE
+    return cl.CommandQueue(session.context, properties=properties)
 
 
 class ItemKernel:
@@ -73,8 +82,11 @@ class ItemKernel:
         most: Any = self.handle.get_work_group_info(info, device)
         return int(most)
 
-    def enqueue(self, queue: Any, first: int, end: int, block: int, local: int) -> None:
-        """Start the items from one up to another, so many by each work-item. Raises BackendError.
+    def enqueue(
+        self, queue: Any, first: int, end: int, block: int, local: int, event: Any = None
+    ) -> None:
+        """Start the items from one up to another, so many by each work-item; `event`: a pointer for the
+        event of that. Raises BackendError.
 
         PoCL runs them in the thread that enqueues. pyopencl would hold Python's lock meanwhile, and
         then no thread could set the interrupt flag.
@@ -86,9 +98,20 @@ class ItemKernel:
         group, none = ctypes.c_size_t(local), ctypes.c_void_p()
         sizes = none, ctypes.byref(size), ctypes.byref(group)
         commands, kernel = ctypes.c_void_p(queue.int_ptr), ctypes.c_void_p(self.handle.int_ptr)
-        error = library().clEnqueueNDRangeKernel(commands, kernel, 1, *sizes, 0, none, none)
+        error = library().clEnqueueNDRangeKernel(commands, kernel, 1, *sizes, 0, none, event)
         if error:
             raise BackendError(f"opencl: a launch failed: {error_name(error)}")
+
+    def run_timed(self, session: Session, first: int, end: int, block: int, local: int) -> float:
+        """Run these items; the seconds that they took by the device's clock. Raises BackendError,
+        cl.Error."""
+        finish(session.queue)
+        queue, handle = _timing_queue(session), ctypes.c_void_p()
+        self.enqueue(queue, first, end, block, local, ctypes.byref(handle))
+        event = cl.Event.from_int_ptr(handle.value or 0, retain=False)
+        finish(queue)
+        profile: Any = event.profile
+        return float(1e-9 * (profile.end - profile.start))
 
     def run_dry(self, queue: Any) -> bool:
         """Run it for nothing, see `ferryvm_backends.opencl.kernel.Kernel.run_dry`."""

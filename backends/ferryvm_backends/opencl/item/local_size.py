@@ -2,7 +2,9 @@
 """The size of groups of work-items: measured once for a kernel on a device, and cached.
 
 Slices of the first long range have groups of different sizes, in turn; the size with the least time
-for an item is that of all later ones. Ranges before that have groups of the default size. Which size
+for all its slices, by the device's clock, is that of all later ones. Slices are so long that they fill
+the device: a size with many groups may be the best one for few items, and take three times as long for
+many. Ranges before that have groups of the default size. Which size
 is best depends on registers and memory accesses of the kernel, in ways that differ by device.
 """
 
@@ -19,10 +21,10 @@ _SIZES = (64, 128, 256, 512)
 _GAIN = 0.95
 """Part of the time with the default size below which another one is chosen."""
 
-_TIMES = 2
+_TIMES = 4
 """Slices with each size."""
 
-SLICE = 1 << 16
+SLICE = 1 << 18
 """Items of a slice that is measured."""
 
 LEAST = SLICE * _TIMES * len(_SIZES)
@@ -38,7 +40,7 @@ class LocalSize:
         self._entry = entry
         self._sizes = [size for size in _SIZES if size <= most] or [most]
         self._pending: Iterator[int] = iter(self._sizes * _TIMES)
-        self._seconds = dict.fromkeys(self._sizes, float("inf"))
+        self._seconds = dict.fromkeys(self._sizes, 0.0)
         self.size = self._default = min(DEFAULT, most)
         """Of the next slice."""
         self.is_measured = len(self._sizes) == 1
@@ -52,7 +54,7 @@ class LocalSize:
 
     def end(self, seconds: float) -> None:
         """Note the time of that slice; after the last one the best size is chosen and cached."""
-        self._seconds[self.size] = min(self._seconds[self.size], seconds)
+        self._seconds[self.size] += seconds
         rest = list(self._pending)
         self._pending = iter(rest)
         if rest:

@@ -31,6 +31,7 @@ from ferryvm.float_environment import ours
 from ferryvm.ir.c.opencl import LOOK
 from ferryvm.ir.c.opencl_item import EXIT_SHIFT, SLOT_WORDS, TRAP_SHIFT
 from ferryvm.ir.operation import LENGTH
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import I64, WORD_BYTES, signed
 from ferryvm.item_range import LostItemsError, RangeOutcome, RangeRunner
 from ferryvm.machine.control import ControlBlock, Status
@@ -131,10 +132,13 @@ class ItemRanges(RangeRunner):
         self._units: int = self._device.handle.max_compute_units
         self._threads = 1 if self._device.is_serial else self._units
         self.sample_seconds, self.is_paced = _SAMPLE, not memory.wraps
+        self._locals = len(verified.program.functions[shape.function].locals)
         self._first_frame = self._parameters + verified.frame_words[shape.function]
         """Words that the first frame of an item takes on the stack."""
         self._local = local
-        self._layout = slot_layout(memory.session, shape.frame, shape.is_block)
+        self._layout = slot_layout(
+            memory.session, shape.slot_words, shape.is_block, shape.entry is not None
+        )
         self._least_slice = min(_FULL * self._units, self._layout.slice)
         self._slice = self._layout.slice if memory.wraps else self._least_slice
         self.entries = 0
@@ -274,6 +278,8 @@ class ItemRanges(RangeRunner):
             self._give(kernel, control, start, given, marks)
             found.is_changed = self._memory.wraps
             self._slices(kernel, control, buffers, first, limit, found)
+            if self._shape.entry is not None:
+                found.slots = [(n, self._at_entry(slot, words)) for n, slot in found.slots]
             self._mark(control, words, first, limit)
             if not defers or found.is_stopped or found.slots or found.open:
                 memory.pull(control)
@@ -337,7 +343,7 @@ class ItemRanges(RangeRunner):
         found: _Run,
     ) -> None:
         """Run slices of a range until all items are done or something comes between."""
-        queue = self._memory.session.queue
+        session = self._memory.session
         block, begin = 1, first
         if self._shape.is_block:
             wanted = -(-(limit - first) // (self._units * _BLOCKS))
@@ -351,7 +357,11 @@ class ItemRanges(RangeRunner):
                 self._local.begin()
                 end = first + LOCAL_SLICE
             began = time.perf_counter()
-            kernel.enqueue(queue, first, end, block, self._local.size)
+            if is_measured:
+                on_device = kernel.run_timed(session, first, end, block, self._local.size)
+                self._local.end(on_device)
+            else:
+                kernel.enqueue(session.queue, first, end, block, self._local.size)
             head = buffers.head()
             taken = time.perf_counter() - began
             found.seconds += taken
@@ -361,9 +371,7 @@ class ItemRanges(RangeRunner):
                 found.is_stopped = True
             if self.is_paced and found.seconds > _LONGEST:
                 found.is_stopped = True
-            if is_measured:
-                self._local.end(taken)
-            elif not self._memory.wraps:
+            if not (is_measured or self._memory.wraps):
                 self._adapt(taken, end - first)
             first = end
         if first < limit:
@@ -375,6 +383,9 @@ class ItemRanges(RangeRunner):
         buffers.clear()
         if is_lost:
             raise BackendError(f"opencl: {self._device} suspended more items than it has slots for")
+        if self._shape.entry is not None:
+            found.slots += [(signed(I64, int(row[0])), row) for row in rows]
+            return
         for row in rows:
             item, _, end, size, _ = (signed(I64, int(word)) for word in row[:SLOT_WORDS])
             if size:
@@ -409,6 +420,14 @@ class ItemRanges(RangeRunner):
         if status & _STATUS_MASK == Status.GUARD:
             self.failures[self._stop(slot)] += 1
         return block(objects, words, pc, frame)
+
+    def _at_entry(self, slot: Slot, words: list[int]) -> Slot:
+        """The slot of an item at its entry, with its frame; `words`: that all items share."""
+        assert self._shape.entry is not None
+        item, status = (int(word) for word in slot)
+        frame = [item, *words, *[0] * (HEADER_WORDS + self._locals)]
+        head = [item, self._shape.entry, self._parameters, len(frame), status]
+        return np.array([*head, *frame], np.uint64)
 
     def _stop(self, slot: Slot) -> int:
         """The instruction in front of which an item left, which goes on there or at its entry."""

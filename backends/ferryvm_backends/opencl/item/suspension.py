@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
-from ferryvm.ir.c.opencl_item import SLOT_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.host_memory import runs
@@ -60,14 +59,15 @@ class SlotLayout:
         return HEAD.itemsize + WORD_BYTES * self.slot_words * self.most
 
 
-def slot_layout(session: Session, frame: int, is_block: bool) -> SlotLayout:
-    """The slots for items with frames of so many words; `is_block`: one work-item after another runs
-    a block of them on each compute unit."""
+def slot_layout(session: Session, slot_words: int, is_block: bool, at_entry: bool) -> SlotLayout:
+    """The slots of so many words for items; `is_block`: one work-item after another runs a block of
+    them on each compute unit; `at_entry`: those that find no slot have not begun."""
     device = session.device
-    slot_words = SLOT_WORDS + frame
     units = device.handle.max_compute_units
     largest = min(device.memory // _PART, device.largest_buffer) - HEAD.itemsize
     enough, in_flight = _ENOUGH[is_block], 2 * units if is_block else SLICE
+    if at_entry:
+        return SlotLayout(slot_words, enough, enough, SLICE)
     most = max(min(enough + in_flight, largest // (WORD_BYTES * slot_words)), 4)
     if most >= enough + in_flight:
         return SlotLayout(slot_words, most, enough, SLICE)

@@ -18,7 +18,12 @@ from ferryvm.ir.c.opencl_item import (
     one_item,
 )
 from ferryvm.ir.graph import Module
-from ferryvm.ir.passes.entry_exit import entry_state, hoist_entry_checks, leave_at_entry
+from ferryvm.ir.passes.entry_exit import (
+    entry_state,
+    hoist_entry_checks,
+    leave_at_entry,
+    leaves_at_entry,
+)
 from ferryvm.ir.passes.inline import inline_all, remove_uncalled
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import Type
@@ -85,6 +90,7 @@ def item_text(
         guard_limit=options.guard_limit,
         forced=Forcing.DEOPT in options.forcing,
         polls=polls or bounds is None,
+        at_entry=shape.entry is not None,
         levels=depth,
         unmarked={o: "" if array.is_own else MARKS for o, array in stored.items()},
     )
@@ -119,9 +125,13 @@ def _single(
     headers = passed_headers(module, items.function, MOST_ARGUMENTS - len(types))
     frame = frame_words(module, items.function, depth)
     given = (*types, *(Type.I64 for _ in headers))
-    entry = one_item(function_name(items.function, 0), len(types), given, frame)
+    body = module.functions[items.function]
+    is_at_entry = leaves_at_entry(body)
+    name = function_name(items.function, 0)
+    entry = one_item(name, len(types), given, None if is_at_entry else frame)
     words = tuple(range(-LAUNCH_WORDS - len(types), -LAUNCH_WORDS))
-    return entry, ItemShape(items.function, words, frame, is_block=False, headers=headers)
+    at = body.entry if is_at_entry else None
+    return entry, ItemShape(items.function, words, frame, False, at, headers)
 
 
 def _block(

@@ -47,6 +47,10 @@ Describe = Callable[[int, int], list[str]]
 """Lines of comment on the instructions from one pc to another, both included."""
 
 
+GUARD_SHIFT = 8
+"""See `Choices.at_entry`."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Choices:
     """Options of a text, besides the IR."""
@@ -66,6 +70,9 @@ class Choices:
     """Bytes of native stack for native recursion."""
     unmarked: Mapping[Operation, str] = dataclasses.field(default_factory=dict)
     """Stores of elements that set no dirty mark unless a condition holds, which may be empty."""
+    at_entry: bool = False
+    """All exits are in the state of the function's entry: it only returns the status, with the number of
+    a guard that has failed from bit `GUARD_SHIFT` on, and writes no frame."""
     levels: int = 0
     """Depth to which recursive functions call each other if the compiler supports no recursion:
     each has so many copies, and a deeper call leaves the C functions to continue at its entry, in

@@ -23,7 +23,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from ferryvm.ir.c import opencl_object
-from ferryvm.ir.c.context import FORCED_WORD, LOWEST_WORD, SLICE_WORD
+from ferryvm.ir.c.context import FORCED_WORD, GUARD_SHIFT, LOWEST_WORD, SLICE_WORD
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.ir.c.expression import Arithmetic
 from ferryvm.ir.c.opencl import DRY, LOOK, PRELUDE, opencl
@@ -38,6 +38,9 @@ MOST_ARGUMENTS = 64
 SLOT_WORDS = 5
 """Words of a slot before the frames: item, pc, frame, size, status. If the size is 0 the slot has
 items that have not begun, the first one and, as `frame`, the end."""
+
+ENTRY_SLOT_WORDS = 2
+"""Words of a slot where all items leave at their entry: item, status."""
 
 TRAP_SHIFT, EXIT_SHIFT = 8, 32
 """Bits of the last of these from which on there are the trap and the number of a guard."""
@@ -72,22 +75,7 @@ static inline bool is_spent(__private struct ferry_control *control)
 """
 
 
-def _structures(arguments: int, frame: int) -> str:
-    return f"""\
-struct ferry_launch {{
-    ulong first, limit, block, most, enough;
-    ulong sp, fp, stack_at, stack_end, hp, objects, types, forced, polls, marks;
-    ulong arguments[{max(arguments, 1)}];
-}};
-struct ferry_slot {{
-    ulong item, pc, frame, size, status;
-    ulong words[{frame}];
-}};
-struct ferry_suspended {{
-    uint count, stop, skipped, lost, interrupt, unused[3];
-    struct ferry_slot slots[1];
-}};
-
+_SUSPEND = f"""\
 static __global struct ferry_slot *claim(
     __global struct ferry_suspended *suspended, const struct ferry_launch *launch, uint status)
 {{
@@ -120,6 +108,49 @@ static void suspend(
 
 """
 
+_SUSPEND_AT_ENTRY = f"""\
+static void suspend(
+    uint left, ulong place, ulong item, __global struct ferry_suspended *suspended,
+    __global uchar *skipped, const struct ferry_launch *launch)
+{{
+    const uint status = left & ((1u << {GUARD_SHIFT}) - 1u);
+    const uint number = atomic_inc(&suspended->count);
+    if (status == FERRY_TRAP || status == FERRY_INTERRUPTED || number + 1u >= launch->enough)
+        suspended->stop = 1;
+    if (number >= launch->most) {{
+        skipped[place] = 1; /* it has not changed anything */
+        suspended->skipped = 1;
+        return;
+    }}
+    suspended->slots[number].item = item;
+    suspended->slots[number].status = status | (ulong)(left >> {GUARD_SHIFT}) << {EXIT_SHIFT};
+}}
+
+"""
+
+
+def _structures(arguments: int, frame: int | None) -> str:
+    slot = "item, status" if frame is None else "item, pc, frame, size, status"
+    words = "" if frame is None else f"    ulong words[{frame}];\n"
+    suspend = _SUSPEND_AT_ENTRY if frame is None else _SUSPEND
+    return f"""\
+struct ferry_launch {{
+    ulong first, limit, block, most, enough;
+    ulong sp, fp, stack_at, stack_end, hp, objects, types, forced, polls, marks;
+    ulong arguments[{max(arguments, 1)}];
+}};
+struct ferry_slot {{
+    ulong {slot};
+{words}\
+}};
+struct ferry_suspended {{
+    uint count, stop, skipped, lost, interrupt, unused[3];
+    struct ferry_slot slots[1];
+}};
+
+{suspend}\
+"""
+
 
 _REST = """\
 static void put_back(
@@ -143,8 +174,8 @@ class ItemEntry:
 
     arguments: int
     """Words that all share."""
-    frame: int
-    """Words of private frames."""
+    frame: int | None
+    """Words of private frames; None where all items leave at their entry."""
     has_root: bool
     """True if it runs the loop of the launch."""
     text: str
@@ -153,17 +184,28 @@ class ItemEntry:
     @property
     def stop(self) -> str:
         """True if no further item is to begin. A work-item of one item may see what was true when the
-        kernel began: it reads through a cache, since all work-items read this word."""
+        kernel began: it reads through a cache, since all work-items read this word. Where all leave
+        at their entry they do not wait for that: those that find no slot have not begun."""
+        if self.frame is None:
+            return "false"
         return f"{'*(volatile __global uint *)&' if self.has_root else ''}suspended->stop"
 
 
-def one_item(function: str, parameters: int, types: Sequence[Type], frame: int) -> ItemEntry:
+def one_item(function: str, parameters: int, types: Sequence[Type], frame: int | None) -> ItemEntry:
     """The call of the C function of the items; `parameters`: of their function after the item;
-    `types`: of the words that the C function takes after it, which may be more."""
+    `types`: of the words that the C function takes after it, which may be more; `frame`: of
+    `ItemEntry`."""
     arithmetic = Arithmetic(opencl())
     given = [arithmetic.from_slot(t, f"launch.arguments[{n}]") for n, t in enumerate(types)]
     passed = ", ".join(["control", "memory", "frame", "item", *given])
     header = parameters + 1
+    if frame is None:
+        text = f"""\
+    const uint left = {function}({passed});
+    if (unlikely(left))
+        suspend(left, place, item, suspended, skipped, &launch);
+"""
+        return ItemEntry(len(types), None, False, text)
     text = f"""\
     if (unlikely({function}({passed}))) {{
         frame[{header}] = frame[{header + 1}] = 0; /* the host knows the frame's header */
@@ -206,7 +248,7 @@ def block_of_items(words: Sequence[int], call: int, frame: int) -> ItemEntry:
 
 
 def opening(
-    arguments: int, frame: int, more: str = "", *, apart: bool, objects: bool, group: int = 0
+    arguments: int, frame: int | None, more: str = "", *, apart: bool, objects: bool, group: int = 0
 ) -> str:
     """The structures, then `more`, and the kernel up to where it has its `place` and objects.
     `arguments`: words that items share; `frame`: of frames; `group`: work-items that each group
@@ -267,7 +309,7 @@ def _entry(entry: ItemEntry, apart: bool, objects: bool) -> str:
     head = opening(entry.arguments, entry.frame, rest, apart=apart, objects=objects)
     return f"""\
 {head}{_first_item(entry.stop)}\
-    __private ulong frame[{entry.frame}];
+    __private ulong frame[{entry.frame or 1}];
     memory.statics = (__global ulong *)(statics_buffer + statics_at);
     memory.stack = frame;
     memory.stack_at = launch.stack_at;

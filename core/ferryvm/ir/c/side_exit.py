@@ -7,7 +7,13 @@ costs the fast path one branch.
 
 from __future__ import annotations
 
-from ferryvm.ir.c.context import ACTIVITY, FAILURES, HOST_STACK_LIMIT, result_type
+from ferryvm.ir.c.context import (
+    ACTIVITY,
+    FAILURES,
+    GUARD_SHIFT,
+    HOST_STACK_LIMIT,
+    result_type,
+)
 from ferryvm.ir.c.scope import FunctionScope
 from ferryvm.ir.graph import FrameState, Operation, Value, Virtual
 from ferryvm.ir.headroom import frame_headroom
@@ -26,12 +32,13 @@ class SideExits:
     def __init__(self, scope: FunctionScope) -> None:
         self.scope = scope
         self._costs = poll_costs(scope.body)
+        self._at_entry = scope.shared.choices.at_entry
 
     def leave_if(self, p: str, operation: Operation, status: str, *fields: str) -> None:
         """Continue only if `p` does not hold; else leave in the operation's state."""
         assert operation.state is not None
         self.scope.lines.open(f"if ({self.scope.helper('unlikely', p)}) {{")
-        for field in fields:
+        for field in () if self._at_entry else fields:
             self.scope.lines.add(field)
         self.leave(operation.state, f"FERRY_{status}")
         self.scope.lines.close()
@@ -45,6 +52,9 @@ class SideExits:
 
     def leave(self, state: FrameState, status: str, exited: int = LEFT) -> None:
         """Leave in a state: nothing follows. `exited`: as the function's caller gets it."""
+        if self._at_entry:
+            self.scope.lines.add(f"return {status};")
+            return
         self.write(state)
         if state.unpaid:
             self.scope.lines.add(f"control->fuel += {state.unpaid};")
@@ -138,6 +148,9 @@ class SideExits:
     def do_guard(self, operation: Operation, fails: str) -> None:
         assert operation.state is not None
         number = self.scope.shared.guards.index(operation.fact(0, int))
+        if self._at_entry:
+            self.leave_if(fails, operation, f"GUARD | {number}u << {GUARD_SHIFT}")
+            return
         self.scope.lines.open(f"if ({self.scope.helper('unlikely', fails)}) {{")
         if self.scope.dialect.entry:
             status = "FERRY_GUARD"

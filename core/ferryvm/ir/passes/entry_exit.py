@@ -83,6 +83,26 @@ def _changed_before(body: Body) -> set[Block]:
     return found
 
 
+def leaves_at_entry(body: Body) -> bool:
+    """True if all exits of a function leave in the state of its entry, and it calls nothing."""
+    count, header = body.parameters, (None,) * HEADER_WORDS
+    arguments = tuple(body.blocks[0].parameters[:count])
+
+    def is_entry(state: FrameState) -> bool:
+        words = state.words
+        known = words[:count] == arguments and words[count:][:HEADER_WORDS] == header
+        zeros = words[count + HEADER_WORDS :]
+        is_zero = all(isinstance(word, Constant) and not word.bits for word in zeros)
+        others = state.statics, state.heap_pointer, state.unpaid, state.header
+        return known and is_zero and state.pc == body.entry and others == ((), None, 0, None)
+
+    operations = [o for block in body.blocks for o in (*block.operations, block.end)]
+    return all(
+        SHAPES[o.name].role is not Role.CALLS and (o.state is None or is_entry(o.state))
+        for o in operations
+    )
+
+
 def hoist_entry_checks(body: Body, state: FrameState) -> None:
     """Check at the entry, in its state, what each run checks of its arguments."""
     if len(body.blocks) > _MOST_BLOCKS:
