@@ -94,6 +94,8 @@ class ObjectCopy:
         host has all."""
         self._sent: dict[tuple[ObjectAccess, int], list[ArrayActivity]] = {}
         """Metrics of the parts that uses of objects need and that are among these, for each `Traffic`."""
+        self._may_be_marked = False
+        """True if kernels may have set dirty marks since they were looked at."""
         self._changed: set[tuple[int, int]] = set()
         """Ranges that the device has changed without marks, in bytes from the start of the space."""
         self._copies: dict[int, _Copy] = {}
@@ -220,9 +222,16 @@ class ObjectCopy:
     # --- to the device ------------------------------------------------------------------------
 
     def push(
-        self, control: ControlBlock, objects: ObjectMemory, use: ObjectAccess, traffic: Traffic
+        self,
+        control: ControlBlock,
+        objects: ObjectMemory,
+        use: ObjectAccess,
+        traffic: Traffic,
+        marks: bool = True,
     ) -> None:
-        """Copy what a kernel may read to the device. Raises BackendError, cl.Error."""
+        """Copy what a kernel may read to the device; `marks`: it may set dirty marks. Raises BackendError,
+        cl.Error."""
+        self._may_be_marked |= marks
         rows = self._sent.get((use, id(traffic)))
         if rows is not None:
             for row in rows:
@@ -329,6 +338,10 @@ class ObjectCopy:
         if not use.stores:
             return
         assert self._space is not None
+        if not self._may_be_marked:
+            yield from self._unmarked(top, traffic)
+            return
+        self._may_be_marked = False
         copies = sorted(self._copies.values(), key=lambda copy: copy.start)
         ends = [copy.start + _in_chunks(copy.size) for copy in copies]
         count = (self._space_bytes + max(ends, default=0)) // CHUNK
@@ -354,3 +367,22 @@ class ObjectCopy:
                 yield segment, one * CHUNK, min(two * CHUNK, size), row
         if has_marks:
             cl.enqueue_fill_buffer(queue, self._buffer, ZERO, first, count)
+
+    def _unmarked(self, top: int, traffic: Traffic) -> Iterator[Part]:
+        """The chunks that the device has changed without marks; they are not noted any more."""
+        ranges = [(start // CHUNK, -(-end // CHUNK)) for start, end in sorted(self._changed)]
+        self._changed.clear()
+        if not ranges:
+            return
+        assert self._space is not None
+        parts: list[tuple[Segment, int, int, int, str]] = [(self._space, 0, top, 0, SPACE)]
+        for copy in self._copies.values():
+            start = (self._space_bytes + copy.start) // CHUNK
+            parts.append((copy, start, copy.size, copy.number, ""))
+        for segment, start, size, number, name in parts:
+            done = 0
+            for first, last in ranges:
+                one, two = max(first - start, done), min(last - start, -(-size // CHUNK))
+                if one < two:
+                    done, row = two, traffic.of_array(number, name)
+                    yield segment, one * CHUNK, min(two * CHUNK, size), row

@@ -172,8 +172,11 @@ class Copied:
         before, self.heap = self.heap, self._heap(control)
         before.give_to(self.heap)
 
-    def push(self, control: ControlBlock, needs: Needs, traffic: Traffic) -> None:
-        """Copy the words that a kernel may read to the device. Raises BackendError, cl.Error."""
+    def push(
+        self, control: ControlBlock, needs: Needs, traffic: Traffic, marks: bool = True
+    ) -> None:
+        """Copy the words that a kernel may read to the device; `marks`: it may set dirty marks of
+        objects. Raises BackendError, cl.Error."""
         began = time.perf_counter()
         pushed = 0
         if needs.frames:
@@ -186,7 +189,7 @@ class Copied:
             pushed += self.heap.push(0, max(control.hp, self.residence.used))
             self.residence.used = control.hp
         if needs.objects is not None:
-            self.objects.push(control, self._objects(), needs.objects, traffic)
+            self.objects.push(control, self._objects(), needs.objects, traffic, marks)
         traffic.to_device += pushed
         traffic.seconds_to_device += time.perf_counter() - began
 

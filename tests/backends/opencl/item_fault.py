@@ -53,9 +53,9 @@ def _stale() -> Patch:
     push = memory.CopiedMemory.push
     seen: dict[object, Any] = {}
 
-    def faulty(self: memory.CopiedMemory, control: Any) -> Any:
+    def faulty(self: memory.CopiedMemory, control: Any, marks: bool) -> Any:
         if self not in seen:
-            seen[self] = push(self, control)
+            seen[self] = push(self, control, marks)
         return seen[self]
 
     return memory.CopiedMemory, "push", faulty

@@ -45,6 +45,8 @@ class ItemShape:
     """Header words of what these words refer to, which items share, too."""
     stored: frozenset[StoredArray] = frozenset()
     """Arrays among these words that items may store into without marks."""
+    marks_others: bool = True
+    """True if items may store anything else, which sets dirty marks."""
     bounds: tuple[tuple[Bound, ...], ...] | None = None
     """Bounds of the iterations of an item's loops, see `loop_bounds`; None if all are polled."""
 

@@ -29,8 +29,8 @@ _FIELDS = (
 )
 """Words of `struct ferry_launch` before the arguments."""
 
-_SUSPENDED, _SKIPPED, _LAUNCH, _OBJECTS = 4, 5, 6, 7
-"""Numbers of the kernel's arguments."""
+_LAUNCH, _OBJECTS = 6, 7
+"""Numbers of arguments of the kernel: of the launch, and of the first one behind it."""
 
 
 @functools.cache
@@ -51,6 +51,8 @@ class ItemKernel:
         declared: Any = self.handle.get_work_group_info(info, device)
         self.group = int(declared[0])
         """Work-items that each group has; 0: any number."""
+        self._bound: list[Any] = []
+        """The arguments but for the launch, as they are set."""
         self._words = (ctypes.c_uint64 * (len(_FIELDS) + max(arguments, 1)))()
         self.has_objects = self.handle.num_args > _OBJECTS
         """True if the places of copied objects are arguments."""
@@ -58,16 +60,22 @@ class ItemKernel:
     def bind(self, places: Sequence[BufferOffset], suspended: Any, skipped: Any) -> None:
         """Set all arguments but the launch. `places`: of statics and heap, and of copied objects and
         their tables."""
-        for number, place in zip((0, 2), places, strict=False):
-            self.handle.set_arg(number, place.buffer)
-            self.handle.set_arg(number + 1, np.uint64(place.offset))
-        self.handle.set_arg(_SUSPENDED, suspended)
-        self.handle.set_arg(_SKIPPED, skipped)
+        statics, heap, *copied = places
+        arguments = [statics.buffer, statics.offset, heap.buffer, heap.offset, suspended, skipped]
         if self.has_objects:
-            space, tables = places[2:]
-            arguments = [space.buffer, np.uint64(space.offset), tables.buffer]
-            for number, argument in enumerate(arguments, _OBJECTS):
-                self.handle.set_arg(number, argument)
+            space, tables = copied
+            arguments += [space.buffer, space.offset, tables.buffer]
+        # Equal buffers may be others: a later one may have the handle of an earlier one.
+        if self._bound and all(
+            a is b or (isinstance(a, int) and a == b)
+            for a, b in zip(arguments, self._bound, strict=True)
+        ):
+            return
+        self._bound = []
+        for number, argument in enumerate(arguments):
+            given = np.uint64(argument) if isinstance(argument, int) else argument
+            self.handle.set_arg(number + (number >= _LAUNCH), given)
+        self._bound = arguments
 
     def give(self, arguments: Sequence[int], **fields: int) -> None:
         """Set fields of the launch, and the arguments that items share."""
@@ -92,13 +100,19 @@ class ItemKernel:
         then no thread could set the interrupt flag.
         """
         self._words[0], self._words[1], self._words[2] = first, end, block
-        self.handle.set_arg(_LAUNCH, self._words)
+        self._set_launch()
         local = self.group or local
         size = ctypes.c_size_t(-(-(end - first) * self._lanes // (local * block)) * local)
         group, none = ctypes.c_size_t(local), ctypes.c_void_p()
         sizes = none, ctypes.byref(size), ctypes.byref(group)
         commands, kernel = ctypes.c_void_p(queue.int_ptr), ctypes.c_void_p(self.handle.int_ptr)
         error = library().clEnqueueNDRangeKernel(commands, kernel, 1, *sizes, 0, none, event)
+        if error:
+            raise BackendError(f"opencl: a launch failed: {error_name(error)}")
+
+    def _set_launch(self) -> None:
+        size, kernel = ctypes.sizeof(self._words), ctypes.c_void_p(self.handle.int_ptr)
+        error = library().clSetKernelArg(kernel, _LAUNCH, ctypes.c_size_t(size), self._words)
         if error:
             raise BackendError(f"opencl: a launch failed: {error_name(error)}")
 

@@ -37,14 +37,14 @@ class ItemMemory(abc.ABC):
         """True if the device has results that the host lacks."""
         return False
 
-    def push_ahead(self, control: ControlBlock) -> list[BufferOffset]:
+    def push_ahead(self, control: ControlBlock, marks: bool) -> list[BufferOffset]:
         """As `push`; until `pull` nothing on the host reads or writes what items may have stored."""
-        return self.push(control)
+        return self.push(control, marks)
 
     @abc.abstractmethod
-    def push(self, control: ControlBlock) -> list[BufferOffset]:
+    def push(self, control: ControlBlock, marks: bool) -> list[BufferOffset]:
         """Let the device see what items may read: the places of statics and heap, then of copied
-        objects and their tables. Raises BackendError, cl.Error."""
+        objects and their tables; `marks`: items may set dirty marks. Raises BackendError, cl.Error."""
 
     def header_word(self, control: ControlBlock, reference: int, word: int) -> int:
         """A word of an object's header as the device has it; 0 where there is no object."""
@@ -71,7 +71,7 @@ class WrappedMemory(ItemMemory):
 
     wraps = True
 
-    def push(self, control: ControlBlock) -> list[BufferOffset]:
+    def push(self, control: ControlBlock, marks: bool) -> list[BufferOffset]:
         _, statics, _, heap = memories(self.session).wrapped(control).places
         return [statics, heap]
 
@@ -102,13 +102,13 @@ class CopiedMemory(ItemMemory):
     def is_ahead(self, control: ControlBlock) -> bool:
         return residents(self.session).is_ahead(control)
 
-    def push_ahead(self, control: ControlBlock) -> list[BufferOffset]:
+    def push_ahead(self, control: ControlBlock, marks: bool) -> list[BufferOffset]:
         residents(self.session).copied(control).objects.run_ahead()
-        return self.push(control)
+        return self.push(control, marks)
 
-    def push(self, control: ControlBlock) -> list[BufferOffset]:
+    def push(self, control: ControlBlock, marks: bool) -> list[BufferOffset]:
         memory = self._memory = residents(self.session).copied(control)
-        memory.push(control, self.needs, self.traffic)
+        memory.push(control, self.needs, self.traffic, marks)
         objects = [] if self.needs.objects is None else [*memory.objects.places]
         return [memory.statics.place, memory.heap.place, *objects]
 

@@ -256,17 +256,20 @@ class ItemRanges(RangeRunner):
                 # Now, since a collection would move what suspended items refer to.
                 reserve(objects, _PIECES, _WORDS)
             buffers.provide(self._layout)
-            places = memory.push_ahead(control) if defers else memory.push(control)
             start = control.fp - self._launch_parameters
             frame = stack[start : control.sp]
             words = [frame[word] for word in self._shape.words]
+            pattern = self._pattern
+            own = None if pattern is None else pattern.arguments(objects, frame, limit)
+            marks = self._sets_marks(control, words, limit - first)
+            may_mark = marks or self._shape.marks_others or bool(own)
+            push = memory.push_ahead if defers else memory.push
+            places = push(control, may_mark)
             headers = [
                 self._memory.header_word(control, words[number], word)
                 for number, word in self._shape.headers
             ]
             given, bounds = words + headers, self._shape.bounds
-            pattern = self._pattern
-            own = None if pattern is None else pattern.arguments(objects, frame, limit)
             if pattern is not None and own:
                 kernel, given = pattern.kernel, own
             elif bounds is not None and not is_short(bounds, given):
@@ -274,13 +277,12 @@ class ItemRanges(RangeRunner):
             else:
                 kernel = self._kernel
             kernel.bind(places, buffers.slots, buffers.skipped)
-            marks = self._sets_marks(control, words, limit - first)
             self._give(kernel, control, start, given, marks)
             found.is_changed = self._memory.wraps
             self._slices(kernel, control, buffers, first, limit, found)
             if self._shape.entry is not None:
                 found.slots = [(n, self._at_entry(slot, words)) for n, slot in found.slots]
-            self._mark(control, words, first, limit)
+            self._mark(control, words, first, limit, marks)
             if not defers or found.is_stopped or found.slots or found.open:
                 memory.pull(control)
                 found.is_changed = True
@@ -300,9 +302,10 @@ class ItemRanges(RangeRunner):
         lengths = (self._memory.header_word(control, words[n], LENGTH) for n in others)
         return any(length > _SPARSE * items for length in lengths)
 
-    def _mark(self, control: ControlBlock, words: list[int], first: int, limit: int) -> None:
+    def _mark(
+        self, control: ControlBlock, words: list[int], first: int, limit: int, sets_marks: bool
+    ) -> None:
         """Mark what items may have stored into without marks."""
-        sets_marks = self._sets_marks(control, words, limit - first)
         for one in self._shape.stored:
             start, end = one.bytes * first, one.bytes * limit
             if not one.is_own:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Container
 
 from ferryvm.backend import Forcing, Options, RefusalError
 from ferryvm.ir.c import Choices, guard_pcs, module_text
@@ -17,7 +18,8 @@ from ferryvm.ir.c.opencl_item import (
     items_dialect,
     one_item,
 )
-from ferryvm.ir.graph import Module
+from ferryvm.ir.graph import Module, Operation
+from ferryvm.ir.operation import SHAPES, Role
 from ferryvm.ir.passes.entry_exit import (
     entry_state,
     hoist_entry_checks,
@@ -71,7 +73,12 @@ def item_text(
     entry, shape = (_block if is_block else _single)(module, launch, items, depth)
     stored = {} if is_block else stored_arrays(module, items.function, shape.headers)
     bounds = None if is_block else loop_bounds(module, items.function)
-    shape = dataclasses.replace(shape, stored=frozenset(stored.values()), bounds=bounds)
+    shape = dataclasses.replace(
+        shape,
+        stored=frozenset(stored.values()),
+        marks_others=_changes_others(module, stored),
+        bounds=bounds,
+    )
     if len(shape.words) > MOST_ARGUMENTS:
         raise RefusalError(f"items share {len(shape.words)} words; the most is {MOST_ARGUMENTS}")
     if shape.frame > MOST_FRAME_WORDS:
@@ -115,6 +122,12 @@ def _items(items: Region, options: Options) -> Module:
     module = improved(items, options, items=True, prepare=prepare)
     remove_uncalled(module, items.function)
     return module
+
+
+def _changes_others(module: Module, stored: Container[Operation]) -> bool:
+    """True if functions of items change anything but by these stores."""
+    operations = (o for body in module.functions.values() for o in body.operations)
+    return any(SHAPES[o.name].role is Role.CHANGES and o not in stored for o in operations)
 
 
 def _single(
