@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of the benchmarks. Results go to stdout, progress to stderr."""
+"""The command line of the benchmarks."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks import (
     compiling,
@@ -37,52 +34,11 @@ from benchmarks import (
 from benchmarks.benchmark import BENCHMARKS, BY_NAME, Benchmark, BenchmarkError, Scale
 from benchmarks.comparison import compare
 from benchmarks.opencl import device as opencl_device
+from benchmarks.option import JSON, PROGRAMS, QUICK, names, peers_option, rounds_option
+from benchmarks.output import conclude, console, finish, present, progress, refuse
 from benchmarks.peers.ferry import CACHE
 from benchmarks.peers.njit import ENVIRONMENT
 from benchmarks.peers.peer import Peer
-from benchmarks.report import Report
-
-JSON = click.option("--json", "json_path", metavar="FILE", help="Write JSON, - for stdout.")
-WIDTH = 160
-"""Columns where no terminal says how many there are."""
-
-
-def _progress(line: str) -> None:
-    click.echo(line, err=True)
-
-
-def _known(names: Callable[[], Iterable[str]]) -> Callable[..., tuple[str, ...] | None]:
-    """A check of a comma-separated list; a name that is not known is a usage error."""
-
-    def check(
-        _context: click.Context, _parameter: click.Parameter, value: str | None
-    ) -> tuple[str, ...] | None:
-        if value is None:
-            return None
-        known = list(names())
-        found = tuple(name for name in value.split(",") if name)
-        for name in found:
-            if name not in known:
-                raise click.BadParameter(f"{name!r} is none of {', '.join(known)}")
-        return found
-
-    return check
-
-
-def _rounds(default: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return click.option("--rounds", default=default, show_default=True, type=click.IntRange(min=1))
-
-
-def _peers(known: Callable[[], Iterable[str]]) -> Callable[..., Callable[..., None]]:
-    return click.option(
-        "--peers", "chosen", callback=_known(known), metavar="NAME,...", help="Default: all."
-    )
-
-
-PROGRAMS = click.option(
-    "--programs", callback=_known(lambda: BY_NAME), metavar="NAME,...", help="Default: all nine."
-)
-QUICK = click.option("--quick", is_flag=True, help="Small sizes: whether it works, not how fast.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -91,9 +47,9 @@ def main() -> None:
 
 
 @main.command()
-@_rounds(5)
+@rounds_option(5)
 @PROGRAMS
-@_peers(peers.interpreters)
+@peers_option(peers.interpreters)
 @QUICK
 @click.option("--twin-globals", is_flag=True, help="C twins of the loops keep variables in memory.")
 @JSON
@@ -110,14 +66,14 @@ def interpreters(
     default = [name for name in known if name not in peers.NOT_DEFAULT]
     taking_part = {name: known[name] for name in chosen or default}
     scale = Scale.QUICK if quick else None
-    found = compare(interpreter.SUITE, _benchmarks(programs), taking_part, rounds, scale, _progress)
-    _conclude([found], json_path, table.show)
+    found = compare(interpreter.SUITE, _benchmarks(programs), taking_part, rounds, scale, progress)
+    conclude([found], json_path, table.show)
 
 
 @main.command("scalar")
-@_rounds(5)
+@rounds_option(5)
 @PROGRAMS
-@_peers(lambda: peers.compilers(None, {}))
+@peers_option(lambda: peers.compilers(None, {}))
 @QUICK
 @click.option("--numba", envvar=ENVIRONMENT, metavar="PYTHON", help="A Python that has Numba.")
 @JSON
@@ -134,18 +90,17 @@ def scalar_command(
         known = peers.compilers(numba, {CACHE: cache})
         taking_part: dict[str, Peer] = {name: known[name] for name in chosen or known}
         scale = Scale.QUICK if quick else None
-        found = compare(scalar.SUITE, _benchmarks(programs), taking_part, rounds, scale, _progress)
-    _conclude([found], json_path, table.show_compilers)
+        found = compare(scalar.SUITE, _benchmarks(programs), taking_part, rounds, scale, progress)
+    conclude([found], json_path, table.show_compilers)
 
 
 @main.command("mixed")
-@_rounds(7)
+@rounds_option(7)
 @PROGRAMS
-@click.option(
+@names(
     "--scales",
-    callback=_known(lambda: [scale.value for scale in whole.CONTENDERS]),
-    metavar="NAME,...",
-    help="Sizes: brief, short (5 and 40 ms on threaded), scalar, long. Default: all.",
+    lambda: [scale.value for scale in whole.CONTENDERS],
+    "Sizes: brief, short (5 and 40 ms on threaded), scalar, long. Default: all.",
 )
 @click.option("--cached", is_flag=True, help="What one run compiled is there for the next one.")
 @JSON
@@ -158,12 +113,12 @@ def mixed_command(
 ) -> None:
     """Whole runs with the default policy against native code alone and an interpreter alone."""
     at = [Scale(name) for name in scales] if scales else list(whole.CONTENDERS)
-    found = whole.compare_whole(at, _benchmarks(programs), rounds, cached, _progress)
-    _conclude(found, json_path, table.show_whole)
+    found = whole.compare_whole(at, _benchmarks(programs), rounds, cached, progress)
+    conclude(found, json_path, table.show_whole)
 
 
 @main.command("profile")
-@_rounds(9)
+@rounds_option(9)
 @PROGRAMS
 @click.option("--backend", default="threaded", show_default=True, metavar="NAME")
 @click.option(
@@ -182,23 +137,21 @@ def profile_command(
 ) -> None:
     """Nine programs on an interpreter that counts, and on one that does not."""
     at, taking_part = profiling.suite(Scale(scale)), profiling.peers(backend)
-    found = compare(at, _benchmarks(programs), taking_part, rounds, progress=_progress)
-    _conclude([found], json_path, table.show_whole)
+    found = compare(at, _benchmarks(programs), taking_part, rounds, progress=progress)
+    conclude([found], json_path, table.show_whole)
 
 
 @main.command("opencl")
-@_rounds(5)
-@click.option(
+@rounds_option(5)
+@names(
     "--programs",
-    callback=_known(lambda: [program.name for program in opencl.PROGRAMS]),
-    metavar="NAME,...",
-    help="Default: the nine and looptest.",
+    lambda: [program.name for program in opencl.PROGRAMS],
+    "Default: the nine and looptest.",
 )
-@click.option(
+@names(
     "--parts",
-    callback=_known(lambda: opencl.PARTS),
-    metavar="NAME,...",
-    help="Default: whole, forms, mixed, entering, native, starting, residency.",
+    lambda: opencl.PARTS,
+    "Default: whole, forms, mixed, entering, native, starting, residency.",
 )
 @click.option("--device", metavar="NAME", help="Which one, as FERRYVM_OPENCL_DEVICE takes it.")
 @click.option(
@@ -220,28 +173,23 @@ def opencl_command(
     """Kernels on an OpenCL device against llvm, an interpreter, C and pyopencl's own calls."""
     sizes = Scale.QUICK if quick else Scale(scale) if scale else None
     settings = opencl.Settings(opencl.named(programs), rounds, sizes)
-    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    shown = console()
     found = []
     with opencl_device.empty_caches(), opencl_device.chosen(device) as on:
         for line in opencl_device.listed(on):
-            (_progress if json_path == "-" else click.echo)(line)
-        for part in opencl.measure(parts or list(opencl.PARTS), settings, on, _progress):
+            (progress if json_path == "-" else click.echo)(line)
+        for part in opencl.measure(parts or list(opencl.PARTS), settings, on, progress):
             found.append(part)
             if json_path != "-":
-                part.show(console)
+                part.show(shown)
         if json_path:
             record.write(json_path, opencl.as_json(found, settings, on))
-    _refuse([fault for part in found for fault in part.faults()])
+    refuse([fault for part in found for fault in part.faults()])
 
 
 @main.command("vliw")
-@_rounds(5)
-@click.option(
-    "--programs",
-    callback=_known(lambda: [program.name for program in vliw.PROGRAMS]),
-    metavar="NAME,...",
-    help="Default: all eight.",
-)
+@rounds_option(5)
+@names("--programs", lambda: [program.name for program in vliw.PROGRAMS], "Default: all eight.")
 @click.option(
     "--machines",
     default=",".join(vliw.MACHINES),
@@ -262,16 +210,16 @@ def vliw_command(
     chosen = [each for each in vliw.PROGRAMS if programs is None or each.name in programs]
     named = [name for name in machines.split(",") if name]
     scale = Scale.QUICK if quick else vliw.FULL
-    found = vliw.measure(chosen, named, rounds, scale, _progress)
+    found = vliw.measure(chosen, named, rounds, scale, progress)
     if json_path != "-":
-        found.show(Console(width=None if sys.stdout.isatty() else WIDTH))
+        found.show(console())
     if json_path:
         record.write(json_path, found.as_json())
-    _refuse(found.failures)
+    refuse(found.failures)
 
 
 @main.command("transfer")
-@_rounds(9)
+@rounds_option(9)
 @click.option("--iterations", default=10_000_000, show_default=True, type=click.IntRange(min=1))
 @click.argument("backends", nargs=-1)
 @JSON
@@ -280,45 +228,45 @@ def transfer_command(
 ) -> None:
     """A round trip from an interpreter (default: threaded, switch) to compiled code and back."""
     names = backends or ("threaded", "switch")
-    _finish("transfer", transfer.measure(names, "llvm", rounds, iterations, _progress), json_path)
+    finish("transfer", transfer.measure(names, "llvm", rounds, iterations, progress), json_path)
 
 
 @main.command("compile")
-@_rounds(7)
+@rounds_option(7)
 @JSON
 def compile_command(rounds: int, json_path: str | None) -> None:
     """Compiling the loop to native code, and having it from the cache."""
-    _finish("compile", compiling.measure("llvm", rounds, _progress), json_path)
+    finish("compile", compiling.measure("llvm", rounds, progress), json_path)
 
 
 @main.command("startup")
-@_rounds(15)
+@rounds_option(15)
 @JSON
 def startup_command(rounds: int, json_path: str | None) -> None:
     """A trivial `ferry run` over importing numpy and llvmlite."""
-    _finish("startup", startup.measure(rounds, _progress), json_path)
+    finish("startup", startup.measure(rounds, progress), json_path)
 
 
 @main.command("load")
-@_rounds(5)
+@rounds_option(5)
 @click.option("--instructions", default=65_536, show_default=True, type=click.IntRange(min=100))
 @JSON
 def load_command(rounds: int, instructions: int, json_path: str | None) -> None:
     """Verifier and loader on a generated program of 1 MB of code."""
-    _finish("load", loading.measure(rounds, instructions, _progress), json_path)
+    finish("load", loading.measure(rounds, instructions, progress), json_path)
 
 
 @main.command("embedding")
-@_rounds(3)
+@rounds_option(3)
 @click.option("--instructions", default=1_000_000, show_default=True, type=click.IntRange(min=100))
 @JSON
 def embedding_command(rounds: int, instructions: int, json_path: str | None) -> None:
     """Making and starting large programs, calls between Python and programs, exceptions."""
-    _finish("embedding", embedding.measure(rounds, instructions, _progress), json_path)
+    finish("embedding", embedding.measure(rounds, instructions, progress), json_path)
 
 
 @main.command("references")
-@_rounds(9)
+@rounds_option(9)
 @click.option(
     "--seconds",
     default=60.0,
@@ -330,22 +278,13 @@ def embedding_command(rounds: int, instructions: int, json_path: str | None) -> 
 @JSON
 def references_command(rounds: int, seconds: float, quick: bool, json_path: str | None) -> None:
     """Programs with arrays and structs against C, Lua and CPython; their memory; collections."""
-    found = references.measure(references.Settings(rounds, seconds, quick), _progress)
-    if json_path != "-":
-        found.show(Console(width=None if sys.stdout.isatty() else WIDTH))
-    if json_path:
-        report = {"schema": record.SCHEMA, "kind": "references", **record.circumstances()}
-        record.write(json_path, report | found.as_json())
+    found = references.measure(references.Settings(rounds, seconds, quick), progress)
+    present("references", found, json_path)
 
 
 @main.command("parallel")
-@_rounds(5)
-@click.option(
-    "--programs",
-    callback=_known(lambda: parallel.BY_NAME),
-    metavar="NAME,...",
-    help="Default: all.",
-)
+@rounds_option(5)
+@names("--programs", lambda: parallel.BY_NAME, "Default: all.")
 @click.option(
     "--size",
     type=click.Choice(parallel.SIZES),
@@ -353,7 +292,7 @@ def references_command(rounds: int, seconds: float, quick: bool, json_path: str 
     show_default=True,
     help="Goals are held to full sizes.",
 )
-@_peers(lambda: parallel.contenders())
+@peers_option(lambda: parallel.contenders())
 @click.option("--processor", is_flag=True, help="Processor time of all threads, not wall time.")
 @JSON
 def parallel_command(
@@ -368,28 +307,18 @@ def parallel_command(
     twins = tuple(parallel.BY_NAME[name] for name in programs or parallel.BY_NAME)
     peers = tuple(chosen or parallel.contenders())
     settings = parallel.Settings(rounds, size, twins, peers, processor)
-    found = parallel.measure(settings, _progress)
-    if json_path != "-":
-        found.show(Console(width=None if sys.stdout.isatty() else WIDTH))
-    if json_path:
-        report = {"schema": record.SCHEMA, "kind": "parallel", **record.circumstances()}
-        record.write(json_path, report | found.as_json())
-    _refuse(found.faults())
+    found = parallel.measure(settings, progress)
+    present("parallel", found, json_path)
+    refuse(found.faults())
 
 
 @main.command("math")
-@_rounds(7)
-@click.option(
-    "--functions",
-    callback=_known(lambda: mathematics.FUNCTIONS),
-    metavar="NAME,...",
-    help="Default: all of the instruction table.",
-)
-@click.option(
+@rounds_option(7)
+@names("--functions", lambda: mathematics.FUNCTIONS, "Default: all of the instruction table.")
+@names(
     "--parts",
-    callback=_known(lambda: mathematics.PARTS),
-    metavar="NAME,...",
-    help="Default: speed, prices, sizes; device alone if one is named.",
+    lambda: mathematics.PARTS,
+    "Default: speed, prices, sizes; device alone if one is named.",
 )
 @click.option(
     "--libraries",
@@ -420,29 +349,15 @@ def math_command(
         device or "",
         quick,
     )
-    found = mathematics.measure(settings, _progress)
-    if json_path != "-":
-        found.show(Console(width=None if sys.stdout.isatty() else WIDTH))
-    if json_path:
-        report = {"schema": record.SCHEMA, "kind": "math", **record.circumstances()}
-        record.write(json_path, report | found.as_json())
-    _refuse(found.faults())
+    found = mathematics.measure(settings, progress)
+    present("math", found, json_path)
+    refuse(found.faults())
 
 
 @main.command("placement")
-@_rounds(5)
-@click.option(
-    "--programs",
-    callback=_known(lambda: parallel.BY_NAME),
-    metavar="NAME,...",
-    help="Default: the eight of the mean.",
-)
-@click.option(
-    "--sizes",
-    callback=_known(lambda: parallel.SIZES),
-    metavar="NAME,...",
-    help="Default: full, small and tiny.",
-)
+@rounds_option(5)
+@names("--programs", lambda: parallel.BY_NAME, "Default: the eight of the mean.")
+@names("--sizes", lambda: parallel.SIZES, "Default: full, small and tiny.")
 @JSON
 def placement_command(
     rounds: int,
@@ -453,13 +368,9 @@ def placement_command(
     """The default policy's placement of launches, against each placement by itself."""
     from benchmarks.parallel import placement
 
-    found = placement.measure(programs or (), sizes or parallel.SIZES, rounds, _progress)
-    if json_path != "-":
-        found.show(Console(width=None if sys.stdout.isatty() else WIDTH))
-    if json_path:
-        report = {"schema": record.SCHEMA, "kind": "placement", **record.circumstances()}
-        record.write(json_path, report | found.as_json())
-    _refuse(found.faults())
+    found = placement.measure(programs or (), sizes or parallel.SIZES, rounds, progress)
+    present("placement", found, json_path)
+    refuse(found.faults())
 
 
 @main.command("guesses")
@@ -467,7 +378,7 @@ def placement_command(
 @JSON
 def guesses_command(rounds: int, json_path: str | None) -> None:
     """CPU time of launches by llvm, without and with guesses."""
-    _finish("guesses", guess.measure(rounds, _progress), json_path)
+    finish("guesses", guess.measure(rounds, progress), json_path)
 
 
 @main.command("interrupt")
@@ -479,46 +390,13 @@ def interrupt_command(
     count: int, seed: int, backends: tuple[str, ...], json_path: str | None
 ) -> None:
     """Latency of SIGINT on BACKENDS, and whether the interrupted states can go on."""
-    found = {name: interrupt.measure(name, count, seed, _progress) for name in backends}
+    found = {name: interrupt.measure(name, count, seed, progress) for name in backends}
     flat = {f"{name} {key}": value for name in found for key, value in found[name].items()}
-    _finish("interrupt", flat, json_path)
+    finish("interrupt", flat, json_path)
 
 
 def _benchmarks(names: Sequence[str] | None) -> list[Benchmark]:
     return [BY_NAME[name] for name in names] if names else list(BENCHMARKS)
-
-
-def _conclude(
-    found: Iterable[Report], json_path: str | None, show: Callable[[Report, Console], None]
-) -> None:
-    """Show reports as they come and write them; raise BenchmarkError for their faults."""
-    console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    reports = []
-    for report in found:
-        reports.append(report)
-        if json_path != "-":
-            show(report, console)
-    if json_path:
-        whole_json = [report.as_json() for report in reports]
-        record.write(json_path, whole_json[0] if len(reports) == 1 else {"reports": whole_json})
-    _refuse([fault for report in reports for fault in report.faults()])
-
-
-def _refuse(faults: Sequence[str]) -> None:
-    """Raise BenchmarkError if there are faults."""
-    if faults:
-        raise BenchmarkError("; ".join(faults))
-
-
-def _finish(kind: str, metrics: dict[str, Any], json_path: str | None) -> None:
-    if json_path != "-":
-        shown = Table("figure", "value")
-        for name, value in metrics.items():
-            shown.add_row(name, f"{value:.4f}" if isinstance(value, float) else str(value))
-        Console().print(shown)
-    if json_path:
-        report = {"schema": record.SCHEMA, "kind": kind, **record.circumstances(), **metrics}
-        record.write(json_path, report)
 
 
 if __name__ == "__main__":
