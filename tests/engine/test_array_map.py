@@ -72,6 +72,30 @@ def test_several_results_are_a_tuple_of_arrays() -> None:
 def test_a_reduction_has_the_stated_order() -> None:
     xs = np.array([0.1, 0.2, 0.3, 1e20, -1e20])
     assert ferryvm.reduce(instance().plus, xs, 5.0) == 5.0 + ((((0.1 + 0.2) + 0.3) + 1e20) - 1e20)
+    assert ferryvm.reduce(instance().plus, xs[:3]) == (0.1 + 0.2) + 0.3
+
+
+def test_without_an_initial_value_an_empty_array_has_the_neutral_element() -> None:
+    text = "(define (plus (x f64) (y f64)) (+ x y)) (define (both (x i64) (y i64)) (& y x))"
+    text += "(define (apart (x f64) (y f64)) (+ x (- y 0)))"
+    made = Engine("threaded").instantiate(ferryvm.compile(text))
+    found = ferryvm.reduce(made.plus, np.zeros(0)), ferryvm.reduce(made.both, np.zeros(0, int))
+    assert found == (0.0, -1)
+    assert str(ferryvm.reduce(made.plus, np.array([-0.0]))) == "-0.0"
+    with pytest.raises(CallError, match="reduce of apart: the array has no elements; an initial"):
+        ferryvm.reduce(made.apart, np.zeros(0))
+
+
+def test_a_scan_is_stored_where_out_says_also_in_place() -> None:
+    f, xs = instance().plus, np.linspace(0.1, 70.0, 700).reshape(7, 100)
+    expected, out = ferryvm.scan(f, xs), np.empty_like(xs)
+    assert ferryvm.scan(f, xs, out=out) is out
+    assert out.reshape(-1).tolist() == expected.tolist()
+    ferryvm.scan(f, xs, out=xs)
+    assert xs.tolist() == out.tolist()
+    for wrong in (np.zeros(3), np.zeros((7, 100), np.float32), [0.0]):
+        with pytest.raises(CallError, match=r"^scan of plus: out (has the shape|is an array|is )"):
+            ferryvm.scan(f, xs, out=wrong)  # type: ignore[arg-type]  # that is the test
 
 
 def test_a_trap_names_the_item_and_leaves_the_instance_usable() -> None:

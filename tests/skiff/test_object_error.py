@@ -70,6 +70,9 @@ CASES = {
     "(atomic-add! (array f64 1) 0 1)": [
         "1:14: operand 1 of 'atomic-add!' must be an array of i32, u32 or i64, found (array f64)"
     ],
+    "(define xs (array f64 1)) (atomic-or! xs 0 1.5)": [
+        "1:39: operand 1 of 'atomic-or!' must be an array of i32, u32 or i64, found (array f64)"
+    ],
     "(atomic-add! (array u32 1) 0 1.5)": [
         "1:30: an element of (array u32) must be i64, found a float"
     ],

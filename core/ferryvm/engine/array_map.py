@@ -21,12 +21,13 @@ from ferryvm.engine.fast_call import made, parameter_names
 from ferryvm.engine.marshal import CallError, described_parameters
 from ferryvm.engine.target import Target
 from ferryvm.failure import shown
+from ferryvm.isa import INSTRUCTIONS
 from ferryvm.isa.element import Element
-from ferryvm.isa.type import I32, Reference, Type, ValueType
+from ferryvm.isa.type import I32, Reference, Type, ValueType, to_python
 from ferryvm.program import Signature
 from ferryvm.skeleton import mapping
 from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
-from ferryvm.skeleton.operation import Operation
+from ferryvm.skeleton.operation import FLOATS, INTEGERS, Operation
 from ferryvm.skeleton.reduction import reduction, reduction_name
 from ferryvm.skeleton.scan import scan as skeleton_scan
 from ferryvm.skeleton.scan import scan_name
@@ -175,36 +176,72 @@ def _plan(f: _Exported, values: Sequence[Any], given: Sequence[Any]) -> _Plan:
     return _Plan(made(f.calls, target), elementwise, dtypes)
 
 
-def reduce(function: Callable[..., Any], array: Any, initial: float) -> Item:
+def reduce(function: Callable[..., Any], array: Any, initial: float | None = None) -> Item:
     """All elements of an array of numbers combined by a function of an instance, which takes two
-    values and must be associative, with an initial value in front of them.
+    values and must be associative, with an initial value in front of them, if there is one.
 
-    docs/parallel.md states the order. Raises CallError for arguments that do not fit, and errors as
-    `Instance.call`.
+    Without one an empty array has the neutral element of the function, if that does one operation
+    that has one (`+ * min max & | ^`), and raises CallError otherwise. docs/parallel.md states the
+    order. Raises CallError for arguments that do not fit, and errors as `Instance.call`.
     """
     f = _exported("reduce", function)
     operation, kind = _combination(f, array)
+    view = viewed(array) if initial is None else None
+    if view is not None and not view.size:
+        initial = _neutral(f)
+    has_initial = initial is not None
     target = f.calls.extension.target(
-        reduction_name(operation, kind, has_initial=True),
-        lambda: reduction(operation, kind, has_initial=True),
+        reduction_name(operation, kind, has_initial),
+        lambda: reduction(operation, kind, has_initial),
         f.what,
-        ("initial", "array"),
+        ("initial", "array") if has_initial else ("array",),
     )
-    found: Item = f.calls.call(target, (initial, array))  # type: ignore[assignment]  # one result
+    given = (initial, array) if has_initial else (array,)
+    found: Item = f.calls.call(target, given)  # type: ignore[assignment]  # one result
     return found
 
 
-def scan(function: Callable[..., Any], array: Any) -> Array:
-    """A fresh array that has for each element of an array of numbers the combination of all up to
-    it, itself included, by a function of an instance, which takes two values and must be
-    associative; as `reduce`."""
+def _neutral(f: _Exported) -> float:
+    """The neutral element of a function of two numbers, if it is one operation of the table."""
+    calls, type_ = f.calls, f.signature.results[0]
+    assert isinstance(type_, Type)
+    program = calls.machine.program
+    entry = program.functions[f.target.function].entry
+    code = [INSTRUCTIONS[opcode].mnemonic for opcode in program.code.opcodes[entry : entry + 4]]
+    is_of_both = len({*program.code.immediates[entry : entry + 2]}) == 2
+    for name in FLOATS if type_.is_float else INTEGERS:
+        if is_of_both and code == ["local.get", "local.get", f"{type_}.{name}", "return"]:
+            return to_python(type_, Operation(name).identity(type_))
+    raise f.fault("the array has no elements; an initial value is needed")
+
+
+def scan(function: Callable[..., Any], array: Any, *, out: Array | None = None) -> Array:
+    """An array that has for each element of an array of numbers the combination of all up to it,
+    itself included, by a function of an instance, which takes two values and must be associative.
+
+    It is `out`, which has the shape of the array and may be the same, or a fresh one of one dimension.
+    Raises CallError for arguments that do not fit, and errors as `Instance.call`.
+    """
     f = _exported("scan", function)
     operation, kind = _combination(f, array)
+    in_place = out is not None
     target = f.calls.extension.target(
-        scan_name(operation, kind), lambda: skeleton_scan(operation, kind), f.what, ("array",)
+        scan_name(operation, kind, in_place=in_place),
+        lambda: skeleton_scan(operation, kind, in_place=in_place),
+        f.what,
+        ("array", "out") if in_place else ("array",),
     )
-    found: Array = f.calls.call(target, (array,))  # type: ignore[assignment]  # one result
-    return found
+    if out is None:
+        found: Array = f.calls.call(target, (array,))  # type: ignore[assignment]  # one result
+        return found
+    assert isinstance(kind.value, Type)
+    view = viewed(array)
+    if _of_result(f, kind.value, out) != OF_VALUE[kind.value]:
+        raise _other_dtype(f, kind.value, out)
+    if view is not None and (out.shape != view.shape or not out.flags.writeable):
+        raise _unfit_result(f, out, view.shape)
+    f.calls.call(target, (array, out))
+    return out
 
 
 def _combination(f: _Exported, array: object) -> tuple[Operation, ArrayType]:
@@ -309,7 +346,12 @@ def _of_result(f: _Exported, type_: Type, result: Any) -> ArrayType:
         raise f.fault(f"out is {shown(result)}; an ndarray is needed, or a tuple of them")
     kind = _possible(type_, result.dtype)
     if kind is None:
-        dtype = NUMBER_ARRAYS[OF_VALUE[type_].reference.number].dtype.name
-        made = f"numpy.empty({result.shape}, numpy.{dtype})"
-        raise f.fault(f"out is an array of {result.dtype}; one of {dtype} is needed, as {made}")
+        raise _other_dtype(f, type_, result)
     return kind
+
+
+def _other_dtype(f: _Exported, type_: Type, result: Array) -> CallError:
+    """The error for an array for results of another type."""
+    dtype = NUMBER_ARRAYS[OF_VALUE[type_].reference.number].dtype.name
+    made = f"numpy.empty({result.shape}, numpy.{dtype})"
+    return f.fault(f"out is an array of {result.dtype}; one of {dtype} is needed, as {made}")

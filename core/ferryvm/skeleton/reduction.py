@@ -38,7 +38,7 @@ def reduction(
     operation: Operation, array: ArrayType, has_initial: bool = False
 ) -> list[FunctionListing]:
     """The function that reduces arrays of numbers, ( array -- value ) or ( initial array -- value ),
-    and those that it needs. A function has an initial value."""
+    and those that it needs. With a function and no initial value an empty array traps."""
     assert isinstance(array.value, Type), "only arrays of numbers are reduced"
     results = OF_VALUE[array.value]
     sources = {f"reduce {operation} {source}: block": source for source in (array, results)}
@@ -71,11 +71,14 @@ def _levels(
     writer.i64(0)
     writer.emit("i64.ne")
     writer.emit("jump_if", full)
-    if has_initial:
-        writer.get(0)
+    if operation.is_function and not has_initial:
+        writer.emit("trap")
     else:
-        writer.emit(f"{value}.const", operation.identity(value))
-    writer.emit("return", 1)
+        if has_initial:
+            writer.get(0)
+        else:
+            writer.emit(f"{value}.const", operation.identity(value))
+        writer.emit("return", 1)
     writer.place(full)
     _make_results(writer, results, count, upper)
     writer.launch(blocks[0], [source, upper], count)

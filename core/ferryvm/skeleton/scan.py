@@ -35,20 +35,24 @@ CHAINS = ITEM_BLOCKS // STRIDE
 """Blocks side by side."""
 
 
-def scan_name(operation: Operation, array: ArrayType) -> str:
-    """The name of the function that scans such arrays."""
-    return f"scan {operation} {array}"
+def scan_name(operation: Operation, array: ArrayType, *, in_place: bool = False) -> str:
+    """The name of the function that scans such arrays; `in_place`: into an array that is given."""
+    return f"scan{'!' if in_place else ''} {operation} {array}"
 
 
-def scan(operation: Operation, array: ArrayType) -> list[FunctionListing]:
-    """The function that scans arrays of numbers, ( array -- array ), and those that it needs."""
+def scan(
+    operation: Operation, array: ArrayType, *, in_place: bool = False
+) -> list[FunctionListing]:
+    """The function that scans arrays of numbers, ( array -- array ), and those that it needs;
+    `in_place`: into an array of the same length that is given, ( array array -- ), which may be the
+    same one."""
     assert isinstance(array.value, Type), "only arrays of numbers are scanned"
     results = OF_VALUE[array.value]
-    functions = []
+    functions = [_levels(operation, array, in_place=True)] if in_place else []
     for source in dict.fromkeys((array, results)):
         name = scan_name(operation, source)
         functions += [
-            _levels(name, operation, source),
+            _levels(operation, source),
             _blocks(f"{name}: blocks", operation, source),
         ]
     return [*functions, _combinations(operation, results)]
@@ -58,20 +62,25 @@ def _combinations_name(operation: Operation, results: ArrayType) -> str:
     return f"scan {operation} {results}: combinations"
 
 
-def _levels(name: str, operation: Operation, array: ArrayType) -> FunctionListing:
+def _levels(operation: Operation, array: ArrayType, *, in_place: bool = False) -> FunctionListing:
     """The function that launches the blocks, scans their last results, and launches the
     combinations."""
     value = array.value
     assert isinstance(value, Type)
     results = OF_VALUE[value]
-    writer = Writer(name, [array.reference], [results.reference])
+    name, type_ = scan_name(operation, array), results.reference
+    given = [array.reference, type_] if in_place else [array.reference]
+    writer = Writer(
+        scan_name(operation, array, in_place=in_place), given, [] if in_place else [type_]
+    )
     source, items, blocks = 0, writer.local(I64), writer.local(I64)
-    to, last = writer.local(results.reference), writer.local(results.reference)
+    to, last = 1 if in_place else writer.local(type_), writer.local(type_)
     over = writer.label()
-    writer.get(source)
-    writer.emit("array.length")
-    results.make(writer)
-    writer.set(to)
+    if not in_place:
+        writer.get(source)
+        writer.emit("array.length")
+        results.make(writer)
+        writer.set(to)
     writer.get(to)
     writer.emit("array.length")
     writer.emit("i64.eqz")
@@ -99,7 +108,8 @@ def _levels(name: str, operation: Operation, array: ArrayType) -> FunctionListin
     writer.set(last)
     writer.launch(_combinations_name(operation, results), [last, to], items)
     writer.place(over)
-    writer.get(to)
+    if not in_place:
+        writer.get(to)
     return writer.listing()
 
 

@@ -224,16 +224,19 @@ class _Inference:
             unify(found, Unknown(VALUES))
         return find(found)
 
-    def expect(self, node: Node, expected: SkiffType, what: str) -> None:
-        """Infer a form and check that its value fits the expected type."""
+    def expect(self, node: Node, expected: SkiffType, what: str) -> bool:
+        """Infer a form and check that its value fits the expected type; False if it does not, which
+        is noted."""
         found = self.operand(node)
-        if not fits(expected, found):
+        does_fit = fits(expected, found)
+        if not does_fit:
             wanted, shown = describe(expected), describe(found)
             other = "another struct " if wanted == shown else ""
             message = f"{what} must be {wanted}, found {other}{shown}"
             if is_reference(expected) and is_subtype(expected, found):
                 message += f"; test it at run time, as in (cast {wanted} ...)"
             self.faults.add(node.place, message)
+        return does_fit
 
     def condition(self, node: Node) -> None:
         """Infer a form that is tested."""

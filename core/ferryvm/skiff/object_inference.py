@@ -50,7 +50,7 @@ class Inference(Protocol):
     def function(self, function: tree.Function) -> None:
         """Infer a function's body and its result."""
 
-    def expect(self, node: Node, expected: SkiffType, what: str) -> None:
+    def expect(self, node: Node, expected: SkiffType, what: str) -> bool:
         """Infer a form and check that its value fits the expected type."""
 
 
@@ -84,18 +84,23 @@ class ObjectRules:
         array = ArrayOf(node.element)
         roles = form.roles_of(len(node.operands))
         assert roles is not None
+        has_element = True  # False: an array has other ones, so nothing is known of the values
         for number, (operand, role) in enumerate(zip(node.operands, roles, strict=True), 1):
             if role is Role.ARRAY:
-                expect(operand, array, f"operand {number} of '{form.name}'")
+                has_element &= expect(operand, array, f"operand {number} of '{form.name}'")
             elif role is Role.INDEX:
                 whats = {"make-array": "length", "index-2d": "index or length"}
                 expect(operand, I64, f"the {whats.get(form.name, 'index')} of an array")
+            elif not has_element:
+                self.inference.operand(operand)
             else:
                 value = self.value(node.element, True, operand.place)
                 expect(operand, value, f"an element of {describe(array)}")
         results: dict[Role, SkiffType] = {
             Role.ARRAY: array, Role.INDEX: I64, Role.BOOLEAN: I32, Role.NOTHING: NOTHING,
         }  # fmt: skip
+        if form.result is Role.VALUE and not has_element:
+            return ERROR
         if form.result is Role.VALUE:
             return self.value(node.element, False, node.operands[0].place)
         return results[form.result]
