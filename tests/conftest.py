@@ -20,6 +20,7 @@ from ferryvm.cache import entry
 from ferryvm_backends import ferryvm_backends
 
 from .bytecode import BytecodeFolder, import_part
+from .double.distribution import plant_campaign
 from .native import NativeBuild, await_build
 from .processor_time import used
 from .tier import mark_rotated
@@ -208,6 +209,15 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setenv("FERRYVM_CACHE_DIR", str(folder))
     return folder
+
+
+@pytest.fixture(scope="session")
+def campaign_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for PYTHONPATH with the backends and compilers that go wrong on some programs. All
+    tests of a process share it, so that its modules are compiled once."""
+    site = tmp_path_factory.mktemp("site")
+    plant_campaign(site)
+    return site
 
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

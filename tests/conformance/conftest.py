@@ -45,9 +45,6 @@ take turns: each batch of golden cases is on one of them."""
 FIRST = {"opencl": 1, "vliw": 2}
 """The first case that a backend has, if not the first one of all."""
 
-ALIKE = ("switch", "threaded")
-"""Backends that have a case in the same manner: what is expected of them is computed once."""
-
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -63,13 +60,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if check.backend.name not in DEEP.get(check.item.label, BACKENDS):
                 item.add_marker(NIGHTLY)
     passed: Counter[tuple[str, bool]] = Counter()
-    for number, ((backend, group, _), manners) in enumerate(cases.items()):
+    for (backend, group, _), manners in cases.items():
         is_golden = group in GOLDEN
         share = SHARES.get(backend, (1, 1))[is_golden]
         turn = passed[backend, is_golden] + FIRST.get(backend, 0)
+        # Counted for each backend: those that have all cases have them in the same manner, so that
+        # what is expected of them is computed once.
+        number = sum(passed[backend, golden] for golden in (False, True))
         passed[backend, is_golden] += 1
-        if backend in ALIKE:
-            number = sum(passed[backend, golden] for golden in (False, True))
         if turn % share:
             for item in manners:
                 item.add_marker(NIGHTLY)

@@ -123,7 +123,7 @@ def test_commands_on_the_page_print_what_it_says(page: Path, tmp_path: Path) -> 
 
 @pytest.mark.nightly
 def test_following_the_guide_adds_an_instruction(tmp_path: Path) -> None:
-    for name in ("core", "backends", "tests/conformance"):
+    for name in ("core", "backends", "tests/conformance", "tests/double"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from ...double.distribution import plant_campaign, python_path
+from ...double.distribution import python_path
 
 
 @pytest.fixture
-def bad_backends(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def bad_backends(campaign_site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make processes that the test starts find the plugin."""
-    site = tmp_path_factory.mktemp("site")
-    plant_campaign(site)
-    monkeypatch.setenv("PYTHONPATH", python_path(site))
+    monkeypatch.setenv("PYTHONPATH", python_path(campaign_site))
