@@ -82,6 +82,10 @@ class Call:
         self._calls.abandon(self)
 
 
+class InUseError(CallError):
+    """Another call has the instance."""
+
+
 class OutOfFuelError(FerryError):
     """A call ran out of fuel; `call` can resume it."""
 
@@ -356,9 +360,9 @@ class Calls:
         run."""
         owner = self.execution.owner or self.thread
         if owner and owner != threading.get_ident():
-            raise CallError("this instance is in use by another thread; each thread needs its own")
+            raise InUseError("this instance is in use by another thread; each thread needs its own")
         if not owner or self.machine.control.status != Status.HOST:
-            raise CallError(
+            raise InUseError(
                 "this instance is in use; it can be called again from a host function only, "
                 "and not from a native one"
             )

@@ -29,6 +29,9 @@ from ferryvm.python.lower import Known
 class Body(Code):
     """Code of the expressions of one function."""
 
+    counters: frozenset[str] = frozenset()
+    """Variables that are never negative."""
+
     # --- kinds ------------------------------------------------------------------------------
 
     def kind(self, node: ast.expr) -> Kind:
@@ -258,6 +261,8 @@ class Body(Code):
         f = self.f
         self.push_as(index, INT)
         known = library.known_integer(index)
+        if known is None and isinstance(index, ast.Name) and index.id in self.counters:
+            known = 0
         if known is None:
             value = self.spare(I64)
             f.local_set(value)

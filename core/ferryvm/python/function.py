@@ -18,10 +18,11 @@ import linecache
 import textwrap
 import types
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from ferryvm.engine import Engine, TrapError
+from ferryvm.engine.call import InUseError
 from ferryvm.engine.instance import Instance
 from ferryvm.errors import FerryError
 from ferryvm.policy import Policy
@@ -61,20 +62,23 @@ class Version:
         self._program, self._engine = unit.program, engine
         self.read = reader(unit.results or [], function.__name__)
         self.flat = arguments(kinds)
-        self.instances: list[Instance] = []
-        """Instances that no call uses."""
-        self._captured = [(*_place(source, name), value) for source, name, value in unit.captured]
+        self.function = self._engine.instantiate(self._program).function
+        """Calls the compiled function."""
+        self.others: list[Instance] = []
+        """Further instances that no call uses."""
+        self.captured = [(*_place(source, name), value) for source, name, value in unit.captured]
+        """Free names that may change: where their values are, and the values."""
 
-    def instance(self) -> Instance:
-        """An instance that no call uses. Put it back into `instances` afterwards."""
+    def another(self) -> Instance:
+        """An instance that no call uses. Put it back into `others` afterwards."""
         try:
-            return self.instances.pop()
+            return self.others.pop()
         except IndexError:
             return self._engine.instantiate(self._program)
 
     def is_current(self) -> bool:
         """True if the free names have the values that the code is for."""
-        for names, name, value in self._captured:
+        for names, name, value in self.captured:
             found = names.get(name, MISSING) if isinstance(names, dict) else _content(names)
             if found is not value and not _is_equal(found, value):
                 return False
@@ -129,6 +133,10 @@ class PythonFunction(Generic[P, R]):
         """Versions by the types of arguments that determine their kinds."""
         self._versions: dict[tuple[tuple[Kind, ...], Kind | None], Version] = {}
         self._events: dict[str, Event] = {}
+        self.parameters = tuple(self._signature.parameters)
+        """The names of the parameters."""
+        self.maps: dict[Hashable, Any] = {}
+        """Memoised by `ferryvm.python.mapping`."""
         self._has_warned = False
 
     def __repr__(self) -> str:
@@ -140,35 +148,59 @@ class PythonFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The value of the function for these arguments. Raises its own exceptions, and
         UnsupportedError for what cannot be compiled."""
-        values: Sequence[Any] = args
-        if kwargs or len(values) != self._count:
+        version = self._plain.get(tuple(map(type, args)))
+        if version is None or kwargs or (version.captured and not version.is_current()):
+            return self._call(args, kwargs)
+        try:
+            found = version.function(*args)
+        except FerryError as error:
+            raised = error
+        else:
+            return found if version.read is None else version.read(found)  # type: ignore[no-any-return]  # the function's result
+        return self._left(version, raised, args, args)
+
+    def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> R:
+        """A call in any situation; as `__call__`."""
+        values = args
+        if kwargs or len(args) != self._count:
             bound = self._signature.bind(*args, **kwargs)
             bound.apply_defaults()
             values = tuple(bound.arguments.values())
-        version = self._plain.get(tuple(map(type, values)))
-        if version is None or not version.is_current():
-            try:
-                version = self.version(values)
-            except UnsupportedError as error:
-                if self._strict:
-                    raise
-                self._warn(error)
-                return self.python(values, error.reason)
-        flat = values if version.flat is None else version.flat(values)
-        instance = version.instance()
         try:
-            found = instance.function(*flat)
-        except FerryError as error:  # of an interrupt, the instance is kept by the error
+            version = self.version(values)
+        except UnsupportedError as error:
+            if self._strict:
+                raise
+            self._warn(error)
+            return self.python(values, error.reason)
+        flat = values if version.flat is None else version.flat(values)
+        try:
+            found = version.function(*flat)
+        except FerryError as error:
             raised = error
         else:
-            version.instances.append(instance)
             return found if version.read is None else version.read(found)  # type: ignore[no-any-return]  # the function's result
-        version.instances.append(instance)
-        if isinstance(raised, TrapError):
-            return self._trapped(version, raised, values)
+        return self._left(version, raised, values, flat)
+
+    def _left(
+        self, version: Version, error: FerryError, values: Sequence[Any], flat: Sequence[Any]
+    ) -> R:
+        """The end of a call whose instance raised an error."""
+        if isinstance(error, InUseError):  # by another thread, or by what a signal has interrupted
+            instance = version.another()
+            try:
+                found = instance.function(*flat)
+            except FerryError as other:
+                error = other
+            else:
+                return found if version.read is None else version.read(found)  # type: ignore[no-any-return]  # the function's result
+            finally:
+                version.others.append(instance)
+        if isinstance(error, TrapError):
+            return self._trapped(version, error, values)
         if any(isinstance(each, int) and each.bit_length() > 63 for each in values):
             return self.python(values, "an argument does not fit into 64 bits")
-        raise raised.with_traceback(None)
+        raise error.with_traceback(None)
 
     def version(self, values: Sequence[Any]) -> Version:
         """The version for arguments, which is compiled if there is none. Raises UnsupportedError."""

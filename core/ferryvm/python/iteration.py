@@ -44,6 +44,8 @@ def begin(b: Code, node: ast.expr) -> Kind:
     match kind:
         case Range():
             b.push(node)
+            if abs(kind.step) == 1:
+                return RangeIterator(kind.step)
             stop, start = b.spare(I64), b.spare(I64)
             f.local_set(stop)
             f.local_set(start)
@@ -89,16 +91,24 @@ def _advance(
     f = b.f
     match kind:
         case RangeIterator():
-            value, left = slots
+            value, end = slots
             (item,) = b.locals(f"{name} item", INT)
-            f.local_get(left)
-            f.i64_eqz()
+            f.local_get(value if abs(kind.step) == 1 else end)
+            if kind.step == 1:
+                f.local_get(end)
+                f.i64_ge_s()
+            elif kind.step == -1:
+                f.local_get(end)
+                f.i64_le_s()
+            else:
+                f.i64_eqz()
             with f.if_():
                 over()
-            f.local_get(left)
-            f.i64_const(1)
-            f.i64_sub()
-            f.local_set(left)
+            if abs(kind.step) != 1:
+                f.local_get(end)
+                f.i64_const(1)
+                f.i64_sub()
+                f.local_set(end)
             f.local_get(value)
             f.local_set(item)
             f.local_get(value)

@@ -155,7 +155,8 @@ class Range(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class RangeIterator(Kind):
-    """An iterator of a range. Slots: the next number, and how many there are."""
+    """An iterator of a range. Slots: the next number, and, for steps of 1 and -1, the stop of the
+    range; for others, which could overflow at it, how many numbers there are."""
 
     step: int
     slots = (I64, I64)

@@ -32,6 +32,7 @@ from ferryvm.python.graph import (
     Terminator,
     Unpack,
     find_live,
+    writes,
 )
 from ferryvm.python.source import MISSING, Source
 
@@ -106,6 +107,8 @@ class Lowering:
             self._body(node.body)
             self._end(Return(node, Known(None, node)))
         find_live(self.blocks)
+        self.counters = frozenset(self._found_counters())
+        """Variables that hold nothing but numbers from 0 on, of a range."""
 
     # --- blocks -----------------------------------------------------------------------------
 
@@ -130,6 +133,20 @@ class Lowering:
     def _temporary(self) -> str:
         self._temporaries += 1
         return f"%{self._temporaries}"
+
+    def _found_counters(self) -> set[str]:
+        ranges = {
+            statement.name
+            for block in self.blocks
+            for statement in block.statements
+            if isinstance(statement, Iterate) and _counts_from_zero(statement.value)
+        }
+        steps = [block.end for block in self.blocks if isinstance(block.end, Next)]
+        counters = {step.name for step in steps if step.iterator in ranges}
+        others = {step.name for step in steps if step.iterator not in ranges}
+        for block in self.blocks:
+            others = others.union(*map(writes, block.statements))
+        return counters - others - set(self._source.parameters)
 
     # --- statements -------------------------------------------------------------------------
 
@@ -548,6 +565,19 @@ class Lowering:
                     ):
                         return True
         return False
+
+
+def _counts_from_zero(node: ast.expr) -> bool:
+    """True for a call of `range` that begins at 0 or above, and goes up."""
+    if not isinstance(node, ast.Call) or getattr(node.func, "value", None) is not range:
+        return False
+    start = node.args[0] if len(node.args) > 1 else None
+    step = node.args[2] if len(node.args) > 2 else None
+    return all(
+        each is None
+        or (isinstance(each, ast.Constant) and isinstance(each.value, int) and each.value >= 0)
+        for each in (start, step)
+    )
 
 
 def _name(name: str, node: ast.AST) -> ast.Name:

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ferryvm.engine import TrapError, array_map
+from ferryvm.engine.call import InUseError
 from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.python.fault import UnsupportedError
-from ferryvm.python.function import PythonFunction, Version
-from ferryvm.python.kind import BOOL, FLOAT, INT, Array, Kind, MisfitError, Scalar, Tuple, kind_of
+from ferryvm.python.function import PythonFunction
+from ferryvm.python.kind import Array, Kind, MisfitError, Number, Scalar, Tuple, kind_of
 from ferryvm.python.raised import site_of
 from ferryvm.python.result import flatten
 
@@ -57,7 +58,13 @@ def map(
     """
     if hasattr(function, "__ferryvm__"):
         return array_map.map(function, *arrays, out=out, **arguments)
-    return _Mapped(_python_function(function), arrays, arguments).run(out)
+    of = _python_function(function)
+    values = _bound(of, arrays, arguments)
+    key = (len(arrays), *(_key(value) for value in values))
+    plan = of.maps.get(key)
+    if plan is None or not plan.version.is_current():
+        plan = of.maps[key] = _Plan(of, len(arrays), values)
+    return plan.run(values, out)
 
 
 def _python_function(function: Any) -> PythonFunction[..., Any]:
@@ -72,153 +79,183 @@ def _python_function(function: Any) -> PythonFunction[..., Any]:
     return found
 
 
-class _Mapped:
-    """A map of one function over certain arguments."""
+def _fault(of: PythonFunction[..., Any], message: str) -> CallError:
+    return CallError(f"map of {of.__name__}: {message}")
 
-    def __init__(
-        self, of: PythonFunction[..., Any], arrays: Sequence[Any], arguments: Mapping[str, Any]
-    ) -> None:
-        self._of = of
-        self._name = of.__name__
-        self._values = self._bound(arrays, arguments)
-        mapped = self._parameters[: len(arrays)]
-        self._elementwise = {
-            name
-            for name in mapped
-            if isinstance(self._values[name], np.ndarray) and self._values[name].ndim
-        }
-        self._shape = self._common_shape()
 
-    def _fault(self, message: str) -> CallError:
-        return CallError(f"map of {self._name}: {message}")
-
-    def _bound(self, arrays: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        signature = self._of.__signature__
-        self._parameters = list(signature.parameters)
+def _bound(
+    of: PythonFunction[..., Any], arrays: Sequence[Any], arguments: Mapping[str, Any]
+) -> list[Any]:
+    """The argument of each parameter."""
+    names = of.parameters
+    if len(arrays) == len(names) and not arguments:
+        values = [*arrays]
+    else:
         try:
-            bound = signature.bind(*arrays, **arguments)
+            bound = of.__signature__.bind(*arrays, **arguments)
         except TypeError as error:
-            raise self._fault(str(error)) from None
+            raise _fault(of, str(error)) from None
         bound.apply_defaults()
-        values = dict(bound.arguments)
-        for name in self._parameters[: len(arrays)]:
-            if isinstance(values[name], range):
-                each = values[name]
-                values[name] = np.arange(each.start, each.stop, each.step, dtype=np.int64)
-        return values
+        values = [*bound.arguments.values()]
+    for number in range(len(arrays)):
+        if isinstance(values[number], range):
+            each = values[number]
+            values[number] = np.arange(each.start, each.stop, each.step, dtype=np.int64)
+    return values
 
-    def _common_shape(self) -> tuple[int, ...]:
-        shapes = {
-            name: self._values[name].shape for name in self._parameters if name in self._elementwise
-        }
-        if not shapes:
-            message = f"no argument is an array of elements; call {self._name} itself"
-            raise self._fault(message)
-        (first, shape), *others = shapes.items()
-        for name, other in others:
-            if other != shape:
-                found = f"{first} and {name} have different shapes, {shape} and {other}"
-                raise self._fault(f"{found}; all arrays need the same")
-        return tuple(shape)
 
-    def _kinds(self) -> tuple[Kind, ...]:
+def _key(value: Any) -> object:
+    """The part of an argument that a plan depends on."""
+    if type(value) is np.ndarray:
+        return value.dtype, value.ndim
+    return type(value) if type(value) in (int, float, bool) else _kind_key(value)
+
+
+def _kind_key(value: Any) -> object:
+    try:
+        return kind_of(value)
+    except MisfitError:
+        return None
+
+
+class _Plan:
+    """A map of one function over certain kinds of arguments."""
+
+    def __init__(self, of: PythonFunction[..., Any], count: int, values: Sequence[Any]) -> None:
+        """`count`: the number of leading arguments whose elements are taken, if they are arrays."""
+        self._of = of
+        self._elementwise = [
+            number
+            for number in range(count)
+            if isinstance(values[number], np.ndarray) and values[number].ndim
+        ]
+        if not self._elementwise:
+            raise _fault(of, f"no argument is an array of elements; call {of.__name__} itself")
+        kinds = self._kinds(values)
+        self.version = of.of_kinds(kinds)
+        self._target = self._result_kind()
+        if list(self.version.results) != [self._target]:
+            self.version = of.of_kinds(kinds, self._target)
+        items = self._target.items if isinstance(self._target, Tuple) else (self._target,)
+        self._dtypes = [_dtype(kind) for kind in items]
+        self._is_plain = all(
+            isinstance(kind, Scalar | Number) and kind != Scalar("bool") for kind in kinds
+        )
+
+    # --- the kinds --------------------------------------------------------------------------
+
+    def _kinds(self, values: Sequence[Any]) -> tuple[Kind, ...]:
         kinds: list[Kind] = []
-        for name in self._parameters:
+        for number, (name, value) in enumerate(zip(self._of.parameters, values, strict=True)):
             try:
-                kind = kind_of(self._values[name])
+                kind = kind_of(value)
             except MisfitError as misfit:
-                raise UnsupportedError(f"argument {name}: {misfit}", None, self._name) from None
-            if name in self._elementwise:
+                what = f"argument {name}: {misfit}"
+                raise UnsupportedError(what, None, self._of.__name__) from None
+            if number in self._elementwise:
                 assert isinstance(kind, Array)
                 kind = Scalar(kind.dtype)
             kinds.append(kind)
         return tuple(kinds)
 
-    def run(self, out: Any) -> Any:
-        """The results, in these arrays if there are some."""
-        kinds = self._kinds()
-        version = self._of.of_kinds(kinds)
-        target = self._result_kind(version)
-        if list(version.results) != [target]:
-            version = self._of.of_kinds(kinds, target)
-        items = target.items if isinstance(target, Tuple) else (target,)
-        results = self._results(items, out)
-        values = self._flat(version)
-        instance = version.instance()
-        try:
-            array_map.map(instance.function, *values, out=tuple(each for _, each in results))
-        except FerryError as error:
-            raised = error
-        else:
-            version.instances.append(instance)
-            found = tuple(result for result, _ in results)
-            return found[0] if not isinstance(target, Tuple) else found
-        version.instances.append(instance)
-        if isinstance(raised, TrapError):
-            self._trapped(version, raised)
-        raise raised.with_traceback(None)
-
-    def _flat(self, version: Version) -> list[Any]:
-        """The arguments of the compiled function, with arrays for those of elements."""
-        found: list[Any] = []
-        for name, kind in zip(self._parameters, version.kinds, strict=True):
-            value = self._values[name]
-            if name in self._elementwise:
-                found.append(value.view(np.uint8) if value.dtype == bool else value)
-            else:
-                flatten(kind, value, found)
-        return found
-
-    def _result_kind(self, version: Version) -> Kind:
+    def _result_kind(self) -> Kind:
         """The kind of results, one for all items."""
-        results = version.results
+        results = self.version.results
         if not results:
-            raise self._fault("the function always raises an exception")
+            raise _fault(self._of, "the function always raises an exception")
         tuples = [kind for kind in results if isinstance(kind, Tuple)]
         if not tuples:
             return self._promoted(results)
         counts = {len(kind.items) for kind in tuples}
         if len(tuples) < len(results) or len(counts) > 1:
-            shown_ = " and ".join({str(kind) for kind in results})
-            raise self._fault(f"results have different forms, {shown_}")
+            found = " and ".join(sorted({str(kind) for kind in results}))
+            raise _fault(self._of, f"results have different forms, {found}")
         columns = zip(*(kind.items for kind in tuples), strict=True)
         return Tuple(tuple(self._promoted(column) for column in columns))
 
     def _promoted(self, kinds: Sequence[Kind]) -> Kind:
         """The kind of elements that hold values of several kinds, as in `numpy.array`."""
-        first = kinds[0]
-        if all(kind == first for kind in kinds) and first in (INT, FLOAT, BOOL):
-            return first
         for kind in kinds:
-            if not isinstance(kind, Scalar) and kind not in (INT, FLOAT, BOOL):
-                raise self._fault(f"the results must be numbers, found {kind}")
-        return Scalar(np.result_type(*(_dtype(kind) for kind in kinds)).name)
+            if not isinstance(kind, Scalar | Number):
+                raise _fault(self._of, f"the results must be numbers, found {kind}")
+        first = kinds[0]
+        if isinstance(first, Number) and all(kind == first for kind in kinds):
+            return first
+        return Scalar(np.result_type(*[_dtype(kind) for kind in kinds]).name)
 
-    def _results(self, items: Sequence[Kind], out: Any) -> list[tuple[Any, Any]]:
-        """For each result the array of the caller, and that of its memory that is passed."""
-        given = () if out is None else tuple(out) if isinstance(out, tuple | list) else (out,)
-        if given and len(given) != len(items):
-            raise self._fault(f"out has {len(given)} arrays, there are {len(items)} results")
-        found = []
-        for number, kind in enumerate(items):
-            dtype = _dtype(kind)
-            result = given[number] if given else np.empty(self._shape, dtype)
-            if not isinstance(result, np.ndarray) or result.dtype != dtype:
-                what = result.dtype if isinstance(result, np.ndarray) else shown(result)
-                made = f"numpy.empty({self._shape}, numpy.{dtype.name})"
-                raise self._fault(f"out is {what}; an array of {dtype.name} is needed, as {made}")
-            found.append((result, result.view(np.uint8) if dtype == bool else result))
+    # --- running ----------------------------------------------------------------------------
+
+    def run(self, values: Sequence[Any], out: Any) -> Any:
+        """The results, in these arrays if there are some."""
+        shape = values[self._elementwise[0]].shape
+        for number in self._elementwise:
+            if values[number].shape != shape:
+                raise self._unequal(values)
+        results = self._results(shape, out)
+        passed = [each.view(np.uint8) if each.dtype == bool else each for each in results]
+        given = values if self._is_plain else self._flat(values)
+        try:
+            try:
+                array_map.map(self.version.function, *given, out=passed)
+            except InUseError:
+                instance = self.version.another()
+                try:
+                    array_map.map(instance.function, *given, out=passed)
+                finally:
+                    self.version.others.append(instance)
+        except FerryError as error:
+            raised = error
+        else:
+            return tuple(results) if isinstance(self._target, Tuple) else results[0]
+        if isinstance(raised, TrapError):
+            self._trapped(raised, values, shape)
+        raise raised.with_traceback(None)
+
+    def _unequal(self, values: Sequence[Any]) -> CallError:
+        """The error for arrays of different shapes."""
+        names = self._of.parameters
+        first, *others = self._elementwise
+        shape = values[first].shape
+        other = next(number for number in others if values[number].shape != shape)
+        found = f"{names[first]} and {names[other]} have different shapes"
+        shapes = f"{shape} and {values[other].shape}"
+        return _fault(self._of, f"{found}, {shapes}; all arrays need the same")
+
+    def _flat(self, values: Sequence[Any]) -> list[Any]:
+        """The arguments of the compiled function, with arrays for those of elements."""
+        found: list[Any] = []
+        for number, (kind, value) in enumerate(zip(self.version.kinds, values, strict=True)):
+            if number in self._elementwise:
+                found.append(value.view(np.uint8) if value.dtype == bool else value)
+            else:
+                flatten(kind, value, found)
         return found
 
-    def _trapped(self, version: Version, error: TrapError) -> None:
+    def _results(self, shape: tuple[int, ...], out: Any) -> list[Any]:
+        """The arrays for the results: those of the caller, or fresh ones."""
+        if out is None:
+            return [np.empty(shape, dtype) for dtype in self._dtypes]
+        given = [*out] if isinstance(out, tuple | list) else [out]
+        if len(given) != len(self._dtypes):
+            counts = f"out has {len(given)} arrays, there are {len(self._dtypes)} results"
+            raise _fault(self._of, counts)
+        for result, dtype in zip(given, self._dtypes, strict=True):
+            if not isinstance(result, np.ndarray) or result.dtype != dtype:
+                what = result.dtype if isinstance(result, np.ndarray) else shown(result)
+                made = f"numpy.empty({shape}, numpy.{dtype.name})"
+                wanted = f"an array of {dtype.name} is needed, as {made}"
+                raise _fault(self._of, f"out is {what}; {wanted}")
+        return given
+
+    def _trapped(self, error: TrapError, values: Sequence[Any], shape: tuple[int, ...]) -> None:
         """Raise Python's exception for the item that trapped, if it is one of Python."""
-        site = site_of(error, version.sites)
+        site = site_of(error, self.version.sites)
         if site is None or error.item is None:
             return
-        place = np.unravel_index(error.item, self._shape)
+        place = np.unravel_index(error.item, shape)
         arguments = [
-            self._values[name][place] if name in self._elementwise else self._values[name]
-            for name in self._parameters
+            value[place] if number in self._elementwise else value
+            for number, value in enumerate(values)
         ]
         where = f"in item {', '.join(str(int(number)) for number in place)}"
         try:
@@ -233,4 +270,5 @@ class _Mapped:
 def _dtype(kind: Kind) -> np.dtype[Any]:
     if isinstance(kind, Scalar):
         return np.dtype(kind.dtype)
-    return np.dtype({INT: np.int64, FLOAT: np.float64, BOOL: np.bool_}[kind])  # type: ignore[index]  # a number
+    assert isinstance(kind, Number)
+    return np.dtype({int: np.int64, float: np.float64, bool: np.bool_}[kind.type])

@@ -90,6 +90,7 @@ class Versions:
         """`results`: the kinds of results that are known so far; others are appended, and the code
         is not complete then. `target`: the kind to which results are converted, if they are."""
         self._body = Body(shared, source, function)
+        self._body.counters = lowering.counters
         self._source, self._functions, self._results = source, functions, results
         self._known, self._converted = len(results), target
         self._labels: dict[tuple[int, int, Environment], Label] = {}
