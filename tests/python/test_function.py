@@ -74,16 +74,23 @@ def test_python_takes_over_where_a_number_leaves_64_bits() -> None:
     assert "does not fit into 64 bits" in cube.explain()
 
 
-def test_python_cannot_take_over_after_a_store() -> None:
+def test_python_goes_on_in_the_middle_after_stores() -> None:
     @ferryvm.function
-    def square(xs, n):
-        xs[0] = 1
-        return n * n
+    def sums(xs, n):
+        total = 0
+        for i, x in enumerate(xs):
+            total += scaled(n, i) + int(x)
+            xs[i] += i
+        return total
 
-    with pytest.raises(
-        OverflowError, match=r"does not fit into 64 bits \(square, .*changed arrays"
-    ):
-        square(np.zeros(1), 1 << 40)
+    xs, wanted = np.ones(4), np.ones(4)
+    assert sums(xs, 1 << 62) == sums.__wrapped__(wanted, 1 << 62) > 1 << 63
+    assert np.array_equal(xs, wanted)
+    assert "CPython ran sums once: OverflowError at line" in sums.explain()
+
+
+def scaled(n, i):
+    return n * (i % 3) + i
 
 
 def test_recursion_without_end_is_python_s_error() -> None:

@@ -72,9 +72,17 @@ def test_the_first_item_that_raises_raises() -> None:
     assert lines[-1] == "return math.sqrt(x)"
 
 
-def test_numbers_that_leave_64_bits_are_named() -> None:
-    with pytest.raises(OverflowError, match="in item 2 of a map: a number does not fit into 64"):
+def test_items_that_leave_64_bits_are_finished_by_python() -> None:
+    @ferryvm.function
+    def remainder(x, k):
+        return int(x) * k % 1000003
+
+    found = ferryvm.map(remainder, XS, k=1 << 62)
+    assert found.tolist() == [int(x) * (1 << 62) % 1000003 for x in XS]
+    assert "CPython ran remainder 4 times: OverflowError at line" in remainder.explain()
+    with pytest.raises(OverflowError) as caught:
         ferryvm.map(lambda x, k: int(x) * k, XS, k=1 << 62)
+    assert caught.value.__notes__ == ["in item 2 of a map"]
 
 
 def test_arrays_that_do_not_fit_are_named() -> None:

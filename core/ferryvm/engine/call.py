@@ -32,7 +32,7 @@ from ferryvm.engine.marshal import (
     numbers,
     value,
 )
-from ferryvm.engine.result import ProgramInterrupted, shown_stack, trap_raised
+from ferryvm.engine.result import ProgramInterrupted, TrapError, shown_stack, trap_raised
 from ferryvm.engine.runner import Runner
 from ferryvm.engine.target import Target
 from ferryvm.errors import FerryError
@@ -113,6 +113,8 @@ class Calls:
         """Enters the machine from `thread` and returns its status."""
         self.stopped: tuple[Call, ...] = ()
         """The stopped calls, the most recent one last."""
+        self.at_trap: Callable[[Machine, Callable[[], References]], object] | None = None
+        """Takes from a machine that trapped what it needs of its state, for `TrapError.state`."""
         self._passings: dict[int, Passing | None] = {}
         """By the entry of the target."""
         self._direct: DirectEntry | None = None
@@ -456,7 +458,10 @@ class Calls:
         """The value of a call that has ended. Raises for all other ends."""
         machine, target = self.machine, call.target
         if status is Status.TRAP:
-            raise trap_raised(machine, lambda: self.references)
+            error = trap_raised(machine, lambda: self.references)
+            if self.at_trap is not None and isinstance(error, TrapError):
+                error.state = self.at_trap(machine, lambda: self.references)
+            raise error
         if status is Status.HALT:
             if machine.control.pc != target.halt:
                 where = machine.position or f"pc {machine.control.pc}"
@@ -466,17 +471,17 @@ class Calls:
             words = machine.memory.stack[end - len(types) : end].tolist()
             passing = self.passing(target)
             return value(numbers(types, words) if passing is None else passing.values(words))
-        error: BaseException
+        stop: BaseException
         if status is Status.INTERRUPTED:
-            error = ProgramInterrupted(machine, None if is_nested else call)
+            stop = ProgramInterrupted(machine, None if is_nested else call)
         else:
-            error = OutOfFuelError(call)
+            stop = OutOfFuelError(call)
         if is_nested:
             call.is_lost = True
         else:
             call.at = self._registers()
             self.thread, self.stopped = 0, (*self.stopped, call)
-        raise error
+        raise stop
 
     def _check_last(self, call: Call, is_nested: bool) -> None:
         if call.is_lost:

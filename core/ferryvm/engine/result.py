@@ -26,6 +26,8 @@ class TrapError(FerryError):
     """The program trapped. The execution is in the state before the trapping instruction."""
 
     def __init__(self, machine: Machine) -> None:
+        self.state: object = None
+        """The state that the embedder took from the machine (`ferryvm.engine.call.Calls.at_trap`)."""
         self.kind = Trap(machine.control.trap)
         self.pc: int = machine.control.pc
         self.stack: list[Frame] = machine.frames()

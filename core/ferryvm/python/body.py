@@ -191,7 +191,7 @@ class Body(Code):
             self.f.local_get(self.locals(node.id, kind)[number])
             return
         kind = self.push(node)
-        name = f"%slots {len(self._locals)}"
+        name = f"%slots {len(self.all_locals)}"
         for local in reversed(self.locals(name, kind)):
             self.f.local_set(local)
         self.f.local_get(self.locals(name, kind)[number])

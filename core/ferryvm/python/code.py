@@ -44,7 +44,8 @@ class Code(abc.ABC):
         self.env: dict[str, Kind] = {}
         """The kinds of variables here."""
         self._shared, self._source = shared, source
-        self._locals: dict[tuple[str, Kind], list[Local]] = {}
+        self.all_locals: dict[tuple[str, Kind], list[Local]] = {}
+        """The locals of each variable, by its kind."""
         self._spares: dict[Type, list[Local]] = {}
         self._next_spare: dict[Type, int] = {}
 
@@ -52,14 +53,14 @@ class Code(abc.ABC):
 
     def declare(self, name: str, kind: Kind, locals_: list[Local]) -> None:
         """State the locals of a parameter."""
-        self._locals[name, kind] = locals_
+        self.all_locals[name, kind] = locals_
 
     def locals(self, name: str, kind: Kind) -> list[Local]:
         """The locals of a variable while it has a kind."""
-        found = self._locals.get((name, kind))
+        found = self.all_locals.get((name, kind))
         if found is None:
             found = [self.f.local(None, slot) for slot in kind.slots]
-            self._locals[name, kind] = found
+            self.all_locals[name, kind] = found
         return found
 
     def set(self, name: str, kind: Kind) -> None:

@@ -19,19 +19,25 @@ import textwrap
 import types
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from ferryvm.engine import Engine, TrapError
 from ferryvm.engine.call import InUseError
 from ferryvm.engine.instance import Instance
 from ferryvm.errors import FerryError
+from ferryvm.machine.state import Machine
 from ferryvm.policy import Policy
+from ferryvm.python.continuation import resume
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.kind import Kind, MisfitError, kind_of
+from ferryvm.python.pause import PausedFrame, paused_frames
 from ferryvm.python.program import Unit
 from ferryvm.python.raised import python_error, site_of
 from ferryvm.python.result import arguments, reader
 from ferryvm.python.source import MISSING, Source
+
+if TYPE_CHECKING:
+    from ferryvm.engine.reference import References
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,10 +65,10 @@ class Version:
         self.kinds = tuple(kinds)
         unit = Unit(function, kinds, target)
         self.results, self.sites, self.has_effects = unit.results, unit.sites, unit.has_effects
-        self._program, self._engine = unit.program, engine
+        self._program, self._engine, self._maps = unit.program, engine, unit.maps
         self.read = reader(unit.results or [], function.__name__)
         self.flat = arguments(kinds)
-        self.function = self._engine.instantiate(self._program).function
+        self.function = self._instance().function
         """Calls the compiled function."""
         self.others: list[Instance] = []
         """Further instances that no call uses."""
@@ -74,7 +80,18 @@ class Version:
         try:
             return self.others.pop()
         except IndexError:
-            return self._engine.instantiate(self._program)
+            return self._instance()
+
+    def _instance(self) -> Instance:
+        instance = self._engine.instantiate(self._program)
+        calls, _ = instance.function.__ferryvm__
+        calls.at_trap = self._paused
+        return instance
+
+    def _paused(
+        self, machine: Machine, references: Callable[[], References]
+    ) -> list[PausedFrame] | None:
+        return paused_frames(machine, references, self._maps)
 
     def is_current(self) -> bool:
         """True if the free names have the values that the code is for."""
@@ -231,15 +248,18 @@ class PythonFunction(Generic[P, R]):
         site = site_of(error, version.sites)
         if site is None:
             raise error.with_traceback(None)
+        reason = f"{site.type.__name__} at line {site.position.line}"
+        if isinstance(error.state, list):
+            self.count(reason)
+            found: R = resume(error.state)
+            return found
         if not version.has_effects:
-            reason = f"{site.type.__name__} at line {site.position.line}"
             return self.python(values, reason)
         raise python_error(error, site)
 
     def python(self, values: Sequence[Any], reason: str) -> R:
         """The value that CPython computes."""
-        event = self._events.setdefault(reason, Event(reason, 0))
-        event.count += 1
+        self.count(reason)
         parameters = self._signature.parameters.values()
         given = dict(zip(self._signature.parameters, values, strict=True))
         named = {
@@ -249,6 +269,11 @@ class PythonFunction(Generic[P, R]):
         }
         found: R = self.__ferryvm_function__(*given.values(), **named)
         return found
+
+    def count(self, reason: str) -> None:
+        """Count a call in which CPython took over."""
+        event = self._events.setdefault(reason, Event(reason, 0))
+        event.count += 1
 
     def _warn(self, error: UnsupportedError) -> None:
         if not self._has_warned:

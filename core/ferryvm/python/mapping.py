@@ -21,11 +21,14 @@ from ferryvm.engine.call import InUseError
 from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
+from ferryvm.python.continuation import resume
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.function import PythonFunction
 from ferryvm.python.kind import Array, Kind, MisfitError, Number, Scalar, Tuple, kind_of
+from ferryvm.python.pause import PausedFrame
 from ferryvm.python.raised import site_of
 from ferryvm.python.result import flatten
+from ferryvm.python.site import Site
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -192,6 +195,13 @@ class _Plan:
             if values[number].shape != shape:
                 raise self._unequal(values)
         results = self._results(shape, out)
+        error = self._launch(values, results)
+        if error is not None:
+            self._go_on(error, values, results, shape)
+        return tuple(results) if isinstance(self._target, Tuple) else results[0]
+
+    def _launch(self, values: Sequence[Any], results: Sequence[Any]) -> TrapError | None:
+        """Compute the items; the trap of the first one that traps."""
         passed = [each.view(np.uint8) if each.dtype == bool else each for each in results]
         given = values if self._is_plain else self._flat(values)
         try:
@@ -203,13 +213,59 @@ class _Plan:
                     array_map.map(instance.function, *given, out=passed)
                 finally:
                     self.version.others.append(instance)
+        except TrapError as error:
+            return error
         except FerryError as error:
             raised = error
         else:
-            return tuple(results) if isinstance(self._target, Tuple) else results[0]
-        if isinstance(raised, TrapError):
-            self._trapped(raised, values, shape)
+            return None
         raise raised.with_traceback(None)
+
+    def _go_on(
+        self,
+        error: TrapError,
+        values: Sequence[Any],
+        results: Sequence[Any],
+        shape: tuple[int, ...],
+    ) -> None:
+        """Let CPython finish the item that trapped, and launch those after it, again and again."""
+        flat = [result.reshape(-1) for result in results]
+        start = 0
+        found: TrapError | None = error
+        while found is not None:
+            site = site_of(found, self.version.sites)
+            if site is None or found.item is None or not isinstance(found.state, list):
+                raise found.with_traceback(None)
+            start += found.item
+            self._finish(found.state, site, start, flat, shape)
+            start += 1
+            rest = [
+                value.reshape(-1)[start:] if number in self._elementwise else value
+                for number, value in enumerate(values)
+            ]
+            found = None
+            if start < len(flat[0]):
+                found = self._launch(rest, [result[start:] for result in flat])
+
+    def _finish(
+        self,
+        frames: Sequence[PausedFrame],
+        site: Site,
+        item: int,
+        results: Sequence[Any],
+        shape: tuple[int, ...],
+    ) -> None:
+        """Let CPython compute the results of an item from its frames."""
+        where = f"in item {', '.join(str(int(n)) for n in np.unravel_index(item, shape))} of a map"
+        self._of.count(f"{site.type.__name__} at line {site.position.line} in items of maps")
+        try:
+            value = resume(frames)
+            found = value if isinstance(self._target, Tuple) else (value,)
+            for result, each in zip(results, found, strict=True):
+                result[item] = each
+        except Exception as error:
+            error.add_note(where)
+            raise
 
     def _unequal(self, values: Sequence[Any]) -> CallError:
         """The error for arrays of different shapes."""
@@ -246,25 +302,6 @@ class _Plan:
                 wanted = f"an array of {dtype.name} is needed, as {made}"
                 raise _fault(self._of, f"out is {what}; {wanted}")
         return given
-
-    def _trapped(self, error: TrapError, values: Sequence[Any], shape: tuple[int, ...]) -> None:
-        """Raise Python's exception for the item that trapped, if it is one of Python."""
-        site = site_of(error, self.version.sites)
-        if site is None or error.item is None:
-            return
-        place = np.unravel_index(error.item, shape)
-        arguments = [
-            value[place] if number in self._elementwise else value
-            for number, value in enumerate(values)
-        ]
-        where = f"in item {', '.join(str(int(number)) for number in place)}"
-        try:
-            self._of.python(arguments, f"{site.type.__name__} {where} of a map")
-        except Exception as raised:
-            raised.add_note(f"{where} of a map")
-            raise
-        message = f"{where} of a map: {site.message or 'a number does not fit into 64 bits'}"
-        raise OverflowError(f"{message}, {site.position.file}:{site.position.line}")
 
 
 def _dtype(kind: Kind) -> np.dtype[Any]:

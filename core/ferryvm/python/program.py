@@ -13,6 +13,7 @@ from ferryvm.python.fault import NotCompilableError, UnsupportedError
 from ferryvm.python.graph import Store
 from ferryvm.python.kind import Kind
 from ferryvm.python.lower import Lowering
+from ferryvm.python.pause import FunctionMap
 from ferryvm.python.site import Sites
 from ferryvm.python.source import Source
 from ferryvm.python.version import Compiled, Versions, result_types
@@ -42,6 +43,8 @@ class Unit:
 
     def _build(self) -> None:
         self._shared = Shared()
+        self.maps: dict[str, FunctionMap] = {}
+        """The places of the statements of its functions, by the functions' names."""
         self._made: dict[_Key, Compiled] = {}
         self._waiting: list[tuple[_Key, Function]] = []
         entry = self._compiled(self._key)
@@ -51,7 +54,10 @@ class Unit:
             source, lowering = self._source(key[0])
             try:
                 found = self._results[key]
-                Versions(self._shared, source, lowering, self, function, key[1], found, key[2])
+                versions = Versions(
+                    self._shared, source, lowering, self, function, key[1], found, key[2]
+                )
+                self.maps[function.name] = versions.map
             except NotCompilableError as refusal:
                 raise source.unsupported(refusal) from None
 
@@ -94,8 +100,8 @@ class Unit:
 
     @property
     def program(self) -> Program:
-        """The program."""
-        return self._shared.program.build(optimize=True)
+        """The program. The peephole would change where statements are; compilers need none."""
+        return self._shared.program.build()
 
     @property
     def sites(self) -> Sites:

@@ -28,18 +28,18 @@ def reader(kinds: Sequence[Kind], name: str) -> Reader | None:
         if isinstance(kind, Scalar):
             return _scalar_type(kind)
         if len(kind.slots) == 1:
-            return lambda value: _value(kind, [value])
-        return lambda values: _value(kind, values or ())
+            return lambda value: value_of(kind, [value])
+        return lambda values: value_of(kind, values or ())
     starts = [1]
     for kind in kinds:
         starts.append(starts[-1] + len(kind.slots))
 
     def read(values: Sequence[Any]) -> Any:
         number = values[0]
-        return _value(kinds[number], values[starts[number] : starts[number + 1]])
+        return value_of(kinds[number], values[starts[number] : starts[number + 1]])
 
     if starts[-1] == 1:  # kinds without slots: the number is the only value
-        return lambda number: _value(kinds[number], ())
+        return lambda number: value_of(kinds[number], ())
     return read
 
 
@@ -56,17 +56,19 @@ def _scalar_type(kind: Scalar) -> Callable[[Any], Any]:
     return np.dtype(kind.dtype).type
 
 
-def _value(kind: Kind, values: Sequence[Any]) -> Any:
+def value_of(kind: Kind, values: Sequence[Any]) -> Any:
+    """The Python object of a kind with these slots."""
     match kind:
         case Tuple():
             found, start = [], 0
             for item in kind.items:
                 end = start + len(item.slots)
-                found.append(_value(item, values[start:end]))
+                found.append(value_of(item, values[start:end]))
                 start = end
             return tuple(found)
         case Array():
             array, *shape = values
+            array = array.view(np.bool_) if kind.dtype == "bool" else array
             return array if array.shape == tuple(shape) else array.reshape(shape)
         case Scalar():
             return _scalar_type(kind)(values[0])

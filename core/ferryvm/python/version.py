@@ -38,6 +38,7 @@ from ferryvm.python.iteration import advance, begin
 from ferryvm.python.kind import Array, Constant, Kind, Scalar, Tuple
 from ferryvm.python.lower import Known, Lowering
 from ferryvm.python.operation import convert
+from ferryvm.python.pause import FunctionMap, Point
 from ferryvm.python.source import Source
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class Versions:
         """`results`: the kinds of results that are known so far; others are appended, and the code
         is not complete then. `target`: the kind to which results are converted, if they are."""
         self._body = Body(shared, source, function)
+        self._points: list[Point] = []
+        self._lowering = lowering
         self._body.counters = lowering.counters
         self._source, self._functions, self._results = source, functions, results
         self._known, self._converted = len(results), target
@@ -133,6 +136,7 @@ class Versions:
         body.env = dict(env)
         for number in range(index, len(block.statements)):
             statement = block.statements[number]
+            self._point(block, number)
             if self._is_unassigned(statement.node, reads(statement)):
                 return
             body.at(statement.node)
@@ -156,6 +160,7 @@ class Versions:
     def _end(self, block: Block) -> None:
         body, end = self._body, block.end
         assert end is not None
+        self._point(block, len(block.statements))
         if self._is_unassigned(end.node, reads(end)):
             return
         body.at(end.node)
@@ -176,6 +181,19 @@ class Versions:
                 self._return(end)
             case Raise():
                 self._raise(end)
+
+    def _point(self, block: Block, index: int) -> None:
+        """State that the code of a statement, or of the end of a block, begins here."""
+        here = self._body.f.label()
+        self._body.f.place(here)
+        assert here.pc is not None
+        self._points.append(Point(here.pc, block, index, dict(self._body.env)))
+
+    @property
+    def map(self) -> FunctionMap:
+        """The places of its statements."""
+        body = self._body
+        return FunctionMap(self._source, self._lowering, self._points, body.all_locals)
 
     def _is_unassigned(self, node: ast.AST, names: set[str]) -> bool:
         """True if one of these variables has no value here, which raises an exception."""

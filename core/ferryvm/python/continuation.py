@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CPython goes on with Python functions that were stopped, from their statements and variables.
+
+It executes the statements of the graph (`ferryvm.python.graph`), each compiled by CPython itself, so
+results and exceptions are its own. A frame that called another one goes on with the value of the
+call.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ferryvm.python.graph import (
+    Assign,
+    Block,
+    Branch,
+    Call,
+    Evaluate,
+    Iterate,
+    Jump,
+    Next,
+    Raise,
+    Return,
+    Statement,
+    Store,
+    Unpack,
+)
+from ferryvm.python.lower import Known
+from ferryvm.python.pause import PausedFrame
+from ferryvm.python.source import Source
+
+_HERE = str(Path(__file__).parent)
+_VALUE = "%value"
+"""The variable for the value of an expression."""
+
+
+def resume(frames: Sequence[PausedFrame]) -> Any:
+    """The value of the outermost of these frames, which are given innermost first. Raises what the
+    functions raise, with their lines alone in the traceback."""
+    try:
+        return _resumed(frames, len(frames) - 1)
+    except BaseException as error:
+        error.__traceback__ = _without_ours(error.__traceback__)
+        raise
+
+
+def _resumed(frames: Sequence[PausedFrame], number: int) -> Any:
+    frame = frames[number]
+    run = _Frame(frame.source, frame.variables)
+    index = frame.number
+    if number > 0:
+        statement = frame.block.statements[index]
+        assert isinstance(statement, Call)
+        inner = run.in_line(statement.node, lambda: _resumed(frames, number - 1))
+        run.variables[statement.name] = inner
+        index += 1
+    return run.run(frame.block, index)
+
+
+def _without_ours(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """A traceback without the frames of this package."""
+    others = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(_HERE):
+            others.append(trace)
+        trace = trace.tb_next
+    found: types.TracebackType | None = None
+    for each in reversed(others):
+        found = types.TracebackType(found, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return found
+
+
+class _Frame:
+    """One call of a function, executed statement by statement."""
+
+    def __init__(self, source: Source, variables: dict[str, Any]) -> None:
+        self._source, self.variables = source, variables
+        self._known: dict[str, Any] = {"__builtins__": builtins}
+        self._code: dict[int, types.CodeType] = {}
+
+    def run(self, block: Block, index: int) -> Any:
+        """The value of the function, from a statement of a block on."""
+        while True:
+            for statement in block.statements[index:]:
+                self._execute(statement)
+            index = 0
+            end = block.end
+            assert end is not None
+            match end:
+                case Jump():
+                    block = end.to
+                case Branch():
+                    block = end.yes if self._value(end.condition) else end.no
+                case Next():
+                    item = next(self.variables[end.iterator], self)
+                    if item is self:
+                        block = end.end
+                    else:
+                        self.variables[end.name] = item
+                        block = end.body
+                case Return():
+                    return self._value(end.value)
+                case Raise():
+                    arguments = [] if end.argument is None else [end.argument]
+                    call = ast.Call(Known(end.type, end.node), arguments, [])
+                    raised = ast.Raise(ast.copy_location(call, end.node))
+                    self._do(end, ast.copy_location(raised, end.node))
+
+    def in_line(self, node: ast.AST, action: Any) -> Any:
+        """The result of an action that appears in a traceback as a call in the line of a node."""
+        call = ast.Call(Known(action, node), [], [])
+        return self._value(ast.copy_location(call, node))
+
+    def _execute(self, statement: Statement) -> None:
+        match statement:
+            case Assign():
+                self.variables[statement.name] = self._value(statement.value)
+            case Evaluate():
+                self._value(statement.value)
+            case Unpack():
+                value = self._value(statement.value)
+                self.variables.update(zip(statement.names, value, strict=True))
+            case Iterate():
+                self.variables[statement.name] = iter(self._value(statement.value))
+            case Store():
+                target = ast.Subscript(statement.array, statement.index, ast.Store())
+                store = ast.Assign([ast.copy_location(target, statement.node)], statement.value)
+                self._do(statement, ast.copy_location(store, statement.node))
+            case Call():
+                call = ast.Call(Known(statement.function, statement.node), statement.arguments, [])
+                found = self._value(ast.copy_location(call, statement.node), id(statement))
+                self.variables[statement.name] = found
+
+    def _value(self, node: ast.expr, key: int | None = None) -> Any:
+        """The value of an expression."""
+        key = id(node) if key is None else key
+        if key not in self._code:
+            assign = ast.Assign([ast.Name(_VALUE, ast.Store())], node)
+            self._compile(key, ast.fix_missing_locations(ast.copy_location(assign, node)))
+        exec(self._code[key], self._known, self.variables)  # noqa: S102  # the user's own code
+        return self.variables.pop(_VALUE)
+
+    def _do(self, step: object, node: ast.stmt) -> None:
+        """Execute a statement."""
+        if id(step) not in self._code:
+            self._compile(id(step), node)
+        exec(self._code[id(step)], self._known, self.variables)  # noqa: S102  # the user's own code
+
+    def _compile(self, key: int, node: ast.stmt) -> None:
+        tree = ast.fix_missing_locations(ast.Module([self._in_file(node)], []))
+        code = compile(tree, self._source.file, "exec")
+        name = self._source.name
+        self._code[key] = code.replace(co_name=name, co_qualname=name)
+
+    def _in_file(self, node: Any) -> Any:
+        """A copy of a part of a tree: lines are those of the file, and known values have names."""
+        if isinstance(node, list):
+            return [self._in_file(each) for each in node]
+        if not isinstance(node, ast.AST):
+            return node
+        if isinstance(node, Known):
+            name = f"%known {len(self._known)}"
+            self._known[name] = node.value
+            made: ast.AST = ast.Name(name, ast.Load())
+        else:
+            made = type(node)()
+            for field in node._fields:
+                setattr(made, field, self._in_file(getattr(node, field, None)))
+        ast.copy_location(made, node)
+        for name in ("lineno", "end_lineno"):
+            line = getattr(made, name, None)
+            if line is not None:
+                setattr(made, name, line + self._source.first - 1)
+        return made
