@@ -196,11 +196,11 @@ FLAGS = "-O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math 
 ROOM = 1 << 20
 
 
-def built(text: str, folder: Path) -> ctypes.CDLL:
+def built(text: str, folder: Path, *libraries: str) -> ctypes.CDLL:
     """The compiled text."""
     source, library = folder / "function.c", folder / "function.so"
     source.write_text(text)
-    command = ["gcc", *FLAGS.split(), "-o", str(library), str(source), "-lm"]
+    command = ["gcc", *FLAGS.split(), "-o", str(library), str(source), *libraries, "-lm"]
     subprocess.run(command, check=True)
     return ctypes.CDLL(str(library))
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Search for the largest error of functions of f64.
 
-    python -m tests.mathematics.search exp [--count N] [--seed N]
+    python -m tests.mathematics.search exp [NAME...] [--millions N] [--jobs N] [--seed N]
 
-Operands are drawn from the ranges of the tests, and with random bits from all numbers. The exact
-result comes from mpmath in 150 bits, many times faster where gmpy2 is installed.
+Operands are drawn from the ranges of the tests, in equal parts, and with random bits from all numbers.
+Functions of binary128 (`tests.mathematics.wide`) give the errors, and MPFR confirms the largest of each
+range.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import math
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from mpmath import mp, mpf
@@ -20,58 +22,84 @@ from mpmath import mp, mpf
 import ferryvm
 
 from .test_double import BINARY, EXACT, RANGES, Array
+from .wide import Worst, worst
+
+PART = 1 << 17
+"""Operands that are drawn at a time."""
 
 
-def worst(name: str, *operands: Array) -> tuple[float, tuple[float, ...], int]:
-    """The largest error in units in the last place, its operands, and the number of results that
-    are not the nearest f64."""
-    names = "x y" if len(operands) == 2 else "x"
-    ones = "1.0 1.0" if len(operands) == 2 else "1.0"
-    program = ferryvm.compile(f"(define (f {names}) (f64.{name} {names})) (print! (f {ones}))")
-    function = ferryvm.Engine("llvm").instantiate(program).f
-    results = ferryvm.map(function, *operands)
-    largest, place, wrong = 0.0, (math.nan,), 0
-    with mp.workprec(150):
-        for y, *x in zip(results.tolist(), *(each.tolist() for each in operands), strict=True):
-            exact = EXACT[name](*map(mpf, x))
-            nearest = float(exact) if isinstance(exact, mpf) else math.nan
-            if not math.isfinite(nearest) or not math.isfinite(y):
-                wrong += not (nearest == y or (math.isnan(nearest) and math.isnan(y)))
-                continue
-            wrong += nearest != y
-            error = float(abs(mpf(y) - exact) / mpf(math.ulp(nearest)))
-            if error > largest:
-                largest, place = error, tuple(x)
-    return largest, place, wrong
-
-
-def samples(
-    name: str, random: np.random.Generator, count: int
-) -> Iterator[tuple[str, list[Array]]]:
-    """Ranges by name, and operands of each."""
+def samples(name: str, random: np.random.Generator, count: int) -> Iterator[list[Array]]:
+    """Operands of each range."""
     if name in BINARY:
-        for place, pairs in enumerate(BINARY[name]):
-            yield f"pairs {place}", list(pairs(random, count))
+        for pairs in BINARY[name]:
+            yield list(pairs(random, count))
         return
     for low, high in RANGES[name]:
-        yield f"[{low}, {high}]", [random.uniform(low, high, count)]
+        yield [random.uniform(low, high, count)]
     bits = random.integers(0, 1 << 64, count, dtype=np.uint64)
-    yield "all bits", [bits.view(np.float64)]
+    yield [bits.view(np.float64)]
+
+
+def titles(name: str) -> list[str]:
+    """The names of the ranges."""
+    if name in BINARY:
+        return [f"pairs {place}" for place in range(len(BINARY[name]))]
+    return [*(f"[{low}, {high}]" for low, high in RANGES[name]), "all bits"]
+
+
+def examined(name: str, seed: tuple[int, int], count: int) -> list[Worst]:
+    """The largest error in each range."""
+    random = np.random.default_rng(seed)
+    names, ones = ("x y", "1.0 1.0") if name in BINARY else ("x", "1.0")
+    program = ferryvm.compile(f"(define (f {names}) (f64.{name} {names})) (print! (f {ones}))")
+    function = ferryvm.Engine("llvm").instantiate(program).f
+    with np.errstate(all="ignore"):  # NaN and infinities are among the operands
+        ranges = list(samples(name, random, count))
+    return [worst(name, ferryvm.map(function, *each), *each) for each in ranges]
+
+
+def confirmed(name: str, found: Worst) -> float:
+    """The error of a result, by MPFR."""
+    if math.isnan(found.operands[0]) or math.isinf(found.error):
+        return found.error
+    function = "(define (f x y) (f64.{0} x y))" if name in BINARY else "(define (f x) (f64.{0} x))"
+    program = ferryvm.compile(function.format(name) + " (print! 0)")
+    result = ferryvm.Engine("threaded").instantiate(program).f(*found.operands)
+    with mp.workprec(300):
+        exact = EXACT[name](*map(mpf, found.operands))
+        return float(abs(mpf(result) - exact) / mpf(math.ulp(float(exact))))
 
 
 def main() -> None:
     """Search, and print a line for each range."""
     parser = argparse.ArgumentParser(prog="python -m tests.mathematics.search")
-    parser.add_argument("name", choices=[*RANGES, *BINARY])
-    parser.add_argument("--count", type=int, default=100_000, help="operands of each range")
+    parser.add_argument("names", nargs="+", choices=[*RANGES, *BINARY], metavar="NAME")
+    parser.add_argument("--millions", type=float, default=1.0, help="operands of a function")
+    parser.add_argument("--jobs", type=int, default=1, help="threads")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    random = np.random.default_rng(options.seed)
-    for title, operands in samples(options.name, random, options.count):
-        error, place, wrong = worst(options.name, *operands)
-        shown = ", ".join(map(repr, place))
-        print(f"{options.name} {title}: {error:.4f} at {shown}, {wrong} not nearest")
-        sys.stdout.flush()
+    for name in options.names:
+        wanted = math.ceil(options.millions * 1e6 / len(titles(name)))
+        parts = math.ceil(wanted / PART)
+        found = [Worst(0.0, (math.nan,), 0)] * len(titles(name))
+
+        def part(place: int, name: str = name, count: int = min(wanted, PART)) -> list[Worst]:
+            return examined(name, (options.seed, place), count)
+
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for done, results in enumerate(pool.map(part, range(parts)), 1):
+                found = [_together(*pair) for pair in zip(found, results, strict=True)]
+                print(f"\r{name} {done} of {parts}", end="", file=sys.stderr)
+        print(file=sys.stderr)
+        for title, each in zip(titles(name), found, strict=True):
+            shown = ", ".join(map(repr, each.operands))
+            error = confirmed(name, each)
+            print(f"{name} {title}: {error:.4f} at {shown}, {each.wrong} not nearest", flush=True)
+
+
+def _together(first: Worst, second: Worst) -> Worst:
+    larger = max(first, second, key=lambda each: each.error)
+    return larger._replace(wrong=first.wrong + second.wrong)
 
 
 if __name__ == "__main__":
