@@ -354,6 +354,18 @@ def math_command(
     refuse(found.faults())
 
 
+@main.command("suspension")
+@rounds_option(5)
+@names("--backends", lambda: ("llvm", "opencl", "cc"), "Default: llvm and opencl.")
+@JSON
+def suspension_command(rounds: int, backends: Sequence[str] | None, json_path: str | None) -> None:
+    """A million items of which 1 % are suspended, against the same when none is."""
+    from benchmarks.parallel import suspension
+
+    found = suspension.measure(backends or ("llvm", "opencl"), rounds, progress)
+    present("suspension", found, json_path)
+
+
 @main.command("placement")
 @rounds_option(5)
 @names("--programs", lambda: parallel.BY_NAME, "Default: the eight of the mean.")

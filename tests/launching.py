@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 
 import pytest
 
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.result import ProgramInterrupted
 from ferryvm.item_range import RangeOutcome, RangeRunner
+from ferryvm.machine.item_batch import ItemBatch
+from ferryvm.machine.launch import Left
+from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.state import Machine
 
 
@@ -69,3 +73,11 @@ def run_interrupted(
     with pytest.raises(ProgramInterrupted):
         execution.run()
     thread.join()
+
+
+def expanded(objects: ObjectMemory, left: Sequence[Left]) -> list[Left]:
+    """The rest of a range, with batches as their items and ranges."""
+    found: list[Left] = []
+    for first, what in left:
+        found += what.blocks(objects) if isinstance(what, ItemBatch) else [(first, what)]
+    return found

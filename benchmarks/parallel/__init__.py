@@ -12,8 +12,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.parallel import launching, speed
-from benchmarks.parallel.contender import GCC, OPENCL, OPENCL_C, OPENCL_COPIES, contenders, versions
+from benchmarks.parallel import launching, speed, suspension
+from benchmarks.parallel.contender import (
+    GCC,
+    LLVM,
+    OPENCL,
+    OPENCL_C,
+    OPENCL_COPIES,
+    contenders,
+    versions,
+)
 from benchmarks.parallel.goal import goals, mean
 from benchmarks.parallel.program import BY_NAME, TWINS, Twin
 from benchmarks.peers.peer import MissingError
@@ -47,6 +55,7 @@ class Figures:
     launch: dict[str, Any]
     missing: dict[str, str]
     """Parts that did not take place, with the reason."""
+    suspensions: suspension.Suspensions = dataclasses.field(default_factory=suspension.Suspensions)
 
     def targets(self) -> list[Target]:
         """The goals, none for smaller sizes."""
@@ -77,6 +86,7 @@ class Figures:
                 row.twin.name: row.ratio(OPENCL, OPENCL_C) for row in self.rows
             },
             "launch": self.launch,
+            "suspensions": self.suspensions.as_json(),
             "missing": self.missing,
             "targets": [target.as_json() for target in self.targets()],
         }
@@ -102,6 +112,7 @@ class Figures:
         if self.launch:
             shown = ", ".join(f"{key} {value:,.4g}" for key, value in self.launch.items())
             console.print(f"launch, microseconds: {shown}")
+        self.suspensions.show(console)
         for part, reason in self.missing.items():
             console.print(f"{part} is missing: {reason}")
         for target in self.targets():
@@ -122,7 +133,9 @@ def measure(settings: Settings, progress: Callable[[str], None]) -> Figures:
         launch = launching.measure(rounds)
     except MissingError as error:
         missing["launch"] = str(error)
-    return Figures(settings, rows, launch, missing)
+    backends = [name for name in (LLVM, OPENCL) if name in known and size == "full"]
+    suspensions = suspension.measure(backends, rounds, progress)
+    return Figures(settings, rows, launch, missing, suspensions)
 
 
 def _cell(row: speed.Row, name: str) -> str:

@@ -216,6 +216,12 @@ class Artifact(abc.ABC):
         they are performed in Python. Raises BackendError if it cannot be made."""
         return None
 
+    def item_writer(self) -> int | None:
+        """Address of a C function as `ferryvm.machine.item_map.WRITE`, for as long as the process
+        runs. None, the default: the pieces of suspended items are made in Python. Raises BackendError
+        if it cannot be made."""
+        return None
+
     def count(self, pc: int, times: int, counting: bool) -> None:
         """Return HOT before `pc` when control reaches it for the `times`-th time from now.
 

@@ -87,6 +87,9 @@ class ArtifactWrapper(Artifact):
     def collector(self) -> int | None:
         return self.inner.collector()
 
+    def item_writer(self) -> int | None:
+        return self.inner.item_writer()
+
     @property
     def waited(self) -> float:  # type: ignore[override]  # it is the inner one that waits
         return self.inner.waited

@@ -3,6 +3,8 @@
 
     count   takes one from the pc's counter; at the last one leaves with HOT, else runs the instruction
     enter   calls the function installed for the pc; on LEAVE continues at the pc where that left
+    launch  as enter, at a `launch.test`; but where a piece of the record is due, which native code leaves
+            for too, runs the instruction
 
 The replaced instruction is in `control.originals`, so it is one load away. Cells are changed while
 the program runs (see `form`): the writer first stores the data that the cell needs, then the cell
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import abc
 
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
@@ -44,10 +47,26 @@ class CellHandlerBuilder(ObjectHandlerBuilder):
             self._exit(registers, Status.HOT)
         self._run_original(registers, self._word_of("originals", registers))
 
-    def build_enter(self, registers: Registers) -> None:
-        """Emit the handler of an enter cell; ends the block."""
+    def build_launch(self, registers: Registers) -> None:
+        """Emit the handler of an enter cell at a `launch.test`; ends the block."""
         builder = self.builder
         self._enter_cell(registers)
+        limit, next_, record = (
+            self._load(self._offset(registers.sp, -WORD_BYTES * depth)) for depth in (3, 2, 1)
+        )
+        is_done = builder.icmp_signed(">=", next_, limit)
+        has_more = builder.icmp_unsigned("!=", record, word(0))
+        with builder.if_then(builder.and_(is_done, has_more), likely=False):
+            self._run_original(registers, self._word_of("originals", registers))
+        self._call_installed(registers)
+
+    def build_enter(self, registers: Registers) -> None:
+        """Emit the handler of an enter cell; ends the block."""
+        self._enter_cell(registers)
+        self._call_installed(registers)
+
+    def _call_installed(self, registers: Registers) -> None:
+        builder = self.builder
         function = self._load(self._word_of("entries", registers), t=POINTER)
         pack(builder, registers)
         status = builder.call(ir.Callee(function, NATIVE), [registers.control])

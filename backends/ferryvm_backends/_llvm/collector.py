@@ -11,8 +11,6 @@ Python: whatever words it finds, it reads and writes only memory that the reques
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 from ferryvm import cache
 from ferryvm.isa.object import (
@@ -35,6 +33,7 @@ from ferryvm.machine.collection import (
 from ferryvm_backends._llvm import cache_entry, ir, native
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends._llvm.loader import NativeCode
+from ferryvm_backends._llvm.word_code import WordCode
 
 _SYMBOL = "ferry_collect"
 _BYTE, _POINTER = ir.IntType(8), ir.PointerType()
@@ -76,37 +75,12 @@ def module() -> ir.Module:
     return made
 
 
-class _Code:
-    """Code with variables in memory, which LLVM puts into registers."""
+class _Code(WordCode):
+    """Code of a collection, whose request is the function's argument."""
 
     def __init__(self, function: ir.Function) -> None:
-        self._entry = function.append_basic_block("entry")
-        self.builder = ir.IRBuilder(self._entry)
-        start = function.append_basic_block("start")
-        self.builder.branch(start)
-        self.builder.position_at_end(start)
-        self.function = function
+        super().__init__(function)
         self.request: ir.Value = function.args[0]
-
-    def variable(self, value: ir.Value) -> ir.Place:
-        """A variable with a first value."""
-        with self.builder.goto_block(self._entry):  # or each iteration takes more of the stack
-            place = self.builder.alloca(WORD)
-        self.builder.store(value, place)
-        return place
-
-    def at(self, address: ir.Value, offset: int = 0) -> ir.Value:
-        """The word at an address."""
-        if offset:
-            address = self.builder.add(address, word(offset))
-        pointer = self.builder.inttoptr(address, _POINTER)
-        return self.builder.load(pointer, align=WORD_BYTES, typ=WORD)
-
-    def put(self, value: ir.Value, address: ir.Value, offset: int = 0) -> None:
-        """Store a word at an address."""
-        if offset:
-            address = self.builder.add(address, word(offset))
-        self.builder.store(value, self.builder.inttoptr(address, _POINTER), align=WORD_BYTES)
 
     def _field(self, name: str) -> ir.Value:
         offset = word(getattr(Request, name).offset)
@@ -131,28 +105,6 @@ class _Code:
     def failed(self, fault: CollectionFault) -> int:
         """The result of the function for a fault."""
         return int(fault)
-
-    @contextmanager
-    def while_(self, condition: Callable[[], ir.Value]) -> Iterator[None]:
-        """A loop."""
-        builder, function = self.builder, self.function
-        head, body, done = (function.append_basic_block(n) for n in ("head", "body", "done"))
-        builder.branch(head)
-        builder.position_at_end(head)
-        builder.cbranch(condition(), body, done)
-        builder.position_at_end(body)
-        yield
-        builder.branch(head)
-        builder.position_at_end(done)
-
-    @contextmanager
-    def each(self, count: ir.Value) -> Iterator[ir.Value]:
-        """A loop with a number from 0 up."""
-        number = self.variable(word(0))
-        with self.while_(lambda: self.builder.icmp_unsigned("<", self.builder.load(number), count)):
-            current = self.builder.load(number)
-            yield current
-            self.builder.store(self.builder.add(current, word(1)), number)
 
     def shape(self, header: ir.Value) -> tuple[ir.Value, ir.Value]:
         """The address of the row of the type of an object with this header, and its kind."""

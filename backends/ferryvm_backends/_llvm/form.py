@@ -14,36 +14,62 @@ that the new operation needs. The program sees the old operation or the new one,
 from __future__ import annotations
 
 import abc
+import ctypes
 import threading
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
 from ferryvm.backend import Artifact, BackendError, DirectEntry
+from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
 from ferryvm.machine.unwind import unwind
-from ferryvm.program import RECORD_BYTES, Signature
+from ferryvm.named_tuple import NamedTuple
+from ferryvm.program import RECORD_BYTES, Program, Signature
 
 MOST_TIMES = (1 << 63) - 1
 """The largest number of times that a cell can count to."""
+
+
+_TEST = BY_MNEMONIC["launch.test"].opcode
+
+
+def launch_tests(program: Program) -> frozenset[int]:
+    """The pcs of the `launch.test`s of a program."""
+    opcodes = program.code.opcodes
+    return frozenset(pc for pc, opcode in enumerate(opcodes) if opcode == _TEST)
+
+
+class CellOperations(NamedTuple):
+    """The operations of cells."""
+
+    counting: int
+    enter: int
+    launch: int
+    """Of an enter cell at a `launch.test`."""
 
 
 class Form:
     """One form of the code; it must be bound to the control block before it runs."""
 
     def __init__(
-        self, code: array[int], count: int, enter: int, publish: Callable[[int, int], None]
+        self,
+        code: array[int],
+        cells: CellOperations,
+        launches: Container[int],
+        publish: Callable[[int, int], None],
     ) -> None:
-        """`code`: two words an instruction, this form's own; `count`, `enter`: the operations of
-        those cells; `publish(address, value)` stores a word after all stores before it."""
+        """`code`: two words an instruction, this form's own; `launches`: pcs of `launch.test`;
+        `publish(address, value)` stores a word after all stores before it."""
         self.code = code
         self.originals = code[0::2]
         self.length = len(self.originals)
         """Instructions."""
         self.places: set[int] = set()
         """The pcs that have a cell."""
-        self._count, self._enter, self._publish = count, enter, publish
+        self._count, self._publish = cells.counting, publish
+        self._operations, self._launches = cells, launches
         nothing = bytes(WORD_BYTES * self.length)
         self._counters, self._entries = array("Q", nothing), array("Q", nothing)
         arrays = (code, self._counters, self._entries, self.originals)
@@ -76,7 +102,8 @@ class Form:
         with self._lock:
             self._check(pc)
             self._publish(self._addresses[2] + WORD_BYTES * pc, address)
-            self._put(pc, self._enter)
+            is_launch = pc in self._launches
+            self._put(pc, self._operations.launch if is_launch else self._operations.enter)
 
     def remove(self, pc: int) -> None:
         """As `Artifact.remove`."""
@@ -125,6 +152,7 @@ class FormArtifact(Artifact):
 
     def __init__(self) -> None:
         self._forms: dict[bool, Form] = {}
+        self._resumptions: dict[bool, Callable[[int, int], int]] = {}
         self._lock = threading.Lock()
 
     @abc.abstractmethod
@@ -138,6 +166,30 @@ class FormArtifact(Artifact):
     def _call(self, counting: bool) -> Callable[[int], int] | None:
         """As `_run`, in any floating-point environment; returns the status. None: there is none."""
         return None
+
+    @abc.abstractmethod
+    def _resumption(self, counting: bool) -> int:
+        """The address of a function as `ferryvm.machine.item_map.RESUME` that runs a form."""
+
+    def _resume(self, machine: Machine, counting: bool) -> bool:
+        """Run suspended items of the launch at which the form was left, and what follows; False if
+        there is none that native code can take."""
+        from ferryvm.machine.item_map import RESUME, ResumptionOutcome
+        from ferryvm.machine.launch import learn_next
+
+        objects = machine.objects
+        if objects is None:  # compiled code left with LAUNCH where there is no launch
+            return False
+        resume = self._resumptions.get(counting)
+        if resume is None:
+            resume = self._resumptions[counting] = RESUME(self._resumption(counting))
+        map_ = ctypes.addressof(objects.items.addresses)
+        while True:
+            outcome = resume(map_, machine.address)
+            if outcome == ResumptionOutcome.DONE:
+                return True
+            if outcome == ResumptionOutcome.REFUSED or not learn_next(objects):
+                return False
 
     def _form(self, counting: bool) -> Form:
         form = self._forms.get(counting)
@@ -165,8 +217,11 @@ class FormArtifact(Artifact):
     def _finish(self, machine: Machine, counting: bool, left: int) -> Status:
         """The status that the form was left with, once its cell is seen to."""
         control = machine.control
-        while left == Status.THROW and unwind(machine, counting) is Status.RUNNING:
-            self._run(machine.address, counting)
+        while True:
+            if left == Status.THROW and unwind(machine, counting) is Status.RUNNING:
+                self._run(machine.address, counting)
+            elif left != Status.LAUNCH or not self._resume(machine, counting):
+                break
             left = control.status
         left = control.status
         try:
@@ -190,6 +245,11 @@ class FormArtifact(Artifact):
         from ferryvm_backends._llvm import collector  # most programs end before a collection
 
         return collector.address()
+
+    def item_writer(self) -> int | None:
+        from ferryvm_backends._llvm import item_writer  # few programs suspend items
+
+        return item_writer.address()
 
     def count(self, pc: int, times: int, counting: bool) -> None:
         self._form(counting).count(pc, times)

@@ -10,9 +10,11 @@ from collections.abc import Callable
 import ferryvm
 from ferryvm.backend import Artifact, Capabilities, Interpreter
 from ferryvm.verify import Verified
-from ferryvm_backends._llvm.form import Form, FormArtifact
+from ferryvm_backends._llvm.form import CellOperations, Form, FormArtifact, launch_tests
 from ferryvm_backends._llvm.native import load_or_build, processor_problem
 from ferryvm_backends.switch import symbol
+
+_CELLS = CellOperations(symbol.COUNT_OPCODE, symbol.ENTER_OPCODE, symbol.LAUNCH_OPCODE)
 
 
 class SwitchInterpreter:
@@ -24,6 +26,8 @@ class SwitchInterpreter:
         self.counting = self._code.function(symbol.COUNTING)
         self.call = self._code.call(symbol.CALL)
         self.counting_call = self._code.call(symbol.COUNTING_CALL)
+        self.resumption = self._code.address(symbol.RESUME)
+        self.counting_resumption = self._code.address(symbol.COUNTING_RESUME)
         self.publish = self._code.publisher()
 
 
@@ -34,14 +38,19 @@ class SwitchArtifact(FormArtifact):
         super().__init__()
         self._interpreter = interpreter
         self._code = verified.program.code
+        self._launches = launch_tests(verified.program)
 
     def _make(self, counting: bool) -> Form:
         words = array("Q", self._code.tobytes())
         publish = self._interpreter.publish
-        return Form(words, symbol.COUNT_OPCODE, symbol.ENTER_OPCODE, publish)
+        return Form(words, _CELLS, self._launches, publish)
 
     def _run(self, address: int, counting: bool) -> None:
         (self._interpreter.counting if counting else self._interpreter.plain)(address)
+
+    def _resumption(self, counting: bool) -> int:
+        loaded = self._interpreter
+        return loaded.counting_resumption if counting else loaded.resumption
 
     def _call(self, counting: bool) -> Callable[[int], int]:
         return self._interpreter.counting_call if counting else self._interpreter.call

@@ -2,7 +2,7 @@
 """A loop around one switch: every handler ends in a jump back to the one dispatch block.
 
 The program's code is run in the form that it has: a cell's first half-word is the opcode and a
-target immediate is a pc. Count and enter cells have opcodes past the table's.
+target immediate is a pc. Count, enter and launch cells have opcodes past the table's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ferryvm_backends._llvm.arithmetic import word
 from ferryvm_backends._llvm.cell import CellHandlerBuilder
 from ferryvm_backends._llvm.entry import leave, unpack
 from ferryvm_backends._llvm.handler import POINTER, Registers
-from ferryvm_backends.switch.symbol import COUNT_OPCODE, ENTER_OPCODE
+from ferryvm_backends.switch.symbol import COUNT_OPCODE, ENTER_OPCODE, LAUNCH_OPCODE
 
 _OPCODE = ir.IntType(16)
 _MOVING = ("ip", "sp", "fp")
@@ -73,6 +73,8 @@ class SwitchHandlerBuilder(CellHandlerBuilder):
         self.build_count(registers)
         case(ENTER_OPCODE, "cell.enter")
         self.build_enter(registers)
+        case(LAUNCH_OPCODE, "cell.launch")
+        self.build_launch(registers)
 
     @staticmethod
     def _moved(registers: Registers, values: list[ir.PhiInstr]) -> Registers:

@@ -6,17 +6,27 @@ from __future__ import annotations
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.cell import define_publish
 from ferryvm_backends._llvm.environment import define_call
+from ferryvm_backends._llvm.resumption import define_resume
 from ferryvm_backends.switch.handler import SwitchHandlerBuilder
-from ferryvm_backends.switch.symbol import CALL, COUNTING, COUNTING_CALL, PLAIN
+from ferryvm_backends.switch.symbol import (
+    CALL,
+    COUNTING,
+    COUNTING_CALL,
+    COUNTING_RESUME,
+    PLAIN,
+    RESUME,
+)
 
 
 def build() -> tuple[ir.Module, bytes]:
     """The module with both loops; there are no notes."""
     module = ir.Module("ferry_switch")
-    for name, call, counting in ((PLAIN, CALL, False), (COUNTING, COUNTING_CALL, True)):
+    loops = ((PLAIN, CALL, RESUME, False), (COUNTING, COUNTING_CALL, COUNTING_RESUME, True))
+    for name, call, resume, counting in loops:
         SwitchHandlerBuilder(module, name, counting).build_all()
         run = module.globals[name]
         assert isinstance(run, ir.Function)
         define_call(module, call, run)
+        define_resume(module, resume, run)
     define_publish(module)
     return module, b""

@@ -12,8 +12,15 @@ COUNTING = "ferry_switch_counting"
 CALL, COUNTING_CALL = f"{PLAIN}_call", f"{COUNTING}_call"
 """The loops in our floating-point environment whatever the caller's; they return the status."""
 
+RESUME, COUNTING_RESUME = f"{PLAIN}_resume", f"{COUNTING}_resume"
+"""Functions that take pieces of the record of a launch and run them by a loop, see
+`ferryvm.machine.item_map`."""
+
 COUNT_OPCODE = len(INSTRUCTIONS)
 """Opcode of a count cell."""
 
 ENTER_OPCODE = COUNT_OPCODE + 1
 """Opcode of an enter cell."""
+
+LAUNCH_OPCODE = ENTER_OPCODE + 1
+"""Opcode of an enter cell at a `launch.test`."""

@@ -17,7 +17,7 @@ from ferryvm.machine.control import DESCRIPTOR_WORDS
 from ferryvm.machine.state import descriptors
 from ferryvm.program import RECORD_BYTES
 from ferryvm.verify import Verified
-from ferryvm_backends._llvm.form import Form, FormArtifact
+from ferryvm_backends._llvm.form import CellOperations, Form, FormArtifact, launch_tests
 from ferryvm_backends._llvm.native import load_or_build, processor_problem
 from ferryvm_backends.threaded import fusion, symbol
 from ferryvm_backends.threaded.form import FusedForm
@@ -38,10 +38,12 @@ class ThreadedInterpreter:
         self.fusion = fusion.Fusion(notes, single)
         self.plain = self._table(symbol.PLAIN, single + self.fusion.count)
         self.counting = self._table(symbol.COUNTING, single)
-        cells = self._table(symbol.CELLS, 4)
-        self.plain_cells: tuple[int, int] = (cells[0], cells[1])
-        """Handlers of count and enter cells."""
-        self.counting_cells: tuple[int, int] = (cells[2], cells[3])
+        self.resumption = self._code.address(symbol.RESUME)
+        count = len(CellOperations._fields)
+        cells = self._table(symbol.CELLS, 2 * count)
+        self.plain_cells = CellOperations(*cells[:count])
+        """Handlers of cells."""
+        self.counting_cells = CellOperations(*cells[count:])
 
     def _table(self, symbol: str, count: int) -> list[int]:
         return list((ctypes.c_uint64 * count).from_address(self._code.address(symbol)))
@@ -59,6 +61,7 @@ class ThreadedArtifact(FormArtifact):
         self._targets = [pc for pc, opcode in enumerate(self._opcodes) if opcode in _TARGETS]
         self._calls = [pc for pc, opcode in enumerate(self._opcodes) if opcode in _CALLS]
         self._verified = verified
+        self._launches = launch_tests(verified.program)
         self._of_forms: list[array[int]] = []
         """The descriptors of each form, which its cells point to."""
 
@@ -66,9 +69,16 @@ class ThreadedArtifact(FormArtifact):
         loaded = self._interpreter
         if counting:
             words = self._words([loaded.counting[opcode] for opcode in self._opcodes])
-            return Form(words, *loaded.counting_cells, loaded.publish)
-        opcodes, cells = self._opcodes, loaded.plain_cells
-        return FusedForm(loaded.fusion, loaded.plain, opcodes, self._words, cells, loaded.publish)
+            return Form(words, loaded.counting_cells, self._launches, loaded.publish)
+        return FusedForm(
+            loaded.fusion,
+            loaded.plain,
+            self._opcodes,
+            self._words,
+            loaded.plain_cells,
+            self._launches,
+            loaded.publish,
+        )
 
     def _words(self, handlers: list[int]) -> array[int]:
         """The cells, with a handler's address each."""
@@ -93,6 +103,9 @@ class ThreadedArtifact(FormArtifact):
 
     def _run(self, address: int, counting: bool) -> None:
         self._interpreter.run(address)
+
+    def _resumption(self, counting: bool) -> int:
+        return self._interpreter.resumption
 
     def _call(self, counting: bool) -> Callable[[int], int]:
         return self._interpreter.call

@@ -9,9 +9,9 @@ those that `Fusion` chose for the whole code, and removing the last cell restore
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
-from ferryvm_backends._llvm.form import Form
+from ferryvm_backends._llvm.form import CellOperations, Form
 from ferryvm_backends.threaded.fusion import Fusion
 
 
@@ -24,12 +24,13 @@ class FusedForm(Form):
         handlers: Sequence[int],
         opcodes: list[int],
         make: Callable[[list[int]], array[int]],
-        cells: tuple[int, int],
+        cells: CellOperations,
+        launches: Container[int],
         publish: Callable[[int, int], None],
     ) -> None:
         """`handlers`: the address of each, by its number; `make`: the code with those handlers."""
         chosen = fusion.handlers(opcodes)
-        super().__init__(make([handlers[number] for number in chosen]), *cells, publish)
+        super().__init__(make([handlers[number] for number in chosen]), cells, launches, publish)
         self._fusion, self._handlers = fusion, handlers
         self._opcodes = opcodes
         self._chosen = array("I", chosen)

@@ -12,6 +12,7 @@ from ferryvm_backends._llvm.cell import define_publish
 from ferryvm_backends._llvm.entry import leave, unpack
 from ferryvm_backends._llvm.environment import define_call
 from ferryvm_backends._llvm.handler import POINTER, Registers
+from ferryvm_backends._llvm.resumption import define_resume
 from ferryvm_backends.threaded import fusion
 from ferryvm_backends.threaded.handler import (
     CONVENTION,
@@ -19,7 +20,7 @@ from ferryvm_backends.threaded.handler import (
     ThreadedHandlerBuilder,
     call_handler,
 )
-from ferryvm_backends.threaded.symbol import CALL, CELLS, COUNTING, PLAIN, RUN
+from ferryvm_backends.threaded.symbol import CALL, CELLS, COUNTING, PLAIN, RESUME, RUN
 
 EXITS = (
     Status.HALT,
@@ -57,6 +58,7 @@ def _run(module: ir.Module) -> None:
     first = builder.load(registers.ip, typ=POINTER, align=8)
     call_handler(builder, first, registers, tail=False)
     define_call(module, CALL, run)
+    define_resume(module, RESUME, run)
 
 
 def _table(module: ir.Module, name: str, handlers: list[ir.Function]) -> None:
@@ -88,12 +90,14 @@ class _Handlers:
         return handlers
 
     def cells(self) -> list[ir.Function]:
-        """The handlers of count and enter cells."""
+        """The handlers of count, enter and launch cells."""
         count, registers = self._declare("cell.count")
         self._handler_builder.build_count(registers)
         enter, registers = self._declare("cell.enter")
         self._handler_builder.build_enter(registers)
-        return [count, enter]
+        launch, registers = self._declare("cell.launch")
+        self._handler_builder.build_launch(registers)
+        return [count, enter, launch]
 
 
 def build() -> tuple[ir.Module, bytes]:

@@ -7,6 +7,9 @@ RUN = "ferry_threaded_run"
 CALL = "ferry_threaded_call"
 """As RUN, in our floating-point environment whatever the caller's; returns the status."""
 
+RESUME = "ferry_threaded_resume"
+"""Takes pieces of the record of a launch and runs them, see `ferryvm.machine.item_map`."""
+
 PLAIN = "ferry_threaded_plain"
 """Addresses of handlers: one an instruction by opcode, then the fused ones."""
 
@@ -14,4 +17,5 @@ COUNTING = "ferry_threaded_counting"
 """Addresses of handlers that pay fuel, one an instruction by opcode."""
 
 CELLS = "ferry_threaded_cells"
-"""Addresses of the handlers of count and enter cells: two that do not pay fuel, two that do."""
+"""Addresses of the handlers of count, enter and launch cells: three that do not pay fuel, three that
+do."""

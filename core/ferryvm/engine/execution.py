@@ -26,7 +26,7 @@ from ferryvm.backend import (
 from ferryvm.engine.driver import Driver
 from ferryvm.engine.interrupt import interruptible, settle, watch_until_freed
 from ferryvm.engine.possession import Possession
-from ferryvm.engine.preparation import collector_of, prepare
+from ferryvm.engine.preparation import collector_of, item_writer_of, prepare
 from ferryvm.engine.result import ProgramInterrupted, RunResult, Seconds, Statistics, trap_raised
 from ferryvm.engine.runnable import runnable
 from ferryvm.errors import FerryError
@@ -358,6 +358,7 @@ class Execution:
         backend, artifact = self._prepared[key]
         if self.machine.objects is not None:
             self.machine.objects.offer(functools.partial(collector_of, backend, artifact))
+            self.machine.objects.offer_writer(functools.partial(item_writer_of, backend, artifact))
         return backend, artifact
 
     def _bind_natives(self, artifact: Artifact) -> None:

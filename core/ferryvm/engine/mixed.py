@@ -211,6 +211,9 @@ class MixedArtifact(Artifact):
     def collector(self) -> int | None:
         return self._inner.collector()
 
+    def item_writer(self) -> int | None:
+        return self._inner.item_writer()
+
     def enter(self, machine: Machine, counting: bool) -> Status:
         if self._shadow is not None:
             return self._shadow.run(machine, counting, self._enter, self.tiering.differed)

@@ -112,7 +112,7 @@ class ThreadedRanges(RangeRunner):
             raise raised
         stops = Counter(what.pc for _, what in work.left if isinstance(what, Block))
         suspended = stops.total()
-        rest = sum(end - start for start, end in work.left if not isinstance(end, Block))
+        rest = sum(end - start for start, end in work.left if isinstance(end, int))
         completed = limit - first - suspended - rest
         seconds = 1e-9 * sum(worker.nanoseconds for worker in team.workers)
         if completed:

@@ -4,6 +4,8 @@ results become errors that name them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ferryvm.backend import (
     Artifact,
     BackendError,
@@ -63,13 +65,24 @@ def prepare(
 
 def collector_of(backend: Interpreter, artifact: Artifact) -> tuple[int | None, str]:
     """The address of an artifact's native collector; None with the reason that there is none."""
+    return _address(backend, "collector", artifact.collector)
+
+
+def item_writer_of(backend: Interpreter, artifact: Artifact) -> int | None:
+    """The address of an artifact's native writer of suspended items; None if there is none."""
+    return _address(backend, "item writer", artifact.item_writer)[0]
+
+
+def _address(
+    backend: Interpreter, what: str, ask: Callable[[], int | None]
+) -> tuple[int | None, str]:
     try:
-        with contained(f"backend {backend.name!r} is asked for a collector", BackendError):
-            address: object = artifact.collector()
+        with contained(f"backend {backend.name!r} is asked for a {what}", BackendError):
+            address: object = ask()
     except (BackendError, ForeignError) as error:
         return None, text_of(error)
     if address is None:
-        return None, f"backend {backend.name!r} has no native collector"
+        return None, f"backend {backend.name!r} has no native {what}"
     if not isinstance(address, int) or address <= 0:
-        return None, f"backend {backend.name!r} gave {shown(address)} as its collector"
+        return None, f"backend {backend.name!r} gave {shown(address)} as its {what}"
     return address, ""

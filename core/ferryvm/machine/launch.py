@@ -26,9 +26,19 @@ from collections.abc import Sequence
 from ferryvm.isa import BY_MNEMONIC, Trap
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.item_batch import ItemBatch
 from ferryvm.machine.launch_operands import launch_operands, operands_below
 from ferryvm.machine.object_memory import ObjectMemory
-from ferryvm.machine.piece import Block, Piece, add_item, add_range, elements, read, reserve
+from ferryvm.machine.piece import (
+    Block,
+    Piece,
+    add_item,
+    add_range,
+    block,
+    elements,
+    read,
+    reserve,
+)
 from ferryvm.machine.state import Machine
 from ferryvm.named_tuple import NamedTuple
 from ferryvm.region.launch import CALL_DISTANCE, item_call
@@ -90,25 +100,27 @@ def _fault(machine: Machine, piece: Piece, words: memoryview) -> Trap:
     return Trap.STACK_OVERFLOW if is_too_large else Trap.NONE
 
 
+def learn_next(objects: ObjectMemory) -> bool:
+    """Learn what native code needs to take the first piece from the record of the launch at which a
+    machine stands; False if only Python can take it."""
+    control, items = objects.control, objects.items
+    piece = read(objects, launch_operands(control).record)
+    if not items.learn_launch(control.pc):
+        return False
+    if piece.words:
+        items.learn_item(elements(objects, piece.words), piece.pc, piece.frame)
+    return True
+
+
 def packed(objects: ObjectMemory, stack: memoryview, control: ControlBlock, start: int) -> Block:
     """The item whose part of a stack begins at word `start`, in whose frames control is."""
     words = array("Q", stack[start : control.sp].tobytes())
     return block(objects, words, control.pc, control.fp - start)
 
 
-def block(objects: ObjectMemory, words: array[int], pc: int, frame: int) -> Block:
-    """The item with these words of the stack, where control is at a pc, in the frame whose header
-    is at word `frame`. References are moved out of the words."""
-    positions = objects.frame_references(memoryview(words), pc, frame, 0)
-    references = array("Q", [words[position] for position in positions])
-    for position in positions:
-        words[position] = 0
-    return Block(pc, frame, words, references)
-
-
-Left = tuple[int, int | Block]
-"""A part of a range that a backend leaves: items from one up to another that have not begun, or a
-suspended item."""
+Left = tuple[int, int | Block | ItemBatch]
+"""A part of a range that a backend leaves: items from one up to another that have not begun, a
+suspended item, or a batch of both from an item on."""
 
 
 def finish(objects: ObjectMemory, limit: int, left: Sequence[Left]) -> None:
@@ -125,12 +137,27 @@ def finish(objects: ObjectMemory, limit: int, left: Sequence[Left]) -> None:
     launch = launch_operands(objects.control)
     pieces = launch.record
     for first, what in reversed(left):
-        if isinstance(what, Block):
+        if isinstance(what, ItemBatch):
+            pieces = what.write(objects, pieces)
+        elif isinstance(what, Block):
             pieces = add_item(objects, first, what, pieces)
         else:
             pieces = add_range(objects, first, what, pieces)
     launch.limit = launch.next = limit
     launch.record = pieces
+
+
+def space_for(left: Sequence[Left]) -> tuple[int, int]:
+    """The pieces that `finish` makes, and their words in all, at most, for `reserve`."""
+    pieces = words = 0
+    for _, what in left:
+        if isinstance(what, ItemBatch):
+            pieces, words = pieces + what.count, words + what.words
+        else:
+            pieces += 1
+            if isinstance(what, Block):
+                words += len(what.words) + len(what.references)
+    return pieces, words
 
 
 def put_off(machine: Machine, first: int, limit: int) -> None:

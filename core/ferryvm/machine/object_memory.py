@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import functools
 import mmap
 import weakref
 from array import array
@@ -46,6 +47,7 @@ from ferryvm.program import Program
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
+    from ferryvm.machine.item_map import ItemMap
     from ferryvm.machine.sparse import Sparse
 
 Buffer = bytes | memoryview
@@ -82,6 +84,14 @@ class _Facts:
         self.map = ReferenceMap(verified)
         self.shapes = Shapes(verified.program)
         self.type_rows = array("Q", verified.types.rows())
+        self._verified = verified
+
+    @functools.cached_property
+    def items(self) -> ItemMap:
+        """Few programs suspend items."""
+        from ferryvm.machine.item_map import ItemMap
+
+        return ItemMap(self._verified, self.map)
 
 
 Gathered = tuple[int, Sequence[Any]]
@@ -138,6 +148,8 @@ class ObjectMemory:
         """True if native code performs collections."""
         self.reason = "no backend has run"
         """The reason that it does not."""
+        self._offered_writer: Callable[[], int | None] | None = None
+        self._writer: Callable[..., int] | None = None
         self.gathered: list[Gathered] | None = None
         """Receives what is left of ranges of a launch while several runners run ranges of it at once;
         there is no collection then. None: each is written into the launch when it is known."""
@@ -178,6 +190,21 @@ class ObjectMemory:
         is none. Ignored if collections are native already."""
         if not self.is_native:
             self._offer = collector
+
+    def offer_writer(self, writer: Callable[[], int | None]) -> None:
+        """Make pieces of suspended items by a native function, see `Artifact.item_writer`, whose
+        address `writer` returns when it is first needed. Ignored if there is one already."""
+        if self._writer is None:
+            self._offered_writer = writer
+
+    def item_writer(self) -> Callable[..., int] | None:
+        """The native function that makes pieces; None if there is none."""
+        if self._offered_writer is not None:
+            from ferryvm.machine.item_map import WRITE
+
+            address, self._offered_writer = self._offered_writer(), None
+            self._writer = None if address is None else WRITE(address)
+        return self._writer
 
     def collect_in_python(self) -> None:
         """For tests: perform collections by the definition from now on."""
@@ -265,6 +292,11 @@ class ObjectMemory:
     def types(self) -> TypeHierarchy:
         """The types of the program."""
         return self._verified.types
+
+    @property
+    def items(self) -> ItemMap:
+        """The tables with which native code moves items."""
+        return self._facts.items
 
     @property
     def shapes(self) -> Shapes:
@@ -432,6 +464,7 @@ class ObjectMemory:
         self._own_top = other._own_top
         self.handles.take(other.handles)
         self._collector, self._offer = other._collector, other._offer
+        self._writer, self._offered_writer = other._writer, other._offered_writer
         self.is_native, self.reason = other.is_native, other.reason
 
     def restore(self, content: Buffer, large: Sequence[int], elements: Iterable[Buffer]) -> None:

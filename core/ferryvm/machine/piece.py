@@ -55,6 +55,16 @@ class Block(NamedTuple):
     references: array[int]
 
 
+def block(objects: ObjectMemory, words: array[int], pc: int, frame: int) -> Block:
+    """The item with these words of the stack, where control is at a pc, in the frame whose header
+    is at word `frame`. References are moved out of the words."""
+    positions = objects.frame_references(memoryview(words), pc, frame, 0)
+    references = array("Q", [words[position] for position in positions])
+    for position in positions:
+        words[position] = 0
+    return Block(pc, frame, words, references)
+
+
 def read(objects: ObjectMemory, reference: int) -> Piece:
     """The piece that a reference refers to."""
     at = (reference + STRUCT_HEADER_BYTES) // WORD_BYTES

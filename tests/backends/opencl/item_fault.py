@@ -12,6 +12,8 @@ from ferryvm.machine.launch import Left, finish
 from ferryvm_backends.opencl.item import code, memory, range, suspension
 from ferryvm_backends.opencl.item.text import item_text
 
+from ...launching import expanded
+
 Patch = tuple[object, str, Callable[..., object]]
 
 
@@ -25,7 +27,7 @@ class ItemFault(NamedTuple):
 
 def _left(change: Callable[[list[Left]], list[Left]]) -> Patch:
     def faulty(objects: Any, limit: int, left: Sequence[Left]) -> None:
-        finish(objects, limit, change(list(left)))
+        finish(objects, limit, change(expanded(objects, left)))
 
     return range, "finish", faulty
 

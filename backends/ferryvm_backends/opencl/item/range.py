@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import threading
 import time
 from array import array
@@ -29,15 +30,25 @@ from ferryvm.engine.thread_pool import pool
 from ferryvm.failure import one_line
 from ferryvm.float_environment import ours
 from ferryvm.ir.c.opencl import LOOK
-from ferryvm.ir.c.opencl_item import EXIT_SHIFT, SLOT_WORDS, TRAP_SHIFT
+from ferryvm.ir.c.opencl_item import EXIT_SHIFT, TRAP_SHIFT
 from ferryvm.ir.operation import LENGTH
 from ferryvm.isa.frame import HEADER_WORDS
-from ferryvm.isa.type import I64, WORD_BYTES, signed
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm.item_range import LostItemsError, RangeOutcome, RangeRunner
 from ferryvm.machine.control import ControlBlock, Status
-from ferryvm.machine.launch import Left, block, finish
+from ferryvm.machine.item_batch import (
+    FRAME,
+    ITEM,
+    PC,
+    SIZE,
+    SLOT_WORDS,
+    STATUS,
+    ItemBatch,
+    range_slot,
+)
+from ferryvm.machine.launch import Left, finish, space_for
 from ferryvm.machine.object_memory import ObjectMemory
-from ferryvm.machine.piece import Block, reserve
+from ferryvm.machine.piece import reserve
 from ferryvm.machine.state import Machine
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.region import Region
@@ -82,20 +93,22 @@ _PIECES, _WORDS = 64, 1 << 12
 _SPARSE = 4
 """Elements for each item from which on an array is copied back by marks, not as a whole."""
 
+_RANGE_BYTES = WORD_BYTES * SLOT_WORDS
+
 _STATUS_MASK = (1 << TRAP_SHIFT) - 1
 
 _lock = threading.RLock()
 """Buffers are of a device, not of a machine."""
 
-Slot = npt.NDArray[np.uint64]
+Slots = npt.NDArray[np.uint64]
 
 
 @dataclasses.dataclass
 class _Run:
     """The outcome of a range, in the device's terms."""
 
-    slots: list[tuple[int, Slot]] = dataclasses.field(default_factory=list)
-    """Suspended items."""
+    slots: Slots | None = None
+    """A row for each suspended item."""
     open: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     """Ranges that have not begun."""
     seconds: float = 0.0
@@ -103,6 +116,11 @@ class _Run:
     """No further slice is to begin."""
     is_changed: bool = False
     """The machine's memory is not as before any more."""
+
+    @property
+    def is_left(self) -> bool:
+        """True if not all items are done."""
+        return bool(self.open) or self.slots is not None
 
 
 class ItemRanges(RangeRunner):
@@ -187,12 +205,11 @@ class ItemRanges(RangeRunner):
         control, found = machine.control, _Run()
         run = functools.partial(self._run, machine, first, limit, found, defers)
         self._in_pool(machine, found, run)
-        left = sum(two - one for one, two in found.open) + len(found.slots)
-        stops = Counter(self._stop(slot) for _, slot in found.slots)
+        stops = Counter[int]() if found.slots is None else _counted(self._stops(found.slots))
+        stopped = stops.total()
+        left = sum(two - one for one, two in found.open) + stopped
         seconds = found.seconds * self._threads if self._shape.is_block else None
-        return RangeOutcome(
-            limit - first - left, len(found.slots), seconds, bool(control.interrupt), stops
-        )
+        return RangeOutcome(limit - first - left, stopped, seconds, bool(control.interrupt), stops)
 
     def _in_pool(self, machine: Machine, found: _Run, work: Callable[[], None]) -> None:
         """Let a thread of the pool do the work. Raises what the work raises."""
@@ -280,10 +297,10 @@ class ItemRanges(RangeRunner):
             self._give(kernel, control, start, given, marks)
             found.is_changed = self._memory.wraps
             self._slices(kernel, control, buffers, first, limit, found)
-            if self._shape.entry is not None:
-                found.slots = [(n, self._at_entry(slot, words)) for n, slot in found.slots]
+            if self._shape.entry is not None and found.slots is not None:
+                found.slots = self._at_entry(found.slots, words)
             self._mark(control, words, first, limit, marks)
-            if not defers or found.is_stopped or found.slots or found.open:
+            if not defers or found.is_stopped or found.is_left:
                 memory.pull(control)
                 found.is_changed = True
         except BaseException:
@@ -387,14 +404,12 @@ class ItemRanges(RangeRunner):
         if is_lost:
             raise BackendError(f"opencl: {self._device} suspended more items than it has slots for")
         if self._shape.entry is not None:
-            found.slots += [(signed(I64, int(row[0])), row) for row in rows]
+            found.slots = rows if len(rows) else None
             return
-        for row in rows:
-            item, _, end, size, _ = (signed(I64, int(word)) for word in row[:SLOT_WORDS])
-            if size:
-                found.slots.append((item, row))
-            else:
-                found.open.append((item, end))
+        is_item = rows[:, SIZE] != 0
+        found.slots = rows[is_item] if is_item.any() else None
+        ranges = rows[~is_item][:, [ITEM, FRAME]].view(np.int64).tolist()
+        found.open += [(one, two) for one, two in ranges]
 
     def _adapt(self, taken: float, items: int) -> None:
         """Adapt the number of items of a slice to its intended time."""
@@ -407,33 +422,58 @@ class ItemRanges(RangeRunner):
 
     def _commit(self, objects: ObjectMemory, found: _Run, limit: int) -> None:
         """Write what is left of a range into the launch."""
-        blocks = [(item, self._block(objects, slot)) for item, slot in found.slots]
-        left: list[Left] = sorted([*found.open, *blocks], key=lambda one: one[0])
-        words = sum(len(one.words) + len(one.references) for _, one in blocks)
-        reserve(objects, len(left), words, collects=False)
+        left: list[Left] = []
+        batch = self._batch(objects.control, found)
+        if batch.count:
+            left.append((batch.first, batch))
+            reserve(objects, *space_for(left), collects=False)
         finish(objects, limit, left)
 
-    def _block(self, objects: ObjectMemory, slot: Slot) -> Block:
-        """The suspended item of a slot; a guard that has failed is counted."""
-        _, pc, frame, size, status = (int(word) for word in slot[:SLOT_WORDS])
-        control = objects.control
-        words = array("Q", slot[SLOT_WORDS : SLOT_WORDS + size].tobytes())
-        words[self._parameters] = self._returns_to
-        words[self._parameters + 1] = control.sp + self._parameters - control.fp
-        if status & _STATUS_MASK == Status.GUARD:
-            self.failures[self._stop(slot)] += 1
-        return block(objects, words, pc, frame)
+    def _batch(self, control: ControlBlock, found: _Run) -> ItemBatch:
+        """The rest of a range; guards that have failed are counted."""
+        words = array("Q", itertools.chain(*(range_slot(*one) for one in sorted(found.open))))
+        address, _ = words.buffer_info()
+        runs = [array("Q", range(address, address + WORD_BYTES * len(words), _RANGE_BYTES))]
+        slots = found.slots
+        if slots is None:
+            return ItemBatch(runs, [words], 0)
+        first = SLOT_WORDS + self._parameters
+        slots[:, first] = self._returns_to
+        slots[:, first + 1] = control.sp + self._parameters - control.fp
+        failed = self._stops(slots)[_is_guard(slots)]
+        for pc, times in _counted(failed).items():
+            self.failures[pc] += times
+        order = np.argsort(slots[:, ITEM].view(np.int64))
+        runs.append(array("Q", (slots.ctypes.data + slots.strides[0] * order).tobytes()))
+        return ItemBatch(runs, [words, slots], int(slots[:, SIZE].sum()))
 
-    def _at_entry(self, slot: Slot, words: list[int]) -> Slot:
-        """The slot of an item at its entry, with its frame; `words`: that all items share."""
+    def _at_entry(self, slots: Slots, words: list[int]) -> Slots:
+        """The slots of items at their entry, with their frames; `words`: that all items share."""
         assert self._shape.entry is not None
-        item, status = (int(word) for word in slot)
-        frame = [item, *words, *[0] * (HEADER_WORDS + self._locals)]
-        head = [item, self._shape.entry, self._parameters, len(frame), status]
-        return np.array([*head, *frame], np.uint64)
+        size = 1 + len(words) + HEADER_WORDS + self._locals
+        found = np.zeros((len(slots), SLOT_WORDS + size), np.uint64)
+        found[:, ITEM] = found[:, SLOT_WORDS] = slots[:, 0]
+        found[:, STATUS] = slots[:, 1]
+        found[:, PC], found[:, FRAME] = self._shape.entry, self._parameters
+        found[:, SIZE] = size
+        found[:, SLOT_WORDS + 1 : SLOT_WORDS + 1 + len(words)] = np.array(words, np.uint64)
+        return found
 
-    def _stop(self, slot: Slot) -> int:
-        """The instruction in front of which an item left, which goes on there or at its entry."""
-        status = int(slot[4])
-        is_guard = status & _STATUS_MASK == Status.GUARD
-        return self._guards[status >> EXIT_SHIFT] if is_guard else int(slot[1])
+    def _stops(self, slots: Slots) -> npt.NDArray[np.int64]:
+        """The instructions in front of which items left, which go on there or at their entry."""
+        guards = np.array([*self._guards, 0], np.int64)
+        is_guard = _is_guard(slots)
+        numbers = np.where(is_guard, slots[:, STATUS] >> np.uint64(EXIT_SHIFT), 0)
+        return np.where(is_guard, guards[numbers.astype(np.int64)], slots[:, PC].view(np.int64))
+
+
+def _is_guard(slots: Slots) -> npt.NDArray[np.bool_]:
+    """True for each item that left at a guard."""
+    found: npt.NDArray[np.bool_] = slots[:, STATUS] & np.uint64(_STATUS_MASK) == Status.GUARD
+    return found
+
+
+def _counted(pcs: npt.NDArray[np.int64]) -> Counter[int]:
+    """The number of times that each pc occurs."""
+    found, times = np.unique(pcs, return_counts=True)
+    return Counter(dict(zip(found.tolist(), times.tolist(), strict=True)))

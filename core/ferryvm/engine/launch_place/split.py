@@ -22,9 +22,9 @@ from ferryvm.backend import BackendError
 from ferryvm.engine.launch_place.chooser import SLICE, Clock, Compile, PlacedRanges
 from ferryvm.engine.launch_place.place import LaunchPlace
 from ferryvm.item_range import LostItemsError, RangeOutcome
-from ferryvm.machine.launch import Left, finish, put_off
+from ferryvm.machine.launch import Left, finish, put_off, space_for
 from ferryvm.machine.object_memory import Gathered, ObjectMemory
-from ferryvm.machine.piece import Block, reserve
+from ferryvm.machine.piece import reserve
 from ferryvm.machine.state import Machine
 from ferryvm.thread import Bell, ThreadError, start
 
@@ -189,9 +189,7 @@ class Split:
         left: list[Left] = [each for _, some in gathered for each in some]
         left += [(one.first, one.limit) for one in parts if not one.has_run(gathered)]
         left.sort(key=lambda each: each[0])
-        blocks = [one for _, one in left if isinstance(one, Block)]
-        words = sum(len(one.words) + len(one.references) for one in blocks)
-        reserve(objects, len(left), words, collects=False)
+        reserve(objects, *space_for(left), collects=False)
         finish(objects, self._limit, left)
         for part in parts:
             if part.error is not None and not isinstance(part.error, BackendError | ThreadError):
