@@ -198,6 +198,24 @@ def test_remainders_are_exact_for_quotients_of_any_length(
     assert results.tobytes() == right.tobytes()
 
 
+def test_powers_and_roots_that_are_f64_are_exact() -> None:
+    program = ferryvm.compile("(define (f x y) (f64.pow x y)) (print! (f 1.0 1.0))")
+    function = ferryvm.Engine("threaded").instantiate(program).f
+    random = np.random.default_rng(2026)
+    cases = []
+    for exponent in range(2, 34):
+        largest = int(2 ** (53 / exponent))
+        for base in (2, 3, *random.integers(2, largest, 40, endpoint=True).tolist()):
+            power, scale = base**exponent, int(random.integers(-900, 900)) // exponent
+            x, result = math.ldexp(base, scale), math.ldexp(power, scale * exponent)
+            cases.append((x, exponent, result))
+            cases.append((-x, exponent, (-1) ** exponent * result))
+            if exponent in (2, 4, 8, 16, 32):
+                cases.append((result, 1 / exponent, x))
+    x, y, right = np.array(cases).T.copy()
+    np.testing.assert_array_equal(ferryvm.map(function, x, y), right)
+
+
 def test_coefficients_are_those_that_the_program_makes() -> None:
     assert coefficient.__file__ is not None
     assert Path(coefficient.__file__).read_text() == text()
