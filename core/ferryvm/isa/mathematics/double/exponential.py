@@ -21,8 +21,8 @@ from ferryvm.isa.mathematics.double.coefficient import (
     LN2_REST,
     LOG2_E,
 )
-from ferryvm.isa.mathematics.double.polynomial import polynomial
-from ferryvm.isa.mathematics.double.special import unless_nan, unless_zero
+from ferryvm.isa.mathematics.double.polynomial import polynomial, polynomial_by_fours
+from ferryvm.isa.mathematics.double.special import number_unless_nan, unless_zero
 from ferryvm.isa.mathematics.pair import (
     add,
     clamped,
@@ -41,23 +41,37 @@ V = TypeVar("V")
 _LARGEST = 709.782712893384
 """The largest operand whose power of e is finite."""
 
+_SHIFT = 1.5 * 2.0**52
+"""The last place of a sum with this number is 1: the sum is rounded to an integer."""
+
+_LIFT = 64
+"""Binary places by which small results are lifted."""
+
 
 def exp(m: PureEmitter[V], x: V) -> V:
     """e^x."""
-    k, high, tail = _parts(m, clamped(m, x, -746.0, 710.0))
-    return unless_nan(m, x, scaled(m, add(m, high, tail), k))
+    inside = clamped(m, x, -746.0, 710.0)
+    shifted, whole = _nearest(m, fma(m, inside, number(m, LOG2_E), number(m, _SHIFT)))
+    near = fma(m, whole, number(m, -LN2_HIGH), inside)  # exact: LN2_HIGH has 42 bits
+    r = fma(m, whole, number(m, -LN2_LOW), near)
+    high, low = fast_two_sum(m, number(m, 1.0), near)
+    low = fma(m, whole, number(m, -LN2_LOW), low)
+    tail = fma(m, mul(m, r, r), polynomial_by_fours(m, r, EXP), low)
+    is_small = m.compare(F64, Condition.LT, inside, number(m, -708.0))
+    return number_unless_nan(m, x, _lifted(m, add(m, high, tail), shifted, is_small))
 
 
 def exp2(m: PureEmitter[V], x: V) -> V:
     """2^x = 2^k 2^r, |r| <= 1/2; exact for integers."""
-    inside = clamped(m, x, -1080.0, 1025.0)
-    k = m.fnearest(F64, inside)
-    r = sub(m, inside, k)
+    inside = clamped(m, x, -1080.0, 1024.0)
+    shifted, whole = _nearest(m, add(m, inside, number(m, _SHIFT)))
+    r = sub(m, inside, whole)
     first = mul(m, r, number(m, LN2))
     rest = fma(m, r, number(m, LN2_REST), fma(m, r, number(m, LN2), negated(m, first)))
     high, low = fast_two_sum(m, number(m, 1.0), first)
-    tail = fma(m, mul(m, r, r), polynomial(m, r, EXP2), add(m, low, rest))
-    return unless_nan(m, x, scaled(m, add(m, high, tail), m.to_int_s(I64, F64, k)))
+    tail = fma(m, mul(m, r, r), polynomial_by_fours(m, r, EXP2), add(m, low, rest))
+    is_small = m.compare(F64, Condition.LT, inside, number(m, -1021.0))
+    return number_unless_nan(m, x, _lifted(m, add(m, high, tail), shifted, is_small))
 
 
 def expm1(m: PureEmitter[V], x: V) -> V:
@@ -68,7 +82,26 @@ def expm1(m: PureEmitter[V], x: V) -> V:
     found = unless_zero(m, x, found)
     # The sum above is no number where the power is infinite.
     is_large = m.compare(F64, Condition.GT, x, number(m, _LARGEST))
-    return unless_nan(m, x, m.select(is_large, number(m, float("inf")), found))
+    return number_unless_nan(m, x, m.select(is_large, number(m, float("inf")), found))
+
+
+def _nearest(m: PureEmitter[V], shifted: V) -> tuple[V, V]:
+    """The bits of a sum with `_SHIFT`, which end with the nearest integer, and that integer as f64."""
+    return m.reinterpret(I64, F64, shifted), sub(m, shifted, number(m, _SHIFT))
+
+
+def _lifted(m: PureEmitter[V], a: V, shifted: V, is_small: V) -> V:
+    """`a`, from 1/2 to 2, times 2^k, where k is the last bits of `shifted`, -1080 to 1024: infinite if
+    it is too large. An addition to the exponent; where the result is small it is a normal number, 2^64
+    times as large, at first."""
+    fraction = m.constant(I64, 52)
+    lift = m.select(is_small, m.constant(I64, _LIFT << 52), m.constant(I64, 0))
+    exponent = m.add(I64, m.shl(I64, shifted, fraction), lift)
+    bits = m.add(I64, m.reinterpret(I64, F64, a), exponent)
+    infinite = m.constant(I64, 0x7FF << 52)
+    bits = m.select(m.compare(I64, Condition.LT_S, bits, infinite), bits, infinite)
+    down = m.select(is_small, number(m, 2.0**-_LIFT), number(m, 1.0))
+    return mul(m, m.reinterpret(F64, I64, bits), down)
 
 
 def reduced(m: PureEmitter[V], x: V) -> tuple[V, V, V]:

@@ -18,7 +18,7 @@ from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.mathematics.double.coefficient import COSH, SINH
 from ferryvm.isa.mathematics.double.exponential import power, reduced
 from ferryvm.isa.mathematics.double.polynomial import polynomial
-from ferryvm.isa.mathematics.double.special import unless_nan, unless_tiny
+from ferryvm.isa.mathematics.double.special import number_unless_nan, unless_tiny
 from ferryvm.isa.mathematics.pair import (
     add,
     clamped,
@@ -44,14 +44,14 @@ def sinh(m: PureEmitter[V], x: V) -> V:
     """(e^x - e^-x) / 2; -0 for -0."""
     factors, parts = _reduced(m, clamped(m, x, -_LARGEST, _LARGEST))
     high, low = parts.sinh_of(m, factors)
-    return unless_nan(m, x, unless_tiny(m, x, _doubled(m, add(m, high, low))))
+    return number_unless_nan(m, x, unless_tiny(m, x, _doubled(m, add(m, high, low))))
 
 
 def cosh(m: PureEmitter[V], x: V) -> V:
     """(e^x + e^-x) / 2."""
     factors, parts = _reduced(m, clamped(m, x, -_LARGEST, _LARGEST))
     high, low = parts.cosh_of(m, factors)
-    return unless_nan(m, x, _doubled(m, add(m, high, low)))
+    return number_unless_nan(m, x, _doubled(m, add(m, high, low)))
 
 
 def tanh(m: PureEmitter[V], x: V) -> V:
@@ -64,7 +64,7 @@ def tanh(m: PureEmitter[V], x: V) -> V:
     left = add(m, fma(m, negated(m, quotient), divisor, high), low)
     left = fma(m, negated(m, quotient), divisor_low, left)
     found = add(m, quotient, m.fdiv(F64, left, divisor))
-    return unless_nan(m, x, unless_tiny(m, x, found))
+    return number_unless_nan(m, x, unless_tiny(m, x, found))
 
 
 @dataclasses.dataclass(frozen=True)

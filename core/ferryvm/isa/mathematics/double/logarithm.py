@@ -37,7 +37,6 @@ from ferryvm.isa.mathematics.pair import (
     sub,
     two_sum,
 )
-from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import F64, I64
 
 V = TypeVar("V")
@@ -136,4 +135,4 @@ def _special(m: PureEmitter[V], x: V, found: V) -> V:
     found = m.select(m.compare(F64, Condition.EQ, x, zero), number(m, -math.inf), found)
     found = m.select(m.compare(F64, Condition.EQ, x, infinity), infinity, found)
     is_number = m.compare(F64, Condition.GE, x, zero)  # false for NaN
-    return canonical(m, F64, m.select(is_number, found, number(m, math.nan)))
+    return m.select(is_number, found, number(m, math.nan))

@@ -32,3 +32,21 @@ def polynomial(
         if len(terms) > 1:
             power = mul(m, power, power)
     return terms[0]
+
+
+def polynomial_by_fours(m: PureEmitter[V], x: V, coefficients: Sequence[float]) -> V:
+    """The same, of groups of four terms, which Horner's scheme over x^4 joins: as fast as Estrin's for
+    up to 12 coefficients, with a product less."""
+    square = mul(m, x, x)
+    fourth = mul(m, square, square)
+    total: V | None = None
+    for start in reversed(range(0, len(coefficients), 4)):
+        group = [number(m, each) for each in coefficients[start : start + 4]]
+        pairs = [
+            fma(m, group[place + 1], x, group[place]) if place + 1 < len(group) else group[place]
+            for place in range(0, len(group), 2)
+        ]
+        term = fma(m, pairs[1], square, pairs[0]) if len(pairs) > 1 else pairs[0]
+        total = term if total is None else fma(m, total, fourth, term)
+    assert total is not None
+    return total

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
@@ -16,6 +17,12 @@ V = TypeVar("V")
 def unless_nan(m: PureEmitter[V], x: V, found: V) -> V:
     """`found`, or the canonical NaN if the operand is any NaN."""
     return canonical(m, F64, m.select(m.compare(F64, Condition.NE, x, x), x, found))
+
+
+def number_unless_nan(m: PureEmitter[V], x: V, found: V) -> V:
+    """`found`, which is a number, or the canonical NaN if the operand is any NaN."""
+    is_number = m.compare(F64, Condition.EQ, x, x)
+    return m.select(is_number, found, number(m, math.nan))
 
 
 def unless_zero(m: PureEmitter[V], x: V, found: V) -> V:
