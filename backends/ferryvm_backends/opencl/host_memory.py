@@ -53,7 +53,7 @@ def in_pieces(start: int, end: int, act: Callable[[int, int], _T]) -> list[tuple
     """The results of an action on pieces of a range of bytes, with the start of each, in order; the
     action must let go of Python's lock to run on several cores. Raises what it raises."""
     count = -(-(end - start) // _PIECE)
-    threads = min(cpus(), count) - 1
+    threads = min(cpus(), count) - 1 if count > 1 else 0
     if threads > 0:
         try:
             pool().start(threads)
@@ -84,6 +84,8 @@ def in_pieces(start: int, end: int, act: Callable[[int, int], _T]) -> list[tuple
 def changed(host: Bytes, mirror: Bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Ranges of chunks that differ, in ascending order; `start` is the start of a chunk."""
     one, two = host.ctypes.data, mirror.ctypes.data
+    if end - start <= _PIECE and not _memcmp(one + start, two + start, end - start):
+        return
 
     def compare(first: int, last: int) -> list[tuple[int, int]]:
         if not _memcmp(one + first, two + first, last - first):
@@ -107,6 +109,9 @@ def _words(bytes_: Bytes) -> npt.NDArray[np.uint64]:
 def copy(to: Bytes, source: Bytes, start: int, end: int) -> None:
     """Copy a range of bytes from one to the same place of the other."""
     one, two = to.ctypes.data, source.ctypes.data
+    if end - start <= _PIECE:
+        _memmove(one + start, two + start, end - start)
+        return
     in_pieces(start, end, lambda first, last: _memmove(one + first, two + first, last - first))
 
 

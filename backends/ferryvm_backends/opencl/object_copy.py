@@ -258,8 +258,11 @@ class ObjectCopy:
         self._used = control.object_top
         for one in wanted:
             copy = self._copies[one.address]
-            name = array_name(objects.program, one.type, one.size)
-            parts.append((copy, copy.size, traffic.of_array(copy.number, name)))
+            known = traffic.arrays.get(copy.number)
+            if known is None:
+                name = array_name(objects.program, one.type, one.size)
+                known = traffic.of_array(copy.number, name)
+            parts.append((copy, copy.size, known))
         if self._ahead is not None:
             self._sent[use, id(traffic)] = [row for _, _, row in parts]
             parts = [part for part in parts if part[0] not in self._ahead]

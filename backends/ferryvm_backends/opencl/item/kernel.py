@@ -28,6 +28,7 @@ _FIELDS = (
     *("sp", "fp", "stack_at", "stack_end", "hp", "objects", "types", "forced", "polls", "marks"),
 )
 """Words of `struct ferry_launch` before the arguments."""
+_PLACES = {name: place for place, name in enumerate(_FIELDS)}
 
 _LAUNCH, _OBJECTS = 6, 7
 """Numbers of arguments of the kernel: of the launch, and of the first one behind it."""
@@ -80,7 +81,7 @@ class ItemKernel:
     def give(self, arguments: Sequence[int], **fields: int) -> None:
         """Set fields of the launch, and the arguments that items share."""
         for name, value in fields.items():
-            self._words[_FIELDS.index(name)] = value
+            self._words[_PLACES[name]] = value
         for number, word in enumerate(arguments, len(_FIELDS)):
             self._words[number] = word
 
