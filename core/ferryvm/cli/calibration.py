@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry doctor --calibrate`: measure the costs of launches on each device, and keep them."""
+"""`ferry doctor --calibrate`: measure the costs of launches on each device, and keep them; and those
+that are kept, for `ferry doctor`."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 import click
 
 from ferryvm import cache
-from ferryvm.backend import BackendError, Compiler
+from ferryvm.backend import BackendError, Compiler, Finding
 from ferryvm.engine.launch_place import calibration
 from ferryvm.engine.launch_place.calibration import Calibration
 from ferryvm.errors import FerryError
@@ -45,6 +46,25 @@ def calibrate_all(backend: str | None, as_json: bool) -> int:
     return 1 if failed else 0
 
 
+def kept(compiler: Compiler) -> Iterator[Finding]:
+    """Findings: the calibration that is kept of each device of a compiler, if it runs items of
+    launches out of order; what is out of date, or not there, with the command that makes one."""
+    if not _is_able(compiler):
+        return
+    known = calibration.load(compiler.name)
+    for device, one in known.by_device.items():
+        why_not = calibration.staleness(one, compiler)
+        subject = f"calibration of {device}" if device else "calibration"
+        yield Finding(subject, {"out of date": why_not} if why_not else dict(_rows(one)))
+    if not known.by_device:
+        yield Finding("calibration", {"kept": f"none: {known.why_not}"})
+
+
+def _is_able(compiler: Compiler) -> bool:
+    """True if it may run items of launches out of order."""
+    return compiler.capabilities.ranges or compiler.capabilities.native
+
+
 def _devices(registry: Registry, backend: str | None) -> Iterator[tuple[Compiler, str]]:
     """The compilers that run items out of order, with their devices; of a backend that was named,
     the reason that it does not is a FerryError."""
@@ -55,10 +75,7 @@ def _devices(registry: Registry, backend: str | None) -> Iterator[tuple[Compiler
             if backend is not None:
                 raise
             continue  # `ferry doctor` says why
-        able = isinstance(compiler, Compiler) and (
-            compiler.capabilities.ranges or compiler.capabilities.native
-        )
-        if not isinstance(compiler, Compiler) or not able:
+        if not isinstance(compiler, Compiler) or not _is_able(compiler):
             if backend is not None:
                 raise BackendError(f"{name}: it runs no items of launches out of order")
             continue
@@ -68,6 +85,12 @@ def _devices(registry: Registry, backend: str | None) -> Iterator[tuple[Compiler
 
 def _print(one: Calibration) -> None:
     click.secho(one.title, bold=True)
+    for name, text in _rows(one):
+        click.echo(f"    {name:18}  {text}")
+
+
+def _rows(one: Calibration) -> list[tuple[str, str]]:
+    """Its figures by name, for people."""
     rows = [("launch", f"{one.launch_seconds * 1e6:.3g} us")]
     if one.thread_seconds:
         rows.append(("start of a thread", f"{one.thread_seconds * 1e6:.3g} us"))
@@ -78,5 +101,4 @@ def _print(one: Calibration) -> None:
         alone = one.in_order.get(name)
         in_order = f", {1e-9 / alone:.3g} in order" if alone else ""
         rows.append((name, f"{1e-9 / seconds:.3g} instructions a nanosecond{in_order}"))
-    for name, text in rows:
-        click.echo(f"    {name:18}  {text}")
+    return rows

@@ -54,6 +54,8 @@ def doctor(as_json: bool, backend: str | None, calibrate: bool) -> int:
     counts. Problems of a device or a library that a backend does not need, and backends excluded by
     FERRYVM_PLUGINS, are reported without changing it.
 
+    The figures of launches that an earlier --calibrate has kept are shown, too.
+
     With --calibrate it measures instead: launch latency, copies, instructions by class, threads, for
     each device of each backend that runs items of launches out of order, some seconds a device. The
     default policy places launches by these figures. Exit code 1: a device could not be measured.
@@ -88,8 +90,21 @@ def _sections(registry: Registry, backend: str | None) -> list[_Section]:
     sections = []
     for line in lines:
         is_it = line.name in registry.names and line.state is not Availability.NAME_TAKEN
-        sections.append(_Section(line, registry.findings(line.name) if is_it else ()))
+        sections.append(_Section(line, _findings(registry, line) if is_it else ()))
     return sections
+
+
+def _findings(registry: Registry, line: Listing) -> tuple[Finding, ...]:
+    """The findings of a backend, and its calibrations."""
+    from ferryvm.backend import Compiler
+    from ferryvm.cli.calibration import kept
+    from ferryvm.registry import Availability
+
+    found = registry.findings(line.name)
+    if line.state is not Availability.USABLE:
+        return found
+    backend = registry.get(line.name)
+    return (*found, *kept(backend)) if isinstance(backend, Compiler) else found
 
 
 def _machine() -> Finding:
