@@ -7,7 +7,10 @@ import pytest
 
 import ferryvm
 from ferryvm import Instance, Program
+from ferryvm.engine import launching
+from ferryvm.engine.parallel import ThreadedRanges
 
+from ..launching import ranges_of
 from .calls_program import PROGRAM, ask
 
 RICH = """
@@ -89,3 +92,16 @@ def rich() -> Program:
 def instance(backend: str) -> Instance:
     """An instance of the program of `calls_program`."""
     return ferryvm.Engine(backend).instantiate(PROGRAM, hosts=[ask])
+
+
+@pytest.fixture
+def threads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads are woken for any work."""
+    monkeypatch.setattr(launching, "WORTH", 0.0)
+    monkeypatch.setattr(launching, "SAMPLE", 0.0)
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The ranges that several threads have run."""
+    return ranges_of(ThreadedRanges, monkeypatch)

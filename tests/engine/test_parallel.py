@@ -6,32 +6,25 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import signal
 import threading
-from collections import Counter
-from collections.abc import Iterator
-from typing import Any
 
-import numpy
 import pytest
 
 import ferryvm
 from ferryvm import Engine
-from ferryvm.engine import chunked_run, launching, thread_pool
+from ferryvm.engine import launching, thread_pool
 from ferryvm.engine.chunked_run import ChunkedRun
 from ferryvm.engine.crew import crew
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.launching import LaunchActivity
 from ferryvm.engine.mixed import MixedArtifact
 from ferryvm.engine.parallel import ThreadedRanges
-from ferryvm.engine.result import ProgramInterrupted
 from ferryvm.engine.team import Team
 from ferryvm.engine.thread_pool import ThreadPool
 from ferryvm.engine.transition import SiteState
 from ferryvm.errors import FerryError
 from ferryvm.isa import Trap
 from ferryvm.item_range import LostItemsError, RangeOutcome
-from ferryvm.machine.chunk import acquire
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.piece import elements
@@ -41,11 +34,9 @@ from ferryvm.policy.condition import Like, Within
 from ferryvm.policy.predicate import Test, When
 from ferryvm.thread import ThreadError
 
-from ..launching import ranges_of, run_interrupted
 from .mixing import placements
 from .parallel_program import (
     BODIES,
-    ENDLESS,
     EXCEPTION,
     HEAD,
     STORE,
@@ -55,19 +46,7 @@ from .parallel_program import (
     started,
 )
 
-
-@pytest.fixture(autouse=True)
-def _threads_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Threads are woken for any work."""
-    monkeypatch.setattr(launching, "WORTH", 0.0)
-    monkeypatch.setattr(launching, "SAMPLE", 0.0)
-    return
-
-
-@pytest.fixture
-def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """The ranges that several threads have run."""
-    return ranges_of(ThreadedRanges, monkeypatch)
+pytestmark = pytest.mark.usefixtures("threads_at_once")
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -128,22 +107,6 @@ def test_an_exception_of_an_item_leaves_the_launch(launched: list[tuple[int, int
     with pytest.raises(ferryvm.TrapError, match="uncaught exception"):
         started(EXCEPTION, threads=3).run()
     assert launched
-
-
-def test_an_interrupt_stops_all_threads(launched: list[tuple[int, int]]) -> None:
-    body = f"""
-    local.get item
-    i64.const 590
-    i64.eq
-    jump_unless store
-    jump for_ever
-:store
-{STORE}
-{ENDLESS}"""
-    execution = started(body, threads=2)
-    control = execution.machine.control
-    run_interrupted(execution, launched)
-    assert execution.machine.memory.stack[control.fp - 3] <= 590 or control.fp == 0
 
 
 NEST = """
@@ -263,64 +226,6 @@ def test_launches_whose_items_throw_to_a_handler_elsewhere_keep_the_order(
 ) -> None:
     assert Engine(policy=policy(2)).start(ferryvm.compile(CAUGHT)).run().value == 400
     assert not launched
-
-
-def test_an_exception_of_a_signal_handler_keeps_its_class_and_the_state_is_exact(
-    launched: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    has_come = []
-
-    def handle(_number: int, _frame: object) -> None:
-        has_come.append(True)
-        raise TimeoutError
-
-    def signalled(*given: int) -> int:
-        if not has_come:
-            os.kill(os.getpid(), signal.SIGUSR1)
-        return acquire(*given)
-
-    monkeypatch.setattr(chunked_run, "acquire", signalled)  # the wait for the threads
-    before = signal.signal(signal.SIGUSR1, handle)
-    try:
-        execution = started(STORE, threads=2)
-        with pytest.raises(TimeoutError):
-            execution.run()
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert launched
-    expected = Engine("threaded").start(ferryvm.assemble(HEAD + STORE)).run()
-    assert execution.run().value == expected.value
-
-
-def test_a_call_whose_launch_is_interrupted_is_resumed_where_it_stood(
-    launched: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = ferryvm.compile(
-        "(define (put item to) (array-set! to item (+ (array-ref to item) item)))"
-        "(define (fill (n i64) (to (array i64))) (for-each-item n (put to)) n)"
-    )
-    instance = Engine(policy=policy(2)).instantiate(program)
-    found = numpy.zeros(600, "i8")
-    for _ in range(3):
-        assert instance.fill(600, found) == 600
-    has_come = []
-
-    def signalled(*given: int) -> int:
-        if not has_come:
-            has_come.append(True)
-            signal.raise_signal(signal.SIGINT)
-        return acquire(*given)
-
-    monkeypatch.setattr(chunked_run, "acquire", signalled)  # the wait for the threads
-    launched.clear()
-    with pytest.raises(ProgramInterrupted) as raised:
-        instance.fill(600, found)
-    assert raised.value.call is not None
-    assert raised.value.call.resume() == 600
-    assert launched
-    assert has_come
-    assert found.tolist() == [4 * item for item in range(600)]
-    assert instance.fill(600, found) == 600
 
 
 def test_a_forked_child_launches_on_threads_of_its_own(launched: list[tuple[int, int]]) -> None:
@@ -465,46 +370,3 @@ def test_a_trap_is_told_however_many_items_there_are(
     with pytest.raises(ferryvm.TrapError, match="in item 50000"):
         Engine(policy=policy).start(program).run()
     assert launched
-
-
-@pytest.mark.parametrize("name", ["prints where it is divisible by 100", "stores"])
-def test_a_launch_that_is_interrupted_in_every_phase_ends_as_the_loop(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before its items run, while they do, and while suspended ones are finished."""
-    expected = Engine("threaded").start(ferryvm.assemble(HEAD + BODIES[name]))
-    output = expected.run().output
-    execution = started(BODIES[name], threads=3)
-    control, run = execution.machine.control, ThreadedRanges.run
-    phases = Counter[str]()
-
-    def stopped(self: ThreadedRanges, machine: Machine, first: int, limit: int) -> RangeOutcome:
-        phases["before"] += 1
-        control.interrupt = phases["before"] % 2
-        return run(self, machine, first, limit)
-
-    def prepared(self: Team, *given: Any) -> None:
-        prepare(self, *given)
-        phases["while"] += 1
-        control.interrupt |= phases["while"] % 2 == 0
-
-    def printed(text: bytes) -> None:
-        phases["finishing"] += 1
-        control.interrupt = 1
-        lines.append(text)
-
-    prepare, lines = Team.prepare, list[bytes]()
-    monkeypatch.setattr(ThreadedRanges, "run", stopped)
-    monkeypatch.setattr(Team, "prepare", prepared)
-    execution.output = printed
-    interrupts = 0
-    while True:
-        try:
-            execution.run()
-            break
-        except ProgramInterrupted:
-            interrupts += 1
-    assert interrupts > 5
-    assert phases["finishing"] or name == "stores"
-    assert b"".join(lines).decode() == output
-    assert execution.machine.snapshot() == expected.machine.snapshot()
