@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from ferryvm import calibrator
 from ferryvm.backend import BackendError, Capabilities, Compiler
-from ferryvm.cli.calibration import kept
+from ferryvm.cli.calibration import stored
 from ferryvm.cli.command import ferry
 from ferryvm.engine.launch_place import calibration
 from ferryvm.engine.launch_place.calibration import CLASSES, Calibration
@@ -84,15 +84,15 @@ def test_each_device_is_measured_and_kept(doctor: Doctor, monkeypatch: pytest.Mo
 def test_what_is_kept_is_a_finding_of_its_device(
     doctor: Doctor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (none,) = kept(Card())
+    (none,) = stored(Card())
     assert none.facts == {"kept": "none: card is not calibrated; run `ferry doctor --calibrate`"}
     monkeypatch.setattr(calibrator, "calibrate", _measured)
     doctor()
-    found = [*kept(Card())]
+    found = [*stored(Card())]
     assert [one.subject for one in found] == ["calibration of one", "calibration of two"]
     assert found[0].facts["copies back"] == "2 GB/s"
     monkeypatch.setattr(Card, "version", "2")
-    assert "stale: backend was" in str(next(kept(Card())).facts["out of date"])
+    assert "stale: backend was" in str(next(stored(Card())).facts["out of date"])
 
 
 def test_a_device_that_fails_is_one_line_and_the_others_are_kept(

@@ -46,7 +46,7 @@ def calibrate_all(backend: str | None, as_json: bool) -> int:
     return 1 if failed else 0
 
 
-def kept(compiler: Compiler) -> Iterator[Finding]:
+def stored(compiler: Compiler) -> Iterator[Finding]:
     """Findings: the calibration that is kept of each device of a compiler, if it runs items of
     launches out of order; what is out of date, or not there, with the command that makes one."""
     if not _is_able(compiler):

@@ -97,14 +97,14 @@ def _sections(registry: Registry, backend: str | None) -> list[_Section]:
 def _findings(registry: Registry, line: Listing) -> tuple[Finding, ...]:
     """The findings of a backend, and its calibrations."""
     from ferryvm.backend import Compiler
-    from ferryvm.cli.calibration import kept
+    from ferryvm.cli.calibration import stored
     from ferryvm.registry import Availability
 
     found = registry.findings(line.name)
     if line.state is not Availability.USABLE:
         return found
     backend = registry.get(line.name)
-    return (*found, *kept(backend)) if isinstance(backend, Compiler) else found
+    return (*found, *stored(backend)) if isinstance(backend, Compiler) else found
 
 
 def _machine() -> Finding:
