@@ -15,18 +15,18 @@ negated by the jump after it (not by the opposite comparison, which differs for 
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ferryvm.isa import BY_MNEMONIC, Type
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import ValueType
-from ferryvm.listing import ClauseListing, FunctionListing, Item, Label, Line, Listing
+from ferryvm.listing import FunctionListing, Item, Label, Line, Listing
 from ferryvm.listing import Operand as Immediate
-from ferryvm.program import HostImport, Signature, Static, Tag, record_types
+from ferryvm.program import HostImport, Signature, Static, Tag
 from ferryvm.skiff import tree
+from ferryvm.skiff.exception_code import TAG, ExceptionCode
 from ferryvm.skiff.number import number_bits
 from ferryvm.skiff.object_code import ObjectCode, piece_function
 from ferryvm.skiff.object_type import ObjectTypes
@@ -41,9 +41,6 @@ from ferryvm.skiff.type import (
 
 if TYPE_CHECKING:
     from ferryvm.skiff.skeleton_code import SkeletonCode
-
-TAG = "error"
-"""The tag of Skiff's exceptions."""
 
 
 def generate(program: Tree, types: ObjectTypes) -> Listing:
@@ -64,7 +61,7 @@ def generate(program: Tree, types: ObjectTypes) -> Listing:
         generator = _Generator(function, hosts, types, tag, generated)
         is_main = function is main
         listing.functions.append(generator.generate(program.texts if is_main else [], is_main))
-        if generator.throws:
+        if generator.exceptions.is_used:
             listing.tags = [tag]
     listing.hosts = list(hosts.values())
     listing.exports = {
@@ -92,18 +89,16 @@ class _Generator:
         tag: Tag,
         generated: dict[str, FunctionListing],
     ) -> None:
-        self.function, self.tag = function, tag
+        self.function = function
         self.hosts = hosts
         self.types = types
         self.items: list[Item] = []
         self.labels = 0
         self.depth = 0
         """Operands on the stack."""
-        self.clauses: list[ClauseListing] = []
-        self.throws = False
-        """True if the program throws or catches."""
         self.temporaries: dict[tuple[ValueType, int], int] = {}
         objects = self.objects = ObjectCode(self)
+        exceptions = self.exceptions = ExceptionCode(self, tag)
         self.generated = generated
         self.rules: dict[type[Node], Callable[[Any], None]] = {
             tree.Literal: self._literal,
@@ -112,9 +107,9 @@ class _Generator:
             tree.Block: self._block,
             tree.Choice: self._choice,
             tree.While: self._while,
-            tree.Throw: self._throw,
-            tree.Try: self._try,
-            tree.Finally: self._finally,
+            tree.Throw: exceptions.throw,
+            tree.Try: exceptions.try_,
+            tree.Finally: exceptions.finally_,
             tree.Logic: self._logic,
             tree.Not: self._not,
             tree.Operation: self._operation,
@@ -160,7 +155,12 @@ class _Generator:
         signature = Signature(types[:count], results)
         names = tuple(variable.name for variable in function.locals[:count])
         return FunctionListing(
-            function.name, signature, types[count:], self.items, self.clauses, parameters=names
+            function.name,
+            signature,
+            types[count:],
+            self.items,
+            self.exceptions.clauses,
+            parameters=names,
         )
 
     def _temporary_types(self) -> list[ValueType]:
@@ -221,9 +221,9 @@ class _Generator:
         elif isinstance(node, tree.Choice):
             self._arms(node, self.statement)
         elif isinstance(node, tree.Try):
-            self._guarded(node, self.statement)
+            self.exceptions.guarded(node, self.statement)
         elif isinstance(node, tree.Finally):
-            self._cleaned(node, self.statement)
+            self.exceptions.cleaned(node, self.statement)
         else:
             self.value(node)
             if not _is_nothing(node):
@@ -328,54 +328,6 @@ class _Generator:
         self.place(test)
         self.branch(node.condition, top, True)
 
-    def _throw(self, node: tree.Throw) -> None:
-        self.throws = True
-        self.value(node.value)
-        self.emit(node, "throw", TAG)
-
-    def _try(self, node: tree.Try) -> None:
-        self._guarded(node, self.statement if _is_nothing(node) else self.value)
-
-    def _finally(self, node: tree.Finally) -> None:
-        self._cleaned(node, self.statement if _is_nothing(node) else self.value)
-
-    def _guarded(self, node: tree.Try, emit: Callable[[Node], None]) -> None:
-        done, depth = self.label("done"), self.depth
-        with self._covered("catch", TAG) as handler:
-            emit(node.body)
-        self.emit(node, "jump", done)
-        self.place(handler)
-        self.depth = depth + 1
-        self._access(node, node.variable, "set")
-        emit(node.handler)
-        self.place(done)
-
-    def _cleaned(self, node: tree.Finally, emit: Callable[[Node], None]) -> None:
-        done, depth = self.label("done"), self.depth
-        with self._covered("finally", None) as handler:
-            emit(node.body)
-        after = self.depth
-        self.statement(node.cleanup)
-        self.emit(node, "jump", done)
-        self.place(handler)
-        self.depth = depth + len(record_types((self.tag,)))
-        self.statement(node.cleanup)
-        self.emit(node, "throw_record")
-        self.place(done)
-        self.depth = after
-
-    @contextlib.contextmanager
-    def _covered(self, kind: str, tag: str | None) -> Iterator[str]:
-        """A context for code whose exceptions continue at the label, with the present operands."""
-        self.throws = True
-        start, end, handler = self.label("try"), self.label("end"), self.label(kind)
-        depth, first = self.depth, len(self.items)
-        self.place(start)
-        yield handler
-        self.place(end)
-        if any(isinstance(item, Line) for item in self.items[first:]):
-            self.clauses.append(ClauseListing(start, end, handler, depth, tag, tag is None))
-
     def _logic(self, node: tree.Logic) -> None:
         """Generate the boolean as a number, for uses as a value."""
         false, end = self.label("false"), self.label("end")
@@ -434,13 +386,14 @@ class _Generator:
         self.constant(node, type_, bits)
 
     def _get(self, node: tree.Get) -> None:
-        self._access(node, node.variable, "get")
+        self.access(node, node.variable, "get")
 
     def _set(self, node: tree.Set) -> None:
         self.value(node.value)
-        self._access(node, node.variable, "set")
+        self.access(node, node.variable, "set")
 
-    def _access(self, node: Node, variable: Variable, verb: str) -> None:
+    def access(self, node: Node, variable: Variable, verb: str) -> None:
+        """Get or set a variable."""
         self.emit(node, f"{'static' if variable.is_static else 'local'}.{verb}", variable.number)
 
     def _operation(self, node: tree.Operation) -> None:
