@@ -19,6 +19,7 @@ from ferryvm.isa.mathematics import FUNCTIONS
 from ferryvm.isa.mathematics.double import coefficient
 
 from .double.__main__ import text
+from .monotonic import wrong
 
 COUNT = 500
 """Operands of each range."""
@@ -219,3 +220,9 @@ def test_powers_and_roots_that_are_f64_are_exact() -> None:
 def test_coefficients_are_those_that_the_program_makes() -> None:
     assert coefficient.__file__ is not None
     assert Path(coefficient.__file__).read_text() == text()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_results_do_not_go_back_around_seams(name: str) -> None:
+    assert wrong(name, 1 << 14) == []

@@ -48,17 +48,25 @@ def _cosh(z: Number) -> Number:
     return (mp.cosh(mp.sqrt(z)) - 1 - z / 2) / z**2 if z > mpf(2) ** -60 else mpf(1) / 24
 
 
-def _sin(z: Number) -> Number:
-    """(sin r - r) / r^3, where z = r^2."""
-    if z < mpf(2) ** -80:
-        return -mpf(1) / 6
-    r = mp.sqrt(z)
-    return (mp.sin(r) - r) / (r * z)
+def _sin(w: Number) -> Number:
+    """(sin r / r - 1 - w) / w, where w = -r^2 / 8."""
+    if abs(w) < mpf(2) ** -80:
+        return mpf(1) / 3
+    r = mp.sqrt(-8 * w)
+    return (mp.sin(r) / r - 1 - w) / w
 
 
-def _cos(z: Number) -> Number:
-    """(cos r - 1 + r^2 / 2) / r^4, where z = r^2."""
-    return (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2 if z > mpf(2) ** -60 else mpf(1) / 24
+def _cos(w: Number) -> Number:
+    """(cos r - 1 - w) / w^2, where w = -r^2 / 2."""
+    return (mp.cos(mp.sqrt(-2 * w)) - 1 - w) / w**2 if abs(w) > mpf(2) ** -60 else mpf(1) / 6
+
+
+def _tan(w: Number) -> Number:
+    """(tan r / r - 1 - w) / w, where w = r^2 / 2."""
+    if abs(w) < mpf(2) ** -80:
+        return -mpf(1) / 3
+    r = mp.sqrt(2 * w)
+    return (mp.tan(r) / r - 1 - w) / w
 
 
 def _words_of_quotient() -> list[int]:
@@ -172,8 +180,9 @@ def text() -> str:
         "EXP2": minimax(_exp2, -_WIDER / 2, _WIDER / 2, 10),
         "SINH": minimax(_sinh, 0, half**2, 5),
         "COSH": minimax(_cosh, 0, half**2, 5),
-        "SIN": minimax(_sin, 0, quarter**2, 6),
-        "COS": minimax(_cos, 0, quarter**2, 5),
+        "SIN": minimax(_sin, -(quarter**2) / 8, 0, 6),
+        "COS": [0.0, *minimax(_cos, -(quarter**2) / 2, 0, 5)],
+        "TAN": minimax(_tan, 0, quarter**2 / 2, 14),
         "LOG": minimax(_log, 0, most, 7),
         "ERF": minimax(_erf, 0, mpf(9) / 16 * _WIDER, 9),
         "ERFC": minimax(_erfc, _SCALE / mpf(31) - _SHIFT, _SCALE / mpf("3.75") - _SHIFT, 22),

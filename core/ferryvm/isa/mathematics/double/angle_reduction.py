@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Angles of f64 less a multiple of pi/2: x = k pi/2 + r + rest, |r| <= pi/4 (1 + 2^-20).
+"""Angles of f64 less a multiple of pi/2: x = k pi/2 + r + rest, where |r| is at most pi/4, or little
+more.
 
 *Below 2^20*, after Cody and Waite ("Software Manual for the Elementary Functions", 1980, chapter
-8), exact by `fma`: pi/2 has three parts; x - k HIGH is a multiple of 2^-53 below 2 and so a f64; k
+8), exact by `fma`: pi/2 has three parts. x - k HIGH is a multiple of 2^-53 below 1 and so a f64, and k
 MIDDLE is one, as k has 20 bits and MIDDLE has 33.
 
 *From 2^20 on*, after Payne and Hanek ("Radian reduction for trigonometric functions", SIGNUM 18(1),
 1983): x is M 2^e with an integer M, so bits of 2/pi with weights from 2^(2 - e) up change x / (pi/2)
 by multiples of 4. Of the others, 192 bits are selected from constants; the product with M has 128
-bits, of which 2 are k. No f64 is nearer to a multiple of pi/2 than 2^-61, so 2^-67 of r is lost at most.
+bits, of which the first two are k. No f64 is nearer to a multiple of pi/2 than 2^-61, so 2^-64 of r
+is lost at most.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.mathematics.double.coefficient import (
@@ -27,12 +28,20 @@ from ferryvm.isa.mathematics.double.coefficient import (
     TWO_OVER_PI,
     TWO_OVER_PI_WORDS,
 )
-from ferryvm.isa.mathematics.pair import add, fast_two_sum, fma, mul, number, sub, two_product
+from ferryvm.isa.mathematics.pair import (
+    add,
+    fast_two_sum,
+    fma,
+    mul,
+    number,
+    sub,
+    two_product,
+)
 from ferryvm.isa.type import F64, I64
 
 V = TypeVar("V")
 
-ROUNDER = float(3 << 51)
+_ROUNDER = float(3 << 51)
 """Added to a number below 2^51 it leaves the nearest integer in the low bits of the sum."""
 
 _FIRST = 1023 + 20
@@ -42,19 +51,18 @@ _WINDOW = 3
 _MANTISSA = (1 << 52) - 1
 
 
-@dataclasses.dataclass(frozen=True)
-class ReducedAngle(Generic[V]):
+class ReducedAngle(NamedTuple, Generic[V]):
     """An angle less a multiple of pi/2."""
 
     quadrant: V
-    """k as i64, of which the last two bits count."""
+    """The multiple, as i64 of which the last two bits count."""
     r: V
     rest: V
 
 
-def reduced_angle(m: PureEmitter[V], x: V, more: int = 0) -> ReducedAngle[V]:
-    """The reduction of an angle below 2^20. `more` is added to the quadrant."""
-    rounder = number(m, ROUNDER + more)
+def reduced(m: PureEmitter[V], x: V, more: int = 0) -> ReducedAngle[V]:
+    """The reduction for |x| below 2^20; `more` is added to it."""
+    rounder = number(m, _ROUNDER + more)
     shifted = fma(m, x, number(m, TWO_OVER_PI), rounder)
     minus = sub(m, rounder, shifted)
     near = fma(m, minus, number(m, PI_2), x)
@@ -64,8 +72,30 @@ def reduced_angle(m: PureEmitter[V], x: V, more: int = 0) -> ReducedAngle[V]:
     return ReducedAngle(m.reinterpret(I64, F64, shifted), r, rest)
 
 
-def reduced_huge_angle(m: PureEmitter[V], x: V) -> ReducedAngle[V]:
-    """The reduction of |x|, for any f64 from 2^20 on."""
+def reduced_huge(m: PureEmitter[V], x: V, more: int = 0) -> ReducedAngle[V]:
+    """The reduction of |x| for any f64 from 2^20 on; `more` is added to it."""
+    high, low = _product(m, x)
+    quadrant = m.shr_u(I64, m.add(I64, high, _i64(m, (1 + 2 * more) << 61)), _i64(m, 62))
+    # The fraction, from -1/2 to 1/2: 53 bits, 53 more, and the others.
+    above = m.bit_or(I64, m.shl(I64, high, _i64(m, 2)), m.shr_u(I64, low, _i64(m, 62)))
+    below = m.shl(I64, low, _i64(m, 2))
+    joined = m.shl(I64, m.bit_and(I64, above, _i64(m, 0x7FF)), _i64(m, 42))
+    middle = m.bit_or(I64, joined, m.shr_u(I64, below, _i64(m, 22)))
+    first, last = m.bit_and(I64, above, _i64(m, ~0x7FF)), m.bit_and(I64, below, _i64(m, 0x3FFFFF))
+    parts = zip((first, middle, last), (64, 106, 128), strict=True)
+    whole, half, least = (
+        mul(m, m.to_float_s(F64, I64, part), number(m, 2.0**-weight)) for part, weight in parts
+    )
+    fraction, error = fast_two_sum(m, whole, half)
+    unit = number(m, PI_2)
+    r, rest = two_product(m, fraction, unit)
+    left = mul(m, add(m, error, least), unit)
+    rest = add(m, rest, fma(m, fraction, number(m, PI_2_REST), left))
+    return ReducedAngle(quadrant, r, rest)
+
+
+def _product(m: PureEmitter[V], x: V) -> tuple[V, V]:
+    """|x| / (pi/2) modulo 4 in units of 2^-126: two words, the first one higher."""
     bits = m.reinterpret(I64, F64, x)
     exponent = m.bit_and(I64, m.shr_u(I64, bits, _i64(m, 52)), _i64(m, 0x7FF))
     mantissa = m.bit_or(I64, m.bit_and(I64, bits, _i64(m, _MANTISSA)), _i64(m, _MANTISSA + 1))
@@ -76,27 +106,7 @@ def reduced_huge_angle(m: PureEmitter[V], x: V) -> ReducedAngle[V]:
     carries = m.compare(I64, Condition.LT_U, low, lower)
     carry = m.select(carries, _i64(m, 1), _i64(m, 0))
     upper = m.add(I64, m.mul(I64, mantissa, first), _product_high(m, mantissa, second))
-    high = m.add(I64, upper, carry)
-    quadrant = m.shr_u(I64, m.add(I64, high, _i64(m, 1 << 61)), _i64(m, 62))
-    # The fraction of a quadrant, from -1/2 to 1/2: 53 bits, 53 more, and the others.
-    above = m.bit_or(I64, m.shl(I64, high, _i64(m, 2)), m.shr_u(I64, low, _i64(m, 62)))
-    below = m.shl(I64, low, _i64(m, 2))
-    joined = m.shl(I64, m.bit_and(I64, above, _i64(m, 0x7FF)), _i64(m, 42))
-    middle = m.bit_or(I64, joined, m.shr_u(I64, below, _i64(m, 22)))
-    parts = (
-        m.bit_and(I64, above, _i64(m, ~0x7FF)),
-        middle,
-        m.bit_and(I64, below, _i64(m, 0x3FFFFF)),
-    )
-    whole, half, last = (
-        mul(m, m.to_float_s(F64, I64, part), number(m, 2.0**-weight))
-        for part, weight in zip(parts, (64, 106, 128), strict=True)
-    )
-    fraction, error = fast_two_sum(m, whole, half)
-    r, rest = two_product(m, fraction, number(m, PI_2))
-    left = mul(m, add(m, error, last), number(m, PI_2))
-    rest = add(m, rest, fma(m, fraction, number(m, PI_2_REST), left))
-    return ReducedAngle(quadrant, r, rest)
+    return m.add(I64, upper, carry), low
 
 
 def _i64(m: PureEmitter[V], value: int) -> V:

@@ -74,22 +74,41 @@ COSH = (
 )
 
 SIN = (
-    float.fromhex("-0x1.5555555555555p-3"),
-    float.fromhex("0x1.1111111111110p-7"),
-    float.fromhex("-0x1.a01a01a019939p-13"),
-    float.fromhex("0x1.71de3a5460acbp-19"),
-    float.fromhex("-0x1.ae645412e9478p-26"),
-    float.fromhex("0x1.61217f254d0dap-33"),
-    float.fromhex("-0x1.ab17e1eceb522p-41"),
+    float.fromhex("0x1.5555555555555p-2"),
+    float.fromhex("0x1.1111111111110p-1"),
+    float.fromhex("0x1.a01a01a019939p-4"),
+    float.fromhex("0x1.71de3a5460acbp-7"),
+    float.fromhex("0x1.ae645412e9478p-11"),
+    float.fromhex("0x1.61217f254d0dap-15"),
+    float.fromhex("0x1.ab17e1eceb522p-20"),
 )
 
 COS = (
-    float.fromhex("0x1.5555555555555p-5"),
-    float.fromhex("-0x1.6c16c16c16967p-10"),
-    float.fromhex("0x1.a01a019f4ec8ap-16"),
-    float.fromhex("-0x1.27e4fa17f5dbfp-22"),
-    float.fromhex("0x1.1eeb6902f16c1p-29"),
-    float.fromhex("-0x1.907db409ba778p-37"),
+    float.fromhex("0x0.0p+0"),
+    float.fromhex("0x1.5555555555555p-3"),
+    float.fromhex("0x1.6c16c16c16967p-7"),
+    float.fromhex("0x1.a01a019f4ec8ap-12"),
+    float.fromhex("0x1.27e4fa17f5dbfp-17"),
+    float.fromhex("0x1.1eeb6902f16c1p-23"),
+    float.fromhex("0x1.907db409ba778p-30"),
+)
+
+TAN = (
+    float.fromhex("-0x1.5555555555555p-2"),
+    float.fromhex("0x1.1111111111088p-1"),
+    float.fromhex("0x1.ba1ba1ba2b7f8p-2"),
+    float.fromhex("0x1.664f487cf16e2p-2"),
+    float.fromhex("0x1.226e367b5fa03p-2"),
+    float.fromhex("0x1.d6d38f457a7a9p-3"),
+    float.fromhex("0x1.7da84eca044acp-3"),
+    float.fromhex("0x1.3517bd7f1eaa0p-3"),
+    float.fromhex("0x1.fa1f3e8e94710p-4"),
+    float.fromhex("0x1.781d7f5d427c4p-4"),
+    float.fromhex("0x1.d774a5d6a3236p-4"),
+    float.fromhex("-0x1.8d5d1be0a127ap-5"),
+    float.fromhex("0x1.3874507832264p-2"),
+    float.fromhex("-0x1.39a77048bc6f8p-2"),
+    float.fromhex("0x1.1f9c22950e6d8p-2"),
 )
 
 LOG = (

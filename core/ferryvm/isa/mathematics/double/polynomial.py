@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Polynomials whose steps hardly wait for each other."""
+"""Polynomials, whose steps hardly wait for each other or are as few as possible."""
 
 from __future__ import annotations
 
@@ -50,3 +50,13 @@ def polynomial_by_fours(m: PureEmitter[V], x: V, coefficients: Sequence[float]) 
         total = term if total is None else fma(m, total, fourth, term)
     assert total is not None
     return total
+
+
+def horner(m: PureEmitter[V], x: V, terms: Sequence[V]) -> V:
+    """The same by Horner's scheme, of coefficients that are values: no products but those of the
+    steps. Where many elements are computed side by side, as in loops over arrays, nothing else
+    counts."""
+    *others, found = terms
+    for each in reversed(others):
+        found = fma(m, found, x, each)
+    return found
