@@ -28,7 +28,7 @@ from ferryvm.isa.mathematics.double.coefficient import (
 )
 from ferryvm.isa.mathematics.double.exponential import near_one, reduced, scaled
 from ferryvm.isa.mathematics.double.polynomial import polynomial
-from ferryvm.isa.mathematics.double.special import unless_nan
+from ferryvm.isa.mathematics.double.special import magnitude, sign, unless_nan, with_sign
 from ferryvm.isa.mathematics.pair import (
     add,
     clamped,
@@ -45,7 +45,6 @@ from ferryvm.isa.type import F64, I64
 
 V = TypeVar("V")
 
-_SIGN = 1 << 63
 _SMALL = 0.75
 _ONE = 6.0
 """An operand beyond which erf is 1."""
@@ -55,20 +54,19 @@ _ZERO = 28.0
 
 def erf(m: PureEmitter[V], x: V) -> V:
     """The error function; -0 for -0."""
-    a = _magnitude(m, x)
+    a = magnitude(m, x)
     series, series_low = _series(m, x)
     small = fma(m, x, series, mul(m, x, series_low))
     k, q, rest = _complement(m, clamped(m, a, _SMALL, _ONE))
     large = _difference(m, 1.0, scaled(m, q, k), scaled(m, rest, k))
-    sign = m.bit_and(I64, m.reinterpret(I64, F64, x), m.constant(I64, _SIGN))
-    large = m.reinterpret(F64, I64, m.bit_or(I64, m.reinterpret(I64, F64, large), sign))
+    large = with_sign(m, sign(m, x), large)
     is_small = m.compare(F64, Condition.LT, a, number(m, _SMALL))
     return unless_nan(m, x, m.select(is_small, small, large))
 
 
 def erfc(m: PureEmitter[V], x: V) -> V:
     """The complementary error function."""
-    a = _magnitude(m, x)
+    a = magnitude(m, x)
     series, series_low = _series(m, x)
     product, error = two_product(m, x, series)
     small = _difference(m, 1.0, product, fma(m, x, series_low, error))
@@ -79,11 +77,6 @@ def erfc(m: PureEmitter[V], x: V) -> V:
     is_small = m.compare(F64, Condition.LT, a, number(m, _SMALL))
     large = m.select(is_negative, negative, positive)
     return unless_nan(m, x, m.select(is_small, small, large))
-
-
-def _magnitude(m: PureEmitter[V], x: V) -> V:
-    bits = m.bit_and(I64, m.reinterpret(I64, F64, x), m.constant(I64, _SIGN - 1))
-    return m.reinterpret(F64, I64, bits)
 
 
 def _difference(m: PureEmitter[V], a: float, high: V, low: V) -> V:

@@ -23,7 +23,7 @@ from ferryvm.isa.mathematics.double.coefficient import (
     PI_2_REST,
 )
 from ferryvm.isa.mathematics.double.polynomial import polynomial
-from ferryvm.isa.mathematics.double.special import sign_and_magnitude, unless_nan, with_sign
+from ferryvm.isa.mathematics.double.special import magnitude, number_unless_nan, sign, with_sign
 from ferryvm.isa.mathematics.pair import add, fast_two_sum, fma, mul, negated, number, sub
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import CANONICAL_NAN, F64, I64
@@ -45,20 +45,18 @@ _NO_ZERO = 2.0**-1000
 
 def asin(m: PureEmitter[V], x: V) -> V:
     """The angle from -pi/2 to pi/2 whose sine is x; NaN outside of [-1, 1], -0 for -0."""
-    sign, magnitude = sign_and_magnitude(m, x)
-    is_large, s, rest = _half_angle(m, magnitude)
+    is_large, s, rest = _half_angle(m, magnitude(m, x))
     factor = m.select(is_large, number(m, -2.0), number(m, 1.0))
     quarters = m.select(is_large, number(m, 2.0), number(m, 0.0))
     found = _from_axis(m, quarters, mul(m, factor, s), mul(m, factor, rest))
-    return canonical(m, F64, with_sign(m, sign, found))
+    return canonical(m, F64, with_sign(m, sign(m, x), found))
 
 
 def acos(m: PureEmitter[V], x: V) -> V:
     """The angle from 0 to pi whose cosine is x; NaN outside of [-1, 1]."""
-    sign, magnitude = sign_and_magnitude(m, x)
-    is_large, s, rest = _half_angle(m, magnitude)
+    is_large, s, rest = _half_angle(m, magnitude(m, x))
     is_negative = m.compare(F64, Condition.LT, x, number(m, 0.0))
-    factor = with_sign(m, sign, m.select(is_large, number(m, 2.0), number(m, -1.0)))
+    factor = with_sign(m, sign(m, x), m.select(is_large, number(m, 2.0), number(m, -1.0)))
     end = m.select(is_negative, number(m, 4.0), number(m, 0.0))
     quarters = m.select(is_large, end, number(m, 2.0))
     return canonical(m, F64, _from_axis(m, quarters, mul(m, factor, s), mul(m, factor, rest)))
@@ -66,9 +64,9 @@ def acos(m: PureEmitter[V], x: V) -> V:
 
 def atan(m: PureEmitter[V], x: V) -> V:
     """The angle from -pi/2 to pi/2 whose tangent is x; -0 for -0."""
-    sign, magnitude = sign_and_magnitude(m, x)
     one, flat = number(m, 1.0), number(m, _FLAT)
-    y = m.select(m.compare(F64, Condition.LT, magnitude, flat), magnitude, flat)
+    y = magnitude(m, x)
+    y = m.select(m.compare(F64, Condition.LT, y, flat), y, flat)
     is_steep = m.compare(F64, Condition.GT, y, one)
     low, high = m.select(is_steep, one, y), m.select(is_steep, y, one)
     eighths, s, rest = _of_quotient(m, low, high)
@@ -76,13 +74,12 @@ def atan(m: PureEmitter[V], x: V) -> V:
     quarters = m.select(is_steep, sub(m, two, eighths), eighths)
     turn = m.select(is_steep, m.constant(I64, 1 << 63), m.constant(I64, 0))
     found = _from_axis(m, quarters, with_sign(m, turn, s), with_sign(m, turn, rest))
-    return unless_nan(m, x, with_sign(m, sign, found))
+    return number_unless_nan(m, x, with_sign(m, sign(m, x), found))
 
 
 def atan2(m: PureEmitter[V], y: V, x: V) -> V:
     """The angle of the point (x, y), from -pi to pi; signed zeros as in IEEE 754-2019, 9.2.1."""
-    y_sign, a = sign_and_magnitude(m, y)
-    x_sign, b = sign_and_magnitude(m, x)
+    a, b, x_sign = magnitude(m, y), magnitude(m, x), sign(m, x)
     is_steep = m.compare(F64, Condition.GT, a, b)
     low, high = _bounded(m, m.select(is_steep, b, a), m.select(is_steep, a, b))
     quarters, s, rest = _of_quotient(m, low, high)
@@ -94,7 +91,7 @@ def atan2(m: PureEmitter[V], y: V, x: V) -> V:
     found = _from_axis(m, quarters, with_sign(m, turn, s), with_sign(m, turn, rest))
     is_nan = m.any(m.compare(F64, Condition.NE, x, x), m.compare(F64, Condition.NE, y, y))
     nan = m.constant(F64, CANONICAL_NAN[F64])
-    return m.select(is_nan, nan, with_sign(m, y_sign, found))
+    return m.select(is_nan, nan, with_sign(m, sign(m, y), found))
 
 
 def _bounded(m: PureEmitter[V], low: V, high: V) -> tuple[V, V]:

@@ -24,7 +24,7 @@ from ferryvm.isa.mathematics.double.coefficient import (
 from ferryvm.isa.mathematics.double.exponential import near_one, scaled
 from ferryvm.isa.mathematics.double.logarithm import split
 from ferryvm.isa.mathematics.double.polynomial import polynomial
-from ferryvm.isa.mathematics.double.special import sign_and_magnitude
+from ferryvm.isa.mathematics.double.special import magnitude, sign, with_sign
 from ferryvm.isa.mathematics.pair import add, clamped, fast_two_sum, fma, mul, negated, number
 from ferryvm.isa.type import CANONICAL_NAN, F64, I64
 
@@ -37,15 +37,15 @@ _SATURATED = 2.0**64
 def pow(m: PureEmitter[V], x: V, y: V) -> V:
     """x^y; special operands as in IEEE 754-2019, 9.2.1: 1 for an exponent of 0 and for a base of 1,
     even if the other operand is NaN."""
-    sign, magnitude = sign_and_magnitude(m, x)
-    high, low = _logarithm(m, magnitude)
+    a = magnitude(m, x)
+    high, low = _logarithm(m, a)
     exponent = clamped(m, y, -_SATURATED, _SATURATED)
     product = mul(m, exponent, high)
     rest = fma(m, exponent, low, fma(m, exponent, high, negated(m, product)))
     bounded = clamped(m, product, -746.0, 710.0)
     is_in_range = m.compare(F64, Condition.EQ, bounded, product)
     found = _exponential(m, bounded, m.select(is_in_range, rest, number(m, 0.0)))
-    return _special(m, x, y, magnitude, sign, found)
+    return _special(m, x, y, a, found)
 
 
 def _logarithm(m: PureEmitter[V], x: V) -> tuple[V, V]:
@@ -88,7 +88,7 @@ def _exponential(m: PureEmitter[V], high: V, low: V) -> V:
     return scaled(m, add(m, total, tail), m.to_int_s(I64, F64, whole))
 
 
-def _special(m: PureEmitter[V], x: V, y: V, magnitude: V, sign: V, found: V) -> V:
+def _special(m: PureEmitter[V], x: V, y: V, a: V, found: V) -> V:
     """The power, given that of the magnitude."""
     zero, one, infinity = number(m, 0.0), number(m, 1.0), number(m, math.inf)
     nan = m.constant(F64, CANONICAL_NAN[F64])
@@ -99,14 +99,12 @@ def _special(m: PureEmitter[V], x: V, y: V, magnitude: V, sign: V, found: V) -> 
     is_negative = m.compare(F64, Condition.LT, x, zero)
     found = m.select(m.all(is_negative, m.none(is_integer)), nan, found)
     # Powers of zeros and infinities are zeros and infinities.
-    is_zero = m.compare(F64, Condition.EQ, magnitude, zero)
-    is_extreme = m.any(is_zero, m.compare(F64, Condition.EQ, magnitude, infinity))
+    is_zero = m.compare(F64, Condition.EQ, a, zero)
+    is_extreme = m.any(is_zero, m.compare(F64, Condition.EQ, a, infinity))
     inverse = m.select(is_zero, infinity, zero)
-    extreme = m.select(m.compare(F64, Condition.LT, y, zero), inverse, magnitude)
+    extreme = m.select(m.compare(F64, Condition.LT, y, zero), inverse, a)
     found = m.select(is_extreme, extreme, found)
-    bits = m.reinterpret(I64, F64, found)
-    bits = m.bit_or(I64, bits, m.select(is_odd, sign, m.constant(I64, 0)))
-    found = m.reinterpret(F64, I64, bits)
+    found = with_sign(m, m.select(is_odd, sign(m, x), m.constant(I64, 0)), found)
     is_nan = m.any(m.compare(F64, Condition.NE, x, x), m.compare(F64, Condition.NE, y, y))
     found = m.select(is_nan, nan, found)
     is_one = m.any(m.compare(F64, Condition.EQ, y, zero), m.compare(F64, Condition.EQ, x, one))

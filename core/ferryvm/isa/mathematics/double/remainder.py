@@ -21,12 +21,12 @@ from typing import Generic, TypeVar
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.mathematics import PARTS
 from ferryvm.isa.mathematics.double.exponential import scaled
+from ferryvm.isa.mathematics.double.special import magnitude, sign, with_sign
 from ferryvm.isa.mathematics.pair import add, fma, mul, negated, number, sub
 from ferryvm.isa.type import CANONICAL_NAN, F64, I64
 
 V = TypeVar("V")
 
-_SIGN = 1 << 63
 _LEAST_NORMAL = 2.0**-1022
 _FRACTION = (1 << 52) - 1
 _INTEGER = 1075 << 52
@@ -39,7 +39,7 @@ _LONG = 2.0**52
 
 def fmod(m: PureEmitter[V], x: V, y: V) -> V:
     """x - n y, where n is x / y toward zero; a zero has the sign of x."""
-    a, b = _magnitude(m, x), _magnitude(m, y)
+    a, b = magnitude(m, x), magnitude(m, y)
     quotient = m.fdiv(F64, a, b)
     rest = fma(m, m.ftrunc(F64, quotient), negated(m, b), a)
     is_negative = m.compare(F64, Condition.LT, rest, number(m, 0.0))
@@ -52,7 +52,7 @@ def fmod(m: PureEmitter[V], x: V, y: V) -> V:
 
 def remainder(m: PureEmitter[V], x: V, y: V) -> V:
     """x - n y, where n is the integer nearest to x / y, ties to even; a zero has the sign of x."""
-    a, b = _magnitude(m, x), _magnitude(m, y)
+    a, b = magnitude(m, x), magnitude(m, y)
     quotient = m.fdiv(F64, a, b)
     # A quotient in the middle is exact, so q is the even one.
     rest = fma(m, m.fnearest(F64, quotient), negated(m, b), a)
@@ -78,11 +78,6 @@ def remainder_long(m: PureEmitter[V], a: V, b: V) -> V:
     return _nearest(m, rest, b)
 
 
-def _magnitude(m: PureEmitter[V], x: V) -> V:
-    bits = m.bit_and(I64, m.reinterpret(I64, F64, x), m.constant(I64, _SIGN - 1))
-    return m.reinterpret(F64, I64, bits)
-
-
 def _is_long(m: PureEmitter[V], quotient: V) -> V:
     return m.compare(F64, Condition.GE, quotient, number(m, _LONG))
 
@@ -98,8 +93,7 @@ def _nearest(m: PureEmitter[V], rest: V, b: V) -> V:
 def _result(m: PureEmitter[V], x: V, a: V, b: V, found: V) -> V:
     """`found` with the sign of x, or NaN if there is no quotient."""
     # A zero is +0 here: no sum above is one of two zeros.
-    sign = m.bit_and(I64, m.reinterpret(I64, F64, x), m.constant(I64, _SIGN))
-    signed = m.reinterpret(F64, I64, m.bit_xor(I64, m.reinterpret(I64, F64, found), sign))
+    signed = with_sign(m, sign(m, x), found)
     is_defined = m.all(
         m.compare(F64, Condition.LT, a, number(m, math.inf)),
         m.compare(F64, Condition.GT, b, number(m, 0.0)),

@@ -11,6 +11,7 @@ import math
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics.double.special import magnitude, sign, with_sign
 from ferryvm.isa.mathematics.pair import (
     add,
     fast_two_sum,
@@ -24,7 +25,6 @@ from ferryvm.isa.type import F64, I64
 
 V = TypeVar("V")
 
-_SIGN = 1 << 63
 _LEAST_NORMAL = 2.0**-1022
 
 _THIRD = 0x5555_5556
@@ -36,11 +36,9 @@ _ORIGIN = 0x553E_F0FF
 def cbrt(m: PureEmitter[V], x: V) -> V:
     """The cube root; -0 for -0. Each step for r = a^(-1/3) is r + r d (1/3 + 2/9 d) with
     d = 1 - a r^3, which triples the digits."""
-    bits = m.reinterpret(I64, F64, x)
-    sign = m.bit_and(I64, bits, m.constant(I64, _SIGN))
-    magnitude = m.reinterpret(F64, I64, m.bit_and(I64, bits, m.constant(I64, _SIGN - 1)))
-    is_small = m.compare(F64, Condition.LT, magnitude, number(m, _LEAST_NORMAL))
-    a = m.select(is_small, mul(m, magnitude, number(m, 2.0**60)), magnitude)
+    positive = magnitude(m, x)
+    is_small = m.compare(F64, Condition.LT, positive, number(m, _LEAST_NORMAL))
+    a = m.select(is_small, mul(m, positive, number(m, 2.0**60)), positive)
     word = m.constant(I64, 32)
     high = m.shr_u(I64, m.reinterpret(I64, F64, a), word)
     third = m.shr_u(I64, m.mul(I64, high, m.constant(I64, _THIRD)), word)
@@ -56,19 +54,18 @@ def cbrt(m: PureEmitter[V], x: V) -> V:
     excess = fma(m, rest, y, fma(m, square, y, negated(m, a)))
     y = fma(m, negated(m, excess), mul(m, mul(m, r, r), number(m, 1 / 3)), y)
     y = m.select(is_small, mul(m, y, number(m, 2.0**-20)), y)
-    found = m.reinterpret(F64, I64, m.bit_or(I64, m.reinterpret(I64, F64, y), sign))
+    found = with_sign(m, sign(m, x), y)
     is_plain = m.all(
-        m.compare(F64, Condition.GT, magnitude, number(m, 0.0)),
-        m.compare(F64, Condition.LT, magnitude, number(m, math.inf)),
+        m.compare(F64, Condition.GT, positive, number(m, 0.0)),
+        m.compare(F64, Condition.LT, positive, number(m, math.inf)),
     )
     return canonical(m, F64, m.select(is_plain, found, x))
 
 
 def hypot(m: PureEmitter[V], x: V, y: V) -> V:
     """sqrt(x^2 + y^2); infinite if an operand is, even if the other one is NaN."""
-    mask = m.constant(I64, _SIGN - 1)
-    first = m.bit_and(I64, m.reinterpret(I64, F64, x), mask)
-    second = m.bit_and(I64, m.reinterpret(I64, F64, y), mask)
+    first = m.reinterpret(I64, F64, magnitude(m, x))
+    second = m.reinterpret(I64, F64, magnitude(m, y))
     # Of positive numbers the larger one has larger bits.
     is_less = m.compare(I64, Condition.LT_U, first, second)
     larger, smaller = m.select(is_less, second, first), m.select(is_less, first, second)

@@ -32,18 +32,21 @@ def unless_zero(m: PureEmitter[V], x: V, found: V) -> V:
 
 def unless_tiny(m: PureEmitter[V], x: V, found: V) -> V:
     """`found`, or the operand if it is below 2^-28: for functions that are x + O(x^3)."""
-    magnitude = m.bit_and(I64, m.reinterpret(I64, F64, x), m.constant(I64, (1 << 63) - 1))
-    is_tiny = m.compare(F64, Condition.LT, m.reinterpret(F64, I64, magnitude), number(m, 2.0**-28))
+    is_tiny = m.compare(F64, Condition.LT, magnitude(m, x), number(m, 2.0**-28))
     return m.select(is_tiny, x, found)
 
 
-def sign_and_magnitude(m: PureEmitter[V], x: V) -> tuple[V, V]:
-    """The sign bit, as i64, and the magnitude."""
-    bits = m.reinterpret(I64, F64, x)
-    magnitude = m.bit_and(I64, bits, m.constant(I64, (1 << 63) - 1))
-    return m.bit_xor(I64, bits, magnitude), m.reinterpret(F64, I64, magnitude)
+def magnitude(m: PureEmitter[V], x: V) -> V:
+    """The operand without its sign bit."""
+    bits = m.bit_and(I64, m.reinterpret(I64, F64, x), m.constant(I64, (1 << 63) - 1))
+    return m.reinterpret(F64, I64, bits)
 
 
-def with_sign(m: PureEmitter[V], sign: V, a: V) -> V:
+def sign(m: PureEmitter[V], x: V) -> V:
+    """The sign bit, in its place, as i64."""
+    return m.bit_and(I64, m.reinterpret(I64, F64, x), m.constant(I64, 1 << 63))
+
+
+def with_sign(m: PureEmitter[V], bit: V, a: V) -> V:
     """`a`, negated if the sign bit, an i64, is set."""
-    return m.reinterpret(F64, I64, m.bit_xor(I64, m.reinterpret(I64, F64, a), sign))
+    return m.reinterpret(F64, I64, m.bit_xor(I64, m.reinterpret(I64, F64, a), bit))
