@@ -41,7 +41,7 @@ V = TypeVar("V")
 _LARGEST = 709.782712893384
 """The largest operand whose power of e is finite."""
 
-_SHIFT = 1.5 * 2.0**52
+SHIFT = 1.5 * 2.0**52
 """The last place of a sum with this number is 1: the sum is rounded to an integer."""
 
 _LIFT = 64
@@ -51,27 +51,27 @@ _LIFT = 64
 def exp(m: PureEmitter[V], x: V) -> V:
     """e^x."""
     inside = clamped(m, x, -746.0, 710.0)
-    shifted, whole = _nearest(m, fma(m, inside, number(m, LOG2_E), number(m, _SHIFT)))
+    shifted, whole = nearest(m, fma(m, inside, number(m, LOG2_E), number(m, SHIFT)))
     near = fma(m, whole, number(m, -LN2_HIGH), inside)  # exact: LN2_HIGH has 42 bits
     r = fma(m, whole, number(m, -LN2_LOW), near)
     high, low = fast_two_sum(m, number(m, 1.0), near)
     low = fma(m, whole, number(m, -LN2_LOW), low)
     tail = fma(m, mul(m, r, r), polynomial_by_fours(m, r, EXP), low)
     is_small = m.compare(F64, Condition.LT, inside, number(m, -708.0))
-    return number_unless_nan(m, x, _lifted(m, add(m, high, tail), shifted, is_small))
+    return number_unless_nan(m, x, lifted(m, add(m, high, tail), shifted, is_small))
 
 
 def exp2(m: PureEmitter[V], x: V) -> V:
     """2^x = 2^k 2^r, |r| <= 1/2; exact for integers."""
     inside = clamped(m, x, -1080.0, 1024.0)
-    shifted, whole = _nearest(m, add(m, inside, number(m, _SHIFT)))
+    shifted, whole = nearest(m, add(m, inside, number(m, SHIFT)))
     r = sub(m, inside, whole)
     first = mul(m, r, number(m, LN2))
     rest = fma(m, r, number(m, LN2_REST), fma(m, r, number(m, LN2), negated(m, first)))
     high, low = fast_two_sum(m, number(m, 1.0), first)
     tail = fma(m, mul(m, r, r), polynomial_by_fours(m, r, EXP2), add(m, low, rest))
     is_small = m.compare(F64, Condition.LT, inside, number(m, -1021.0))
-    return number_unless_nan(m, x, _lifted(m, add(m, high, tail), shifted, is_small))
+    return number_unless_nan(m, x, lifted(m, add(m, high, tail), shifted, is_small))
 
 
 def expm1(m: PureEmitter[V], x: V) -> V:
@@ -85,12 +85,12 @@ def expm1(m: PureEmitter[V], x: V) -> V:
     return number_unless_nan(m, x, m.select(is_large, number(m, float("inf")), found))
 
 
-def _nearest(m: PureEmitter[V], shifted: V) -> tuple[V, V]:
-    """The bits of a sum with `_SHIFT`, which end with the nearest integer, and that integer as f64."""
-    return m.reinterpret(I64, F64, shifted), sub(m, shifted, number(m, _SHIFT))
+def nearest(m: PureEmitter[V], shifted: V) -> tuple[V, V]:
+    """The bits of a sum with `SHIFT`, which end with the nearest integer, and that integer as f64."""
+    return m.reinterpret(I64, F64, shifted), sub(m, shifted, number(m, SHIFT))
 
 
-def _lifted(m: PureEmitter[V], a: V, shifted: V, is_small: V) -> V:
+def lifted(m: PureEmitter[V], a: V, shifted: V, is_small: V) -> V:
     """`a`, from 1/2 to 2, times 2^k, where k is the last bits of `shifted`, -1080 to 1024: infinite if
     it is too large. An addition to the exponent; where the result is small it is a normal number, 2^64
     times as large, at first."""

@@ -21,7 +21,7 @@ from ferryvm.isa.mathematics.double.coefficient import (
     LOG2_E,
     POW_LOG,
 )
-from ferryvm.isa.mathematics.double.exponential import near_one, scaled
+from ferryvm.isa.mathematics.double.exponential import SHIFT, lifted, near_one, nearest
 from ferryvm.isa.mathematics.double.logarithm import split
 from ferryvm.isa.mathematics.double.polynomial import polynomial
 from ferryvm.isa.mathematics.double.special import magnitude, sign, with_sign
@@ -80,12 +80,12 @@ def _logarithm(m: PureEmitter[V], x: V) -> tuple[V, V]:
 
 def _exponential(m: PureEmitter[V], high: V, low: V) -> V:
     """e to the power of a sum."""
-    whole = m.fnearest(F64, mul(m, high, number(m, LOG2_E)))
-    minus = negated(m, whole)
-    near = fma(m, minus, number(m, LN2_HIGH), high)  # exact: LN2_HIGH has 42 bits
-    r, rest = fast_two_sum(m, near, fma(m, minus, number(m, LN2_LOW), low))
+    shifted, whole = nearest(m, fma(m, high, number(m, LOG2_E), number(m, SHIFT)))
+    near = fma(m, whole, number(m, -LN2_HIGH), high)  # exact: LN2_HIGH has 42 bits
+    r, rest = fast_two_sum(m, near, fma(m, whole, number(m, -LN2_LOW), low))
     total, tail = near_one(m, r, rest, is_precise=True)
-    return scaled(m, add(m, total, tail), m.to_int_s(I64, F64, whole))
+    is_small = m.compare(F64, Condition.LT, high, number(m, -708.0))
+    return lifted(m, add(m, total, tail), shifted, is_small)
 
 
 def _special(m: PureEmitter[V], x: V, y: V, a: V, found: V) -> V:
