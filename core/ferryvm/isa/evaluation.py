@@ -2,7 +2,7 @@
 """The pure operations of the emitter protocol over bit patterns in Python ints.
 
 They are written to be obviously right: integers use Python's own arithmetic; floats use Python's
-binary64 where one rounding is provably enough, and exact rationals elsewhere.
+binary64 where one rounding is provably enough, and exact integers elsewhere.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from fractions import Fraction
 
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.pure_function import PureFunction
@@ -33,21 +32,22 @@ def _from_integer(t: Type, value: int) -> int:
     return from_float(F32, float(value))
 
 
-def _from_fraction(t: Type, exact: Fraction) -> int:
-    """Bits of the float nearest to a number that is not zero, ties to even, with one rounding."""
+def _from_ratio(t: Type, numerator: int, denominator: int) -> int:
+    """Bits of the float nearest to a quotient that is not zero, ties to even, with one rounding."""
     try:
-        value = float(exact)  # Python rounds a quotient of integers correctly
+        value = numerator / denominator  # Python rounds a quotient of integers correctly
     except OverflowError:
-        value = math.inf if exact > 0 else -math.inf
+        value = math.inf if numerator > 0 else -math.inf
     if t is F64 or math.isinf(value):
         return from_float(t, value)
     # Round to odd first: a binary64 number that ends in one is above or below each tie of binary32
     # where the exact number is (Boldo and Melquiond, "Emulation of a FMA and correctly rounded
     # sums", IEEE Transactions on Computers 57(4), 2008, section 3).
     bits = from_float(F64, value)
-    if Fraction(value) != exact and bits & 1 == 0:
-        is_larger = abs(Fraction(value)) < abs(exact)
-        value = to_float(F64, bits + 1 if is_larger else bits - 1)
+    rounded, unit = value.as_integer_ratio()
+    excess = abs(numerator) * unit - abs(rounded) * denominator
+    if excess and bits & 1 == 0:
+        value = to_float(F64, bits + 1 if excess > 0 else bits - 1)
     return from_float(F32, value)
 
 
@@ -158,10 +158,12 @@ class PythonArithmetic(PureEmitter[int]):
             return from_float(t, x * y + z)
         if not math.isfinite(z):
             return c
-        exact = Fraction(x) * Fraction(y) + Fraction(z)
+        # In integers: fractions of them would be reduced each time.
+        (a, p), (b, q), (c, r) = (each.as_integer_ratio() for each in (x, y, z))
+        exact = a * b * r + c * p * q
         if exact == 0:  # the float product is exact here, and the sum has the right sign
             return from_float(t, x * y + z)
-        return _from_fraction(t, exact)
+        return _from_ratio(t, exact, p * q * r)
 
     def fsqrt(self, t: Type, a: int) -> int:
         x = to_float(t, a)

@@ -161,23 +161,32 @@ def signed(type_: Type, bits: int) -> int:
     return bits - (1 << type_.bits) if bits >> (type_.bits - 1) else bits
 
 
+_DOUBLE, _QUAD, _SINGLE, _WORD = map(struct.Struct, ("<d", "<Q", "<f", "<I"))
+
+
 def to_float(type_: Type, bits: int) -> float:
     """The Python number that a float bit pattern represents."""
+    number: float
     if type_ is F64:
-        return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
-    return float(struct.unpack("<f", struct.pack("<I", bits))[0])
+        (number,) = _DOUBLE.unpack(_QUAD.pack(bits))
+    else:
+        (number,) = _SINGLE.unpack(_WORD.pack(bits))
+    return number
 
 
 def from_float(type_: Type, value: float) -> int:
     """The bit pattern of `value`, rounded to nearest even; every NaN becomes canonical."""
     if math.isnan(value):
         return CANONICAL_NAN[type_]
+    bits: int
     if type_ is F64:
-        return int(struct.unpack("<Q", struct.pack("<d", value))[0])
+        (bits,) = _QUAD.unpack(_DOUBLE.pack(value))
+        return bits
     try:
-        return int(struct.unpack("<I", struct.pack("<f", value))[0])
+        (bits,) = _WORD.unpack(_SINGLE.pack(value))
     except OverflowError:  # rounds past the largest finite f32
         return 0xFF80_0000 if value < 0 else 0x7F80_0000
+    return bits
 
 
 def with_article(name: object) -> str:
