@@ -242,6 +242,162 @@ def later(n):
     return total
 
 
+# --- lists ----------------------------------------------------------------------------------
+
+
+@case((30,), (2,))
+def primes(n):
+    found = []
+    for k in range(2, n):
+        for p in found:
+            if k % p == 0:
+                break
+        else:
+            found.append(k)
+    return found
+
+
+@case((9,), (0,))
+def squares(n):
+    return [i * i for i in range(n) if i % 2], [i / 2 for i in range(n)]
+
+
+@case((4,))
+def pairs(n):
+    return [i * 10 + j for i in range(n) for j in range(i)]
+
+
+@case((4,), (0,), (-1,))
+def filled(n):
+    xs = [0] * n
+    for i, x in enumerate(xs):
+        xs[i] = x + i
+    return xs, len(xs), any(xs), all(xs)
+
+
+@case((5,), (0,))
+def totals(n):
+    return sum([i / 2 for i in range(n)]), sum(range(n)), max([3, 1, n]), min((2.5, n))
+
+
+@case((0,))
+def empty_maximum(n):
+    return max([i + 1 for i in range(n)])
+
+
+@case((3, 0), (3, 2), (3, 3), (3, -3))
+def stack(n, i):
+    xs = [2 * k for k in range(n)]
+    ys = xs
+    ys.append(7)
+    top = xs.pop()
+    ys[i - 1] = top
+    return xs, ys[i], top
+
+
+@case((3,))
+def emptied(n):
+    xs = [1] * n
+    total = 0
+    while True:
+        total += xs.pop()
+        if total > n:
+            return total
+
+
+@case((20,), (30,), (1,))
+def from_math(n):
+    return (
+        math.gcd(n, 12),
+        math.comb(n, 2),
+        math.isqrt(n),
+        divmod(n, 7),
+        pow(3, n, 1000),
+        math.factorial(n),
+    )
+
+
+@case((1 << 40, 3))
+def list_beyond_64_bits(n, k):
+    xs = [n]
+    ys = xs
+    for _ in range(k):
+        xs.append(int(xs[-1] % 1000) * n)
+    ys.append(n)
+    return n * n, xs, ys
+
+
+# --- exceptions -----------------------------------------------------------------------------
+
+
+@case((7, 2), (7, 0))
+def safe_quotient(a, b):
+    try:
+        return a // b
+    except ZeroDivisionError:
+        return None
+
+
+@case((np.arange(3.0), 1), (np.arange(3.0), 5), (np.arange(3.0), 7))
+def looked_up(xs, i):
+    try:
+        if i == 7:
+            raise KeyError("seven")
+        return xs[i]
+    except IndexError:
+        return -1.0
+    except (KeyError, ValueError):
+        return -2.0
+
+
+def below_three(n):
+    if n > 2:
+        raise ValueError("too big")
+    return n
+
+
+@case((5,))
+def all_clauses(n):
+    total = 0
+    for i in range(n):
+        try:
+            total += below_three(i)
+        except ValueError:
+            total += 100
+            continue
+        else:
+            total += 1000
+        finally:
+            total += 1
+    return total
+
+
+@case((np.zeros(1), 2), (np.zeros(1), 0))
+def finally_after_return(xs, n):
+    try:
+        return 10 // n
+    finally:
+        xs[0] = 5
+
+
+@case((0,), (2,))
+def raised_again(n):
+    try:
+        return 1.0 / n
+    except ArithmeticError as error:
+        if n == 0:
+            raise error  # noqa: TRY201  # that is what is compiled
+        return 0.0
+
+
+@case((1 << 40,), (3,))
+def overflow_is_none(n):
+    try:
+        return n * n
+    except OverflowError:
+        return 0
+
+
 # --- arrays ---------------------------------------------------------------------------------
 
 

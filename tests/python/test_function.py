@@ -154,7 +154,8 @@ def test_lambdas_and_texts_are_functions_too() -> None:
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
-        ("return [x]", (1,), ":2: f: cannot compile a list; use a tuple or a NumPy array"),
+        ("return {x}", (1,), ":2: f: cannot compile a set"),
+        ("return [x, 1.5]", (1,), ":2: f: a list of int and float; give its items one type"),
         ("return {x: 1}", (1,), ":2: f: cannot compile a dict"),
         ("yield x", (1,), ":2: f: cannot compile yield"),
         ("global y; y = x", (1,), ":2: f: cannot compile an assignment to a global"),
@@ -182,14 +183,14 @@ def test_what_cannot_be_compiled_is_named(text: str, arguments: Any, message: st
 def test_python_runs_what_cannot_be_compiled_if_that_is_allowed() -> None:
     @ferryvm.function(strict=False)
     def listed(x):
-        return [x]
+        return [x, [x]]
 
-    with pytest.warns(RuntimeWarning, match="cannot compile a list.*; CPython runs it"):
-        assert listed(1) == [1]
+    with pytest.warns(RuntimeWarning, match="cannot compile a list of list.*; CPython runs it"):
+        assert listed(1) == [1, [1]]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert listed(2) == [2]
-    assert "CPython ran listed 2 times: cannot compile a list" in listed.explain()
+        assert listed(2) == [2, [2]]
+    assert "CPython ran listed 2 times: cannot compile a list of list" in listed.explain()
 
 
 def test_explain_lists_what_was_compiled() -> None:

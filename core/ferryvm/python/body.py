@@ -7,23 +7,26 @@ import ast
 
 import numpy as np
 
+from ferryvm.build import Local
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F64, I32, I64
-from ferryvm.python import library, operation
+from ferryvm.python import library, list_code, operation
 from ferryvm.python.code import Code
-from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.fault import NotCompilableError, UnknownItemsError
+from ferryvm.python.graph import IsInstance, Known
 from ferryvm.python.kind import (
     INT,
     Array,
     Constant,
     Kind,
+    List,
     Number,
     Range,
     Scalar,
     Tuple,
     constant_kind,
 )
-from ferryvm.python.lower import Known
+from ferryvm.python.site import EXCEPTIONS
 
 
 class Body(Code):
@@ -56,6 +59,10 @@ class Body(Code):
                 return Scalar("bool") if has_scalar and not is_identity else Number(bool)
             case ast.Tuple():
                 return Tuple(tuple(self.kind(item) for item in node.elts))
+            case ast.List():
+                return self._list_kind(node)
+            case IsInstance():
+                return Number(bool)
             case ast.Subscript():
                 return self._item_kind(node)
             case ast.Attribute():
@@ -88,6 +95,10 @@ class Body(Code):
                     node, f"tuple index {number} out of range, it has {len(of.items)}"
                 )
             return of.items[number]
+        if isinstance(of, List):
+            if of.item is None:
+                raise UnknownItemsError(node, "the list is empty here")
+            return of.item
         if isinstance(of, Array):
             indices = self.indices(node)
             if len(indices) != of.dimensions:
@@ -131,13 +142,25 @@ class Body(Code):
                 self.get(node.id, kind)
                 return kind
             case ast.BinOp():
-                return operation.binary(self, node)
+                kind = self.kind(node)
+                if isinstance(kind, List):
+                    list_code.repeated(self, node, kind)
+                else:
+                    operation.binary(self, node)
+                return kind
             case ast.UnaryOp():
                 return operation.unary(self, node)
             case ast.Compare():
                 return operation.compare(self, node)
             case ast.Tuple():
                 return Tuple(tuple(self.push(item) for item in node.elts))
+            case IsInstance():
+                self._push_test(node)
+                return Number(bool)
+            case ast.List():
+                made = self._list_kind(node)
+                list_code.literal(self, node, made)
+                return made
             case ast.Subscript():
                 return self._push_item(node)
             case ast.Attribute():
@@ -183,6 +206,39 @@ class Body(Code):
             self.push(node)
         else:
             self.push_as(node, kind)
+
+    def _push_test(self, node: IsInstance) -> None:
+        """Push if an exception is of one of some types: its number is one of theirs."""
+        f, kind = self.f, self.env[node.name]
+        number = self.locals(node.name, kind)[1]
+        f.i32_const(0)
+        for each, type_ in enumerate(EXCEPTIONS):
+            if issubclass(type_, node.types):
+                f.local_get(number)
+                f.i64_const(each)
+                f.i64_eq()
+                f.i32_or()
+
+    def _list_kind(self, node: ast.List) -> List:
+        kinds = [self.kind(item) for item in node.elts]
+        for kind in kinds:
+            if not isinstance(kind, Number | Scalar):
+                raise NotCompilableError(node, f"cannot compile a list of {kind}")
+            if kind != kinds[0]:
+                message = f"a list of {kinds[0]} and {kind}; give its items one type"
+                raise NotCompilableError(node, message)
+        first = kinds[0] if kinds else None
+        assert first is None or isinstance(first, Number | Scalar)
+        return List(first)
+
+    def _in_local(self, node: ast.expr, kind: Kind) -> Local:
+        """A local that has the only slot of an expression."""
+        if isinstance(node, ast.Name):
+            return self.locals(node.id, kind)[0]
+        self.push(node)
+        (local,) = self.locals(f"%slots {len(self.all_locals)}", kind)
+        self.f.local_set(local)
+        return local
 
     def push_slot(self, node: ast.expr, number: int) -> None:
         """Push one slot of an expression's value, which is a variable or is kept in one."""
@@ -233,6 +289,8 @@ class Body(Code):
             for slot in range(len(kind.slots)):
                 self.push_slot(node.value, start + slot)
             return kind
+        if isinstance(of, List):
+            return list_code.item(self, node, self._in_local(node.value, of), of)
         assert isinstance(of, Array)
         self.push_slot(node.value, 0)
         self.push_index(node, of)
@@ -279,6 +337,14 @@ class Body(Code):
             f.i64_add()
         self.at(node)
         message = f"index out of bounds for axis {axis}"
+        if self.is_caught:
+            place = self.spare(I64)
+            f.local_set(place)
+            f.local_get(place)
+            self.push_slot(node.value, 1 + axis)
+            f.i64_ge_u()
+            self.throw_if(node, IndexError, message)
+            f.local_get(place)
         self.trap(node, Trap.INDEX_OUT_OF_BOUNDS, IndexError, message)
         if dimensions > 1:
             self.push_slot(node.value, 1 + axis)

@@ -7,12 +7,12 @@ import abc
 import ast
 from collections.abc import Callable
 
-from ferryvm.build import Function, Local, Program, Tag
+from ferryvm.build import Function, Local, Program, Struct, Tag
 from ferryvm.errors import Position
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, Type
 from ferryvm.python.kind import Kind
-from ferryvm.python.site import Site, Sites
+from ferryvm.python.site import EXCEPTIONS, Site, Sites
 from ferryvm.python.source import Source
 
 _SPARES = 4
@@ -25,8 +25,12 @@ class Shared:
     def __init__(self) -> None:
         self.program = Program()
         self.sites = Sites()
-        self.error: Tag = self.program.tag("python", [I64])
-        """The tag of all exceptions, with the number of the site."""
+        self.error: Tag = self.program.tag("python", [I64, I64])
+        """The tag of exceptions, with the numbers of the site and of the type."""
+        self.limit: Tag = self.program.tag("python limit", [I64])
+        """The tag that nothing catches: Python would go on. It has the number of the site."""
+        self.lists: Struct | None = None
+        """The struct type of lists, if the program has any."""
         self._made: dict[str, Function] = {}
 
     def function(self, name: str, make: Callable[[Program, str], Function]) -> Function:
@@ -44,8 +48,12 @@ class Code(abc.ABC):
         self.env: dict[str, Kind] = {}
         """The kinds of variables here."""
         self._shared, self._source = shared, source
+        self.is_caught = False
+        """True while code for statements is made whose exceptions are caught."""
         self.all_locals: dict[tuple[str, Kind], list[Local]] = {}
         """The locals of each variable, by its kind."""
+        self.error = shared.error
+        """The tag of exceptions."""
         self._spares: dict[Type, list[Local]] = {}
         self._next_spare: dict[Type, int] = {}
 
@@ -87,6 +95,12 @@ class Code(abc.ABC):
         """A function that compiled code needs."""
         return self._shared.function(name, make)
 
+    @property
+    def list_struct(self) -> Struct:
+        """The struct type of lists."""
+        assert self._shared.lists is not None
+        return self._shared.lists
+
     # --- places and exceptions --------------------------------------------------------------
 
     def position(self, node: ast.AST) -> Position:
@@ -122,7 +136,11 @@ class Code(abc.ABC):
         self.at(node)
         number = self._shared.sites.number(self._site(node, type_, message, is_limit))
         self.f.i64_const(number)
-        self.f.throw(self._shared.error)
+        if is_limit:
+            self.f.throw(self._shared.limit)
+        else:
+            self.f.i64_const(EXCEPTIONS.index(type_))
+            self.f.throw(self._shared.error)
 
     def throw_if(
         self,

@@ -16,21 +16,25 @@ from pathlib import Path
 from typing import Any
 
 from ferryvm.python.graph import (
+    Append,
     Assign,
     Block,
     Branch,
     Call,
     Evaluate,
+    IsInstance,
     Iterate,
     Jump,
+    Known,
     Next,
+    Pop,
     Raise,
+    RaiseAgain,
     Return,
     Statement,
     Store,
     Unpack,
 )
-from ferryvm.python.lower import Known
 from ferryvm.python.pause import PausedFrame
 from ferryvm.python.source import Source
 
@@ -86,30 +90,43 @@ class _Frame:
     def run(self, block: Block, index: int) -> Any:
         """The value of the function, from a statement of a block on."""
         while True:
-            for statement in block.statements[index:]:
-                self._execute(statement)
+            handler = block.handler
+            try:
+                for statement in block.statements[index:]:
+                    self._execute(statement)
+                if isinstance(block.end, Return):
+                    return self._value(block.end.value)
+                block = self._next(block)
+            except Exception as error:
+                if handler is None:
+                    raise
+                self.variables[handler.name] = error
+                block = handler.block
             index = 0
-            end = block.end
-            assert end is not None
-            match end:
-                case Jump():
-                    block = end.to
-                case Branch():
-                    block = end.yes if self._value(end.condition) else end.no
-                case Next():
-                    item = next(self.variables[end.iterator], self)
-                    if item is self:
-                        block = end.end
-                    else:
-                        self.variables[end.name] = item
-                        block = end.body
-                case Return():
-                    return self._value(end.value)
-                case Raise():
-                    arguments = [] if end.argument is None else [end.argument]
-                    call = ast.Call(Known(end.type, end.node), arguments, [])
-                    raised = ast.Raise(ast.copy_location(call, end.node))
-                    self._do(end, ast.copy_location(raised, end.node))
+
+    def _next(self, block: Block) -> Block:
+        """The block after one, whose end is executed."""
+        end = block.end
+        assert end is not None
+        match end:
+            case Jump():
+                return end.to
+            case Branch():
+                return end.yes if self._value(end.condition) else end.no
+            case Next():
+                item = next(self.variables[end.iterator], self)
+                if item is self:
+                    return end.end
+                self.variables[end.name] = item
+                return end.body
+            case Raise():
+                arguments = [] if end.argument is None else [end.argument]
+                call = ast.Call(Known(end.type, end.node), arguments, [])
+                raised = ast.Raise(ast.copy_location(call, end.node))
+                self._do(end, ast.copy_location(raised, end.node))
+            case RaiseAgain():
+                raise self.variables[end.name]
+        raise AssertionError("a block ends with a jump")
 
     def in_line(self, node: ast.AST, action: Any) -> Any:
         """The result of an action that appears in a traceback as a call in the line of a node."""
@@ -131,6 +148,12 @@ class _Frame:
                 target = ast.Subscript(statement.array, statement.index, ast.Store())
                 store = ast.Assign([ast.copy_location(target, statement.node)], statement.value)
                 self._do(statement, ast.copy_location(store, statement.node))
+            case Append():
+                self.variables[statement.list].append(self._value(statement.value))
+            case Pop():
+                pop = ast.Attribute(ast.Name(statement.list, ast.Load()), "pop", ast.Load())
+                call = ast.copy_location(ast.Call(pop, [], []), statement.node)
+                self.variables[statement.name] = self._value(call, id(statement))
             case Call():
                 call = ast.Call(Known(statement.function, statement.node), statement.arguments, [])
                 found = self._value(ast.copy_location(call, statement.node), id(statement))
@@ -167,6 +190,9 @@ class _Frame:
             name = f"%known {len(self._known)}"
             self._known[name] = node.value
             made: ast.AST = ast.Name(name, ast.Load())
+        elif isinstance(node, IsInstance):
+            arguments = [ast.Name(node.name, ast.Load()), Known(node.types, node)]
+            made = self._in_file(ast.Call(Known(isinstance, node), arguments, []))
         else:
             made = type(node)()
             for field in node._fields:

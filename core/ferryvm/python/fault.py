@@ -25,3 +25,7 @@ class NotCompilableError(Exception):
     def __init__(self, node: ast.AST, message: str) -> None:
         self.node, self.message = node, message
         super().__init__(message)
+
+
+class UnknownItemsError(NotCompilableError):
+    """The kind of a list's items is not known: it is empty, unless another variable has the list."""

@@ -91,7 +91,7 @@ class Version:
     def _paused(
         self, machine: Machine, references: Callable[[], References]
     ) -> list[PausedFrame] | None:
-        return paused_frames(machine, references, self._maps)
+        return paused_frames(machine, references, self._maps, self.sites)
 
     def is_current(self) -> bool:
         """True if the free names have the values that the code is for."""

@@ -12,6 +12,28 @@ import dataclasses
 import types
 
 
+class Known(ast.expr):
+    """An expression whose value is known: of a free name, or a default argument."""
+
+    _fields = ()
+
+    def __init__(self, value: object, node: ast.AST) -> None:
+        super().__init__()
+        self.value = value
+        ast.copy_location(self, node)
+
+
+class IsInstance(ast.expr):
+    """The test if the exception in a variable is of one of some types."""
+
+    _fields = ()
+
+    def __init__(self, name: str, types_: tuple[type[BaseException], ...], node: ast.AST) -> None:
+        super().__init__()
+        self.name, self.types = name, types_
+        ast.copy_location(self, node)
+
+
 @dataclasses.dataclass
 class Assign:
     """`name = value`."""
@@ -41,6 +63,24 @@ class Store:
 
 
 @dataclasses.dataclass
+class Append:
+    """`list.append(value)`, of the list in a variable."""
+
+    node: ast.AST
+    list: str
+    value: ast.expr
+
+
+@dataclasses.dataclass
+class Pop:
+    """`name = list.pop()`, of the list in a variable."""
+
+    node: ast.AST
+    name: str
+    list: str
+
+
+@dataclasses.dataclass
 class Evaluate:
     """An expression whose value is not used."""
 
@@ -67,7 +107,7 @@ class Iterate:
     value: ast.expr
 
 
-Statement = Assign | Unpack | Store | Evaluate | Call | Iterate
+Statement = Assign | Unpack | Store | Append | Pop | Evaluate | Call | Iterate
 
 
 @dataclasses.dataclass
@@ -116,7 +156,24 @@ class Raise:
     argument: ast.expr | None
 
 
-Terminator = Jump | Branch | Next | Return | Raise
+@dataclasses.dataclass
+class RaiseAgain:
+    """Raise the exception in a variable."""
+
+    node: ast.AST
+    name: str
+
+
+Terminator = Jump | Branch | Next | Return | Raise | RaiseAgain
+
+
+@dataclasses.dataclass
+class Handler:
+    """The target of exceptions in a block."""
+
+    block: Block
+    name: str
+    """The variable that gets the exception."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -126,6 +183,7 @@ class Block:
     number: int
     statements: list[Statement] = dataclasses.field(default_factory=list)
     end: Terminator | None = None
+    handler: Handler | None = None
     live: frozenset[str] = frozenset()
     """Variables whose values at the start may be used."""
 
@@ -145,51 +203,71 @@ def read(expression: ast.expr | None) -> set[str]:
     """The names that an expression reads."""
     if expression is None:
         return set()
-    return {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
+    tested = {expression.name} if isinstance(expression, IsInstance) else set()
+    return tested | {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
+
+
+def expressions(step: Statement | Terminator) -> list[ast.expr]:
+    """The expressions that a statement, or the end of a block, evaluates."""
+    match step:
+        case Assign() | Unpack() | Evaluate() | Append() | Return():
+            return [step.value]
+        case Store():
+            return [step.array, step.index, step.value]
+        case Call():
+            return step.arguments
+        case Branch():
+            return [step.condition]
+        case Raise():
+            return [] if step.argument is None else [step.argument]
+    return []
 
 
 def reads(step: Statement | Terminator) -> set[str]:
     """The names that a statement, or the end of a block, reads."""
+    found: set[str] = set().union(*map(read, expressions(step)))
     match step:
-        case Assign() | Unpack() | Evaluate() | Iterate() | Return():
+        case Iterate():
             return read(step.value)
-        case Store():
-            return read(step.array) | read(step.index) | read(step.value)
-        case Call():
-            return set().union(*map(read, step.arguments))
-        case Branch():
-            return read(step.condition)
+        case Append() | Pop():
+            return found | {step.list}
         case Next():
             return {step.iterator}
-        case Raise():
-            return read(step.argument)
-        case Jump():
-            return set()
+        case RaiseAgain():
+            return {step.name}
+    return found
 
 
 def writes(statement: Statement) -> set[str]:
     """The variables that a statement assigns."""
     match statement:
-        case Assign() | Call() | Iterate():
+        case Assign() | Call() | Iterate() | Pop():
             return {statement.name}
         case Unpack():
             return set(statement.names)
-        case Store() | Evaluate():
+        case Store() | Evaluate() | Append():
             return set()
 
 
-def _before(statement: Statement, after: set[str]) -> set[str]:
-    """The variables that are live before a statement."""
-    return (after - writes(statement)) | reads(statement)
+def _before(statement: Statement, after: set[str], caught: set[str]) -> set[str]:
+    """The variables that are live before a statement; `caught`: those where its exception goes."""
+    return (after - writes(statement)) | reads(statement) | caught
+
+
+def _caught(block: Block) -> set[str]:
+    """The variables that are live where exceptions of a block go."""
+    handler = block.handler
+    return set() if handler is None else set(handler.block.live) - {handler.name}
 
 
 def _at_end(block: Block) -> set[str]:
     """The variables that are live before the end of a block."""
     end = block.end
     if isinstance(end, Next):
-        after = set(end.body.live) - {end.name} | end.end.live
+        after = (set(end.body.live) - {end.name}) | end.end.live
     else:
         after = set().union(*(each.live for each in block.successors()))
+    after |= _caught(block)
     return after if end is None else after | reads(end)
 
 
@@ -200,16 +278,14 @@ def find_live(blocks: list[Block]) -> None:
     while has_changed:
         has_changed = False
         for block in reversed(blocks):
-            live = _at_end(block)
-            for statement in reversed(block.statements):
-                live = _before(statement, live)
+            live = live_after(block, 0)
             if live != block.live:
-                block.live, has_changed = frozenset(live), True
+                block.live, has_changed = live, True
 
 
 def live_after(block: Block, index: int) -> frozenset[str]:
     """The variables that are live before the statement of a block with that number, or its end."""
-    live = _at_end(block)
+    live, caught = _at_end(block), _caught(block)
     for statement in reversed(block.statements[index:]):
-        live = _before(statement, live)
+        live = _before(statement, live, caught)
     return frozenset(live)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ferryvm.isa.type import I64
+from ferryvm.python import list_code
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.kind import (
     INT,
@@ -15,6 +16,8 @@ from ferryvm.python.kind import (
     ArrayIterator,
     Enumerated,
     Kind,
+    List,
+    ListIterator,
     Range,
     RangeIterator,
     Scalar,
@@ -57,6 +60,14 @@ def begin(b: Code, node: ast.expr) -> Kind:
         case Tuple():
             b.push(node)
             return TupleIterator(kind, 0)
+        case List():
+            b.push(node)
+            (of,) = b.locals("%iterated", kind)
+            f.local_set(of)
+            list_code.begin(b, node, of, kind)
+            f.local_get(of)
+            f.i64_const(0)
+            return ListIterator(kind)
         case Array(dimensions=1):
             b.push(node)
             f.i64_const(0)
@@ -142,6 +153,28 @@ def _advance(
             f.i64_add()
             f.local_set(at)
             return element, kind, [item]
+        case ListIterator(of=List(item=None)):
+            over()
+            return None, kind, []
+        case ListIterator():
+            of, at = slots
+            listed = kind.of.item
+            assert listed is not None
+            (item,) = b.locals(f"{name} item", listed)
+            f.local_get(at)
+            list_code.length(b, of)
+            f.i64_ge_s()
+            with f.if_():
+                over()
+            list_code.items(b, of, kind.of)
+            f.local_get(at)
+            getattr(f, f"array_get_{listed.word}")()
+            f.local_set(item)
+            f.local_get(at)
+            f.i64_const(1)
+            f.i64_add()
+            f.local_set(at)
+            return listed, kind, [item]
         case Enumerated():
             (number,) = b.locals(f"{name} number", INT)
             rest, then, items = _advance(b, node, f"{name} of", kind.of, slots[1:], over)

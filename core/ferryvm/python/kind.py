@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ferryvm.isa.element import Element
-from ferryvm.isa.type import F32, F64, I32, I64, Type, ValueType
+from ferryvm.isa.type import F32, F64, FIRST_DECLARED, I32, I64, Reference, Type, ValueType
 
 
 class Kind:
@@ -142,6 +142,41 @@ class Array(Kind):
         return f"array of {self.dtype}, {self.dimensions}-d"
 
 
+LIST = Reference(FIRST_DECLARED, "list")
+"""The struct type of lists: the first type of a program that has some."""
+
+
+@dataclasses.dataclass(frozen=True)
+class List(Kind):
+    """A list of numbers of one kind; that of an empty one may not be known yet. Slots: the list."""
+
+    item: Number | Scalar | None
+    slots = (LIST,)
+
+    @property
+    def number(self) -> int:
+        """The number of the kind of items in the list itself; 0 if it is not known."""
+        return 0 if self.item is None else LIST_ITEMS.index(self.item) + 1
+
+    def __str__(self) -> str:
+        return "list" if self.item is None else f"list of {self.item}"
+
+
+LIST_ITEMS: tuple[Number | Scalar, ...] = (INT, FLOAT, BOOL, *(Scalar(name) for name in DTYPES))
+"""The kinds that items of lists may have."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ListIterator(Kind):
+    """An iterator of a list. Slots: the list, and the next index."""
+
+    of: List
+    slots = (LIST, I64)
+
+    def __str__(self) -> str:
+        return "iterator of a list"
+
+
 @dataclasses.dataclass(frozen=True)
 class Range(Kind):
     """A range with a step that is known. Slots: start, stop."""
@@ -214,6 +249,16 @@ class Zipped(Kind):
     @property
     def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
         return tuple(slot for each in self.of for slot in each.slots)
+
+
+@dataclasses.dataclass(frozen=True)
+class Raised(Kind):
+    """An exception that is caught. Slots: the numbers of its site and of its type."""
+
+    slots = (I64, I64)
+
+    def __str__(self) -> str:
+        return "exception"
 
 
 class MisfitError(Exception):

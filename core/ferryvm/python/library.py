@@ -24,6 +24,7 @@ from ferryvm.python.kind import (
     INT,
     Array,
     Kind,
+    List,
     Number,
     Range,
     Scalar,
@@ -162,7 +163,7 @@ _SIGNED = ("float64", "float32", "int64", "int32")
 
 
 def _length(kinds: list[Kind]) -> Kind | None:
-    return INT if isinstance(kinds[0], Array | Tuple | Range) else None
+    return INT if isinstance(kinds[0], Array | Tuple | Range | List) else None
 
 
 def _range(kinds: list[Kind]) -> Kind | None:
@@ -336,6 +337,10 @@ def _emit_len(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
         return
     if isinstance(kind, Array):
         b.push_slot(node.args[0], 1)
+        return
+    if isinstance(kind, List):
+        b.push(node.args[0])
+        f.struct_get(b.list_struct["length"])
         return
     assert isinstance(kind, Range)
     b.push(node.args[0])

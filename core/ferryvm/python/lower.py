@@ -10,22 +10,30 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import inspect
 import types
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
+from ferryvm.python.builtin import replacement
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.graph import (
+    Append,
     Assign,
     Block,
     Branch,
     Call,
     Evaluate,
+    Handler,
+    IsInstance,
     Iterate,
     Jump,
+    Known,
     Next,
+    Pop,
     Raise,
+    RaiseAgain,
     Return,
     Statement,
     Store,
@@ -39,19 +47,7 @@ from ferryvm.python.source import MISSING, Source
 _N = TypeVar("_N", bound=ast.AST)
 
 
-class Known(ast.expr):
-    """An expression whose value is known: of a free name, or a default argument."""
-
-    _fields = ()
-
-    def __init__(self, value: object, node: ast.AST) -> None:
-        super().__init__()
-        self.value = value
-        ast.copy_location(self, node)
-
-
 _STATEMENTS = {
-    ast.Try: "try",
     ast.With: "with",
     ast.FunctionDef: "a function inside a function; define it outside",
     ast.ClassDef: "a class",
@@ -65,8 +61,6 @@ _STATEMENTS = {
     ast.AsyncWith: "async",
 }
 _EXPRESSIONS = {
-    ast.List: "a list; use a tuple or a NumPy array",
-    ast.ListComp: "a list comprehension; fill a NumPy array in a loop",
     ast.SetComp: "a set",
     ast.Set: "a set",
     ast.Dict: "a dict",
@@ -81,11 +75,23 @@ _EXPRESSIONS = {
 }
 
 
-class _Loop:
-    """The targets of `continue` and `break`."""
+class _Loop(NamedTuple):
+    """A loop whose body is being lowered."""
 
-    def __init__(self, again: Block, over: Block) -> None:
-        self.again, self.over = again, over
+    again: Block
+    """The target of `continue`."""
+    over: Block
+    """The target of `break`."""
+    finals: int
+    """The number of `finally` clauses around it."""
+
+
+class _Final(NamedTuple):
+    """A `finally` clause around the statement that is being lowered."""
+
+    body: Sequence[ast.stmt]
+    handlers: list[Handler]
+    """The handlers around it."""
 
 
 class Lowering:
@@ -99,6 +105,12 @@ class Lowering:
         """Values of the free names that it uses."""
         self._loops: list[_Loop] = []
         self._temporaries = 0
+        self._comprehensions = 0
+        self.uses_lists = False
+        self._handlers: list[Handler] = []
+        self._finals: list[_Final] = []
+        self._caught: list[str] = []
+        """Variables with the exceptions that are being handled."""
         self._block: Block | None = self._new()
         node = source.node
         if isinstance(node, ast.Lambda):
@@ -113,7 +125,7 @@ class Lowering:
     # --- blocks -----------------------------------------------------------------------------
 
     def _new(self) -> Block:
-        block = Block(len(self.blocks))
+        block = Block(len(self.blocks), handler=self._handlers[-1] if self._handlers else None)
         self.blocks.append(block)
         return block
 
@@ -171,17 +183,22 @@ class Lowering:
                 self._augmented(node)
             case ast.Return():
                 value = Known(None, node) if node.value is None else self._value(node.value)
+                if self._finals:
+                    value = self._saved(value)
+                    self._run_finals(0)
                 self._end(Return(node, value))
+            case ast.Try():
+                self._try(node)
             case ast.If():
                 self._if(node)
             case ast.While():
                 self._while(node)
             case ast.For():
                 self._for(node)
-            case ast.Break():
-                self._jump(node, self._loops[-1].over)
-            case ast.Continue():
-                self._jump(node, self._loops[-1].again)
+            case ast.Break() | ast.Continue():
+                loop = self._loops[-1]
+                self._run_finals(loop.finals)
+                self._jump(node, loop.over if isinstance(node, ast.Break) else loop.again)
             case ast.Assert():
                 passed, failed = self._new(), self._new()
                 self._condition(node.test, passed, failed)
@@ -262,7 +279,7 @@ class Lowering:
         self._block = after
 
     def _loop(self, again: Block, body: Sequence[ast.stmt], over: Block, node: ast.AST) -> None:
-        self._loops.append(_Loop(again, over))
+        self._loops.append(_Loop(again, over, len(self._finals)))
         self._body(body)
         self._loops.pop()
         self._jump(node, again)
@@ -279,18 +296,23 @@ class Lowering:
         self._jump(node, over)
         self._block = over
 
-    def _for(self, node: ast.For) -> None:
-        head, body, otherwise, over = self._new(), self._new(), self._new(), self._new()
+    def _begin_loop(self, iterable: ast.expr, target: ast.expr) -> tuple[Block, Block]:
+        """Begin the body of a loop over an iterable: the head of the loop, and the block after it."""
+        head, body, after = self._new(), self._new(), self._new()
         iterator = self._temporary()
-        self._add(Iterate(node.iter, iterator, self._value(node.iter)))
-        self._jump(node, head)
+        self._add(Iterate(iterable, iterator, self._value(iterable)))
+        self._jump(iterable, head)
         self._block = head
-        is_name = isinstance(node.target, ast.Name)
-        name = node.target.id if isinstance(node.target, ast.Name) else self._temporary()
-        self._end(Next(node.iter, iterator, name, body, otherwise))
+        name = target.id if isinstance(target, ast.Name) else self._temporary()
+        self._end(Next(iterable, iterator, name, body, after))
         self._block = body
-        if not is_name:
-            self._assign_to(node.target, node.target, _name(name, node.target))
+        if not isinstance(target, ast.Name):
+            self._assign_to(target, target, _name(name, target))
+        return head, after
+
+    def _for(self, node: ast.For) -> None:
+        over = self._new()
+        head, otherwise = self._begin_loop(node.iter, node.target)
         self._loop(head, node.body, over, node)
         self._block = otherwise
         self._body(node.orelse)
@@ -299,8 +321,12 @@ class Lowering:
 
     def _raise(self, node: ast.Raise) -> None:
         error = node.exc
-        if error is None:
-            raise NotCompilableError(node, "cannot compile raise without an exception")
+        if error is None or (isinstance(error, ast.Name) and error.id in self._source.variables):
+            name = error.id if isinstance(error, ast.Name) else None
+            if name is None and not self._caught:
+                raise NotCompilableError(node, "raise without an exception outside of except")
+            self._end(RaiseAgain(node, name or self._caught[-1]))
+            return
         arguments: list[ast.expr] = []
         if isinstance(error, ast.Call) and not error.keywords:
             arguments, error = error.args, error.func
@@ -313,6 +339,91 @@ class Lowering:
         assert isinstance(type_, type)
         argument = self._value(arguments[0]) if arguments else None
         self._end(Raise(node, type_, argument))
+
+    # --- exceptions -------------------------------------------------------------------------
+
+    def _try(self, node: ast.Try) -> None:
+        if node.finalbody:
+            self._try_finally(node)
+        else:
+            self._try_except(node)
+
+    def _protected(self, node: ast.AST, body: Sequence[ast.stmt], handler: Handler) -> None:
+        """Lower statements whose exceptions go to a handler."""
+        self._handlers.append(handler)
+        inside = self._new()
+        self._jump(node, inside)
+        self._block = inside
+        self._body(body)
+        self._handlers.pop()
+        outside = self._new()
+        self._jump(node, outside)
+        self._block = outside
+
+    def _new_handler(self) -> Handler:
+        return Handler(self._new(), self._temporary())
+
+    def _try_except(self, node: ast.Try) -> None:
+        handler, after = self._new_handler(), self._new()
+        self._protected(node, node.body, handler)
+        self._body(node.orelse)
+        self._jump(node, after)
+        self._block = handler.block
+        for clause in node.handlers:
+            body, others = self._new(), self._new()
+            if clause.type is None:
+                self._jump(clause, body)
+            else:
+                types_ = self._exception_types(clause.type)
+                test = IsInstance(handler.name, types_, clause.type)
+                self._end(Branch(clause, test, body, others))
+            self._block = body
+            if clause.name:
+                self._add(Assign(clause, clause.name, _name(handler.name, clause)))
+            self._caught.append(handler.name)
+            self._body(clause.body)
+            self._caught.pop()
+            self._jump(clause, after)
+            self._block = others
+        self._end(RaiseAgain(node, handler.name))
+        self._block = after
+
+    def _exception_types(self, node: ast.expr) -> tuple[type[BaseException], ...]:
+        parts = node.elts if isinstance(node, ast.Tuple) else [node]
+        found = tuple(self._constant(part) for part in parts)
+        for each in found:
+            if not (isinstance(each, type) and issubclass(each, BaseException)):
+                raise NotCompilableError(node, "except takes types of exceptions")
+        return found  # type: ignore[return-value]  # checked
+
+    def _try_finally(self, node: ast.Try) -> None:
+        handler = self._new_handler()
+        self._finals.append(_Final(node.finalbody, [*self._handlers]))
+        rest = ast.Try(node.body, node.handlers, node.orelse, [])
+        body = [_like(node, rest)] if node.handlers else [*node.body, *node.orelse]
+        self._protected(node, body, handler)
+        self._finals.pop()
+        after = self._new()
+        self._body(node.finalbody)
+        self._jump(node, after)
+        self._block = handler.block
+        self._body(node.finalbody)
+        self._end(RaiseAgain(node, handler.name))
+        self._block = after
+
+    def _run_finals(self, count: int) -> None:
+        """Lower the `finally` clauses that control leaves, from the innermost one on, down to so
+        many."""
+        finals, handlers = self._finals, self._handlers
+        for number in range(len(finals) - 1, count - 1, -1):
+            if self._block is None:
+                break
+            self._finals, self._handlers = finals[:number], [*finals[number].handlers]
+            inside = self._new()
+            self._jump(self._source.node, inside)
+            self._block = inside
+            self._body(finals[number].body)
+        self._finals, self._handlers = finals, handlers
 
     # --- conditions -------------------------------------------------------------------------
 
@@ -382,7 +493,7 @@ class Lowering:
     def _value(self, node: ast.expr) -> ast.expr:
         """An expression without control flow that has the value of another one."""
         match node:
-            case ast.Constant() | Known():
+            case ast.Constant() | Known() | IsInstance():
                 return node
             case ast.Name():
                 return self._name(node)
@@ -417,6 +528,11 @@ class Lowering:
                 parts = [node.lower, node.upper, node.step]
                 values = iter(self._values([part for part in parts if part is not None]))
                 return _like(node, ast.Slice(*(part and next(values) for part in parts)))
+            case ast.List():
+                self.uses_lists = True
+                return _like(node, ast.List(self._values(node.elts), ast.Load()))
+            case ast.ListComp():
+                return self._comprehension(node)
             case ast.Call():
                 return self._call(node)
         what = _EXPRESSIONS.get(type(node), f"the expression {type(node).__name__}")
@@ -487,11 +603,64 @@ class Lowering:
         self._block = after
         return _name(name, node)
 
+    def _comprehension(self, node: ast.ListComp) -> ast.expr:
+        """A list that loops fill. Their variables have names of their own."""
+        self.uses_lists = True
+        self._comprehensions += 1
+        name = self._temporary()
+        self._add(Assign(node, name, _like(node, ast.List([], ast.Load()))))
+        names = {
+            each.id: f"%{each.id} {self._comprehensions}"
+            for generator in node.generators
+            for each in ast.walk(generator.target)
+            if isinstance(each, ast.Name)
+        }
+        first = node.generators[0]
+
+        def nest(generators: Sequence[ast.comprehension]) -> None:
+            if not generators:
+                self._add(Append(node.elt, name, self._value(_renamed(node.elt, names))))
+                return
+            generator, *others = generators
+            if generator.is_async:
+                raise NotCompilableError(node, "cannot compile async")
+            iterable = _renamed(generator.iter, {} if generator is first else names)
+            again, over = self._begin_loop(iterable, _renamed(generator.target, names))
+            for test in generator.ifs:
+                passed = self._new()
+                self._condition(_renamed(test, names), passed, again)
+                self._block = passed
+            nest(others)
+            self._jump(node, again)
+            self._block = over
+
+        nest(node.generators)
+        return _name(name, node)
+
+    def _method(self, node: ast.Call) -> ast.expr | None:
+        """The value of a method of a list; None if it is no method that a list has."""
+        of = node.func
+        if not isinstance(of, ast.Attribute) or not isinstance(of.value, ast.Name):
+            return None
+        name = of.value.id
+        if name not in self._source.variables or node.keywords:
+            return None
+        if of.attr == "append" and len(node.args) == 1:
+            self._add(Append(node, name, self._value(node.args[0])))
+            return Known(None, node)
+        if of.attr == "pop" and not node.args:
+            result = self._temporary()
+            self._add(Pop(node, result, name))
+            return _name(result, node)
+        return None
+
     def _call(self, node: ast.Call) -> ast.expr:
-        function = self._constant(node.func)
+        method = self._method(node)
+        if method is not None:
+            return method
+        function = self._callee(node)
         if function is min or function is max:
             return self._extreme(node, function is min)
-        function = getattr(function, "__ferryvm_function__", function)
         if isinstance(function, types.FunctionType):
             name = self._temporary()
             arguments = self._arguments(node, function)
@@ -546,23 +715,26 @@ class Lowering:
             self._block = after
         return _name(name, node)
 
+    def _callee(self, node: ast.Call) -> object:
+        """The function that a call is of; MISSING if that is not known."""
+        function = self._constant(node.func)
+        function = getattr(function, "__ferryvm_function__", function)
+        return replacement(function, len(node.args)) or function
+
     def _has_control(self, node: ast.expr) -> bool:
         """True if statements are needed for an expression."""
         for each in ast.walk(node):
             match each:
-                case ast.BoolOp() | ast.IfExp() | ast.NamedExpr():
+                case ast.BoolOp() | ast.IfExp() | ast.NamedExpr() | ast.ListComp():
                     return True
                 case ast.Compare():
                     if len(each.ops) > 1:
                         return True
                 case ast.Call():
-                    function = self._constant(each.func)
-                    function = getattr(function, "__ferryvm_function__", function)
-                    if (
-                        isinstance(function, types.FunctionType)
-                        or function is min
-                        or function is max
-                    ):
+                    function = self._callee(each)
+                    is_method = function is MISSING and isinstance(each.func, ast.Attribute)
+                    is_extreme = function is min or function is max
+                    if is_method or is_extreme or isinstance(function, types.FunctionType):
                         return True
         return False
 
@@ -578,6 +750,24 @@ def _counts_from_zero(node: ast.expr) -> bool:
         or (isinstance(each, ast.Constant) and isinstance(each.value, int) and each.value >= 0)
         for each in (start, step)
     )
+
+
+class _Renaming(ast.NodeTransformer):
+    """Replaces names of variables."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:  # as `ast` calls it
+        """The node, with its new name."""
+        name = self._names.get(node.id, node.id)
+        return ast.copy_location(ast.Name(name, node.ctx), node)
+
+
+def _renamed(node: ast.expr, names: Mapping[str, str]) -> ast.expr:
+    found = _Renaming(names).visit(copy.deepcopy(node))
+    assert isinstance(found, ast.expr)
+    return found
 
 
 def _name(name: str, node: ast.AST) -> ast.Name:

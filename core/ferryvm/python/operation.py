@@ -15,7 +15,7 @@ import numpy as np
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import BOOL, FLOAT, INT, Constant, Kind, Number, Scalar, Tuple
+from ferryvm.python.kind import BOOL, FLOAT, INT, Constant, Kind, List, Number, Scalar, Tuple
 from ferryvm.python.site import DIVISION
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def binary_kind(node: ast.AST, op: ast.operator, left: Kind, right: Kind) -> Kin
             return FLOAT
     elif is_number(left) and is_number(right):
         return _scalar_kind(node, symbol, left, right)
+    elif symbol == "*" and isinstance(left, List) and right == INT and left.item is not None:
+        return left
     elif symbol == "+" and isinstance(left, Tuple) and isinstance(right, Tuple):
         return Tuple(left.items + right.items)
     raise NotCompilableError(node, f"cannot compile {left} {symbol} {right}")
@@ -165,6 +167,13 @@ def _of_python(b: Code, node: ast.BinOp, symbol: str, result: Kind) -> None:
             getattr(f, f"i64_{_CHECKED[symbol]}")()
         elif symbol in _FLOORED:
             b.trap(node, Trap.INTEGER_DIVIDE_BY_ZERO, ZeroDivisionError, DIVISION[symbol])
+            if b.is_caught:
+                divisor = b.spare(I64)
+                f.local_set(divisor)
+                f.local_get(divisor)
+                f.i64_eqz()
+                b.throw_if(node, ZeroDivisionError, DIVISION[symbol])
+                f.local_get(divisor)
             b.trap(node, Trap.INTEGER_OVERFLOW, OverflowError, None, is_limit=True)
             getattr(f, f"i64_{_FLOORED[symbol]}")()
         elif symbol in _BITWISE:

@@ -15,13 +15,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferryvm.build import Local
-from ferryvm.isa.type import Reference, as_number, to_python
+from ferryvm.isa.object import STRUCT_HEADER_BYTES
+from ferryvm.isa.type import WORD_BYTES, Reference, ValueType, as_number, to_python
 from ferryvm.machine.state import Machine
 from ferryvm.python.graph import Block
 from ferryvm.python.kind import (
+    LIST,
     ArrayIterator,
     Enumerated,
     Kind,
+    ListIterator,
+    Raised,
     Range,
     RangeIterator,
     TupleIterator,
@@ -29,6 +33,7 @@ from ferryvm.python.kind import (
 )
 from ferryvm.python.lower import Lowering
 from ferryvm.python.result import value_of
+from ferryvm.python.site import Sites
 from ferryvm.python.source import Source
 
 if TYPE_CHECKING:
@@ -71,18 +76,56 @@ class PausedFrame:
     variables: dict[str, Any]
 
 
+class _ListView:
+    """The fields of a list in a machine that has stopped, and its Python list once that is made."""
+
+    def __init__(self, length: int, kind: int, arrays: Sequence[Any]) -> None:
+        self.length, self.kind = length, kind
+        self.i64, self.f64, self.i32, self.f32 = arrays
+        self.made: list[Any] | None = None
+
+
+class _Words:
+    """The words of a machine that has stopped, as Python values."""
+
+    def __init__(
+        self, machine: Machine, references: Callable[[], References], sites: Sites
+    ) -> None:
+        self._machine, self._references, self.sites = machine, references, sites
+        self._lists: dict[int, _ListView] = {}
+        """By reference, so that two variables have one list."""
+
+    def value(self, type_: ValueType, word: int) -> Any:
+        """The value of a word: of a list, a view."""
+        if not isinstance(type_, Reference):
+            return to_python(as_number(type_), word & type_.mask)
+        if not word or type_ != LIST:
+            return self._references().value(word)
+        if word not in self._lists:
+            assert self._machine.objects is not None
+            first = (word + STRUCT_HEADER_BYTES) // WORD_BYTES
+            length, kind, *arrays = self._machine.objects.space.words[first : first + 6].tolist()
+            found = [self._references().value(array) for array in arrays]
+            self._lists[word] = _ListView(length, kind, found)
+        return self._lists[word]
+
+
 def paused_frames(
-    machine: Machine, references: Callable[[], References], maps: dict[str, FunctionMap]
+    machine: Machine,
+    references: Callable[[], References],
+    maps: dict[str, FunctionMap],
+    sites: Sites,
 ) -> list[PausedFrame] | None:
     """The frames of Python functions, innermost first; None if there are none, or very many."""
     stack, program = machine.memory.stack, machine.program
     pc, fp = machine.control.pc, machine.control.fp
+    words = _Words(machine, references, sites)
     found: list[PausedFrame] = []
     for _ in range(MOST_FRAMES):
         function = program.functions[machine.verified.owner(pc)]
         of = maps.get(function.name)
         if of is not None:
-            found.append(_paused(of, pc - function.entry, stack, fp, references))
+            found.append(_paused(of, pc - function.entry, stack, fp, words))
         elif found:
             return found
         distance = stack[fp + 1]
@@ -92,24 +135,25 @@ def paused_frames(
     return None
 
 
-def _paused(
-    of: FunctionMap, at: int, stack: memoryview, fp: int, references: Callable[[], References]
-) -> PausedFrame:
+def _paused(of: FunctionMap, at: int, stack: memoryview, fp: int, words: _Words) -> PausedFrame:
     number = bisect.bisect_right(of.points, at, key=lambda point: point.start) - 1
     point = of.points[number]
     variables = {}
     for name, kind in point.kinds.items():
-        values = [_slot(stack, fp, local, references) for local in of.locals[name, kind]]
-        variables[name] = _variable(kind, values)
+        values = [
+            words.value(local.type, stack[fp + _signed(local.word)])
+            for local in of.locals.get((name, kind), ())
+        ]
+        if isinstance(kind, Raised):
+            site = words.sites.thrown[values[0]]
+            variables[name] = site.type() if site.message is None else site.type(site.message)
+        else:
+            variables[name] = _variable(kind, values)
     return PausedFrame(of.source, of.lowering, point.block, point.number, variables)
 
 
-def _slot(stack: memoryview, fp: int, local: Local, references: Callable[[], References]) -> Any:
-    offset = local.word if local.word < 1 << 63 else local.word - (1 << 64)
-    word: int = stack[fp + offset]
-    if isinstance(local.type, Reference):
-        return references().value(word)
-    return to_python(as_number(local.type), word & local.type.mask)
+def _signed(word: int) -> int:
+    return word if word < 1 << 63 else word - (1 << 64)
 
 
 def _variable(kind: Kind, values: Sequence[Any]) -> Any:
@@ -121,6 +165,11 @@ def _variable(kind: Kind, values: Sequence[Any]) -> Any:
             start, end = values
             stop = end if abs(kind.step) == 1 else start + kind.step * end
             return iter(range(start, stop, kind.step))
+        case ListIterator():
+            items = iter(value_of(kind.of, values[:-1]))
+            for _ in range(values[-1]):
+                next(items)
+            return items
         case TupleIterator():
             return iter(value_of(kind.of, values)[kind.at :])
         case ArrayIterator():

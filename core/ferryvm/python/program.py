@@ -12,6 +12,7 @@ from ferryvm.python.code import Shared
 from ferryvm.python.fault import NotCompilableError, UnsupportedError
 from ferryvm.python.graph import Store
 from ferryvm.python.kind import Kind
+from ferryvm.python.list_code import declare
 from ferryvm.python.lower import Lowering
 from ferryvm.python.pause import FunctionMap
 from ferryvm.python.site import Sites
@@ -78,7 +79,9 @@ class Unit:
         function, kinds, target = key
         found = self._made.get(key)
         if found is None:
-            source, _ = self._source(function)
+            source, lowering = self._source(function)
+            if lowering.uses_lists and not self._shared.lists:
+                self._shared.lists = declare(self._shared.program)
             if len(self._made) == MOST_FUNCTIONS:
                 message = f"{MOST_FUNCTIONS} functions are called, by kinds of arguments"
                 raise UnsupportedError(message, None, source.name)

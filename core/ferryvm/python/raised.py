@@ -14,7 +14,7 @@ from ferryvm.python.site import Site, Sites
 
 def site_of(error: TrapError, sites: Sites) -> Site | None:
     """The meaning of a trap in Python; None if it is nothing that Python code does."""
-    if isinstance(error, UncaughtError) and error.tag == "python":
+    if isinstance(error, UncaughtError) and error.tag in ("python", "python limit"):
         number = error.values[0]
         assert isinstance(number, int)
         return sites.thrown[number]

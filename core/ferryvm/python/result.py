@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 
 from ferryvm.python.fault import UnsupportedError
-from ferryvm.python.kind import BOOL, FLOAT, INT, Array, Constant, Kind, Scalar, Tuple
+from ferryvm.python.kind import (
+    BOOL,
+    FLOAT,
+    INT,
+    LIST_ITEMS,
+    Array,
+    Constant,
+    Kind,
+    List,
+    Scalar,
+    Tuple,
+)
 
 Reader = Callable[[Any], Any]
 """Turns what a call of an instance returns into the value of the Python function."""
@@ -47,7 +58,7 @@ def _check(kind: Kind, name: str) -> None:
     items = kind.items if isinstance(kind, Tuple) else ()
     for item in items:
         _check(item, name)
-    is_number = isinstance(kind, Tuple | Scalar | Array) or kind in (INT, FLOAT, BOOL)
+    is_number = isinstance(kind, Tuple | Scalar | Array | List) or kind in (INT, FLOAT, BOOL)
     if not is_number and kind != Constant(None):
         raise UnsupportedError(f"cannot return {kind}", None, name)
 
@@ -72,9 +83,29 @@ def value_of(kind: Kind, values: Sequence[Any]) -> Any:
             return array if array.shape == tuple(shape) else array.reshape(shape)
         case Scalar():
             return _scalar_type(kind)(values[0])
+        case List():
+            return _list(values[0])
         case Constant():
             return kind.value
     return bool(values[0]) if kind == BOOL else values[0]
+
+
+def _list(view: Any) -> list[Any]:
+    """The Python list of a list in a program; of one that is seen while the program has stopped,
+    always the same one."""
+    made: list[Any] | None = getattr(view, "made", None)
+    if made is None:
+        made = []
+        if view.kind:
+            kind = LIST_ITEMS[view.kind - 1]
+            items = getattr(view, str(kind.word))[: view.length]
+            if isinstance(kind, Scalar):
+                made = [*items.astype(kind.dtype)]
+            else:
+                made = [bool(item) for item in items] if kind == BOOL else items.tolist()
+        if hasattr(view, "made"):
+            view.made = made
+    return made
 
 
 def arguments(kinds: Sequence[Kind]) -> Callable[[Sequence[Any]], list[Any]] | None:

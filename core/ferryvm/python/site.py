@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 from collections.abc import Callable
 
@@ -29,6 +30,14 @@ DIVISION = {
     "f%": _message(lambda: _ONE % _ZERO_F),
 }
 """Messages of a ZeroDivisionError by operator, `f` in front for floats."""
+
+
+EXCEPTIONS: tuple[type[BaseException], ...] = tuple(
+    value
+    for _, value in sorted(vars(builtins).items())
+    if isinstance(value, type) and issubclass(value, BaseException)
+)
+"""The built-in exceptions; programs use their numbers."""
 
 
 @dataclasses.dataclass(frozen=True)

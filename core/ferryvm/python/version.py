@@ -9,16 +9,18 @@ run time (basic block versioning: Chevalier-Boisvert and Feeley, ECOOP 2015, sec
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ferryvm.build import Function, Label
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, Reference, ValueType
+from ferryvm.python import list_code
 from ferryvm.python.body import Body
 from ferryvm.python.code import Shared
-from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.fault import NotCompilableError, UnknownItemsError
 from ferryvm.python.graph import (
+    Append,
     Assign,
     Block,
     Branch,
@@ -26,17 +28,23 @@ from ferryvm.python.graph import (
     Evaluate,
     Iterate,
     Jump,
+    Known,
     Next,
+    Pop,
     Raise,
+    RaiseAgain,
     Return,
+    Statement,
     Store,
+    Terminator,
     Unpack,
+    expressions,
     live_after,
     reads,
 )
 from ferryvm.python.iteration import advance, begin
-from ferryvm.python.kind import Array, Constant, Kind, Scalar, Tuple
-from ferryvm.python.lower import Known, Lowering
+from ferryvm.python.kind import Array, Constant, Kind, List, Raised, Scalar, Tuple
+from ferryvm.python.lower import Lowering
 from ferryvm.python.operation import convert
 from ferryvm.python.pause import FunctionMap, Point
 from ferryvm.python.source import Source
@@ -137,33 +145,73 @@ class Versions:
         for number in range(index, len(block.statements)):
             statement = block.statements[number]
             self._point(block, number)
-            if self._is_unassigned(statement.node, reads(statement)):
+            if self._is_left(statement):
                 return
             body.at(statement.node)
-            match statement:
-                case Assign():
-                    body.set(statement.name, body.push(statement.value))
-                case Evaluate():
-                    for _ in body.push(statement.value).slots:
-                        body.f.drop()
-                case Unpack():
-                    self._unpack(statement)
-                case Store():
-                    self._store(statement)
-                case Iterate():
-                    body.set(statement.name, begin(body, statement.value))
-                case Call():
-                    if self._call(statement, block, number):
-                        return
+            if self._caught(block, statement.node, lambda: self._statement(block, number)):  # noqa: B023  # called at once
+                return
         self._end(block)
+
+    def _caught(self, block: Block, node: ast.AST, emit: Callable[[], bool]) -> bool:
+        """Add code whose exceptions go to the handler of a block, if it has one; its result."""
+        handler, body = block.handler, self._body
+        if handler is None:
+            return emit()
+        before = dict(body.env)
+        with body.f.try_() as attempt:
+            body.is_caught = True
+            has_ended = emit()
+            body.is_caught = False
+            attempt.catch(body.error)
+            for local in reversed(body.locals(handler.name, Raised())):
+                body.f.local_set(local)
+            self._go(node, handler.block, 0, {**before, handler.name: Raised()})
+        return has_ended
+
+    def _statement(self, block: Block, number: int) -> bool:
+        """Add the code of a statement; True if the block goes on elsewhere."""
+        body, statement = self._body, block.statements[number]
+        match statement:
+            case Assign():
+                self._assign(statement)
+            case Evaluate():
+                for _ in body.push(statement.value).slots:
+                    body.f.drop()
+            case Unpack():
+                self._unpack(statement)
+            case Store():
+                self._store(statement)
+            case Append():
+                list_code.append(body, statement.node, statement.list, statement.value)
+            case Pop():
+                kind = self._list(statement.node, statement.list)
+                assert kind.item is not None
+                list_code.pop(body, statement.node, body.locals(statement.list, kind)[0], kind)
+                body.set(statement.name, kind.item)
+            case Iterate():
+                body.set(statement.name, begin(body, statement.value))
+            case Call():
+                return self._call(statement, block, number)
+        return False
+
+    def _assign(self, statement: Assign) -> None:
+        body = self._body
+        body.set(statement.name, body.push(statement.value))
 
     def _end(self, block: Block) -> None:
         body, end = self._body, block.end
         assert end is not None
         self._point(block, len(block.statements))
-        if self._is_unassigned(end.node, reads(end)):
+        if self._is_left(end):
             return
         body.at(end.node)
+        if isinstance(end, Jump):
+            self._go(end.node, end.to, 0, body.env)
+        else:
+            self._caught(block, end.node, lambda: self._leave(end))
+
+    def _leave(self, end: Terminator) -> bool:
+        body = self._body
         match end:
             case Jump():
                 self._go(end.node, end.to, 0, body.env)
@@ -171,7 +219,7 @@ class Versions:
                 known = body.known_condition(end.condition)
                 if known is not None:
                     self._go(end.node, end.yes if known else end.no, 0, body.env)
-                    return
+                    return True
                 body.push_condition(end.condition)
                 body.f.jump_if(self._target(end.node, end.yes))
                 self._go(end.node, end.no, 0, body.env)
@@ -181,6 +229,13 @@ class Versions:
                 self._return(end)
             case Raise():
                 self._raise(end)
+            case RaiseAgain():
+                kind = body.env[end.name]
+                if not isinstance(kind, Raised):
+                    raise NotCompilableError(end.node, f"cannot raise {kind}")
+                body.get(end.name, kind)
+                body.f.throw(body.error)
+        return True
 
     def _point(self, block: Block, index: int) -> None:
         """State that the code of a statement, or of the end of a block, begins here."""
@@ -194,6 +249,26 @@ class Versions:
         """The places of its statements."""
         body = self._body
         return FunctionMap(self._source, self._lowering, self._points, body.all_locals)
+
+    def _is_left(self, step: Statement | Terminator) -> bool:
+        """True if a statement cannot be executed with the kinds of its variables: one has no value,
+        which raises an exception, or the items of a list are not known, which CPython sorts out."""
+        if self._is_unassigned(step.node, reads(step)):
+            return True
+        try:
+            for expression in expressions(step):
+                self._body.kind(expression)
+            if isinstance(step, Pop):
+                self._list(step.node, step.list)
+            elif isinstance(step, Store):
+                kind = self._body.kind(step.array)
+                if kind == List(None):
+                    raise UnknownItemsError(step.node, "the list is empty here")
+        except UnknownItemsError as error:
+            message = "items of a list that may be any here"
+            self._body.throw(error.node, IndexError, message, is_limit=True)
+            return True
+        return False
 
     def _is_unassigned(self, node: ast.AST, names: set[str]) -> bool:
         """True if one of these variables has no value here, which raises an exception."""
@@ -227,12 +302,26 @@ class Versions:
         for name, item in reversed([*zip(statement.names, kind.items, strict=True)]):
             body.set(name, item)
 
+    def _list(self, node: ast.AST, name: str) -> List:
+        """The kind of a list in a variable, whose items are known."""
+        kind = self._body.env.get(name)
+        if not isinstance(kind, List):
+            raise NotCompilableError(node, f"cannot compile this method of {kind}")
+        if kind.item is None:
+            raise UnknownItemsError(node, "the list is empty here")
+        return kind
+
     def _store(self, statement: Store) -> None:
         body = self._body
+        of = body.kind(statement.array)
+        if isinstance(of, List) and isinstance(statement.array, ast.Name):
+            kind = self._list(statement.node, statement.array.id)
+            (local,) = body.locals(statement.array.id, kind)
+            list_code.store(body, statement.node, statement.index, local, kind, statement.value)
+            return
         node = ast.copy_location(
             ast.Subscript(statement.array, statement.index, ast.Store()), statement.node
         )
-        of = body.kind(statement.array)
         if not isinstance(of, Array):
             raise NotCompilableError(statement.node, f"cannot store into {of}")
         indices = body.indices(node)

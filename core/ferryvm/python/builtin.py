@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Built-in functions that are Python functions of the subset: they are compiled where they are called.
+
+They do what CPython's do, errors included.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+_IS_COMPENSATED = sys.version_info >= (3, 12)
+"""True if `sum` of floats carries the rounding errors along (Neumaier 1974), since Python 3.12."""
+
+
+def _sum(values: Any, start: Any = 0) -> Any:
+    total = start
+    for value in values:
+        total = total + value
+    return total
+
+
+def _any(values: Any) -> bool:
+    for value in values:  # noqa: SIM110  # it is `any`
+        if value:
+            return True
+    return False
+
+
+def _all(values: Any) -> bool:
+    for value in values:  # noqa: SIM110  # it is `all`
+        if not value:
+            return False
+    return True
+
+
+def _least(values: Any) -> Any:
+    best = None
+    for value in values:
+        if best is None or value < best:
+            best = value
+    if best is None:
+        raise ValueError("min() arg is an empty sequence")
+    return best
+
+
+def _greatest(values: Any) -> Any:
+    best = None
+    for value in values:
+        if best is None or value > best:
+            best = value
+    if best is None:
+        raise ValueError("max() arg is an empty sequence")
+    return best
+
+
+def _product(values: Any, start: Any = 1) -> Any:
+    total = start
+    for value in values:
+        total = total * value
+    return total
+
+
+def _quotient_and_rest(a: Any, b: Any) -> Any:
+    return a // b, a % b
+
+
+def _power_modulo(base: Any, exponent: Any, modulus: Any) -> Any:
+    if exponent < 0:
+        raise ValueError("base is not invertible for the given modulus")
+    result = 1 % modulus
+    base = base % modulus
+    while exponent > 0:
+        if exponent & 1:
+            result = result * base % modulus
+        base = base * base % modulus
+        exponent >>= 1
+    return result
+
+
+def _divisor(a: Any, b: Any) -> Any:
+    while b:
+        a, b = b, a % b
+    return abs(a)
+
+
+def _factorial(n: Any) -> Any:
+    if n < 0:
+        raise ValueError("factorial() not defined for negative values")
+    result = 1
+    for factor in range(2, n + 1):
+        result *= factor
+    return result
+
+
+def _combinations(n: Any, k: Any) -> Any:
+    if n < 0:
+        raise ValueError("n must be a non-negative integer")
+    if k < 0:
+        raise ValueError("k must be a non-negative integer")
+    result = 1
+    for step in range(1, min(k, n - k) + 1):
+        result = result * (n - step + 1) // step
+    return result if k <= n else 0
+
+
+def _root(n: Any) -> Any:
+    if n < 0:
+        raise ValueError("isqrt() argument must be nonnegative")
+    if n == 0:
+        return 0
+    bits = 0
+    rest = n
+    while rest:
+        rest >>= 1
+        bits += 1
+    root = 1 << ((bits + 1) // 2)
+    while True:  # Newton's method from above
+        better = (root + n // root) // 2
+        if better >= root:
+            return root
+        root = better
+
+
+def _degrees(x: Any) -> Any:
+    return x * (180.0 / math.pi)
+
+
+def _radians(x: Any) -> Any:
+    return x * (math.pi / 180.0)
+
+
+SELF_HOSTED: dict[object, Callable[..., Any]] = {
+    any: _any,
+    all: _all,
+    divmod: _quotient_and_rest,
+    math.prod: _product,
+    math.gcd: _divisor,
+    math.factorial: _factorial,
+    math.comb: _combinations,
+    math.isqrt: _root,
+    math.degrees: _degrees,
+    math.radians: _radians,
+}
+"""The functions by the objects whose calls they stand for."""
+if not _IS_COMPENSATED:
+    SELF_HOSTED[sum] = _sum
+
+
+def replacement(function: object, arguments: int) -> Callable[..., Any] | None:
+    """The function that is called in place of a built-in one with so many arguments."""
+    if arguments == 1 and (function is min or function is max):
+        return _least if function is min else _greatest
+    if function is pow and arguments == 3:
+        return _power_modulo
+    try:
+        return SELF_HOSTED.get(function)
+    except TypeError:  # it cannot be hashed
+        return None
