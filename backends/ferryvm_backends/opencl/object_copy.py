@@ -18,7 +18,7 @@ import ctypes
 import itertools
 import time
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,8 @@ class ObjectCopy:
         host has all."""
         self._sent: dict[tuple[ObjectAccess, int], list[ArrayActivity]] = {}
         """Metrics of the parts that uses of objects need and that are among these, for each `Traffic`."""
+        self.unsent: list[int] = []
+        """Addresses of the arrays that were not sent by the last `push`, as a kernel overwrites them."""
         self._may_be_marked = False
         """True if kernels may have set dirty marks since they were looked at."""
         self._changed: set[tuple[int, int]] = set()
@@ -228,10 +230,12 @@ class ObjectCopy:
         use: ObjectAccess,
         traffic: Traffic,
         marks: bool = True,
+        written: Container[int] = (),
     ) -> None:
-        """Copy what a kernel may read to the device; `marks`: it may set dirty marks. Raises BackendError,
-        cl.Error."""
+        """Copy what a kernel may read to the device; `marks`: it may set dirty marks; `written`: addresses
+        of arrays that it overwrites unseen. Raises BackendError, cl.Error."""
         self._may_be_marked |= marks
+        self.unsent.clear()
         rows = self._sent.get((use, id(traffic)))
         if rows is not None:
             for row in rows:
@@ -267,7 +271,12 @@ class ObjectCopy:
             self._sent[use, id(traffic)] = [row for _, _, row in parts]
             parts = [part for part in parts if part[0] not in self._ahead]
             self._ahead.update((segment, None) for segment, _, _ in parts)
-        sent = [(row, self._send(segment, end, row)) for segment, end, row in parts]
+        sent = []
+        for segment, end, row in parts:
+            if isinstance(segment, _Copy) and segment.address in written:
+                self.unsent.append(segment.address)
+                end = 0
+            sent.append((row, self._send(segment, end, row)))
         self._write_tables(control, wanted, objects)
         total = sum(pushed for _, pushed in sent)
         if total > _LEAST_TIMED:  # else what follows would wait for the copies, and seem slow

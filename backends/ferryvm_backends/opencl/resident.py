@@ -19,7 +19,7 @@ import ctypes
 import dataclasses
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import numpy as np
@@ -173,10 +173,15 @@ class Copied:
         before.give_to(self.heap)
 
     def push(
-        self, control: ControlBlock, needs: Needs, traffic: Traffic, marks: bool = True
+        self,
+        control: ControlBlock,
+        needs: Needs,
+        traffic: Traffic,
+        marks: bool = True,
+        written: Container[int] = (),
     ) -> None:
-        """Copy the words that a kernel may read to the device; `marks`: it may set dirty marks of
-        objects. Raises BackendError, cl.Error."""
+        """Copy the words that a kernel may read to the device; `marks`, `written`: of objects, see
+        `ObjectCopy.push`. Raises BackendError, cl.Error."""
         began = time.perf_counter()
         pushed = 0
         if needs.frames:
@@ -189,7 +194,7 @@ class Copied:
             pushed += self.heap.push(0, max(control.hp, self.residence.used))
             self.residence.used = control.hp
         if needs.objects is not None:
-            self.objects.push(control, self._objects(), needs.objects, traffic, marks)
+            self.objects.push(control, self._objects(), needs.objects, traffic, marks, written)
         traffic.to_device += pushed
         traffic.seconds_to_device += time.perf_counter() - began
 

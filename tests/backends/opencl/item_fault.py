@@ -55,9 +55,9 @@ def _stale() -> Patch:
     push = memory.CopiedMemory.push
     seen: dict[object, Any] = {}
 
-    def faulty(self: memory.CopiedMemory, control: Any, marks: bool) -> Any:
+    def faulty(self: memory.CopiedMemory, control: Any, *given: Any) -> Any:
         if self not in seen:
-            seen[self] = push(self, control, marks)
+            seen[self] = push(self, control, *given)
         return seen[self]
 
     return memory.CopiedMemory, "push", faulty

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches that follow one another while their results stay on a device: states are those of the loops in
-order, and results come back once."""
+"""Launches on devices with memory of their own that spare copies: results stay there while launches follow
+one another, and arrays that items overwrite are not sent. States are those of the loops in order."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 import ferryvm
@@ -150,3 +153,61 @@ def test_a_signal_between_launches_leaves_an_exact_state(
     with pytest.raises(KeyboardInterrupt):
         execution.run()
     assert outcome(execution) == in_order(source)
+
+
+OVERWRITTEN = """
+(define (one item kind from to)
+  (define x (array-ref from item))
+  (if (= (/ 10 (- x kind)) 77) (print! kind))
+  (if (= x (+ kind 1)) (print! x))
+  (array-set! to item (+ (* x 2) 1)))
+(define (go (n i64) (kind i64) (from (array i64)) (to (array i64)))
+  (for-each-item n (one kind from to)))
+"""
+
+
+@pytest.fixture
+def unsent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of arrays that were not sent, for each launch."""
+    found: list[int] = []
+    push = CopiedMemory.push
+
+    def noted(self: CopiedMemory, *given: Any) -> object:
+        places = push(self, *given)
+        found.append(len(self.unsent))
+        return places
+
+    monkeypatch.setattr(CopiedMemory, "push", noted)
+    return found
+
+
+@pytest.mark.parametrize("is_same", [False, True])
+def test_an_array_that_items_overwrite_is_not_sent(is_same: bool, unsent: list[int]) -> None:
+    count = 8000  # elements outside of the object space
+    source = ferryvm.compile(OVERWRITTEN)
+    call = on(OpenClBackend(wraps=False)).instantiate(source).exports["go"]
+    one = np.arange(count)
+    for kind in (-9, -1, -9):  # no item prints, the first does
+        to = one if is_same else np.full(count, 5)
+        expected = 2 * one + 1
+        call(count, kind, one, to)
+        assert (to == expected).all()
+    assert any(unsent) is not is_same
+
+
+def test_elements_of_items_that_are_not_done_remain(unsent: list[int]) -> None:
+    count, printed = 8000, list[str]()
+    source = ferryvm.compile(OVERWRITTEN)
+    engine = on(OpenClBackend(wraps=False))
+    engine.output = printed.append
+    call = engine.instantiate(source).exports["go"]
+    one, to = np.arange(count), np.zeros(count, np.int64)
+    for value in range(3):
+        to[:] = value
+        with pytest.raises(ferryvm.TrapError, match="item 4000"):
+            call(count, 4000, one, to)
+        assert (to[:4000] == 2 * one[:4000] + 1).all()
+        assert to[4000] == value
+        above = to[4001:]
+        assert ((above == value) | (above == 2 * one[4001:] + 1)).all()
+    assert unsent[-1]

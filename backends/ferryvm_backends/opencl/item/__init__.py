@@ -45,6 +45,11 @@ class ItemShape:
     """Header words of what these words refer to, which items share, too."""
     stored: frozenset[StoredArray] = frozenset()
     """Arrays among these words that items may store into without marks."""
+    overwritten: frozenset[int] = frozenset()
+    """Numbers of these arrays of which each item that is done has stored its own element, and none is
+    read; only where all items leave at their entry."""
+    read: frozenset[int] = frozenset()
+    """Numbers of the arrays whose elements items read then."""
     marks_others: bool = True
     """True if items may store anything else, which sets dirty marks."""
     bounds: tuple[tuple[Bound, ...], ...] | None = None

@@ -11,10 +11,11 @@ item that would make an object leaves.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ferryvm.ir.graph import Constant, Module, Operation, Parameter, Value
-from ferryvm.ir.operation import PLACE, element_bytes
+from ferryvm.ir.graph import Body, Constant, Module, Operation, Parameter, Value
+from ferryvm.ir.operation import PLACE, SHAPES, Role, element_bytes
+from ferryvm.ir.passes.entry_exit import always_run
 from ferryvm.ir.use import callees, substitute
 from ferryvm.isa.element import Element
 from ferryvm.isa.type import I64
@@ -87,6 +88,35 @@ def stored_arrays(
             is_own = _multiple(operation.arguments[1], item) == bytes_
             found[operation] = StoredArray(argument, bytes_, is_own)
     return found
+
+
+def overwritten(
+    body: Body, stored: Mapping[Operation, StoredArray], headers: Sequence[HeaderWord]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """The arrays, by the numbers of arguments, of which each item that does not leave stores its own
+    element, and those whose elements items read; none of the first where they may access others."""
+    parameters = body.blocks[0].parameters
+    passed = parameters[len(parameters) - len(headers) :]
+    places: dict[Value, int] = {p: n for p, (n, _) in zip(passed, headers, strict=True)}
+    read = set()
+    for operation in body.operations:
+        role = SHAPES[operation.name].role
+        is_known = operation in stored or operation.name in _APART
+        if operation.name == "element_load" and operation.arguments[0] in places:
+            read.add(places[operation.arguments[0]])
+        elif role in (Role.READS, Role.CHANGES, Role.CALLS) and not is_known:
+            return frozenset(), frozenset()
+    written = {
+        stored[operation].argument
+        for block in always_run(body)
+        for operation in block.operations
+        if operation in stored and stored[operation].is_own
+    }
+    return frozenset(written - read), frozenset(read)
+
+
+_APART = frozenset({"static", "static_at", "heap_load"})
+"""Operations that read what is no element of an array."""
 
 
 def _multiple(offset: Value, item: Value) -> int:

@@ -6,9 +6,10 @@ from __future__ import annotations
 import abc
 import ctypes
 import dataclasses
-from collections.abc import Hashable
+from collections.abc import Container, Hashable, Sequence
 
 from ferryvm.ir.operation import PLACE
+from ferryvm.isa.object import PLACE_OFFSET
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
 from ferryvm.traffic import Traffic
@@ -17,6 +18,8 @@ from ferryvm_backends.opencl.copied import residents
 from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.resident import Copied, Needs
 from ferryvm_backends.opencl.wrapped import memories
+
+_MASK = (1 << 64) - 1
 
 
 class ItemMemory(abc.ABC):
@@ -37,14 +40,29 @@ class ItemMemory(abc.ABC):
         """True if the device has results that the host lacks."""
         return False
 
-    def push_ahead(self, control: ControlBlock, marks: bool) -> list[BufferOffset]:
+    def push_ahead(
+        self, control: ControlBlock, marks: bool, written: Container[int]
+    ) -> list[BufferOffset]:
         """As `push`; until `pull` nothing on the host reads or writes what items may have stored."""
-        return self.push(control, marks)
+        return self.push(control, marks, written)
 
     @abc.abstractmethod
-    def push(self, control: ControlBlock, marks: bool) -> list[BufferOffset]:
+    def push(
+        self, control: ControlBlock, marks: bool, written: Container[int]
+    ) -> list[BufferOffset]:
         """Let the device see what items may read: the places of statics and heap, then of copied
-        objects and their tables; `marks`: items may set dirty marks. Raises BackendError, cl.Error."""
+        objects and their tables; `marks`: items may set dirty marks; `written`: addresses of arrays
+        that they overwrite unseen, if all are done. Raises BackendError, cl.Error."""
+
+    @property
+    def unsent(self) -> Sequence[int]:
+        """Addresses of those of them whose elements the device does not have."""
+        return ()
+
+    def elements(self, control: ControlBlock, reference: int) -> int:
+        """The host's address of the elements of an array."""
+        place = control.objects + reference + PLACE_OFFSET
+        return (control.objects + ctypes.c_uint64.from_address(place).value) & _MASK
 
     def header_word(self, control: ControlBlock, reference: int, word: int) -> int:
         """A word of an object's header as the device has it; 0 where there is no object."""
@@ -71,7 +89,9 @@ class WrappedMemory(ItemMemory):
 
     wraps = True
 
-    def push(self, control: ControlBlock, marks: bool) -> list[BufferOffset]:
+    def push(
+        self, control: ControlBlock, marks: bool, written: Container[int]
+    ) -> list[BufferOffset]:
         _, statics, _, heap = memories(self.session).wrapped(control).places
         return [statics, heap]
 
@@ -102,13 +122,21 @@ class CopiedMemory(ItemMemory):
     def is_ahead(self, control: ControlBlock) -> bool:
         return residents(self.session).is_ahead(control)
 
-    def push_ahead(self, control: ControlBlock, marks: bool) -> list[BufferOffset]:
+    def push_ahead(
+        self, control: ControlBlock, marks: bool, written: Container[int]
+    ) -> list[BufferOffset]:
         residents(self.session).copied(control).objects.run_ahead()
-        return self.push(control, marks)
+        return self.push(control, marks, written)
 
-    def push(self, control: ControlBlock, marks: bool) -> list[BufferOffset]:
+    @property
+    def unsent(self) -> Sequence[int]:
+        return self._memory.objects.unsent
+
+    def push(
+        self, control: ControlBlock, marks: bool, written: Container[int]
+    ) -> list[BufferOffset]:
         memory = self._memory = residents(self.session).copied(control)
-        memory.push(control, self.needs, self.traffic, marks)
+        memory.push(control, self.needs, self.traffic, marks, written)
         objects = [] if self.needs.objects is None else [*memory.objects.places]
         return [memory.statics.place, memory.heap.place, *objects]
 

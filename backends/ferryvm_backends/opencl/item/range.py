@@ -55,6 +55,7 @@ from ferryvm.region.region import Region
 from ferryvm.thread import Bell, ThreadError
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.copied import SLICE
+from ferryvm_backends.opencl.host_memory import Bytes
 from ferryvm_backends.opencl.item import ItemShape
 from ferryvm_backends.opencl.item.bound import is_short
 from ferryvm_backends.opencl.item.kernel import ItemKernel
@@ -63,6 +64,7 @@ from ferryvm_backends.opencl.item.local_size import SLICE as LOCAL_SLICE
 from ferryvm_backends.opencl.item.memory import ItemMemory
 from ferryvm_backends.opencl.item.pattern import PatternKernel
 from ferryvm_backends.opencl.item.suspension import Suspended, slot_layout, suspended
+from ferryvm_backends.opencl.segment import view
 
 _LARGEST_BLOCK = 1 << 10
 """Items of a block at most."""
@@ -281,7 +283,8 @@ class ItemRanges(RangeRunner):
             marks = self._sets_marks(control, words, limit - first)
             may_mark = marks or self._shape.marks_others or bool(own)
             push = memory.push_ahead if defers else memory.push
-            places = push(control, may_mark)
+            written = {} if own else self._overwritten(control, words, first, limit)
+            places = push(control, may_mark, written)
             headers = [
                 self._memory.header_word(control, words[number], word)
                 for number, word in self._shape.headers
@@ -301,8 +304,12 @@ class ItemRanges(RangeRunner):
                 found.slots = self._at_entry(found.slots, words)
             self._mark(control, words, first, limit, marks)
             if not defers or found.is_stopped or found.is_left:
+                stale = [] if not found.is_left else [(a, written[a]) for a in memory.unsent]
+                saved = [view(address, limit * size).copy() for address, size in stale]
                 memory.pull(control)
                 found.is_changed = True
+                for (address, size), elements in zip(stale, saved, strict=True):
+                    _put_back(view(address, limit * size), elements, size, found)
         except BaseException:
             memory.drop(control)
             buffers.close()
@@ -318,6 +325,21 @@ class ItemRanges(RangeRunner):
         others = (one.argument for one in self._shape.stored if not one.is_own)
         lengths = (self._memory.header_word(control, words[n], LENGTH) for n in others)
         return any(length > _SPARSE * items for length in lengths)
+
+    def _overwritten(
+        self, control: ControlBlock, words: list[int], first: int, limit: int
+    ) -> dict[int, int]:
+        """Arrays of which the items store all elements and that they do not read: addresses of the
+        elements, and bytes of one."""
+        found: dict[int, int] = {}
+        read = {words[number] for number in self._shape.read}
+        for one in self._shape.stored if not first else ():
+            reference = words[one.argument]
+            if one.argument not in self._shape.overwritten or reference in read:
+                continue
+            if self._memory.header_word(control, reference, LENGTH) == limit:
+                found[self._memory.elements(control, reference)] = one.bytes
+        return found
 
     def _mark(
         self, control: ControlBlock, words: list[int], first: int, limit: int, sets_marks: bool
@@ -465,6 +487,16 @@ class ItemRanges(RangeRunner):
         is_guard = _is_guard(slots)
         numbers = np.where(is_guard, slots[:, STATUS] >> np.uint64(EXIT_SHIFT), 0)
         return np.where(is_guard, guards[numbers.astype(np.int64)], slots[:, PC].view(np.int64))
+
+
+def _put_back(host: Bytes, saved: Bytes, size: int, found: _Run) -> None:
+    """Give elements of items that are not done what they had; `size`: bytes of an element."""
+    to, source = host.reshape(-1, size), saved.reshape(-1, size)
+    for one, two in found.open:
+        to[one:two] = source[one:two]
+    if found.slots is not None:
+        items = found.slots[:, ITEM].view(np.int64)
+        to[items] = source[items]
 
 
 def _is_guard(slots: Slots) -> npt.NDArray[np.bool_]:

@@ -41,7 +41,7 @@ from ferryvm_backends.opencl.item import (
     shared_types,
 )
 from ferryvm_backends.opencl.item.bound import loop_bounds
-from ferryvm_backends.opencl.item.header import passed_headers, stored_arrays
+from ferryvm_backends.opencl.item.header import overwritten, passed_headers, stored_arrays
 from ferryvm_backends.opencl.recursion import levels
 from ferryvm_backends.opencl.text import (
     COPIED,
@@ -73,8 +73,13 @@ def item_text(
     entry, shape = (_block if is_block else _single)(module, launch, items, depth)
     stored = {} if is_block else stored_arrays(module, items.function, shape.headers)
     bounds = None if is_block else loop_bounds(module, items.function)
+    written, read = frozenset[int](), frozenset[int]()
+    if shape.entry is not None:
+        written, read = overwritten(module.functions[items.function], stored, shape.headers)
     shape = dataclasses.replace(
         shape,
+        overwritten=written,
+        read=read,
         stored=frozenset(stored.values()),
         marks_others=_changes_others(module, stored),
         bounds=bounds,

@@ -122,7 +122,7 @@ def hoist_entry_checks(body: Body, state: FrameState) -> None:
 
     checks = [
         (block, operation)
-        for block in _always_run(body)
+        for block in always_run(body)
         for operation in block.operations
         if operation.name == "trap_if" and is_movable(operation.arguments[0])
     ]
@@ -154,7 +154,7 @@ def hoist_entry_checks(body: Body, state: FrameState) -> None:
     entry.operations = [*needed, *joined, check, *entry.operations]
 
 
-def _always_run(body: Body) -> Iterable[Block]:
+def always_run(body: Body) -> Iterable[Block]:
     """The blocks that control comes through on every path from the entry to a return."""
     entry, returns = body.blocks[0], {b for b in body.blocks if b.end.name == "return"}
     for block in body.blocks:
