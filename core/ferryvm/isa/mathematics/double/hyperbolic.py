@@ -16,9 +16,15 @@ from typing import Generic, TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.mathematics.double.coefficient import COSH, SINH
-from ferryvm.isa.mathematics.double.exponential import power, reduced
+from ferryvm.isa.mathematics.double.exponential import near_one, power, reduced
 from ferryvm.isa.mathematics.double.polynomial import polynomial
-from ferryvm.isa.mathematics.double.special import number_unless_nan, unless_tiny
+from ferryvm.isa.mathematics.double.special import (
+    magnitude,
+    number_unless_nan,
+    sign,
+    unless_tiny,
+    with_sign,
+)
 from ferryvm.isa.mathematics.pair import (
     add,
     clamped,
@@ -27,6 +33,7 @@ from ferryvm.isa.mathematics.pair import (
     mul,
     negated,
     number,
+    sub,
     two_sum,
 )
 from ferryvm.isa.type import F64, I64
@@ -55,16 +62,28 @@ def cosh(m: PureEmitter[V], x: V) -> V:
 
 
 def tanh(m: PureEmitter[V], x: V) -> V:
-    """sinh x / cosh x, as a quotient of pairs; -0 for -0."""
-    factors, parts = _reduced(m, clamped(m, x, -_ONE, _ONE))
-    high, low = parts.sinh_of(m, factors)
-    divisor, divisor_low = fast_two_sum(m, *parts.cosh_of(m, factors))
-    quotient = m.fdiv(F64, high, divisor)
-    # What the quotient lacks: (high + low - quotient (divisor + divisor_low)) / divisor.
-    left = add(m, fma(m, negated(m, quotient), divisor, high), low)
-    left = fma(m, negated(m, quotient), divisor_low, left)
-    found = add(m, quotient, m.fdiv(F64, left, divisor))
-    return number_unless_nan(m, x, unless_tiny(m, x, found))
+    """(e^2a - 1) / (e^2a + 1) with the sign of x, a = |x|; -0 for -0. From 5/8 on 1 - 2 / (e^2a + 1), whose
+    rounding errors get smaller where the function gets flatter, so that it is monotonic."""
+    a = clamped(m, magnitude(m, x), 0.0, _ONE)
+    whole, r, rest = reduced(m, add(m, a, a))
+    high, tail = fast_two_sum(m, *near_one(m, r, rest, is_precise=True))
+    scale = power(m, m.to_int_s(I64, F64, whole))
+    high, tail = mul(m, high, scale), mul(m, tail, scale)
+    less, less_low = two_sum(m, high, number(m, -1.0))
+    more, more_low = fast_two_sum(m, high, number(m, 1.0))
+    is_small = m.compare(F64, Condition.LT, a, number(m, 0.625))
+    dividend = m.select(is_small, less, number(m, 2.0))
+    dividend_low = m.select(is_small, add(m, less_low, tail), number(m, 0.0))
+    inverse = m.fdiv(F64, number(m, 1.0), more)
+    quotient = mul(m, dividend, inverse)
+    # What the quotient lacks: (dividend + dividend_low - quotient (more + more_low + tail)) / more.
+    minus = negated(m, quotient)
+    left = add(m, fma(m, minus, more, dividend), dividend_low)
+    left = mul(m, fma(m, minus, add(m, more_low, tail), left), inverse)
+    difference, error = fast_two_sum(m, number(m, 1.0), minus)
+    large = add(m, difference, sub(m, error, left))
+    found = m.select(is_small, add(m, quotient, left), large)
+    return number_unless_nan(m, x, with_sign(m, sign(m, x), found))
 
 
 @dataclasses.dataclass(frozen=True)

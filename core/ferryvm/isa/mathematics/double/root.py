@@ -25,7 +25,8 @@ from ferryvm.isa.type import F64, I64
 
 V = TypeVar("V")
 
-_LEAST_NORMAL = 2.0**-1022
+_SMALL = 2.0**-800
+"""The residue of the cube root of an operand below this one may be subnormal."""
 
 _THIRD = 0x5555_5556
 """A number below 2^31 times this, over 2^32, is a third of it."""
@@ -37,8 +38,8 @@ def cbrt(m: PureEmitter[V], x: V) -> V:
     """The cube root; -0 for -0. Each step for r = a^(-1/3) is r + r d (1/3 + 2/9 d) with
     d = 1 - a r^3, which triples the digits."""
     positive = magnitude(m, x)
-    is_small = m.compare(F64, Condition.LT, positive, number(m, _LEAST_NORMAL))
-    a = m.select(is_small, mul(m, positive, number(m, 2.0**60)), positive)
+    is_small = m.compare(F64, Condition.LT, positive, number(m, _SMALL))
+    a = m.select(is_small, mul(m, positive, number(m, 2.0**300)), positive)
     word = m.constant(I64, 32)
     high = m.shr_u(I64, m.reinterpret(I64, F64, a), word)
     third = m.shr_u(I64, m.mul(I64, high, m.constant(I64, _THIRD)), word)
@@ -53,7 +54,7 @@ def cbrt(m: PureEmitter[V], x: V) -> V:
     rest = fma(m, y, y, negated(m, square))
     excess = fma(m, rest, y, fma(m, square, y, negated(m, a)))
     y = fma(m, negated(m, excess), mul(m, mul(m, r, r), number(m, 1 / 3)), y)
-    y = m.select(is_small, mul(m, y, number(m, 2.0**-20)), y)
+    y = m.select(is_small, mul(m, y, number(m, 2.0**-100)), y)
     found = with_sign(m, sign(m, x), y)
     is_plain = m.all(
         m.compare(F64, Condition.GT, positive, number(m, 0.0)),
