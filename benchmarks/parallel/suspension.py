@@ -35,6 +35,10 @@ MOST = 3.0
 EVERY = 100
 """One item of so many is suspended."""
 
+STEPS, GUARD_STEPS = 32, 512
+"""Iterations of an item's loop: where guards fail for more than a tenth of the work, the launch is
+compiled again without them."""
+
 SETTLING = 3
 """Runs of each kind before the first one that counts."""
 
@@ -43,18 +47,18 @@ PROGRAM = """
 
 (define (power x n) (if (= n 0) 1 (* x (power x (- n 1)))))
 
-(define (body (item i64) (every i64) (to (array f64)))
+(define (body (item i64) (every (array i64)) (to (array f64)))
   (define x (* 0.000001 (f64 item)))
   (define y x)
   (define i 0)
-  (while (< i 32)
+  (while (< i {steps})
     (set! y (+ x (* y (- 1 y))))
     (set! i (+ i 1)))
   (array-set! to item y)
-  (if (= (% item every) (- every 1))
+  (if (= (% item (array-ref every 0)) (- (array-ref every 0) 1))
     {exit}))
 
-(define (work (n i64) (every i64) (to (array f64)))
+(define (work (n i64) (every (array i64)) (to (array f64)))
   (for-each-item n (body every to)))
 """
 
@@ -172,14 +176,16 @@ def _measured(
     on = _engine(backend, printed.append, is_guarded=name == GUARD)
     assert isinstance(on.backend, Mixed)
     on.backend.listeners = (lambda _event, placement, _more: placements.append(placement),)
-    text = PROGRAM.replace("{exit}", _TEXTS[name])
+    steps = GUARD_STEPS if name == GUARD else STEPS
+    text = PROGRAM.replace("{exit}", _TEXTS[name]).replace("{steps}", str(steps))
     work = on.instantiate(ferryvm.compile(text, name)).exports["work"]
-    to = numpy.zeros(items)
+    to, chosen = numpy.zeros(items), numpy.zeros(1, "i8")
 
     def spent(every: int) -> float:
         printed.clear()
+        chosen[0] = every
         began = clock()
-        work(items, every, to)
+        work(items, chosen, to)
         return clock() - began
 
     def suspended() -> int:

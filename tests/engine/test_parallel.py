@@ -265,7 +265,7 @@ def test_a_thread_that_fails_in_the_middle_ends_the_run(
     def failing(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(ChunkedRun, "_leave", failing)
+    monkeypatch.setattr(ChunkedRun, "_left", failing)
     execution = started(BODIES["prints where it is divisible by 100"], threads=2, lanes=1)
     with pytest.raises(LostItemsError, match="a thread of a launch failed: MemoryError"):
         execution.run()

@@ -33,6 +33,8 @@ from ferryvm.policy.predicate import Test, When
 from ferryvm.region import known_word
 from ferryvm.region.known_word import KnownWord
 
+from ..launching import expanded
+
 _TEXT = """
 (define every 7)
 (define shift -0.0)
@@ -89,7 +91,7 @@ class Told(NamedTuple):
 
 _check, _check_taken, _taken = BodyLifter._check, BodyLifter._check_taken, RegionOrder.taken
 _argument, _static = BodyLifter._taken_argument, BodyLifter._static_at_entry
-_finish, _packed, _words_at = chunked_run.finish, chunked_run.packed, launch_profile.words_at
+_finish, _words_at = chunked_run.finish, launch_profile.words_at
 _install, _failed, _fail = Launches.install, _Launch.failed, BranchProfile.fail
 
 
@@ -150,7 +152,8 @@ def _left(change: Callable[[Left], list[Left]]) -> Callable[..., None]:
     """Another outcome of items that were suspended."""
 
     def faulty(objects: Any, limit: int, left: Sequence[Left]) -> None:
-        changed = [change(one) if isinstance(one[1], Block) else [one] for one in left]
+        found = expanded(objects, left)
+        changed = [change(one) if isinstance(one[1], Block) else [one] for one in found]
         _finish(objects, limit, [one for some in changed for one in some])
 
     return faulty
@@ -161,10 +164,13 @@ def _with_former(one: Left) -> list[Left]:
     return [(item - 1, item), one] if item else [one]
 
 
-def _behind(objects: Any, stack: memoryview, control: Any, first: int) -> Block:
-    block = _packed(objects, stack, control, first)
-    target = objects.program.code.immediates[block.pc]
-    return block._replace(pc=target, words=block.words[:-1])
+def _behind(objects: Any, limit: int, left: Sequence[Left]) -> None:
+    def moved(block: Block) -> Block:
+        target = objects.program.code.immediates[block.pc]
+        return block._replace(pc=target, words=block.words[:-1])
+
+    found = expanded(objects, left)
+    _finish(objects, limit, [(n, moved(w) if isinstance(w, Block) else w) for n, w in found])
 
 
 def _counted_twice(self: _Launch, items: int, stops: Any) -> int:
@@ -199,7 +205,7 @@ FAULTS = (
     GuessFault("guess-guard-left-out", "A path is left out without a guard.",
         BodyLifter, "_check", _unguarded),
     GuessFault("guess-resumed-behind-branch", "An item that fails goes on behind its branch.",
-        chunked_run, "packed", _behind),
+        chunked_run, "finish", _behind),
     GuessFault("guess-wrong-static", "A static is taken for another constant.",
         BodyLifter, "_static_at_entry", _changed(_static)),
     GuessFault("guess-failures-doubled", "An item that fails a guard counts twice.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -16,13 +17,16 @@ from unittest import mock
 
 import ferryvm
 from ferryvm import Engine
-from ferryvm.engine import chunked_run, launching, parallel
+from ferryvm.engine import chunked_run, launching, parallel, team
 from ferryvm.engine.chunked_run import ChunkedRun
 from ferryvm.engine.team import Team
 from ferryvm.machine.launch import Left
+from ferryvm.machine.piece import Block
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.condition import Like
 from ferryvm.policy.predicate import Test, When
+
+from ..launching import expanded
 
 _TEXT = """
 (define (body (item i64) (kind i64) (to (array i64)))
@@ -59,13 +63,13 @@ class RangeFault(NamedTuple):
     faulty: Callable[..., Any]
 
 
-_finish, _packed = chunked_run.finish, chunked_run.packed
-_prepare, _leave, _all_left = Team.prepare, ChunkedRun._leave, ChunkedRun._all_left
+_finish, _prepare, _rest = chunked_run.finish, Team.prepare, ChunkedRun._left
+_suspended = Team.suspended
 
 
 def _left(change: Callable[[list[Left]], list[Left]]) -> Callable[..., None]:
     def faulty(objects: Any, limit: int, left: Sequence[Left]) -> None:
-        _finish(objects, limit, change([*left]))
+        _finish(objects, limit, change(expanded(objects, left)))
 
     return faulty
 
@@ -96,26 +100,31 @@ def _stale(self: Team, objects: Any, first: int, limit: int, size: int) -> None:
     range_.frame = ctypes.addressof(seen)
 
 
-def _further(self: ChunkedRun, number: int) -> None:
-    worker = self._team.workers[number]
-    _leave(self, number)
-    worker.item = min(worker.item + 1, worker.end)
+def _blocks(change: Callable[[Block], Block]) -> Callable[..., None]:
+    return _left(
+        lambda left: [(n, change(what) if isinstance(what, Block) else what) for n, what in left]
+    )
 
 
-def _taken(self: ChunkedRun) -> list[Left]:
-    suspended = {one.item for one in self._suspended}
-    return [one for one in _all_left(self) if one[0] in suspended or one in self._rest]
+def _cut(block: Block) -> Block:
+    return block._replace(words=array("Q", (*block.words[:-1], block.words[-1] ^ 1)))
 
 
-def _cut(objects: Any, stack: memoryview, control: Any, first: int) -> Any:
-    block = _packed(objects, stack, control, first)
-    block.words[-1] ^= 1
-    return block
+def _chunks(self: ChunkedRun) -> list[Left]:
+    self._team.range.next = self._team.range.limit
+    for worker in self._team.workers:
+        worker.refused = worker.range  # no item
+    return _rest(self)
 
 
-def _late(objects: Any, stack: memoryview, control: Any, first: int) -> Any:
-    block = _packed(objects, stack, control, first)
-    return block._replace(pc=block.pc + 1)
+def _without_last(self: Team, number: int) -> tuple[array[int], array[int]]:
+    addresses, pcs = _suspended(self, number)
+    return addresses[:-1], pcs[:-1]
+
+
+def _first_twice(self: Team, number: int) -> tuple[array[int], array[int]]:
+    addresses, pcs = _suspended(self, number)
+    return addresses[:1] + addresses, pcs[:1] + pcs
 
 
 def _no_rest(self: ChunkedRun, first: int, worker: Any) -> None:
@@ -129,12 +138,14 @@ FAULTS = (
         Team, "prepare", _begun(-1)),
     RangeFault("thread-stale-frame", "A thread has the arguments of the first launch.",
         Team, "prepare", _stale),
-    RangeFault("thread-skips-after-exit", "The item after a suspended one is not done.",
-        ChunkedRun, "_leave", _further),
+    RangeFault("thread-slot-lost", "The last item that a thread has suspended is taken as done.",
+        Team, "suspended", _without_last),
+    RangeFault("thread-slot-twice", "The first item that a thread has suspended is finished twice.",
+        Team, "suspended", _first_twice),
     RangeFault("thread-rest-lost", "Items of a chunk that have not begun are taken as done.",
         ChunkedRun, "_leave_rest", _no_rest),
     RangeFault("thread-chunks-lost", "Chunks that no thread has begun are taken as done.",
-        ChunkedRun, "_all_left", _taken),
+        ChunkedRun, "_left", _chunks),
     RangeFault("thread-suspended-lost", "A suspended item is taken as done.",
         chunked_run, "finish", _without(lambda one: isinstance(one[1], int))),
     RangeFault("thread-last-left-lost", "The last of the items that are left is taken as done.",
@@ -144,9 +155,9 @@ FAULTS = (
     RangeFault("thread-frame-of-another", "An item goes on with the frames of the next one.",
         chunked_run, "finish", _left(_shifted)),
     RangeFault("thread-word-changed", "The topmost word of a suspended item is another.",
-        chunked_run, "packed", _cut),
+        chunked_run, "finish", _blocks(_cut)),
     RangeFault("thread-behind-exit", "A suspended item goes on behind its exit.",
-        chunked_run, "packed", _late),
+        chunked_run, "finish", _blocks(lambda block: block._replace(pc=block.pc + 1))),
 )  # fmt: skip
 
 
@@ -177,7 +188,7 @@ def expected(kind: int) -> tuple[object, list[str]]:
 @contextmanager
 def planted(fault: RangeFault | None) -> Iterator[None]:
     """Context in which items run on threads, however few they are, with the fault."""
-    few = mock.patch.object(chunked_run, "MOST_SUSPENDED", _SUSPENDED)
+    few = mock.patch.object(team, "MOST_SUSPENDED", _SUSPENDED)
     many = mock.patch.multiple(parallel, _CHUNK_WORTH=1e-12, _THREAD_SECONDS=1e-12)
     with few, many, mock.patch.multiple(launching, WORTH=0.0, SAMPLE=0.0):
         if fault is None:

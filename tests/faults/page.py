@@ -17,6 +17,7 @@ from .collector import FAULTS as COLLECTOR_FAULTS
 from .compilers.page import section
 from .fault import TRANSFER, Fault
 from .guess import FAULTS as GUESS_FAULTS
+from .item_batch import FAULTS as BATCH_FAULTS
 from .item_range import FAULTS as RANGE_FAULTS
 from .lane import FAULTS as LANE_FAULTS
 from .launch import FAULTS as LAUNCH_FAULTS
@@ -186,6 +187,7 @@ class _Described(Protocol):
 
 _OF_LAUNCHES: dict[str, Sequence[_Described]] = {
     "In suspended items": LAUNCH_FAULTS,
+    "In batches of items": BATCH_FAULTS,
     "In items on threads": RANGE_FAULTS,
     "In items in lanes": LANE_FAULTS,
     "In guesses": GUESS_FAULTS,
@@ -211,6 +213,11 @@ _ABOUT = {
 Faults in the record of a launch: `ferryvm.machine.launch` with one mistake. Random programs with launches
 (`tests/fuzz/launches.toml`) run under the schedule `suspend`. `tests/faults/test_launch.py` finds all {count} within {most}
 programs each, and nothing without a fault.
+""",
+    "In batches of items": """\
+Faults in the native code that makes and takes the pieces of many suspended items: one store of it is left out. A launch whose
+items are all suspended shows all {count}, against what Python makes of it and against the reference
+(`tests/faults/item_batch.py`).
 """,
     "In items on threads": """\
 Faults in `ferryvm.engine.chunked_run`, which runs items of native code on threads and suspends them. Launches whose items

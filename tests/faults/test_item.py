@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ..tier import nightly
-from . import guess, item_range, lane, skeleton
+from . import guess, item_batch, item_range, lane, skeleton
 
 
 @pytest.mark.parametrize("fault", lane.FAULTS, ids=lambda fault: fault.name)
@@ -19,6 +19,11 @@ def test_nothing_is_found_without_a_fault() -> None:
     assert item_range.find(None) is None
     assert skeleton.find(None) is None
     assert guess.find(None, guess.HOW[:1]) is None
+
+
+def test_batches_find_every_fault() -> None:
+    assert item_batch.is_right()
+    assert [one.name for one in item_batch.FAULTS if not item_batch.is_found(one)] == []
 
 
 @pytest.mark.nightly

@@ -2,7 +2,7 @@
 """Pieces of a launch's record made of slots by native code: `ferryvm.machine.item_map.WRITE`.
 
     the highest slot of all runs ──> words │ references │ piece ──> the next one
-         └─ frames not known yet, or too large ──> return
+         └─ frames not known yet, too large, or none ──> return
 
 Objects are made from `object_top` up, as `ferryvm.machine.piece` makes them, so which way a record was
 made cannot be seen after a collection.
@@ -95,7 +95,9 @@ class _Writer(WordCode):
         pc, frame, words, references = (self.variable(word(0)) for _ in range(4))
         with builder.if_then(builder.not_(self._is_zero(size))):
             is_large = builder.icmp_unsigned(">", size, word(LARGEST_INLINE // WORD_BYTES))
-            self._return_if(is_large, WriterOutcome.LARGE)
+            at_frame = builder.add(self.at(slot, WORD_BYTES * FRAME), word(1))
+            is_outside = builder.icmp_unsigned(">=", at_frame, size)
+            self._return_if(builder.or_(is_large, is_outside), WriterOutcome.REFUSED)
             at = builder.add(slot, word(WORD_BYTES * SLOT_WORDS))
             count = self._references(slot, at, None)
             words_at, words_place = self._array(Element.I64.array.number, size)
@@ -198,6 +200,7 @@ class _Writer(WordCode):
             builder.store(builder.add(builder.load(count), own), count)
             frame_header = self.element(words, frame)
             distance = self.at(frame_header, WORD_BYTES)
+            self._return_if(self._is_zero(distance), WriterOutcome.REFUSED)
             is_outer = builder.icmp_unsigned(">", distance, frame)
             builder.store(builder.zext(is_outer, WORD), is_last)
             with builder.if_then(builder.not_(is_outer)):
@@ -208,6 +211,9 @@ class _Writer(WordCode):
 
     def _known(self, table: str, pc: ir.Value) -> ir.Value:
         """The row of a pc in a table of the map; returns where there is none."""
+        count = self.at(self._map, MapAddresses.pc_count.offset)
+        is_past = self.builder.icmp_unsigned(">=", pc, count)
+        self._return_if(is_past, WriterOutcome.REFUSED)
         first = self.at(self._map, getattr(MapAddresses, table).offset)
         found = self.at(self.element(first, pc))
         self._return_if(self._is_zero(found), WriterOutcome.UNKNOWN)

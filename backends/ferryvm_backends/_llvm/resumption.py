@@ -189,7 +189,9 @@ class _Resume(WordCode):
                 builder.store(index, left)
                 builder.store(builder.sub(number, word(1)), positions)
             header = self.element(stack, frame)
-            caller = builder.sub(frame, self.at(header, WORD_BYTES))
+            distance = self.at(header, WORD_BYTES)
+            self._return_if(self._is_zero(distance), ResumptionOutcome.REFUSED)
+            caller = builder.sub(frame, distance)
             is_outer = builder.icmp_signed("<", caller, sp)
             builder.store(builder.zext(is_outer, WORD), is_last)
             with builder.if_then(builder.not_(is_outer)):

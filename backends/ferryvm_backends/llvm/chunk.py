@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import functools
 
+from ferryvm.machine import item_batch, lane
 from ferryvm.machine.chunk import (
     CLOCK,
     ChunkLoop,
@@ -21,7 +22,8 @@ from ferryvm.machine.chunk import (
     ParkedThread,
     RangeWorker,
 )
-from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.item_batch import SLOT_WORDS
 from ferryvm_backends._llvm.codegen import ObjectCode
 from ferryvm_backends._llvm.passes import Pipeline, improve
 from ferryvm_backends.llvm.native import emitted, parsed_text
@@ -42,6 +44,24 @@ def _set(name: str, value: str, structure: type[ctypes.Structure], base: str) ->
     """Store into a field; `name` as for `_get`."""
     field = name.partition(".")[0]
     return f"%{name}.at = {_at(structure, field, base)}\n  store i64 {value}, ptr %{name}.at"
+
+
+def _put_word(name: str, value: str) -> str:
+    """Store a word of the head of the slot at %s."""
+    at = f"getelementptr i64, ptr %s, i64 {getattr(item_batch, name)}"
+    return f"%{name}.at = {at}\n  store i64 {value}, ptr %{name}.at"
+
+
+def _lane_word(name: str, row: str, lane_: str) -> str:
+    """Load a lane's word of a row of the buffer."""
+    return "\n  ".join(
+        (
+            f"%{name}.row = mul i64 %lane_count, {getattr(lane, row)}",
+            f"%{name}.column = add i64 %{name}.row, %{lane_}",
+            f"%{name}.at = getelementptr i64, ptr %buffer, i64 %{name}.column",
+            f"%{name} = load i64, ptr %{name}.at",
+        )
+    )
 
 
 _TEXT = f"""
@@ -153,6 +173,112 @@ done:
   ret i64 %count
 }}
 
+define internal ptr @new_slot(ptr %w, i64 %item, i64 %pc, i64 %frame, i64 %size) nounwind {{
+  {_get("slot", RangeWorker, "w")}
+  {_get("slot_end", RangeWorker, "w")}
+  {_get("entry", RangeWorker, "w")}
+  {_get("entry_end", RangeWorker, "w")}
+  {_get("pc_offset", RangeWorker, "w")}
+  %words = add i64 %size, {SLOT_WORDS}
+  %bytes = shl i64 %words, 3
+  %after = add i64 %slot, %bytes
+  %fits = icmp ule i64 %after, %slot_end
+  %is.free = icmp ult i64 %entry, %entry_end
+  %is.possible = and i1 %fits, %is.free
+  br i1 %is.possible, label %fill, label %full
+full:
+  ret ptr null
+fill:
+  %s = inttoptr i64 %slot to ptr
+  {_put_word("ITEM", "%item")}
+  {_put_word("PC", "%pc")}
+  {_put_word("FRAME", "%frame")}
+  {_put_word("SIZE", "%size")}
+  {_put_word("STATUS", "0")}
+  %entry.here = inttoptr i64 %entry to ptr
+  store i64 %slot, ptr %entry.here
+  %pc.there = getelementptr i8, ptr %entry.here, i64 %pc_offset
+  store i64 %pc, ptr %pc.there
+  %entry.next = add i64 %entry, 8
+  store i64 %after, ptr %slot.at
+  store i64 %entry.next, ptr %entry.at
+  %first = getelementptr i64, ptr %s, i64 {SLOT_WORDS}
+  ret ptr %first
+}}
+
+define internal i1 @suspend_lanes(ptr %w, ptr %r) nounwind {{
+  {_get("buffer", RangeWorker, "w", "ptr")}
+  {_get("slot", RangeWorker, "w")}
+  {_get("slot_end", RangeWorker, "w")}
+  {_get("entry", RangeWorker, "w")}
+  {_get("entry_end", RangeWorker, "w")}
+  {_get("item", RangeWorker, "w")}
+  {_get("lane_count", ItemRange, "r")}
+  {_get("lane_rows", ItemRange, "r")}
+  %start = sub i64 %item, %lane_count
+  %mask = load i64, ptr %buffer
+  %largest = add i64 %lane_rows, {SLOT_WORDS}
+  %all.words = mul i64 %largest, %lane_count
+  %all.bytes = shl i64 %all.words, 3
+  %after = add i64 %slot, %all.bytes
+  %entries = shl i64 %lane_count, 3
+  %entry.after = add i64 %entry, %entries
+  %fits = icmp ule i64 %after, %slot_end
+  %is.free = icmp ule i64 %entry.after, %entry_end
+  %is.possible = and i1 %fits, %is.free
+  br i1 %is.possible, label %look, label %no
+no:
+  ret i1 false
+look:
+  %seen = phi i64 [ 0, %0 ], [ %seen.next, %look.next ]
+  %is.seen = icmp slt i64 %seen, %lane_count
+  br i1 %is.seen, label %ask, label %each
+ask:
+  %ask.bits = lshr i64 %mask, %seen
+  %ask.left = trunc i64 %ask.bits to i1
+  {_lane_word("stops", "STOPS", "seen")}
+  %is.stop = icmp ne i64 %stops, 0
+  %is.stopping = and i1 %ask.left, %is.stop
+  br i1 %is.stopping, label %no, label %look.next
+look.next:
+  %seen.next = add i64 %seen, 1
+  br label %look
+each:
+  %lane = phi i64 [ 0, %look ], [ %lane.next, %lane.done ]
+  %is.more = icmp slt i64 %lane, %lane_count
+  br i1 %is.more, label %one, label %all
+one:
+  %bits = lshr i64 %mask, %lane
+  %is.left = trunc i64 %bits to i1
+  br i1 %is.left, label %put, label %lane.done
+put:
+  {_lane_word("pc", "PC", "lane")}
+  {_lane_word("frame", "FRAME", "lane")}
+  {_lane_word("length", "LENGTH", "lane")}
+  %number = add i64 %start, %lane
+  %to = call ptr @new_slot(ptr %w, i64 %number, i64 %pc, i64 %frame, i64 %length)
+  br label %copy
+copy:
+  %n = phi i64 [ 0, %put ], [ %n.next, %copy.word ]
+  %is.word = icmp slt i64 %n, %length
+  br i1 %is.word, label %copy.word, label %lane.done
+copy.word:
+  %row = add i64 %n, {lane.WORDS}
+  %row.start = mul i64 %row, %lane_count
+  %column = add i64 %row.start, %lane
+  %word.at = getelementptr i64, ptr %buffer, i64 %column
+  %word = load i64, ptr %word.at
+  %to.at = getelementptr i64, ptr %to, i64 %n
+  store i64 %word, ptr %to.at
+  %n.next = add i64 %n, 1
+  br label %copy
+lane.done:
+  %lane.next = add i64 %lane, 1
+  br label %each
+all:
+  ret i1 true
+}}
+
 define i64 @ferry_end(ptr %w) nounwind {{
   {_get("range", RangeWorker, "w", "ptr")}
   {_get("release", ItemRange, "range", "ptr")}
@@ -218,6 +344,7 @@ define i64 @ferry_resume(ptr %w) nounwind {{
   %sp.now.at = {_at(ControlBlock, "sp", "control")}
   %fp.now.at = {_at(ControlBlock, "fp", "control")}
   %interrupt.at = {_at(ControlBlock, "interrupt", "control")}
+  %is.left.at = {_at(ItemRange, "is_left", "range")}
   {_get("operands", ItemRange, "range")}
   %bottom = add i64 %stack, %operands
   %limit.operand = inttoptr i64 %bottom to ptr
@@ -267,7 +394,13 @@ vectors:
   store i64 %reached, ptr %item.at
   %mask = load i64, ptr %buffer
   %is.any = icmp ne i64 %mask, 0
-  br i1 %is.any, label %leave, label %remainder
+  br i1 %is.any, label %suspend, label %remainder
+suspend:
+  %is.put = call i1 @suspend_lanes(ptr %w, ptr %range)
+  br i1 %is.put, label %was.left, label %leave
+was.left:
+  store atomic i64 1, ptr %is.left.at seq_cst, align 8
+  br label %more
 remainder:
   %has.more = icmp slt i64 %reached, %end
   br i1 %has.more, label %one, label %more
@@ -292,12 +425,35 @@ one:
   %is.out = or i1 %is.below, %is.above
   %is.frame = and i1 %is.fp, %is.sp
   %is.done = and i1 %is.frame, %is.out
-  br i1 %is.done, label %done, label %leave
+  br i1 %is.done, label %done, label %stopped
+stopped:
+  br i1 %is.fp, label %leave, label %within
+within:
+  %is.interrupted.now = icmp eq i64 %status.word, {Status.INTERRUPTED:d}
+  %is.trap = icmp eq i64 %status.word, {Status.TRAP:d}
+  %is.throw = icmp eq i64 %status.word, {Status.THROW:d}
+  %is.end = or i1 %is.interrupted.now, %is.trap
+  %stops.all = or i1 %is.end, %is.throw
+  br i1 %stops.all, label %leave, label %keep
+keep:
+  %number = sub i64 %come.to, 1
+  %frame = sub i64 %fp.now, %sp
+  %words = sub i64 %sp.now, %sp
+  %to = call ptr @new_slot(ptr %w, i64 %number, i64 %pc.now, i64 %frame, i64 %words)
+  %is.full = icmp eq ptr %to, null
+  br i1 %is.full, label %leave, label %copy
+copy:
+  %bottom.words = inttoptr i64 %stack to ptr
+  %from = getelementptr i64, ptr %bottom.words, i64 %sp
+  %word.bytes = shl i64 %words, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %word.bytes, i1 false)
+  store atomic i64 1, ptr %is.left.at seq_cst, align 8
+  br label %more
 done:
   store i64 %end, ptr %item.at
   br label %more
 leave:
-  %outcome = phi i64 [ {Outcome.PAUSED}, %pause ], [ {Outcome.LANES}, %vectors ], [ {Outcome.EXIT}, %one ]
+  %outcome = phi i64 [ {Outcome.PAUSED}, %pause ], [ {Outcome.LANES}, %suspend ], [ {Outcome.EXIT}, %stopped ], [ {Outcome.EXIT}, %within ], [ {Outcome.EXIT}, %keep ]
   br label %out
 over:
   br label %out

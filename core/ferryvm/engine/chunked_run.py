@@ -15,12 +15,15 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
+from array import array
+from collections import Counter
+from collections.abc import Iterable
 
-from ferryvm import record
 from ferryvm.engine.crew import LOOK, crew
 from ferryvm.engine.team import Team
 from ferryvm.engine.thread_pool import pool
 from ferryvm.float_environment import ours
+from ferryvm.isa.type import I64, WORD_BYTES
 from ferryvm.machine import host_stack
 from ferryvm.machine.chunk import (
     ACQUIRED,
@@ -31,18 +34,13 @@ from ferryvm.machine.chunk import (
     release,
 )
 from ferryvm.machine.control import Status
+from ferryvm.machine.item_batch import PC as SLOT_PC
+from ferryvm.machine.item_batch import ItemBatch, range_slot
 from ferryvm.machine.lane import FRAME, LENGTH, PC, STOPS, WORDS
-from ferryvm.machine.launch import Left, finish, packed
+from ferryvm.machine.launch import Left, finish, space_for
 from ferryvm.machine.object_memory import ObjectMemory
-from ferryvm.machine.piece import Block
+from ferryvm.machine.piece import reserve
 from ferryvm.region.launch import is_in_loop
-
-MOST_SUSPENDED = 1 << 12
-"""Items that are suspended before no further ones begin: there is room for so many, and for one more
-of each thread."""
-
-MOST_WORDS = 1 << 17
-"""Words of these items, likewise."""
 
 MOST_RANGES = 3
 """Ranges of items that a thread leaves, at most."""
@@ -56,14 +54,6 @@ _bells: list[int] = []
 """Locks of runs that have ended."""
 
 
-@record.dataclass
-class Suspended:
-    """An item that a thread has suspended."""
-
-    item: int
-    block: Block
-
-
 class ChunkedRun:
     """A run of a range of items by a team of workers."""
 
@@ -73,15 +63,16 @@ class ChunkedRun:
         self._team, self._objects = team, objects
         self._helpers, self._pause = helpers, pause
         self._lock = threading.Lock()
-        self._items = self._words = 0
-        """Suspended items, and their words."""
-        self._suspended: list[Suspended] = []
+        self._slots: list[tuple[int, array[int]]] = []
+        """Items that Python has suspended: for each its number, and a slot."""
         self._rest: list[tuple[int, int]] = []
         """Ranges that have not begun, of chunks that were taken."""
         self.failures: list[BaseException] = []
         """Exceptions of threads, which only a lack of memory explains."""
-        self.left: list[Left] = []
-        """Items that were not done, once the run has ended."""
+        self.stops = Counter[int]()
+        """Suspended items by the pc in front of which they stand, once the run has ended."""
+        self.rest = 0
+        """Items that have not begun, likewise."""
         self.is_stopped = False
 
     # --- the thread that launches -----------------------------------------------------------
@@ -186,31 +177,26 @@ class ChunkedRun:
             else:
                 worker.item = next_
             return
-        block = packed(self._objects, stack, control, sp)
-        if self._is_over(Suspended(next_ - 1, block), stops=worker.status in _STOPPING):
-            self._leave_rest(next_, worker)
+        words = stack[sp : control.sp]
+        self._suspend(next_ - 1, control.pc, control.fp - sp, words, worker.status in _STOPPING)
+        self._leave_rest(next_, worker)
 
     def _suspend_lanes(self, number: int) -> None:
         """Suspend the items of a vector that have left."""
         team = self._team
-        worker, control, stack = team.workers[number], team.controls[number], team.stacks[number]
-        entry, buffer, sp = team.entry, team.buffers[number], team.range.sp
+        worker, entry, buffer = team.workers[number], team.entry, team.buffers[number]
         assert entry is not None
         team.range.is_left = 1
-        is_over, mask = False, buffer[0]
+        mask = buffer[0]
         for lane in range(entry.lanes):
             if mask >> lane & 1:
                 words = buffer[WORDS * entry.lanes + lane :: entry.lanes]
                 pc, frame, length, stops = (
                     buffer[row * entry.lanes + lane] for row in (PC, FRAME, LENGTH, STOPS)
                 )
-                stack[sp : sp + length] = words[:length]
-                control.pc, control.sp, control.fp = pc, sp + length, sp + frame
-                block = packed(self._objects, stack, control, sp)
                 item = worker.item - entry.lanes + lane
-                is_over |= self._is_over(Suspended(item, block), stops=bool(stops))
-        if is_over:
-            self._leave_rest(worker.item, worker)
+                self._suspend(item, pc, frame, words[:length], bool(stops))
+        self._leave_rest(worker.item, worker)
 
     def _leave_rest(self, first: int, worker: RangeWorker) -> None:
         """Leave the rest of a worker's chunk from an item on."""
@@ -219,20 +205,14 @@ class ChunkedRun:
                 self._rest.append((first, worker.end))
         worker.item = worker.end
 
-    def _is_over(self, suspended: Suspended, *, stops: bool) -> bool:
-        """Note an item that was suspended; True if no further one of its chunk is to begin. `stops`:
-        no higher one needs to begin at all."""
-        block = suspended.block
+    def _suspend(self, item: int, pc: int, frame: int, words: Iterable[int], stops: bool) -> None:
+        """Put an item that native code has left to Python into a slot. `stops`: no higher one needs
+        to begin; else there is space for no further ones, so none begins."""
+        content = array("Q", words)
+        slot = array("Q", (item & I64.mask, pc, frame, len(content), 0))
         with self._lock:
-            self._suspended.append(suspended)
-            self._items += 1
-            self._words += len(block.words) + len(block.references)
-            is_full = self._items >= MOST_SUSPENDED // 2 or self._words >= MOST_WORDS // 2
-            if stops:
-                self._stop_at(suspended.item + 1)
-            if is_full:
-                self._stop_at(self._team.first)
-        return stops or is_full
+            self._slots.append((item, slot + content))
+            self._stop_at(item + 1 if stops else self._team.first)
 
     def _stop_at(self, item: int) -> None:
         """Begin no chunk from an item on; the lock is held."""
@@ -244,19 +224,33 @@ class ChunkedRun:
         range_ = self._team.range
         try:
             if not self.failures:
-                self.left = self._all_left()
-                finish(self._objects, range_.limit, self.left)
+                left = self._left()
+                reserve(self._objects, *space_for(left), collects=False)
+                finish(self._objects, range_.limit, left)
         except BaseException as error:  # noqa: BLE001 - the thread that waits raises it
             self.failures.append(error)
         range_.is_done = 1
         release(range_.bell)
 
-    def _all_left(self) -> list[Left]:
-        """The items that are not done, in their order."""
-        limit, size = self._team.range.limit, self._team.range.size
-        ranges = [*self._rest, (self._team.range.next, limit)]
-        ranges += [(one.refused, one.refused + size) for one in self._team.workers]
-        left: list[Left] = [(one.item, one.block) for one in self._suspended]
-        left += [(first, min(end, limit)) for first, end in ranges if first < min(end, limit)]
-        left.sort(key=lambda each: each[0])
-        return left
+    def _left(self) -> list[Left]:
+        """The rest of the range, in a batch."""
+        team = self._team
+        limit, size = team.range.limit, team.range.size
+        ranges = [*self._rest, (team.range.next, limit)]
+        ranges += [(one.refused, one.refused + size) for one in team.workers]
+        ranges = [(first, min(end, limit)) for first, end in ranges if first < min(end, limit)]
+        self.rest = sum(end - first for first, end in ranges)
+        slots = self._slots + [(first, array("Q", range_slot(first, end))) for first, end in ranges]
+        slots.sort(key=lambda one: one[0])
+        runs = [array("Q", [slot.buffer_info()[0] for _, slot in slots])]
+        words = 0
+        for number, worker in enumerate(team.workers):
+            addresses, pcs = team.suspended(number)
+            runs.append(addresses)
+            self.stops.update(pcs)
+            if addresses:
+                words += worker.slot - addresses[0]
+        self.stops.update(slot[SLOT_PC] for _, slot in self._slots)
+        words = words // WORD_BYTES + sum(len(slot) for _, slot in slots)
+        batch = ItemBatch(runs, [slots, team], words)
+        return [(batch.first, batch)] if batch.count else []

@@ -52,7 +52,7 @@ WORTH = 150e-6
 SAMPLE = 10e-6
 """Seconds of a sample of items after which their time is known well enough."""
 
-SUSPENSION = 40e-6
+SUSPENSION = 1e-6
 """Seconds that an item takes that fails a guard out of order: it is suspended, and taken up again."""
 
 _MOST_SUSPENSION = 0.1

@@ -24,20 +24,19 @@ from __future__ import annotations
 import ctypes
 import math
 import weakref
-from collections import Counter
 
 from ferryvm.backend import Code
 from ferryvm.engine import chunked_run
 from ferryvm.engine.chunked_run import ChunkedRun
 from ferryvm.engine.crew import crew
-from ferryvm.engine.team import Team
+from ferryvm.engine.team import MOST_SUSPENDED, MOST_WORDS, Team
 from ferryvm.engine.thread_pool import pool
 from ferryvm.item_range import LostItemsError, RangeOutcome, RangeRunner
 from ferryvm.machine.chunk import (
     ChunkLoop,
 )
 from ferryvm.machine.object_memory import ObjectMemory
-from ferryvm.machine.piece import Block, reserve
+from ferryvm.machine.piece import reserve
 from ferryvm.machine.state import Machine
 from ferryvm.region.region import Region
 from ferryvm.wrapper import CodeWrapper
@@ -96,8 +95,8 @@ class ThreadedRanges(RangeRunner):
             more = threads * self._entry.lanes
             more_words = more * self._entry.rows
         # Now, since a collection would move what suspended items refer to.
-        pieces = chunked_run.MOST_SUSPENDED + more + chunked_run.MOST_RANGES * (threads + 1)
-        reserve(objects, pieces, chunked_run.MOST_WORDS + more_words)
+        pieces = MOST_SUSPENDED + more + chunked_run.MOST_RANGES * (threads + 1)
+        reserve(objects, pieces, MOST_WORDS + more_words)
         shared = crew()
         pool().start(1)
         shared.start(threads - 1, self._loop)
@@ -110,15 +109,13 @@ class ThreadedRanges(RangeRunner):
             raise LostItemsError(machine.torn) from work.failures[0]
         if raised is not None:
             raise raised
-        stops = Counter(what.pc for _, what in work.left if isinstance(what, Block))
-        suspended = stops.total()
-        rest = sum(end - start for start, end in work.left if isinstance(end, int))
-        completed = limit - first - suspended - rest
+        suspended = work.stops.total()
+        completed = limit - first - suspended - work.rest
         seconds = 1e-9 * sum(worker.nanoseconds for worker in team.workers)
         if completed:
             self._item_seconds = seconds / completed
         is_interrupted = bool(machine.control.interrupt)
-        return RangeOutcome(completed, suspended, seconds, is_interrupted, stops)
+        return RangeOutcome(completed, suspended, seconds, is_interrupted, work.stops)
 
     def _team(self, objects: ObjectMemory) -> Team:
         """Workers for the machine with these objects."""

@@ -33,6 +33,13 @@ from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.region import Region
 
+MOST_SUSPENDED = 1 << 12
+"""Items that are suspended before no further ones begin: there is space for so many, and for one more
+vector of each thread."""
+
+MOST_WORDS = 1 << 17
+"""Words of their pieces, likewise."""
+
 
 class Team:
     """A control block and a stack for each of several threads, and the range that they share."""
@@ -54,6 +61,11 @@ class Team:
         rows = 0 if self.entry is None else self.entry.lanes * self.entry.rows
         self.buffers = [array("Q", bytes(WORD_BYTES * max(rows, 1))) for _ in range(threads)]
         """The states of suspended lanes of vectors."""
+        self._most = max(MOST_SUSPENDED // threads, 1)
+        slot_bytes = WORD_BYTES * (MOST_WORDS // 2 // threads)
+        self._slots = [mmap.mmap(-1, slot_bytes) for _ in range(threads)]
+        self._entries = [array("Q", bytes(WORD_BYTES * 2 * self._most)) for _ in range(threads)]
+        """Of each thread the addresses of its slots, then the pcs of the items in them."""
         self._quiet = quiet_words(region.verified)
         """Launches within items run in order."""
         self._natives = array("Q", bytes(WORD_BYTES * NATIVE_WORDS * (len(program.hosts) + 1)))
@@ -67,6 +79,8 @@ class Team:
             last_pc=region.entry + CALL_DISTANCE + 1,
             entry=code.address,
             lanes=0 if self.entry is None else self.entry.address,
+            lane_count=0 if self.entry is None else self.entry.lanes,
+            lane_rows=0 if self.entry is None else self.entry.rows,
             template=ctypes.addressof(self._template),
             helpers=ctypes.addressof(self._helpers),
         )
@@ -79,11 +93,22 @@ class Team:
             worker.stack_end = worker.stack + WORD_BYTES * words
             worker.buffer, _ = self.buffers[number].buffer_info()
             worker.number, worker.refused, worker.most = number, (1 << 63) - 1, 1 << 62
+            worker.slot = ctypes.addressof(ctypes.c_char.from_buffer(self._slots[number]))
+            worker.slot_end = worker.slot + slot_bytes
+            worker.entry, _ = self._entries[number].buffer_info()
+            worker.entry_end = worker.entry + WORD_BYTES * self._most
+            worker.pc_offset = WORD_BYTES * self._most
         self._fresh = bytes(self.workers)
         self.launch = LAUNCH(loop.launch)
         self.resume, self.end = RESUME(loop.resume), FINISH(loop.end)
         self.first = 0
         """The first item of the range."""
+
+    def suspended(self, number: int) -> tuple[array[int], array[int]]:
+        """The addresses of the slots that a worker has filled, and the pcs of the items in them."""
+        entries = self._entries[number]
+        count = (self.workers[number].entry - entries.buffer_info()[0]) // WORD_BYTES
+        return entries[:count], entries[self._most : self._most + count]
 
     def prepare(self, objects: ObjectMemory, first: int, limit: int, size: int) -> None:
         """Stand where the machine stands, with a range in chunks of so many items."""

@@ -9,6 +9,10 @@
     RangeWorker  what one thread works with: a control block, a stack, the chunk under way
     ParkedThread a thread that waits in native code until a launch gives it a worker
 
+An item that stops in the middle is put into the worker's next slot (`ferryvm.machine.item_batch`), and
+the thread goes on. It comes back to Python where there is no slot left, or where no higher item needs
+to begin: after a trap, a throw or an interrupt.
+
 Invariants: a thread that has ended (`running` counts the others) reads nothing of the range and its
 worker any more. The last one that ends writes the outcome: native code, if all items are done; else
 Python, which has set `is_left` before.
@@ -70,9 +74,9 @@ class Outcome(enum.IntEnum):
     LAST = 1
     """It has ended likewise, as the last one; items are left, so the outcome is to be written."""
     EXIT = 2
-    """Code has left in the middle of its chunk, as the control block says."""
+    """Code has left in the middle of its chunk, as the control block says; its item is in no slot."""
     LANES = 3
-    """Lanes of vectors have suspended items, as the buffer says."""
+    """Lanes of vectors have suspended items, as the buffer says, which are in no slots."""
     PAUSED = 4
     """It has run as many chunks as it was to."""
 
@@ -114,6 +118,8 @@ class ItemRange(ctypes.Structure):
         ("workers", ctypes.c_uint64),  # address of an array of `RangeWorker`
         ("helpers", ctypes.c_uint64),  # address of words for the threads that help
         ("helper_count", ctypes.c_int64),  # threads that help
+        ("lane_count", ctypes.c_int64),  # items of a vector
+        ("lane_rows", ctypes.c_int64),  # rows of the buffer for their states
     ]
 
 
@@ -127,6 +133,8 @@ class RangeWorker(ctypes.Structure):
     most: int
     status: int
     nanoseconds: int
+    slot: int
+    entry: int
 
     _fields_ = [
         ("range", ctypes.c_uint64),  # address of the `ItemRange`
@@ -142,6 +150,11 @@ class RangeWorker(ctypes.Structure):
         ("most", ctypes.c_int64),  # chunks that it may take before it pauses
         ("status", ctypes.c_int64),  # with which the code has returned last
         ("nanoseconds", ctypes.c_int64),  # processor time
+        ("slot", ctypes.c_uint64),  # address of the next slot
+        ("slot_end", ctypes.c_uint64),  # end of the memory for slots
+        ("entry", ctypes.c_uint64),  # where the address of the next slot goes
+        ("entry_end", ctypes.c_uint64),
+        ("pc_offset", ctypes.c_uint64),  # bytes from there to where its pc goes
     ]
 
 

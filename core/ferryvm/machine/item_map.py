@@ -65,8 +65,8 @@ class WriterOutcome(enum.IntEnum):
     """All slots are pieces."""
     UNKNOWN = 1
     """The next slot has frames that the map does not have yet."""
-    LARGE = 2
-    """The words of the next slot do not fit into an object."""
+    REFUSED = 2
+    """The next slot is for Python: its words do not fit into an object, or are not those of frames."""
 
 
 class WriterRequest(ctypes.Structure):

@@ -13,7 +13,7 @@ import pytest
 import ferryvm
 from ferryvm import Engine
 from ferryvm.backend import Options as BackendOptions
-from ferryvm.engine import chunked_run, launching
+from ferryvm.engine import launching, team
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.mixed import MixedArtifact
 from ferryvm.engine.team import Team
@@ -103,8 +103,8 @@ def _lanes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Items run out of order for any work, and few of them are suspended: memory is small."""
     monkeypatch.setattr(launching, "WORTH", 0.0)
     monkeypatch.setattr(launching, "SAMPLE", 0.0)
-    monkeypatch.setattr(chunked_run, "MOST_SUSPENDED", 64)
-    monkeypatch.setattr(chunked_run, "MOST_WORDS", 1024)
+    monkeypatch.setattr(team, "MOST_SUSPENDED", 64)
+    monkeypatch.setattr(team, "MOST_WORDS", 1024)
 
 
 @pytest.fixture

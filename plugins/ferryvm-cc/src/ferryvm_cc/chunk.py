@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 
+from ferryvm.machine import lane
 from ferryvm.machine.chunk import (
     CLOCK,
     ChunkLoop,
@@ -18,7 +19,8 @@ from ferryvm.machine.chunk import (
     ParkedThread,
     RangeWorker,
 )
-from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.item_batch import FRAME, ITEM, PC, SIZE, SLOT_WORDS, STATUS
 
 from ferryvm_cc.compiler import ANOTHER, find
 from ferryvm_cc.library import Library, unique_name, workplace
@@ -89,6 +91,52 @@ SHOWN int64_t ferry_end(RangeWorker *w) {{
     return {Outcome.ENDED};
 }}
 
+static int64_t *new_slot(RangeWorker *w, int64_t item, int64_t pc, int64_t frame, int64_t size) {{
+    int64_t *slot = (int64_t *)w->slot;
+    if (w->slot + 8 * (size + {SLOT_WORDS}) > w->slot_end || w->entry >= w->entry_end)
+        return 0;
+    slot[{ITEM}] = item, slot[{PC}] = pc, slot[{FRAME}] = frame, slot[{SIZE}] = size;
+    slot[{STATUS}] = 0;
+    *(int64_t *)w->entry = w->slot;
+    *(int64_t *)(w->entry + w->pc_offset) = pc;
+    w->slot += 8 * (size + {SLOT_WORDS});
+    w->entry += 8;
+    return slot + {SLOT_WORDS};
+}}
+
+static int suspend_lanes(RangeWorker *w, ItemRange *r) {{
+    int64_t n = r->lane_count, mask = *(int64_t *)w->buffer, *buffer = (int64_t *)w->buffer;
+    if (w->slot + 8 * n * (r->lane_rows + {SLOT_WORDS}) > w->slot_end ||
+        w->entry + 8 * n > w->entry_end)
+        return 0;
+    for (int64_t lane = 0; lane < n; lane++)
+        if (mask >> lane & 1 && buffer[{lane.STOPS} * n + lane])
+            return 0;
+    for (int64_t lane = 0; lane < n; lane++) {{
+        if (!(mask >> lane & 1))
+            continue;
+        int64_t length = buffer[{lane.LENGTH} * n + lane];
+        int64_t *words = new_slot(w, w->item - n + lane, buffer[{lane.PC} * n + lane],
+                                  buffer[{lane.FRAME} * n + lane], length);
+        for (int64_t i = 0; i < length; i++)
+            words[i] = buffer[({lane.WORDS} + i) * n + lane];
+    }}
+    return 1;
+}}
+
+static int suspend(RangeWorker *w, ItemRange *r, void *control, uint64_t pc) {{
+    int64_t fp = FIELD(control, int64_t, {_at("fp")});
+    if (fp == r->fp || w->status == {Status.INTERRUPTED:d} || w->status == {Status.TRAP:d} ||
+        w->status == {Status.THROW:d})
+        return 0;
+    int64_t size = FIELD(control, int64_t, {_at("sp")}) - r->sp;
+    int64_t *words = new_slot(w, w->item - 1, pc, fp - r->sp, size);
+    if (!words)
+        return 0;
+    memcpy(words, (int64_t *)w->stack + r->sp, 8 * size);
+    return 1;
+}}
+
 static int64_t run(RangeWorker *w) {{
     ItemRange *r = (ItemRange *)w->range;
     void *control = (void *)w->control;
@@ -114,8 +162,12 @@ static int64_t run(RangeWorker *w) {{
         if (r->lanes) {{
             int64_t (*lanes)(void *, int64_t, int64_t, int64_t) = (void *)r->lanes;
             w->item = lanes(control, w->item, w->end, w->buffer);
-            if (*(int64_t *)w->buffer)
-                return {Outcome.LANES};
+            if (*(int64_t *)w->buffer) {{
+                if (!suspend_lanes(w, r))
+                    return {Outcome.LANES};
+                __atomic_store_n(&r->is_left, 1, __ATOMIC_SEQ_CST);
+                continue;
+            }}
             if (w->item >= w->end)
                 continue;
         }}
@@ -126,8 +178,12 @@ static int64_t run(RangeWorker *w) {{
         uint64_t pc = FIELD(control, uint64_t, {_at("pc")});
         if (FIELD(control, uint64_t, {_at("fp")}) != (uint64_t)r->fp ||
             FIELD(control, uint64_t, {_at("sp")}) != (uint64_t)r->sp ||
-            (pc >= (uint64_t)r->pc && pc <= (uint64_t)r->last_pc))
-            return {Outcome.EXIT};
+            (pc >= (uint64_t)r->pc && pc <= (uint64_t)r->last_pc)) {{
+            if (!suspend(w, r, control, pc))
+                return {Outcome.EXIT};
+            __atomic_store_n(&r->is_left, 1, __ATOMIC_SEQ_CST);
+            continue;
+        }}
         w->item = w->end;
     }}
 }}

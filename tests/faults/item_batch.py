@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planted faults of native code that makes and takes the pieces of suspended items: a store left out.
+
+Stores are numbered in the order in which the builder makes them. What the writer makes is held against
+what Python makes, and what the interpreter does then against the reference.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from unittest import mock
+
+from ferryvm.engine.execution import Execution
+from ferryvm.machine.item_map import WRITE
+from ferryvm.machine.object_memory import ObjectMemory
+from ferryvm_backends._llvm import ir, item_writer, resumption
+from ferryvm_backends._llvm.arithmetic import word
+from ferryvm_backends._llvm.build import compile_loops
+from ferryvm_backends._llvm.codegen import ObjectCode
+from ferryvm_backends._llvm.word_code import WordCode
+from ferryvm_backends.threaded import BACKEND, symbol
+
+from ..suspended import suspended_items
+
+_RANGES = ((2, 4),)
+_MOST = 5_000
+"""Instructions, where a fault makes a launch endless."""
+
+
+class BatchFault(NamedTuple):
+    """A store of a builder that is left out."""
+
+    name: str
+    about: str
+    builder: type[WordCode]
+    number: int
+
+
+_WRITER, _TAKER = item_writer._Writer, resumption._Resume
+
+FAULTS = (
+    BatchFault("batch-references-lost", "References of an item are null.", _WRITER, 11),
+    BatchFault("batch-references-left", "References are in the words, too.", _WRITER, 12),
+    BatchFault("batch-first-lost", "A piece has no first item.", _WRITER, 15),
+    BatchFault("batch-end-lost", "A piece has no end.", _WRITER, 16),
+    BatchFault("batch-pc-lost", "An item goes on at the start of the program.", _WRITER, 17),
+    BatchFault("batch-frame-lost", "The innermost frame of an item is lost.", _WRITER, 18),
+    BatchFault("batch-item-anew", "A suspended item begins anew.", _WRITER, 19),
+    BatchFault("batch-rest-lost", "The items behind one are lost.", _WRITER, 21),
+    BatchFault("batch-one-item", "Only the lowest item is in the record.", _WRITER, 22),
+    BatchFault("batch-overwritten", "The next object is put over a piece.", _WRITER, 13),
+    BatchFault("taken-references-lost", "References of a resumed item are null.", _TAKER, 1),
+    BatchFault("taken-limit-kept", "A range that is taken does not run.", _TAKER, 5),
+    BatchFault("taken-next-kept", "A range that is taken begins elsewhere.", _TAKER, 6),
+    BatchFault("taken-twice", "An item is finished again and again.", _TAKER, 7),
+)
+
+
+def _module(fault: BatchFault | None, make: Callable[[], ir.Module]) -> ObjectCode:
+    """The code of a module, with the fault."""
+    count = 0
+    put = WordCode.put
+
+    def planted(self: Any, *given: Any) -> None:
+        nonlocal count
+        count += 1
+        if fault is None or count != fault.number + 1:
+            put(self, *given)
+
+    with mock.patch.object(WordCode, "put", planted):
+        return ObjectCode(compile_loops(make()))
+
+
+def _taking() -> ir.Module:
+    """A function that takes pieces and enters the loaded interpreter."""
+    made = ir.Module("taking")
+    run = ir.Function(made, ir.FunctionType(ir.VoidType(), [ir.PointerType()]), "run")
+    builder = ir.IRBuilder(run.append_basic_block())
+    address = word(BACKEND._interpreter._code.address(symbol.RUN))
+    callee = ir.Callee(builder.inttoptr(address, ir.PointerType()), run.signature)
+    builder.call(callee, run.args)
+    builder.ret_void()
+    resumption.define_resume(made, symbol.RESUME, run)
+    return made
+
+
+def _written(fault: BatchFault | None) -> object:
+    """The state with the record that the writer makes."""
+    code = _module(fault, item_writer.module)
+    writer = WRITE(code.address(item_writer._SYMBOL))
+    with mock.patch.object(ObjectMemory, "item_writer", return_value=writer):
+        return suspended_items(ranges=_RANGES).machine.snapshot()
+
+
+def _finished(fault: BatchFault | None) -> object:
+    """The outcome of a run in the interpreter that takes pieces."""
+    code = _module(fault, _taking)
+    with mock.patch.object(BACKEND._interpreter, "resumption", code.address(symbol.RESUME)):
+        return _outcome(suspended_items(1, _RANGES), "threaded")
+
+
+def _outcome(execution: Execution, backend: str) -> object:
+    status = execution.run(_MOST, backend=backend).status
+    return status, execution.collected, execution.instructions, execution.machine.snapshot()
+
+
+@functools.cache
+def _expected(is_writer: bool) -> object:
+    if is_writer:
+        with mock.patch.object(ObjectMemory, "item_writer", return_value=None):
+            return suspended_items(ranges=_RANGES).machine.snapshot()
+    return _outcome(suspended_items(1, _RANGES), "reference")
+
+
+def is_found(fault: BatchFault) -> bool:
+    """True if the outcome shows the fault."""
+    is_writer = fault.builder is _WRITER
+    try:
+        outcome = _written(fault) if is_writer else _finished(fault)
+    except Exception:  # noqa: BLE001 - whatever a fault leads to
+        return True
+    return bool(outcome != _expected(is_writer))
+
+
+def is_right() -> bool:
+    """True if nothing is found without a fault."""
+    return (_written(None), _finished(None)) == (_expected(True), _expected(False))
