@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expressions, conditions and targets of assignments in a control-flow graph.
+
+What has control flow inside an expression (`and`, `or`, a conditional, a chain of comparisons, `min`)
+and calls of compiled functions become statements. Operands to their left are kept in temporary
+variables, so that all is evaluated in the order of the Python Language Reference, section 6.16.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import types
+from collections.abc import Iterator, Mapping, Sequence
+
+from ferryvm.python.builtin import replacement
+from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.graph import (
+    Append,
+    Assign,
+    Block,
+    Branch,
+    Call,
+    IsInstance,
+    Iterate,
+    Known,
+    Next,
+    Pop,
+    Store,
+    Unpack,
+)
+from ferryvm.python.graph_builder import GraphBuilder, like, name_of
+from ferryvm.python.source import MISSING, Source
+
+_EXPRESSIONS = {
+    ast.SetComp: "a set",
+    ast.Set: "a set",
+    ast.Dict: "a dict",
+    ast.DictComp: "a dict",
+    ast.GeneratorExp: "a generator expression; write a loop",
+    ast.Lambda: "a lambda inside a function; define a function outside",
+    ast.Await: "await",
+    ast.Yield: "yield; a generator cannot be compiled",
+    ast.YieldFrom: "yield; a generator cannot be compiled",
+    ast.Starred: "a starred expression; name each value",
+    ast.JoinedStr: "an f-string",
+}
+
+
+class Expressions:
+    """The lowering of the expressions of one function."""
+
+    def __init__(self, source: Source, graph: GraphBuilder) -> None:
+        self._source, self.graph = source, graph
+        self.captured: dict[str, object] = {}
+        """Values of the free names that it uses."""
+        self.uses_lists = False
+        """True if the function makes lists."""
+        self._comprehensions = 0
+
+    # --- targets ----------------------------------------------------------------------------
+
+    def assign_to(self, node: ast.AST, target: ast.expr, value: ast.expr) -> None:
+        """Assign a value to a target."""
+        match target:
+            case ast.Name():
+                self.graph.add(Assign(node, target.id, value))
+            case ast.Tuple() | ast.List():
+                names = [
+                    each.id if isinstance(each, ast.Name) else self.graph.temporary()
+                    for each in target.elts
+                ]
+                self.graph.add(Unpack(node, names, self.saved(value)))
+                for each, name in zip(target.elts, names, strict=True):
+                    if not isinstance(each, ast.Name):
+                        self.assign_to(node, each, name_of(name, each))
+            case ast.Subscript():
+                value = self.saved(value)
+                array, index = self.values([target.value, target.slice])
+                self.graph.add(Store(target, array, index, value))
+            case ast.Attribute():
+                raise NotCompilableError(target, "cannot compile an assignment to an attribute")
+            case _:
+                raise NotCompilableError(target, "cannot compile this target of an assignment")
+
+    def begin_loop(self, iterable: ast.expr, target: ast.expr) -> tuple[Block, Block]:
+        """Begin the body of a loop over an iterable: the head of the loop, and the block after it."""
+        head, body, after = self.graph.new(), self.graph.new(), self.graph.new()
+        iterator = self.graph.temporary()
+        self.graph.add(Iterate(iterable, iterator, self.value(iterable)))
+        self.graph.jump(iterable, head)
+        self.graph.block = head
+        name = target.id if isinstance(target, ast.Name) else self.graph.temporary()
+        self.graph.end(Next(iterable, iterator, name, body, after))
+        self.graph.block = body
+        if not isinstance(target, ast.Name):
+            self.assign_to(target, target, name_of(name, target))
+        return head, after
+
+    # --- conditions -------------------------------------------------------------------------
+
+    def condition(self, node: ast.expr, yes: Block, no: Block) -> None:
+        """Go on at a block by the boolean value of an expression."""
+        match node:
+            case ast.BoolOp():
+                for value in node.values[:-1]:
+                    rest = self.graph.new()
+                    if isinstance(node.op, ast.And):
+                        self.condition(value, rest, no)
+                    else:
+                        self.condition(value, yes, rest)
+                    self.graph.block = rest
+                self.condition(node.values[-1], yes, no)
+            case ast.UnaryOp(op=ast.Not()):
+                self.condition(node.operand, no, yes)
+            case ast.Compare() if len(node.ops) > 1:
+                for each in self._links(node):
+                    rest = self.graph.new()
+                    self.graph.end(Branch(node, each, rest, no))
+                    self.graph.block = rest
+                self.graph.jump(node, yes)
+            case _:
+                self.graph.end(Branch(node, self.value(node), yes, no))
+
+    def _links(self, node: ast.Compare) -> Iterator[ast.expr]:
+        """The comparisons of a chain; what is between two of them is evaluated once, when the first
+        of them is."""
+        left = node.left
+        if self.has_control(node.comparators[0]):
+            left = self.saved(self.value(left))
+        for op, comparator in zip(node.ops, node.comparators, strict=True):
+            left_value = self.value(left)
+            right = self.value(comparator)
+            if comparator is not node.comparators[-1]:
+                if not isinstance(left_value, ast.Name | ast.Constant | Known):
+                    left_value = self.saved(left_value)
+                right = self.saved(right)
+            yield ast.copy_location(ast.Compare(left_value, [op], [right]), node)
+            left = right
+
+    # --- expressions ------------------------------------------------------------------------
+
+    def saved(self, value: ast.expr) -> ast.expr:
+        """A value in a temporary variable, unless it cannot change."""
+        if isinstance(value, ast.Constant | Known):
+            return value
+        if isinstance(value, ast.Name) and value.id.startswith("%"):
+            return value
+        if isinstance(value, ast.Tuple):
+            return like(value, ast.Tuple([self.saved(item) for item in value.elts], ast.Load()))
+        name = self.graph.temporary()
+        self.graph.add(Assign(value, name, value))
+        return name_of(name, value)
+
+    def values(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
+        """The values of expressions that are evaluated in this order."""
+        found = []
+        for number, node in enumerate(nodes):
+            value = self.value(node)
+            if any(map(self.has_control, nodes[number + 1 :])):
+                value = self.saved(value)
+            found.append(value)
+        return found
+
+    def value(self, node: ast.expr) -> ast.expr:
+        """An expression without control flow that has the value of another one."""
+        match node:
+            case ast.Constant() | Known() | IsInstance():
+                return node
+            case ast.Name():
+                return self._name(node)
+            case ast.Attribute():
+                known = self.constant(node)
+                if known is not MISSING:
+                    return Known(known, node)
+                return like(node, ast.Attribute(self.value(node.value), node.attr, ast.Load()))
+            case ast.BinOp():
+                left, right = self.values([node.left, node.right])
+                return like(node, ast.BinOp(left, node.op, right))
+            case ast.UnaryOp():
+                return like(node, ast.UnaryOp(node.op, self.value(node.operand)))
+            case ast.Compare() if len(node.ops) == 1:
+                left, right = self.values([node.left, node.comparators[0]])
+                return like(node, ast.Compare(left, node.ops, [right]))
+            case ast.Compare():
+                return self._chain(node)
+            case ast.BoolOp():
+                return self._selected(node)
+            case ast.IfExp():
+                return self._conditional(node)
+            case ast.NamedExpr():
+                self.graph.add(Assign(node, node.target.id, self.value(node.value)))
+                return name_of(node.target.id, node)
+            case ast.Subscript():
+                array, index = self.values([node.value, node.slice])
+                return like(node, ast.Subscript(array, index, ast.Load()))
+            case ast.Tuple():
+                return like(node, ast.Tuple(self.values(node.elts), ast.Load()))
+            case ast.Slice():
+                parts = [node.lower, node.upper, node.step]
+                values = iter(self.values([part for part in parts if part is not None]))
+                return like(node, ast.Slice(*(part and next(values) for part in parts)))
+            case ast.List():
+                self.uses_lists = True
+                return like(node, ast.List(self.values(node.elts), ast.Load()))
+            case ast.ListComp():
+                return self._comprehension(node)
+            case ast.Call():
+                return self._call(node)
+        what = _EXPRESSIONS.get(type(node), f"the expression {type(node).__name__}")
+        raise NotCompilableError(node, f"cannot compile {what}")
+
+    def _name(self, node: ast.Name) -> ast.expr:
+        if node.id in self._source.variables or node.id.startswith("%"):
+            return node
+        value = self._source.value(node.id)
+        if value is MISSING:
+            raise NotCompilableError(node, f"the name {node.id!r} is not defined")
+        self.captured[node.id] = value
+        return Known(value, node)
+
+    def constant(self, node: ast.expr) -> object:
+        """The value of a free name, or of an attribute of a module; MISSING for others."""
+        if isinstance(node, ast.Name):
+            found = self._name(node)
+            return found.value if isinstance(found, Known) else MISSING
+        if isinstance(node, ast.Attribute):
+            module = self.constant(node.value)
+            if isinstance(module, types.ModuleType):
+                value = getattr(module, node.attr, MISSING)
+                if value is MISSING:
+                    raise NotCompilableError(node, f"module {module.__name__} has no {node.attr!r}")
+                return value
+        return MISSING
+
+    def _choice(self, node: ast.AST) -> tuple[str, Block]:
+        """A variable for a value that is assigned on several paths, and the block after them."""
+        return self.graph.temporary(), self.graph.new()
+
+    def _conditional(self, node: ast.IfExp) -> ast.expr:
+        name, after = self._choice(node)
+        yes, no = self.graph.new(), self.graph.new()
+        self.condition(node.test, yes, no)
+        for block, value in ((yes, node.body), (no, node.orelse)):
+            self.graph.block = block
+            self.graph.add(Assign(value, name, self.value(value)))
+            self.graph.jump(node, after)
+        self.graph.block = after
+        return name_of(name, node)
+
+    def _selected(self, node: ast.BoolOp) -> ast.expr:
+        """The value of `and` or `or`: the first one that decides, or the last one."""
+        name, after = self._choice(node)
+        for value in node.values:
+            self.graph.add(Assign(value, name, self.value(value)))
+            if value is not node.values[-1]:
+                rest = self.graph.new()
+                targets = (rest, after) if isinstance(node.op, ast.And) else (after, rest)
+                self.graph.end(Branch(value, name_of(name, value), *targets))
+                self.graph.block = rest
+        self.graph.jump(node, after)
+        self.graph.block = after
+        return name_of(name, node)
+
+    def _chain(self, node: ast.Compare) -> ast.expr:
+        name, after = self._choice(node)
+        links = self._links(node)
+        for number, link in enumerate(links):
+            self.graph.add(Assign(link, name, link))
+            if number < len(node.ops) - 1:
+                rest = self.graph.new()
+                self.graph.end(Branch(link, name_of(name, link), rest, after))
+                self.graph.block = rest
+        self.graph.jump(node, after)
+        self.graph.block = after
+        return name_of(name, node)
+
+    def _comprehension(self, node: ast.ListComp) -> ast.expr:
+        """A list that loops fill. Their variables have names of their own."""
+        self.uses_lists = True
+        self._comprehensions += 1
+        name = self.graph.temporary()
+        self.graph.add(Assign(node, name, like(node, ast.List([], ast.Load()))))
+        names = {
+            each.id: f"%{each.id} {self._comprehensions}"
+            for generator in node.generators
+            for each in ast.walk(generator.target)
+            if isinstance(each, ast.Name)
+        }
+        first = node.generators[0]
+
+        def nest(generators: Sequence[ast.comprehension]) -> None:
+            if not generators:
+                self.graph.add(Append(node.elt, name, self.value(_renamed(node.elt, names))))
+                return
+            generator, *others = generators
+            if generator.is_async:
+                raise NotCompilableError(node, "cannot compile async")
+            iterable = _renamed(generator.iter, {} if generator is first else names)
+            again, over = self.begin_loop(iterable, _renamed(generator.target, names))
+            for test in generator.ifs:
+                passed = self.graph.new()
+                self.condition(_renamed(test, names), passed, again)
+                self.graph.block = passed
+            nest(others)
+            self.graph.jump(node, again)
+            self.graph.block = over
+
+        nest(node.generators)
+        return name_of(name, node)
+
+    def _method(self, node: ast.Call) -> ast.expr | None:
+        """The value of a method of a list; None if it is no method that a list has."""
+        of = node.func
+        if not isinstance(of, ast.Attribute) or not isinstance(of.value, ast.Name):
+            return None
+        name = of.value.id
+        if name not in self._source.variables or node.keywords:
+            return None
+        if of.attr == "append" and len(node.args) == 1:
+            self.graph.add(Append(node, name, self.value(node.args[0])))
+            return Known(None, node)
+        if of.attr == "pop" and not node.args:
+            result = self.graph.temporary()
+            self.graph.add(Pop(node, result, name))
+            return name_of(result, node)
+        return None
+
+    def _call(self, node: ast.Call) -> ast.expr:
+        method = self._method(node)
+        if method is not None:
+            return method
+        function = self._callee(node)
+        if function is min or function is max:
+            return self._extreme(node, function is min)
+        if isinstance(function, types.FunctionType):
+            name = self.graph.temporary()
+            arguments = self._arguments(node, function)
+            self.graph.add(Call(node, name, function, arguments))
+            return name_of(name, node)
+        if node.keywords:
+            raise NotCompilableError(node, "cannot compile a call of this function with keywords")
+        if function is MISSING:
+            if isinstance(node.func, ast.Attribute):
+                raise NotCompilableError(node, f"cannot compile the method {node.func.attr!r}")
+            raise NotCompilableError(
+                node, "cannot compile a call of a value that may be any function"
+            )
+        call = ast.Call(Known(function, node.func), self.values(node.args), [])
+        return like(node, call)
+
+    def _arguments(self, node: ast.Call, function: types.FunctionType) -> list[ast.expr]:
+        """The arguments of a call of a compiled function, in the order of its parameters."""
+        keywords = {each.arg: each.value for each in node.keywords}
+        if None in keywords or any(isinstance(each, ast.Starred) for each in node.args):
+            raise NotCompilableError(node, "cannot compile a call with * or **; pass each argument")
+        values = self.values([*node.args, *keywords.values()])
+        given = values[: len(node.args)]
+        named = dict(zip(map(str, keywords), values[len(node.args) :], strict=True))
+        signature = inspect.signature(function)
+        try:
+            bound = signature.bind(*given, **named)
+        except TypeError as error:
+            raise NotCompilableError(node, f"{function.__name__}: {error}") from None
+        return [
+            bound.arguments[name] if name in bound.arguments else Known(parameter.default, node)
+            for name, parameter in signature.parameters.items()
+        ]
+
+    def _extreme(self, node: ast.Call, is_min: bool) -> ast.expr:
+        """The value of `min` or `max`: the first argument, and each that is less, or greater."""
+        if node.keywords or len(node.args) < 2:
+            name = "min" if is_min else "max"
+            raise NotCompilableError(
+                node, f"{name} takes two or more values; write a loop over the others"
+            )
+        first, *others = (self.saved(value) for value in self.values(node.args))
+        name, op = self.graph.temporary(), ast.Lt() if is_min else ast.Gt()
+        self.graph.add(Assign(node, name, first))
+        for value in others:
+            better, after = self.graph.new(), self.graph.new()
+            test = ast.Compare(value, [op], [name_of(name, node)])
+            self.graph.end(Branch(node, like(node, test), better, after))
+            self.graph.block = better
+            self.graph.add(Assign(node, name, value))
+            self.graph.jump(node, after)
+            self.graph.block = after
+        return name_of(name, node)
+
+    def _callee(self, node: ast.Call) -> object:
+        """The function that a call is of; MISSING if that is not known."""
+        function = self.constant(node.func)
+        function = getattr(function, "__ferryvm_function__", function)
+        return replacement(function, len(node.args)) or function
+
+    def has_control(self, node: ast.expr) -> bool:
+        """True if statements are needed for an expression."""
+        for each in ast.walk(node):
+            match each:
+                case ast.BoolOp() | ast.IfExp() | ast.NamedExpr() | ast.ListComp():
+                    return True
+                case ast.Compare():
+                    if len(each.ops) > 1:
+                        return True
+                case ast.Call():
+                    function = self._callee(each)
+                    is_method = function is MISSING and isinstance(each.func, ast.Attribute)
+                    is_extreme = function is min or function is max
+                    if is_method or is_extreme or isinstance(function, types.FunctionType):
+                        return True
+        return False
+
+
+class _Renaming(ast.NodeTransformer):
+    """Replaces names of variables."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:  # as `ast` calls it
+        """The node, with its new name."""
+        name = self._names.get(node.id, node.id)
+        return ast.copy_location(ast.Name(name, node.ctx), node)
+
+
+def _renamed(node: ast.expr, names: Mapping[str, str]) -> ast.expr:
+    found = _Renaming(names).visit(copy.deepcopy(node))
+    assert isinstance(found, ast.expr)
+    return found
