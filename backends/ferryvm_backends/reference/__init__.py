@@ -49,12 +49,13 @@ class ReferenceArtifact(Artifact):
             weakref.WeakKeyDictionary()
         )
         code = verified.program.code
-        self._rows = [INSTRUCTIONS[opcode] for opcode in code.opcodes.tolist()]
+        self.rows = [INSTRUCTIONS[opcode] for opcode in code.opcodes.tolist()]
+        """The rows of the table by pc; those that are replaced before the first run count."""
         self._immediates: list[int] = code.immediates.tolist()
         self._frame_words = [
             HEADER_WORDS + len(function.locals) for function in verified.program.functions
         ]
-        self._has_references = any(row.has_references for row in self._rows)
+        self._has_references = any(row.has_references for row in self.rows)
         self._steps: list[_Step | None] = [None] * len(code)
         """Instructions as they are run, each made when it is run first."""
         self._cells = {counting: Cells(len(code)) for counting in (False, True)}
@@ -146,7 +147,7 @@ class ReferenceArtifact(Artifact):
         owner = self.verified.owner(pc)
         if owner < 0:
             raise Violation(f"pc {pc}: the verifier proved that control does not get here")
-        row = self._rows[pc]
+        row = self.rows[pc]
         count = len(row.pops)
         types = self.verified.operand_types(pc)[-count:] if self._has_references and count else ()
         step = self._steps[pc] = _Step(
