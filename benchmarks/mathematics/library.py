@@ -7,12 +7,13 @@ call.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ctypes.util
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.benchmark import ROOT
@@ -37,12 +38,14 @@ class Library:
 
     name: str
     files: tuple[str, ...]
-    """Names of its files, the first one that exists counts; the last one is the library itself."""
+    """Names of its file; the first that exists counts."""
     symbols: Callable[[PureFunction, int], Sequence[str]]
     """Names that a function for vectors of so many bits may have; the first one that exists counts."""
     label: str
     is_within_one: bool
     """True if an error of at most 1 ulp is documented: then it is one of those that goals are held to."""
+    needs: tuple[str, ...] = ()
+    """Names of files that are loaded before it."""
 
 
 def _mvec(function: PureFunction, bits: int) -> list[str]:
@@ -65,7 +68,7 @@ def _svml(function: PureFunction, bits: int) -> list[str]:
 
 LIBRARIES = (
     Library(SLEEF, ("libsleef.so.3", "libsleef.so"), _sleef, "SLEEF, 1 ulp", True),
-    Library(SVML, ("libintlc.so.5", "libsvml.so"), _svml, "SVML, _ha, 1 ulp", True),
+    Library(SVML, ("libsvml.so",), _svml, "SVML, _ha, 1 ulp", True, needs=("libintlc.so.5",)),
     Library(LIBMVEC, ("libmvec.so.1",), _mvec, "libmvec, 4 ulp", False),
 )
 
@@ -107,20 +110,21 @@ def scalar_function(function: PureFunction) -> int:
 
 
 def _find(library: Library, folders: Sequence[Path]) -> ctypes.CDLL:
-    places = [*folders, Path(sys.prefix) / "lib", None]
-    found = None
-    for file in library.files:
-        for place in places:
-            path = file if place is None else str(place / file)
-            try:
-                found = _opened(path)
-            except OSError:
-                found = None
-            if found is not None:
-                break
+    places = [*(str(folder) + "/" for folder in folders), f"{sys.prefix}/lib/", ""]
+    for needed in library.needs:
+        _first(place + needed for place in places)
+    found = _first(place + file for file in library.files for place in places)
     if found is None:
-        raise MissingError(f"{library.files[-1]} is not installed")
+        raise MissingError(f"{library.files[0]} is not installed")
     return found
+
+
+def _first(paths: Iterable[str]) -> ctypes.CDLL | None:
+    """The first library that can be loaded."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            return _opened(path)
+    return None
 
 
 def _address(library: ctypes.CDLL, symbol: str) -> int | None:

@@ -13,6 +13,8 @@ native stack unwinds.
 
 from __future__ import annotations
 
+import itertools
+
 from ferryvm.backend import Options
 from ferryvm.ir.graph import Module
 from ferryvm.ir.operation import HOST_STACK_BYTES
@@ -28,11 +30,15 @@ from ferryvm_backends.llvm.context import (
     status_constant,
 )
 from ferryvm_backends.llvm.lane import lower_lanes
-from ferryvm_backends.llvm.lane_count import lane_count
+from ferryvm_backends.llvm.lane_count import lane_count, vector_bits
 from ferryvm_backends.llvm.recursion import lower_function
 from ferryvm_backends.llvm.storage import Storage
 from ferryvm_backends.llvm.symbol import CROWDED, CYCLES, ENTRIES, ENTRY, INSTRUCTIONS, STACK
 from ferryvm_backends.llvm.variant import Variant
+
+_WIDEST = 512
+"""Bits of vectors that LLVM avoids for processors of Intel, since a few of their operations slow the
+core down: code with mathematical functions has many."""
 
 
 def lower(module: Module, options: Options, polls: bool = True) -> ir.Module:
@@ -68,6 +74,9 @@ def _lower_root(shared: LoweringContext, module: Module) -> None:
     root = shared.entered("region")
     root.linkage = "internal"
     root.attributes.add("noinline")
+    operations = itertools.chain.from_iterable(body.operations for body in module.bodies)
+    if vector_bits() == _WIDEST and any(operation.name == "apply" for operation in operations):
+        root.attributes.add(f'"prefer-vector-width"="{_WIDEST}"')
     lower_body(shared, variant, at_start(root))
     if not shared.options.observe:
         builder.ret(builder.call(root, [control], tail="tail"))
