@@ -165,7 +165,10 @@ class Arithmetic(PureEmitter[ir.Value]):
         builder.position_at_end(applies)
         applied = self._defined(function, arguments)
         applied.attributes |= {"cold", "noinline"}
-        found = self.select(p, builder.call(applied, arguments), otherwise)
+        # The function saves the registers that it uses, so constants stay in theirs.
+        applied.calling_convention = "preserve_allcc"
+        found = builder.call(applied, arguments, cconv=applied.calling_convention)
+        found = self.select(p, found, otherwise)
         builder.branch(onward)
         builder.position_at_end(onward)
         result = builder.phi(otherwise.type)
