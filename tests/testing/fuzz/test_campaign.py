@@ -23,8 +23,8 @@ from ferryvm.testing.fuzz.notes import Stage
 from ferryvm.testing.generate import LIMITS, OBJECT_LIMITS, ProgramKind, generate
 from ferryvm.testing.schedule import Schedule
 
+from ...campaign_seed import Hits, seed_with_hits
 from ...tier import nightly, sample
-from .seed import Hits, seed_with_hits
 
 PROGRAMS = 10
 

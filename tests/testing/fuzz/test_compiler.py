@@ -23,8 +23,8 @@ from ferryvm.testing.fuzz.trial import Judge
 from ferryvm.testing.generate import ProgramKind, Weights, generate
 from ferryvm.testing.mixed import policy_of
 
+from ...campaign_seed import Hits, keeps_a_local, seed_with_hits
 from ...double.campaign_compiler import NAMES, TURN
-from .seed import Hits, keeps_a_local, seed_with_hits
 
 pytestmark = pytest.mark.usefixtures("bad_backends")
 

@@ -12,6 +12,8 @@ from ferryvm.machine.control import Status
 from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, ProgramKind, generate
 from ferryvm.verify import verify
 
+from .settled import SETTLED
+
 _THROWS = tuple(BY_MNEMONIC[name].opcode for name in ("throw", "throw_record"))
 _JUMPS = tuple(BY_MNEMONIC[name].opcode for name in ("jump", "jump_if", "jump_unless"))
 
@@ -47,9 +49,10 @@ class Life:
 
 
 def live(seed: int, number: int, kind: ProgramKind = ProgramKind.BYTECODE) -> Life:
-    """Run a random program one instruction at a time, on a native backend."""
+    """Run a random program of settled instructions one instruction at a time, on a native
+    backend."""
     engine = Engine("switch", limits=LIMITS)
-    verified = verify(generate(seed, number, kind))
+    verified = verify(generate(seed, number, kind, SETTLED))
     execution = engine.start(verified)
     machine, control = execution.machine, execution.machine.control
     artifact = engine.backend.prepare(verified)

@@ -13,10 +13,12 @@ from ferryvm.isa import INSTRUCTIONS, Trap
 from ferryvm.machine.control import Status
 from ferryvm.testing import Differ, Verdict
 from ferryvm.testing.generate import LIMITS, MOST_INSTRUCTIONS, ProgramKind, generate, skiff_source
+from ferryvm.testing.generate.catalogue import COMPUTING
 from ferryvm.verify import verify
 
 from ...tier import sample
 from .census import Life, live
+from .settled import NAMES, SETTLED
 
 COUNT = 120
 
@@ -27,7 +29,7 @@ def lives() -> tuple[Life, ...]:
 
 
 def test_texts_of_a_seed_are_the_same_on_every_python() -> None:
-    texts = "".join(skiff_source(2026, number) for number in range(40))
+    texts = "".join(skiff_source(2026, number, SETTLED) for number in range(40))
     digest = hashlib.blake2b(texts.encode(), digest_size=16).hexdigest()
     assert digest == "10a1420fd1b08e196ea19dccad3f3548"
 
@@ -56,15 +58,19 @@ def test_programs_loop_call_and_print() -> None:
 
 @pytest.mark.nightly
 def test_exceptions_are_thrown_and_caught_within_functions_and_across_calls() -> None:
-    assert sum(life.caught > 0 for life in lives()) > COUNT // 8
+    assert sum(life.caught > 0 for life in lives()) > COUNT // 6
     assert 0.06 < sum(life.caught_across > 0 for life in lives()) / COUNT < 0.16
-    assert 0 < sum(life.trap is Trap.UNCAUGHT_EXCEPTION for life in lives()) < COUNT // 20
+    assert 0 < sum(life.trap is Trap.UNCAUGHT_EXCEPTION for life in lives()) < COUNT // 40
 
 
 @pytest.mark.nightly
 def test_most_instructions_are_executed() -> None:
     executed = {opcode for life in lives() for opcode in life.opcodes}
-    possible = [row for row in INSTRUCTIONS if not row.has_references]
+    possible = [
+        row
+        for row in INSTRUCTIONS
+        if not row.has_references and (row not in COMPUTING or row.mnemonic in NAMES)
+    ]
     assert len(executed) > 0.8 * len(possible)
 
 

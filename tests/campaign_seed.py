@@ -14,7 +14,7 @@ from ferryvm.machine.control import Status
 from ferryvm.testing.generate import LIMITS, Weights, generate
 from ferryvm.verify import Verified, verify
 
-from ...double.campaign import is_hit
+from .double.campaign import is_hit
 
 Hits = tuple[int, ...]
 """Numbers of programs on which bad backends go wrong."""
