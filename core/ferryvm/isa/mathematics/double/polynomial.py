@@ -18,9 +18,10 @@ def polynomial(
     """The polynomial with these coefficients, lowest power first, by Estrin's scheme: about
     log2(n) dependent steps instead of n (Muller, "Elementary Functions", 3rd edition, 5.3).
 
-    `is_precise`: the last step is that of Horner's scheme, with one rounding instead of two."""
+    `is_precise`: the last step is that of Horner's scheme, with one rounding instead of two, and the
+    others are those of `polynomial_by_fours`."""
     if is_precise:
-        rest = polynomial(m, x, coefficients[1:])
+        rest = polynomial_by_fours(m, x, coefficients[1:])
         return fma(m, x, rest, number(m, coefficients[0]))
     terms = [number(m, each) for each in coefficients]
     power = x
