@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ferryvm import cache
-from ferryvm_backends.opencl.item.local_size import DEFAULT, LocalSize
+from ferryvm_backends.opencl.item.local_size import DEFAULT, LEAST, LocalSize, slice_items
 
 
 def measure(one: LocalSize, seconds: dict[int, float]) -> None:
@@ -37,3 +37,14 @@ def test_no_size_is_larger_than_the_kernel_can_have() -> None:
     other = LocalSize(200)
     measure(other, {64: 2.0, 128: 1.0})
     assert other.size == 128
+
+
+def test_a_range_that_is_measured_is_so_as_a_whole() -> None:
+    other, slices, left = LocalSize(1024), 0, LEAST + 5
+    size = slice_items(left)
+    while left > 0:
+        other.begin()
+        other.end(1.0)
+        left, slices = left - size, slices + 1
+    assert other.is_measured
+    assert size * slices >= LEAST + 5

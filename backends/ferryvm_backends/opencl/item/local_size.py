@@ -4,8 +4,8 @@
 Slices of the first long range have groups of different sizes, in turn; the size with the least time
 for all its slices, by the device's clock, is that of all later ones. Slices are so long that they fill
 the device: a size with many groups may be the best one for few items, and take three times as long for
-many. Ranges before that have groups of the default size. Which size
-is best depends on registers and memory accesses of the kernel, in ways that differ by device.
+many. Ranges before that have groups of the default size. Which size is best depends on registers and
+memory accesses of the kernel, in ways that differ by device.
 """
 
 from __future__ import annotations
@@ -25,10 +25,18 @@ _TIMES = 4
 """Slices with each size."""
 
 SLICE = 1 << 18
-"""Items of a slice that is measured."""
+"""Items of a slice that is measured, at least."""
 
-LEAST = SLICE * _TIMES * len(_SIZES)
+_SLICES = _TIMES * len(_SIZES)
+
+LEAST = SLICE * _SLICES
 """Items of a range of which slices are measured."""
+
+
+def slice_items(items: int) -> int:
+    """Items of each slice of a range of so many that is measured: all of it is, since a size may be the
+    best one for fewer items only."""
+    return -(-items // _SLICES)
 
 
 class LocalSize:

@@ -59,8 +59,7 @@ from ferryvm_backends.opencl.host_memory import Bytes
 from ferryvm_backends.opencl.item import ItemShape
 from ferryvm_backends.opencl.item.bound import is_short
 from ferryvm_backends.opencl.item.kernel import ItemKernel
-from ferryvm_backends.opencl.item.local_size import LEAST, LocalSize
-from ferryvm_backends.opencl.item.local_size import SLICE as LOCAL_SLICE
+from ferryvm_backends.opencl.item.local_size import LEAST, LocalSize, slice_items
 from ferryvm_backends.opencl.item.memory import ItemMemory
 from ferryvm_backends.opencl.item.pattern import PatternKernel
 from ferryvm_backends.opencl.item.suspension import Suspended, slot_layout, suspended
@@ -397,7 +396,7 @@ class ItemRanges(RangeRunner):
             is_measured = is_unknown and limit - begin >= LEAST
             if is_measured:
                 self._local.begin()
-                end = first + LOCAL_SLICE
+                end = min(first + slice_items(limit - begin), first + self._layout.slice, limit)
             began = time.perf_counter()
             if is_measured:
                 on_device = kernel.run_timed(session, first, end, block, self._local.size)
