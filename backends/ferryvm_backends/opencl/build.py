@@ -36,6 +36,7 @@ from ferryvm.float_environment import in_ours
 from ferryvm.service import ClosedError, EndedError, Service
 from ferryvm_backends.opencl import pocl_header
 from ferryvm_backends.opencl.device import POCL_DEVICES, Device
+from ferryvm_backends.opencl.pool import MemoryPool
 
 TIMEOUT = "FERRYVM_OPENCL_TIMEOUT"
 _SECONDS = 120.0
@@ -61,6 +62,7 @@ class Session:
     device: Device
     context: Any
     queue: Any
+    pool: MemoryPool = dataclasses.field(default_factory=MemoryPool, compare=False)
 
     def check_size(self, size: int) -> None:
         """Raise BackendError for a buffer that is larger than the device's may be."""

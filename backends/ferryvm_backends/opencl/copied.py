@@ -47,10 +47,13 @@ class Residents:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._cached: OrderedDict[tuple[int, ...], tuple[int, Copied]] = OrderedDict()
+        self._running: tuple[int, ...] = ()
+        """The machine that has its memory there to run."""
+        session.pool.give_up = self._give_up
 
     def copied(self, control: ControlBlock) -> Copied:
         """Raises BackendError, cl.Error."""
-        key = _key(control)
+        key = self._running = _key(control)
         capacity, found = self._cached.pop(key, (0, None))
         if found is not None and capacity > control.heap_capacity:  # another machine's
             found.close()
@@ -65,6 +68,16 @@ class Residents:
         found.residence.control = ctypes.addressof(control)
         self._cached[key] = control.heap_capacity, found
         return found
+
+    def _give_up(self) -> bool:
+        """Release the memory of the machine that was used longest ago, but for the one that runs and
+        those whose results are only there; False if there is none."""
+        for key, (_, one) in self._cached.items():
+            if key != self._running and not one.objects.is_ahead:
+                del self._cached[key]
+                one.close()
+                return True
+        return False
 
     def is_ahead(self, control: ControlBlock) -> bool:
         """True if the device has results that the host lacks."""

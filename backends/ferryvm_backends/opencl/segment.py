@@ -125,9 +125,10 @@ class Segment:
 
 
 def buffer_of_zeros(session: Session, size: int) -> Any:
-    """A buffer of zeros. Raises BackendError, cl.Error."""
+    """A buffer of zeros, for which the memory of programs that do not run is given up if need be. Raises
+    BackendError, cl.Error."""
     session.check_size(size)
-    buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size)
+    buffer = session.pool.buffer(session.context, size)
     fill_zeros(session, buffer, 0, size)
     return buffer
 

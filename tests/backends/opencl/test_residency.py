@@ -12,11 +12,14 @@ import ferryvm
 from ferryvm import Instance
 from ferryvm.backend import ArrayActivity
 from ferryvm.engine import Engine
+from ferryvm.engine.journal import Outcome
 from ferryvm.engine.observer import Observer
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm_backends.opencl import OpenClBackend, object_copy
-from ferryvm_backends.opencl.build import Session
+from ferryvm_backends.opencl.build import Session, session
+from ferryvm_backends.opencl.device import find
 from ferryvm_backends.opencl.host_memory import CHUNK
+from ferryvm_backends.opencl.pool import MEMORY
 
 from .entering import NAME, named
 
@@ -171,3 +174,33 @@ def test_a_program_continues_elsewhere_where_the_device_has_no_memory_for_its_ar
     (reason,) = {a.code.lost for a in attempts if a.code is not None and a.code.lost}
     assert "has a part of" in reason
     assert "no buffers of more than" in reason
+
+
+def test_programs_that_do_not_run_give_up_memory_for_another_one(
+    called: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool, one = session(find("")).pool, numbers()
+    while pool.give_up():
+        pass
+    before = pool.used
+    assert called.instance.dot(one, one) == one @ one
+    monkeypatch.setenv(MEMORY, str(before + (pool.used - before) * 3 // 2))
+    others = [Called(), Called()]
+    for _ in range(2):
+        for each in (*others, called):
+            assert each.instance.dot(one, one) == one @ one
+    for each in (*others, called):
+        lost = [
+            a for p in each.observer.placements for a in p.attempts if a.outcome is Outcome.LOST
+        ]
+        assert not lost
+    assert called.copied[0] == 3 * 16 * CHUNK  # it was sent anew each time
+
+
+def test_a_program_that_is_too_large_alone_goes_on_without_the_device(
+    called: Called, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = numbers()
+    monkeypatch.setenv(MEMORY, "100000")
+    assert called.instance.dot(one, one) == one @ one
+    assert f"and {MEMORY} allows 100000; the program goes on without it" in caplog.text
