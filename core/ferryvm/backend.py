@@ -174,6 +174,10 @@ class DirectEntry(NamedTuple):
     """Runs items of the launch for which `run` has left with PARALLEL, in ferryvm's floating-point
     environment. None: `run` goes on from there. LEAVE: `Artifact.enter` does. Raises SignalRaised,
     and KeyboardInterrupt, in an exact state."""
+    resume: Callable[[Machine], int | None] | None = None
+    """Goes on where `run` has left with LAUNCH, in any floating-point environment: takes pieces of the
+    record, and runs them; the status that the machine was left with then. None: the engine has to
+    take the next piece."""
 
 
 class Artifact(abc.ABC):

@@ -26,12 +26,18 @@ def define_call(module: ir.Module, name: str, run: ir.Function) -> None:
     call = ir.Function(module, ir.FunctionType(INT32, [POINTER]), name)
     builder = ir.IRBuilder(call.append_basic_block())
     (control,) = call.args
-    restore = _enter_x86(module, builder) if IS_X86 else _enter_aarch64(module, builder)
+    restore = enter(module, builder)
     builder.call(run, [control])
     restore()
     offset: int = vars(ControlBlock)["status"].offset
     at = builder.gep(control, [word(offset)], source_etype=BYTE)
     builder.ret(builder.load(at, typ=INT32, align=4))
+
+
+def enter(module: ir.Module, builder: ir.IRBuilder) -> Callable[[], None]:
+    """Emit the change to our floating-point environment; the returned function emits the
+    restoration of the caller's."""
+    return _enter_x86(module, builder) if IS_X86 else _enter_aarch64(module, builder)
 
 
 def _enter_x86(module: ir.Module, builder: ir.IRBuilder) -> Callable[[], None]:

@@ -212,7 +212,11 @@ class FormArtifact(Artifact):
         if call is None:
             return None
         self._form(counting).bind(machine.control)
-        return DirectEntry(call, self._finish, lambda: True)
+
+        def resume(machine: Machine) -> int | None:
+            return machine.control.status if self._resume(machine, counting) else None
+
+        return DirectEntry(call, self._finish, lambda: True, None, resume)
 
     def _finish(self, machine: Machine, counting: bool, left: int) -> Status:
         """The status that the form was left with, once its cell is seen to."""

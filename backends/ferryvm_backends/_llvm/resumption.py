@@ -21,16 +21,26 @@ from ferryvm.machine.piece import Piece
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
+from ferryvm_backends._llvm.environment import enter
 from ferryvm_backends._llvm.handler import INT32, POINTER
 from ferryvm_backends._llvm.word_code import WordCode
 
 
 def define_resume(module: ir.Module, name: str, run: ir.Function) -> None:
-    """Add the function for an interpreter whose entry is `run`."""
-    function = ir.Function(module, ir.FunctionType(WORD, [POINTER, POINTER]), name)
+    """Add the function for an interpreter whose entry is `run`; it may be called in any floating-point
+    environment."""
+    signature = ir.FunctionType(WORD, [POINTER, POINTER])
+    resume = ir.Function(module, signature, f"{name}.items")
+    resume.linkage = "private"
     # A loop that copies a few words is not to become a call of memcpy.
-    function.attributes |= {"nounwind", '"no-builtins"'}
-    _Resume(function, run).build()
+    resume.attributes |= {"nounwind", '"no-builtins"'}
+    _Resume(resume, run).build()
+    function = ir.Function(module, signature, name)
+    builder = ir.IRBuilder(function.append_basic_block())
+    restore = enter(module, builder)
+    outcome = builder.call(resume, function.args)
+    restore()
+    builder.ret(outcome)
 
 
 class _Resume(WordCode):

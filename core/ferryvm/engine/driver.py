@@ -58,6 +58,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _HOST = int(Status.HOST)  # compared with what native code returned, at every host call
+_LAUNCH = int(Status.LAUNCH)
 
 
 class Driver:
@@ -146,6 +147,8 @@ class Driver:
             if left is None and direct is not None:
                 try:
                     left = direct.run(address)
+                    if left == _LAUNCH and direct.resume is not None:
+                        left = direct.resume(machine) or left
                 except ctypes.ArgumentError as error:
                     raise undisguised(error) from None
             if left == _HOST:

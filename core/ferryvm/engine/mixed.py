@@ -241,7 +241,9 @@ class MixedArtifact(Artifact):
             return None if left is Status.LEAVE and is_free else left
 
         is_native = functools.partial(self._is_native_with, inner)
-        return DirectEntry(inner.run, finish, is_native, launch if self.launches else None)
+        return DirectEntry(
+            inner.run, finish, is_native, launch if self.launches else None, inner.resume
+        )
 
     def _is_native_with(self, inner: DirectEntry) -> bool:
         return inner.is_native() and self._is_native()
