@@ -20,6 +20,7 @@ from ferryvm.testing.fuzz import Campaign, CampaignPlan
 from ferryvm.testing.generate import LIMITS, generate
 from ferryvm.testing.generate.weights import Weights
 
+from ..testing.generate.settled import settled
 from ..tier import sample
 
 SEED = 20261127
@@ -27,7 +28,7 @@ SPECULATION = Path(__file__).with_name("speculation.toml")
 SHADOW = Path(__file__).with_name("shadow.toml")
 LOOPS = Path(__file__).with_name("loops.toml")
 
-WITH_GUARDS = (47, 63, 71)
+WITH_GUARDS = (63, 71, 152)
 """Numbers of programs made with the weights in which a guard fails."""
 
 
@@ -57,7 +58,7 @@ def test_guards_fail_and_code_is_made_again_without_them() -> None:
     policy = policies.load(SPECULATION, registry.names)
     engine = Engine("threaded", limits=LIMITS, output=lambda _: None, registry=registry)
     engine.backend = mixed(registry, policy, listeners=(listen,))
-    weights = Weights.load(LOOPS)
+    weights = settled(Weights.load(LOOPS))
     for number in WITH_GUARDS:
         with contextlib.suppress(TrapError):
             engine.start(generate(SEED, number, weights=weights)).run(20_000)

@@ -28,6 +28,7 @@ from ferryvm_backends.vliw.code.program import (
 from ferryvm_backends.vliw.code.stall import Cause, stalls
 from ferryvm_backends.vliw.machine.read import find, shipped
 
+from ...testing.generate.settled import SETTLED
 from ...tier import sample
 from .program import compiled
 
@@ -162,9 +163,9 @@ def test_each_empty_bundle_of_a_program_has_a_cause_and_no_other(machine: str, n
     assert unexplained <= len(causes) // 100
 
 
-@pytest.mark.parametrize("number", sample([1, 3, 0, 2, 4, 5], 2))  # 0 takes seconds
+@pytest.mark.parametrize("number", sample([3, 5, 0, 1, 4], 2))  # `single` has too few ports for 2
 def test_random_programs_hardly_wait_for_nothing(number: int) -> None:
-    part = region(verify(generate(77, number, ProgramKind.BYTECODE)), "program")
+    part = region(verify(generate(77, number, ProgramKind.BYTECODE, SETTLED)), "program")
     for machine in ("multi16", "single"):
         causes = stalls(compiled(part, find(machine)))
         assert sum(cause is Cause.OTHER for cause in causes) <= len(causes) // 50

@@ -12,15 +12,16 @@ import dataclasses
 from pathlib import Path
 
 from ferryvm.testing.generate.catalogue import COMPUTING
-from ferryvm.testing.generate.weights import default
+from ferryvm.testing.generate.weights import Weights, default
 
 NAMES = frozenset(Path(__file__).with_name("settled.txt").read_text(encoding="utf-8").split())
 """The mnemonics of the instructions that compute and are drawn."""
 
-SETTLED = dataclasses.replace(
-    default(),
-    instruction={
-        **default().instruction,
-        **{row.mnemonic: 0.0 for row in COMPUTING if row.mnemonic not in NAMES},
-    },
-)
+
+def settled(weights: Weights) -> Weights:
+    """Weights with which the instructions that are not settled are never drawn."""
+    others = {row.mnemonic: 0.0 for row in COMPUTING if row.mnemonic not in NAMES}
+    return dataclasses.replace(weights, instruction={**weights.instruction, **others})
+
+
+SETTLED = settled(default())

@@ -4,7 +4,6 @@ alike."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections import Counter
 
@@ -24,7 +23,7 @@ from ferryvm.testing.generate.corner import MANY_LOCALS, _trip_count
 from ferryvm.testing.generate.literal import I32, I64
 from ferryvm.verify import Verified, verify
 
-from .settled import SETTLED
+from .settled import SETTLED, settled
 
 COUNT = 400
 SEED = 20
@@ -97,7 +96,7 @@ def test_programs_of_one_corner_end_and_run_alike(
 ) -> None:
     file = tmp_path_factory.mktemp("weights") / "weights.toml"
     file.write_text(STATEMENTS[corner])
-    weights = dataclasses.replace(Weights.load(file), instruction=SETTLED.instruction)
+    weights = settled(Weights.load(file))
     differ = Differ(["threaded"], "switch", limits=LIMITS, most=MOST_INSTRUCTIONS + 1)
     occurred: Counter[Corner] = Counter()
     for number in range(20):
