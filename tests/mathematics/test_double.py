@@ -18,8 +18,8 @@ from ferryvm.isa.evaluation import PythonArithmetic
 from ferryvm.isa.mathematics import FUNCTIONS
 from ferryvm.isa.mathematics.double import coefficient
 
+from .angle import distance, errors, hard_angles
 from .double.__main__ import text
-from .monotonic import wrong
 
 COUNT = 500
 """Operands of each range."""
@@ -217,12 +217,14 @@ def test_powers_and_roots_that_are_f64_are_exact() -> None:
     np.testing.assert_array_equal(ferryvm.map(function, x, y), right)
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_errors_nearest_to_multiples_of_quarter_turns_are_small(name: str) -> None:
+    angles = hard_angles()
+    assert min(map(distance, angles)) < 5e-19
+    assert max(errors(name, angles)) < 0.6
+
+
 def test_coefficients_are_those_that_the_program_makes() -> None:
     assert coefficient.__file__ is not None
     assert Path(coefficient.__file__).read_text() == text()
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
-def test_results_do_not_go_back_around_seams(name: str) -> None:
-    assert wrong(name, 1 << 14) == []
