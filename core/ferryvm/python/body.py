@@ -20,6 +20,7 @@ from ferryvm.python.kind import (
     Constant,
     Kind,
     List,
+    MisfitError,
     Number,
     Range,
     Scalar,
@@ -80,7 +81,10 @@ class Body(Code):
             raise NotCompilableError(node, "the integer does not fit into 64 bits")
         if isinstance(value, complex):
             raise NotCompilableError(node, "a complex number; use two floats")
-        return constant_kind(value)
+        try:
+            return constant_kind(value)
+        except MisfitError as misfit:
+            raise NotCompilableError(node, str(misfit)) from None
 
     def _item_kind(self, node: ast.Subscript) -> Kind:
         of = self.kind(node.value)
@@ -246,6 +250,14 @@ class Body(Code):
             kind = self.kind(node)
             self.f.local_get(self.locals(node.id, kind)[number])
             return
+        if isinstance(node, Known) and isinstance(node.value, np.ndarray):
+            if number:
+                self.f.i64_const(node.value.shape[number - 1])
+            else:
+                kind = self.kind(node)
+                assert isinstance(kind, Array)
+                self.f.static_get(self._shared.array(node.value, kind))
+            return
         kind = self.push(node)
         name = f"%slots {len(self.all_locals)}"
         for local in reversed(self.locals(name, kind)):
@@ -273,6 +285,12 @@ class Body(Code):
         if isinstance(kind, Tuple):
             for item, each in zip(kind.items, value, strict=True):  # type: ignore[call-overload]  # a tuple
                 self._push_constant(item, each)
+            return
+        if isinstance(kind, Array):
+            assert isinstance(value, np.ndarray)
+            self.f.static_get(self._shared.array(value, kind))
+            for length in value.shape:
+                self.f.i64_const(length)
             return
         for slot in kind.slots:
             number = float(value) if slot.is_float else int(value)  # type: ignore[arg-type, call-overload]  # a number

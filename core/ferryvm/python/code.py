@@ -6,12 +6,15 @@ from __future__ import annotations
 import abc
 import ast
 from collections.abc import Callable
+from typing import Any
 
-from ferryvm.build import Function, Local, Program, Struct, Tag
+from ferryvm.build import Function, Host, Local, Program, Static, Struct, Tag
 from ferryvm.errors import Position
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, Type
-from ferryvm.python.kind import Kind
+from ferryvm.machine.host import HostFunction
+from ferryvm.python.host_statement import executing
+from ferryvm.python.kind import Array, Kind
 from ferryvm.python.site import EXCEPTIONS, Site, Sites
 from ferryvm.python.source import Source
 
@@ -29,9 +32,32 @@ class Shared:
         """The tag of exceptions, with the numbers of the site and of the type."""
         self.limit: Tag = self.program.tag("python limit", [I64])
         """The tag that nothing catches: Python would go on. It has the number of the site."""
+        self.arrays: list[tuple[Any, Static]] = []
+        """Arrays that free names refer to, and the statics that hold them."""
+        self.hosts: list[HostFunction] = []
+        """Host functions that execute statements."""
         self.lists: Struct | None = None
         """The struct type of lists, if the program has any."""
         self._made: dict[str, Function] = {}
+
+    def array(self, array: Any, kind: Array) -> Static:
+        """The static that holds an array that a free name refers to."""
+        for known, static in self.arrays:
+            if known is array:
+                return static
+        name = f"array {len(self.arrays)}"
+        static = self.program.static(name, kind.element.array)
+        self.arrays.append((array, static))
+        return static
+
+    def host(
+        self, source: Source, statement: ast.stmt, names: list[str], kinds: list[Kind]
+    ) -> Host:
+        """The host function that executes a statement with variables of these kinds."""
+        name = f"statement {len(self.hosts)}"
+        slots = [slot for kind in kinds for slot in kind.slots]
+        self.hosts.append(executing(name, source, statement, names, kinds))
+        return self.program.host(name, slots)
 
     def function(self, name: str, make: Callable[[Program, str], Function]) -> Function:
         """A function that compiled code needs, made at its first use."""

@@ -9,7 +9,6 @@ call.
 from __future__ import annotations
 
 import ast
-import builtins
 import types
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from ferryvm.python.graph import (
     Branch,
     Call,
     Evaluate,
-    IsInstance,
+    Host,
     Iterate,
     Jump,
     Known,
@@ -37,6 +36,7 @@ from ferryvm.python.graph import (
 )
 from ferryvm.python.pause import PausedFrame
 from ferryvm.python.source import Source
+from ferryvm.python.statement import Statements
 
 _HERE = str(Path(__file__).parent)
 _VALUE = "%value"
@@ -84,7 +84,7 @@ class _Frame:
 
     def __init__(self, source: Source, variables: dict[str, Any]) -> None:
         self._source, self.variables = source, variables
-        self._known: dict[str, Any] = {"__builtins__": builtins}
+        self._statements = Statements(source)
         self._code: dict[int, types.CodeType] = {}
 
     def run(self, block: Block, index: int) -> Any:
@@ -148,6 +148,8 @@ class _Frame:
                 target = ast.Subscript(statement.array, statement.index, ast.Store())
                 store = ast.Assign([ast.copy_location(target, statement.node)], statement.value)
                 self._do(statement, ast.copy_location(store, statement.node))
+            case Host():
+                self._do(statement, statement.statement)
             case Append():
                 self.variables[statement.list].append(self._value(statement.value))
             case Pop():
@@ -165,41 +167,14 @@ class _Frame:
         if key not in self._code:
             assign = ast.Assign([ast.Name(_VALUE, ast.Store())], node)
             self._compile(key, ast.fix_missing_locations(ast.copy_location(assign, node)))
-        exec(self._code[key], self._known, self.variables)  # noqa: S102  # the user's own code
+        exec(self._code[key], self._statements.known, self.variables)  # noqa: S102  # the user's own code
         return self.variables.pop(_VALUE)
 
     def _do(self, step: object, node: ast.stmt) -> None:
         """Execute a statement."""
         if id(step) not in self._code:
             self._compile(id(step), node)
-        exec(self._code[id(step)], self._known, self.variables)  # noqa: S102  # the user's own code
+        exec(self._code[id(step)], self._statements.known, self.variables)  # noqa: S102  # the user's own code
 
     def _compile(self, key: int, node: ast.stmt) -> None:
-        tree = ast.fix_missing_locations(ast.Module([self._in_file(node)], []))
-        code = compile(tree, self._source.file, "exec")
-        name = self._source.name
-        self._code[key] = code.replace(co_name=name, co_qualname=name)
-
-    def _in_file(self, node: Any) -> Any:
-        """A copy of a part of a tree: lines are those of the file, and known values have names."""
-        if isinstance(node, list):
-            return [self._in_file(each) for each in node]
-        if not isinstance(node, ast.AST):
-            return node
-        if isinstance(node, Known):
-            name = f"%known {len(self._known)}"
-            self._known[name] = node.value
-            made: ast.AST = ast.Name(name, ast.Load())
-        elif isinstance(node, IsInstance):
-            arguments = [ast.Name(node.name, ast.Load()), Known(node.types, node)]
-            made = self._in_file(ast.Call(Known(isinstance, node), arguments, []))
-        else:
-            made = type(node)()
-            for field in node._fields:
-                setattr(made, field, self._in_file(getattr(node, field, None)))
-        ast.copy_location(made, node)
-        for name in ("lineno", "end_lineno"):
-            line = getattr(made, name, None)
-            if line is not None:
-                setattr(made, name, line + self._source.first - 1)
-        return made
+        self._code[key] = self._statements.compiled(node)

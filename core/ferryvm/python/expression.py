@@ -22,6 +22,7 @@ from ferryvm.python.graph import (
     Block,
     Branch,
     Call,
+    Host,
     IsInstance,
     Iterate,
     Known,
@@ -44,7 +45,6 @@ _EXPRESSIONS = {
     ast.Yield: "yield; a generator cannot be compiled",
     ast.YieldFrom: "yield; a generator cannot be compiled",
     ast.Starred: "a starred expression; name each value",
-    ast.JoinedStr: "an f-string",
 }
 
 
@@ -206,10 +206,20 @@ class Expressions:
                 return like(node, ast.List(self.values(node.elts), ast.Load()))
             case ast.ListComp():
                 return self._comprehension(node)
+            case ast.JoinedStr():
+                return like(node, ast.JoinedStr([self._part(part) for part in node.values]))
             case ast.Call():
                 return self._call(node)
         what = _EXPRESSIONS.get(type(node), f"the expression {type(node).__name__}")
         raise NotCompilableError(node, f"cannot compile {what}")
+
+    def _part(self, node: ast.expr) -> ast.expr:
+        """A part of an f-string."""
+        if not isinstance(node, ast.FormattedValue):
+            return node
+        form = node.format_spec
+        spec = None if form is None else self.value(form)
+        return like(node, ast.FormattedValue(self.value(node.value), node.conversion, spec))
 
     def _name(self, node: ast.Name) -> ast.expr:
         if node.id in self._source.variables or node.id.startswith("%"):
@@ -332,6 +342,8 @@ class Expressions:
         if method is not None:
             return method
         function = self._callee(node)
+        if function is print:
+            return self._print(node)
         if function is min or function is max:
             return self._extreme(node, function is min)
         if isinstance(function, types.FunctionType):
@@ -349,6 +361,18 @@ class Expressions:
             )
         call = ast.Call(Known(function, node.func), self.values(node.args), [])
         return like(node, call)
+
+    def _print(self, node: ast.Call) -> ast.expr:
+        """A call that CPython makes, with the values of the variables in its arguments."""
+        values = self.values([*node.args, *(each.value for each in node.keywords)])
+        count = len(node.args)
+        keywords = [
+            ast.keyword(each.arg, value)
+            for each, value in zip(node.keywords, values[count:], strict=True)
+        ]
+        call = like(node, ast.Call(Known(print, node), values[:count], keywords))
+        self.graph.add(Host(node, like(node, ast.Expr(call))))
+        return Known(None, node)
 
     def _arguments(self, node: ast.Call, function: types.FunctionType) -> list[ast.expr]:
         """The arguments of a call of a compiled function, in the order of its parameters."""
@@ -407,7 +431,12 @@ class Expressions:
                     function = self._callee(each)
                     is_method = function is MISSING and isinstance(each.func, ast.Attribute)
                     is_extreme = function is min or function is max
-                    if is_method or is_extreme or isinstance(function, types.FunctionType):
+                    if (
+                        is_method
+                        or is_extreme
+                        or function is print
+                        or isinstance(function, types.FunctionType)
+                    ):
                         return True
         return False
 

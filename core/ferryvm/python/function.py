@@ -65,6 +65,7 @@ class Version:
         self.kinds = tuple(kinds)
         unit = Unit(function, kinds, target)
         self.results, self.sites, self.has_effects = unit.results, unit.sites, unit.has_effects
+        self._hosts, self._arrays = unit.hosts, unit.arrays
         self._program, self._engine, self._maps = unit.program, engine, unit.maps
         self.read = reader(unit.results or [], function.__name__)
         self.flat = arguments(kinds)
@@ -83,7 +84,9 @@ class Version:
             return self._instance()
 
     def _instance(self) -> Instance:
-        instance = self._engine.instantiate(self._program)
+        instance = self._engine.instantiate(self._program, hosts=self._hosts)
+        for array, name in self._arrays:
+            instance.set_static(name, array.view("u1") if array.dtype == bool else array)
         calls, _ = instance.function.__ferryvm__
         calls.at_trap = self._paused
         return instance

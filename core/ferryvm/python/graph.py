@@ -81,6 +81,14 @@ class Pop:
 
 
 @dataclasses.dataclass
+class Host:
+    """A statement that CPython executes, such as `print(...)`, with the variables that it reads."""
+
+    node: ast.AST
+    statement: ast.stmt
+
+
+@dataclasses.dataclass
 class Evaluate:
     """An expression whose value is not used."""
 
@@ -107,7 +115,7 @@ class Iterate:
     value: ast.expr
 
 
-Statement = Assign | Unpack | Store | Append | Pop | Evaluate | Call | Iterate
+Statement = Assign | Unpack | Store | Append | Pop | Host | Evaluate | Call | Iterate
 
 
 @dataclasses.dataclass
@@ -199,8 +207,8 @@ class Block:
         return []
 
 
-def read(expression: ast.expr | None) -> set[str]:
-    """The names that an expression reads."""
+def read(expression: ast.expr | ast.stmt | None) -> set[str]:
+    """The names that an expression, or a statement that assigns nothing, reads."""
     if expression is None:
         return set()
     tested = {expression.name} if isinstance(expression, IsInstance) else set()
@@ -218,8 +226,6 @@ def expressions(step: Statement | Terminator) -> list[ast.expr]:
             return step.arguments
         case Branch():
             return [step.condition]
-        case Raise():
-            return [] if step.argument is None else [step.argument]
     return []
 
 
@@ -231,8 +237,12 @@ def reads(step: Statement | Terminator) -> set[str]:
             return read(step.value)
         case Append() | Pop():
             return found | {step.list}
+        case Host():
+            return read(step.statement)
         case Next():
             return {step.iterator}
+        case Raise():
+            return read(step.argument)
         case RaiseAgain():
             return {step.name}
     return found
@@ -245,7 +255,7 @@ def writes(statement: Statement) -> set[str]:
             return {statement.name}
         case Unpack():
             return set(statement.names)
-        case Store() | Evaluate() | Append():
+        case Store() | Evaluate() | Append() | Host():
             return set()
 
 

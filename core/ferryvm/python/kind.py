@@ -324,9 +324,12 @@ def _instead(dtype: np.dtype[Any]) -> str:
 
 
 def constant_kind(value: object) -> Kind:
-    """The kind of a value that is known: a number's own kind, else the value."""
+    """The kind of a value that is known: that of numbers and arrays, else the value. Raises
+    MisfitError for an array that is not supported."""
     if type(value) in (int, float, bool) or isinstance(value, np.generic):
         return kind_of(value)
+    if isinstance(value, np.ndarray):
+        return _array_kind(value)
     if isinstance(value, tuple) and type(value) is tuple:
         return Tuple(tuple(map(constant_kind, value)))
     return Constant(value)

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import types
 from collections.abc import Sequence
+from typing import Any
 
 from ferryvm.build import Function
+from ferryvm.machine.host import HostFunction
 from ferryvm.program import Program
 from ferryvm.python.code import Shared
 from ferryvm.python.fault import NotCompilableError, UnsupportedError
-from ferryvm.python.graph import Store
+from ferryvm.python.graph import Host, Store
 from ferryvm.python.kind import Kind
 from ferryvm.python.list_code import declare
 from ferryvm.python.lower import Lowering
@@ -117,10 +119,20 @@ class Unit:
         return self._results[self._key]
 
     @property
+    def arrays(self) -> list[tuple[Any, str]]:
+        """Arrays that free names refer to, and the names of the statics that hold them."""
+        return [(array, static.name) for array, static in self._shared.arrays]
+
+    @property
+    def hosts(self) -> list[HostFunction]:
+        """The host functions that it calls."""
+        return self._shared.hosts
+
+    @property
     def has_effects(self) -> bool:
         """True if it may change arrays."""
         return any(
-            isinstance(statement, Store)
+            isinstance(statement, Store | Host)
             for _, lowering in self._sources.values()
             for block in lowering.blocks
             for statement in block.statements

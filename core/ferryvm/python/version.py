@@ -26,6 +26,7 @@ from ferryvm.python.graph import (
     Branch,
     Call,
     Evaluate,
+    Host,
     Iterate,
     Jump,
     Known,
@@ -98,7 +99,7 @@ class Versions:
     ) -> None:
         """`results`: the kinds of results that are known so far; others are appended, and the code
         is not complete then. `target`: the kind to which results are converted, if they are."""
-        self._body = Body(shared, source, function)
+        self._body, self._shared = Body(shared, source, function), shared
         self._points: list[Point] = []
         self._lowering = lowering
         self._body.counters = lowering.counters
@@ -183,6 +184,8 @@ class Versions:
                 self._store(statement)
             case Append():
                 list_code.append(body, statement.node, statement.list, statement.value)
+            case Host():
+                self._host(statement)
             case Pop():
                 kind = self._list(statement.node, statement.list)
                 assert kind.item is not None
@@ -347,6 +350,16 @@ class Versions:
         body.trap(node, Trap.READ_ONLY_ARRAY, ValueError, "assignment destination is read-only")
         getattr(body.f, f"array_set_{of.element}")()
 
+    def _host(self, statement: Host) -> None:
+        """Call a host function with the variables that a statement reads."""
+        body = self._body
+        names = [name for name in sorted(reads(statement)) if name in body.env]
+        kinds = [body.env[name] for name in names]
+        host = self._shared.host(self._source, statement.statement, names, kinds)
+        for name, kind in zip(names, kinds, strict=True):
+            body.get(name, kind)
+        body.f.host(host)
+
     def _call(self, statement: Call, block: Block, number: int) -> bool:
         """Call a compiled function; True if its results have several kinds, or it never returns, so
         that the block goes on elsewhere."""
@@ -422,13 +435,13 @@ class Versions:
         f.return_()
 
     def _raise(self, end: Raise) -> None:
-        message: str | None = None
-        if end.argument is not None:
-            value = end.argument.value if isinstance(end.argument, ast.Constant | Known) else None
-            if not isinstance(value, str):
-                raise NotCompilableError(end.node, "the argument of an exception must be a string")
-            message = value
-        self._body.throw(end.node, end.type, message)
+        if end.argument is None:
+            self._body.throw(end.node, end.type, None)
+            return
+        known = end.argument.value if isinstance(end.argument, ast.Constant | Known) else None
+        # CPython makes an exception whose argument is computed.
+        message = known if isinstance(known, str) else "an exception with a computed argument"
+        self._body.throw(end.node, end.type, message, is_limit=not isinstance(known, str))
 
 
 def _push_zero(f: Function, slot: ValueType) -> None:
