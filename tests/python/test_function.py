@@ -164,7 +164,7 @@ def test_lambdas_and_texts_are_functions_too() -> None:
         ("return nowhere", (1,), ":2: f: the name 'nowhere' is not defined"),
         ("return x + 'a'", (1,), ":2: f: cannot compile int . 'a'"),
         ("return x[i := 0]", ((1,),), ":2: f: the index of a tuple must be a number"),
-        ("return x[0]", (np.zeros((2, 2)),), ":2: f: 1 of 2 indices; name all"),
+        ("x[0] = 1.0", (np.zeros((2, 2)),), ":2: f: cannot store into a slice; write a loop"),
         ("return x", ([1],), "f: argument x: a list is not supported; pass numpy.array"),
         ("return x", ("a",), "f: argument x: a str is not supported; pass its bytes"),
         ("return x", (np.zeros(2, "f2"),), "array of float16 is not supported; pass a.astype"),
@@ -206,6 +206,15 @@ def test_explain_lists_what_was_compiled() -> None:
         "half(x: float) -> None or float",
         "half(x: numpy.float64) -> None or numpy.float64",
     ]
+
+
+def test_print_is_python_s(capsys: pytest.CaptureFixture[str]) -> None:
+    @ferryvm.function
+    def shown(n, x):
+        print("n =", n, f"{x:.2f}", (n, x), [n], sep=" | ", end="!")
+
+    shown(3, 0.5)
+    assert capsys.readouterr().out == "n = | 3 | 0.50 | (3, 0.5) | [3]!"
 
 
 def test_calls_from_several_threads_do_not_meet() -> None:

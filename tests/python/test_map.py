@@ -85,6 +85,21 @@ def test_items_that_leave_64_bits_are_finished_by_python() -> None:
     assert caught.value.__notes__ == ["in item 2 of a map"]
 
 
+TABLE = np.array([1.5, 2.5, 3.5])
+
+
+def test_items_see_arrays_of_free_names_and_print_in_order(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def shown(i):
+        if i > 0:
+            print("item", i, f"{TABLE[i]:.2f}")
+        return TABLE[i]
+
+    assert ferryvm.map(shown, range(3)).tolist() == TABLE.tolist()
+    assert capsys.readouterr().out == "item 1 2.50\nitem 2 3.50\n"
+
+
 def test_arrays_that_do_not_fit_are_named() -> None:
     with pytest.raises(
         CallError, match=r"map of f: x and y have different shapes, \(6,\) and \(5,"

@@ -8,9 +8,9 @@ import ast
 import numpy as np
 
 from ferryvm.build import Local
-from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import F64, I32, I64
-from ferryvm.python import library, list_code, operation
+from ferryvm.isa.type import F64, I32
+from ferryvm.python import array_code, library, list_code, operation
+from ferryvm.python.array_creation import created_kind, is_creating, push_created
 from ferryvm.python.code import Code
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
 from ferryvm.python.graph import IsInstance, Known
@@ -27,14 +27,12 @@ from ferryvm.python.kind import (
     Tuple,
     constant_kind,
 )
+from ferryvm.python.known import known_integer
 from ferryvm.python.site import EXCEPTIONS
 
 
 class Body(Code):
     """Code of the expressions of one function."""
-
-    counters: frozenset[str] = frozenset()
-    """Variables that are never negative."""
 
     # --- kinds ------------------------------------------------------------------------------
 
@@ -68,6 +66,8 @@ class Body(Code):
                 return self._item_kind(node)
             case ast.Attribute():
                 return self._attribute_kind(node)
+            case ast.Call() if is_creating(node):
+                return created_kind(self, node, node.func.value)  # type: ignore[attr-defined]  # `Known`
             case ast.Call():
                 step = library.range_step(node)
                 kinds = [self.kind(argument) for argument in node.args]
@@ -89,7 +89,7 @@ class Body(Code):
     def _item_kind(self, node: ast.Subscript) -> Kind:
         of = self.kind(node.value)
         if isinstance(of, Tuple):
-            number = library.known_integer(node.slice)
+            number = known_integer(node.slice)
             if number is None:
                 raise NotCompilableError(
                     node, "the index of a tuple must be a number that is written out"
@@ -104,24 +104,8 @@ class Body(Code):
                 raise UnknownItemsError(node, "the list is empty here")
             return of.item
         if isinstance(of, Array):
-            indices = self.indices(node)
-            if len(indices) != of.dimensions:
-                raise NotCompilableError(
-                    node, f"{len(indices)} of {of.dimensions} indices; name all"
-                )
-            return Scalar(of.dtype)
+            return array_code.item_kind(self, node, of)
         raise NotCompilableError(node, f"cannot index {of}")
-
-    def indices(self, node: ast.Subscript) -> list[ast.expr]:
-        """The indices of a subscript."""
-        index = node.slice
-        found = index.elts if isinstance(index, ast.Tuple) else [index]
-        for each in found:
-            if isinstance(each, ast.Slice):
-                raise NotCompilableError(
-                    each, "cannot compile a slice; pass start and stop, and index"
-                )
-        return found
 
     def _attribute_kind(self, node: ast.Attribute) -> Kind:
         of = self.kind(node.value)
@@ -169,6 +153,8 @@ class Body(Code):
                 return self._push_item(node)
             case ast.Attribute():
                 return self._push_attribute(node)
+            case ast.Call() if is_creating(node):
+                return push_created(self, node, node.func.value)  # type: ignore[attr-defined]  # `Known`
             case ast.Call():
                 kind = self.kind(node)
                 library.call(self, node)
@@ -235,34 +221,22 @@ class Body(Code):
         assert first is None or isinstance(first, Number | Scalar)
         return List(first)
 
-    def _in_local(self, node: ast.expr, kind: Kind) -> Local:
-        """A local that has the only slot of an expression."""
+    def slots(self, node: ast.expr) -> list[Local]:
+        """Locals with the slots of an expression's value: those of a variable, if it is one."""
         if isinstance(node, ast.Name):
-            return self.locals(node.id, kind)[0]
-        self.push(node)
-        (local,) = self.locals(f"%slots {len(self.all_locals)}", kind)
-        self.f.local_set(local)
-        return local
+            return self.locals(node.id, self.kind(node))
+        kind = self.push(node)
+        found = self.locals(f"%slots {len(self.all_locals)}", kind)
+        for local in reversed(found):
+            self.f.local_set(local)
+        return found
 
     def push_slot(self, node: ast.expr, number: int) -> None:
-        """Push one slot of an expression's value, which is a variable or is kept in one."""
-        if isinstance(node, ast.Name):
-            kind = self.kind(node)
-            self.f.local_get(self.locals(node.id, kind)[number])
-            return
-        if isinstance(node, Known) and isinstance(node.value, np.ndarray):
-            if number:
-                self.f.i64_const(node.value.shape[number - 1])
-            else:
-                kind = self.kind(node)
-                assert isinstance(kind, Array)
-                self.f.static_get(self._shared.array(node.value, kind))
-            return
-        kind = self.push(node)
-        name = f"%slots {len(self.all_locals)}"
-        for local in reversed(self.locals(name, kind)):
-            self.f.local_set(local)
-        self.f.local_get(self.locals(name, kind)[number])
+        """Push one slot of an expression's value."""
+        if isinstance(node, Known) and isinstance(node.value, np.ndarray) and number:
+            self.f.i64_const(node.value.shape[number - 1])
+        else:
+            self.f.local_get(self.slots(node)[number])
 
     def push_condition(self, node: ast.expr) -> None:
         """Push an expression as a condition, an i32."""
@@ -300,7 +274,7 @@ class Body(Code):
         kind = self._item_kind(node)
         of = self.kind(node.value)
         if isinstance(of, Tuple):
-            number = library.known_integer(node.slice)
+            number = known_integer(node.slice)
             assert number is not None
             number %= len(of.items)
             start = sum(len(item.slots) for item in of.items[:number])
@@ -308,65 +282,17 @@ class Body(Code):
                 self.push_slot(node.value, start + slot)
             return kind
         if isinstance(of, List):
-            return list_code.item(self, node, self._in_local(node.value, of), of)
+            return list_code.item(self, node, self.slots(node.value)[0], of)
         assert isinstance(of, Array)
-        self.push_slot(node.value, 0)
-        self.push_index(node, of)
+        slots = self.slots(node.value)
+        if isinstance(kind, Array):
+            array_code.push_view(self, node, of, slots)
+            return kind
+        self.f.local_get(slots[0])
+        array_code.push_place(self, node, of, slots)
         self.at(node)
         getattr(self.f, f"array_get_{of.element}")()
         return kind
-
-    def push_index(self, node: ast.Subscript, of: Array) -> None:
-        """Push the number of the element that a subscript names, as an i64."""
-        f = self.f
-        for axis, index in enumerate(self.indices(node)):
-            kind = self.kind(index)
-            if kind not in (INT, Number(bool), Scalar("int64"), Scalar("int32")):
-                raise NotCompilableError(index, f"an index must be an int, found {kind}")
-            if axis:
-                self.push_slot(node.value, 1 + axis)
-                f.i64_mul()
-            self._push_one_index(node, index, axis, of.dimensions)
-            if axis:
-                f.i64_add()
-
-    def _push_one_index(
-        self, node: ast.Subscript, index: ast.expr, axis: int, dimensions: int
-    ) -> None:
-        """Push an index as a number from 0 up to the length; negative ones count from the end."""
-        f = self.f
-        self.push_as(index, INT)
-        known = library.known_integer(index)
-        if known is None and isinstance(index, ast.Name) and index.id in self.counters:
-            known = 0
-        if known is None:
-            value = self.spare(I64)
-            f.local_set(value)
-            f.local_get(value)
-            self.push_slot(node.value, 1 + axis)
-            f.i64_const(0)
-            f.local_get(value)
-            f.i64_const(0)
-            f.i64_lt_s()
-            f.select()
-            f.i64_add()
-        elif known < 0:
-            self.push_slot(node.value, 1 + axis)
-            f.i64_add()
-        self.at(node)
-        message = f"index out of bounds for axis {axis}"
-        if self.is_caught:
-            place = self.spare(I64)
-            f.local_set(place)
-            f.local_get(place)
-            self.push_slot(node.value, 1 + axis)
-            f.i64_ge_u()
-            self.throw_if(node, IndexError, message)
-            f.local_get(place)
-        self.trap(node, Trap.INDEX_OUT_OF_BOUNDS, IndexError, message)
-        if dimensions > 1:
-            self.push_slot(node.value, 1 + axis)
-            f.array_index()
 
     def _push_attribute(self, node: ast.Attribute) -> Kind:
         kind = self._attribute_kind(node)
@@ -375,12 +301,12 @@ class Body(Code):
         match node.attr:
             case "shape":
                 for axis in range(of.dimensions):
-                    self.push_slot(node.value, 1 + axis)
+                    self.push_slot(node.value, axis + (2 if of.is_view else 1))
             case "ndim":
                 self.f.i64_const(of.dimensions)
             case "size":
                 for axis in range(of.dimensions):
-                    self.push_slot(node.value, 1 + axis)
+                    self.push_slot(node.value, axis + (2 if of.is_view else 1))
                     if axis:
                         self.f.i64_mul()
         return kind

@@ -74,6 +74,8 @@ class Code(abc.ABC):
         self.env: dict[str, Kind] = {}
         """The kinds of variables here."""
         self._shared, self._source = shared, source
+        self.counters: frozenset[str] = frozenset()
+        """Variables that are never negative."""
         self.is_caught = False
         """True while code for statements is made whose exceptions are caught."""
         self.all_locals: dict[tuple[str, Kind], list[Local]] = {}
@@ -203,6 +205,10 @@ class Code(abc.ABC):
     @abc.abstractmethod
     def push_as(self, node: ast.expr, kind: Kind) -> None:
         """Push the value of an expression, converted as operators do. Raises NotCompilableError."""
+
+    @abc.abstractmethod
+    def slots(self, node: ast.expr) -> list[Local]:
+        """Locals with the slots of an expression's value. Raises NotCompilableError."""
 
     @abc.abstractmethod
     def push_slot(self, node: ast.expr, number: int) -> None:

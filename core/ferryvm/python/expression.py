@@ -14,6 +14,7 @@ import inspect
 import types
 from collections.abc import Iterator, Mapping, Sequence
 
+from ferryvm.python.array_creation import creates, normalised
 from ferryvm.python.builtin import replacement
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.graph import (
@@ -346,6 +347,9 @@ class Expressions:
             return self._print(node)
         if function is min or function is max:
             return self._extreme(node, function is min)
+        if creates(function):
+            arguments = normalised(node, function, lambda: Known(None, node))
+            return like(node, ast.Call(Known(function, node.func), self.values(arguments), []))
         if isinstance(function, types.FunctionType):
             name = self.graph.temporary()
             arguments = self._arguments(node, function)
@@ -429,6 +433,8 @@ class Expressions:
                         return True
                 case ast.Call():
                     function = self._callee(each)
+                    if creates(function):
+                        continue
                     is_method = function is MISSING and isinstance(each.func, ast.Attribute)
                     is_extreme = function is min or function is max
                     if (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ferryvm.isa.type import I64
-from ferryvm.python import list_code
+from ferryvm.python import array_code, list_code
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.kind import (
     INT,
@@ -68,7 +68,7 @@ def begin(b: Code, node: ast.expr) -> Kind:
             f.local_get(of)
             f.i64_const(0)
             return ListIterator(kind)
-        case Array(dimensions=1):
+        case Array():
             b.push(node)
             f.i64_const(0)
             return ArrayIterator(kind)
@@ -136,23 +136,7 @@ def _advance(
             after = TupleIterator(kind.of, kind.at + 1)
             return found, after, slots[start : start + len(found.slots)]
         case ArrayIterator():
-            element = Scalar(kind.of.dtype)
-            array, length, at = slots
-            (item,) = b.locals(f"{name} item", element)
-            f.local_get(at)
-            f.local_get(length)
-            f.i64_ge_s()
-            with f.if_():
-                over()
-            f.local_get(array)
-            f.local_get(at)
-            getattr(f, f"array_get_{kind.of.element}")()
-            f.local_set(item)
-            f.local_get(at)
-            f.i64_const(1)
-            f.i64_add()
-            f.local_set(at)
-            return element, kind, [item]
+            return _of_array(b, name, kind, slots, over)
         case ListIterator(of=List(item=None)):
             over()
             return None, kind, []
@@ -203,3 +187,48 @@ def _advance(
                 locals_ += items
             return Tuple(tuple(kinds)), Zipped(tuple(afters)), locals_
     raise NotCompilableError(node, f"cannot iterate over {kind}")
+
+
+def _of_array(
+    b: Code, name: str, kind: ArrayIterator, slots: list[Local], over: Callable[[], None]
+) -> _Advanced:
+    f, of = b.f, kind.of
+    *array, at = slots
+    f.local_get(at)
+    f.local_get(array_code.length(of, array, 0))
+    f.i64_ge_s()
+    with f.if_():
+        over()
+    if of.dimensions == 1:
+        item: Kind = Scalar(of.dtype)
+        f.local_get(array[0])
+        _push_first(b, of, array, at)
+        getattr(f, f"array_get_{of.element}")()
+    else:
+        item = Array(of.dtype, of.dimensions - 1, is_view=True)
+        f.local_get(array[0])
+        _push_first(b, of, array, at)
+        for axis in range(1, of.dimensions):
+            f.local_get(array_code.length(of, array, axis))
+        for axis in range(1, of.dimensions):
+            array_code.push_stride(b, of, array, axis)
+    found = b.locals(f"{name} item", item)
+    for local in reversed(found):
+        f.local_set(local)
+    f.local_get(at)
+    f.i64_const(1)
+    f.i64_add()
+    f.local_set(at)
+    return item, kind, found
+
+
+def _push_first(b: Code, of: Array, slots: list[Local], at: Local) -> None:
+    """Push the number of the first element at an index of the first axis."""
+    f = b.f
+    f.local_get(at)
+    if of.is_view or of.dimensions > 1:
+        array_code.push_stride(b, of, slots, 0)
+        f.i64_mul()
+    if of.is_view:
+        f.local_get(slots[1])
+        f.i64_add()

@@ -124,10 +124,12 @@ class Tuple(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class Array(Kind):
-    """A NumPy array of contiguous elements. Slots: the array, and its lengths in each dimension."""
+    """A NumPy array. Slots of one with contiguous elements: the array, and its lengths in each
+    dimension; of a view: the array, the number of the first element, lengths, strides in elements."""
 
     dtype: str
     dimensions: int
+    is_view: bool = False
 
     @property
     def element(self) -> Element:
@@ -136,7 +138,8 @@ class Array(Kind):
 
     @property
     def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
-        return (self.element.array, *(I64,) * self.dimensions)
+        numbers = 2 * self.dimensions + 1 if self.is_view else self.dimensions
+        return (self.element.array, *(I64,) * numbers)
 
     def __str__(self) -> str:
         return f"array of {self.dtype}, {self.dimensions}-d"
@@ -217,7 +220,8 @@ class TupleIterator(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class ArrayIterator(Kind):
-    """An iterator of the elements of an array of one dimension. Slots: array, length, next index."""
+    """An iterator of an array: of its elements, or of views of one dimension less. Slots: those of the
+    array, and the next index."""
 
     of: Array
 

@@ -30,6 +30,7 @@ from ferryvm.python.kind import (
     Scalar,
     Tuple,
 )
+from ferryvm.python.known import known_integer
 from ferryvm.python.operation import boolean, convert, is_number
 
 if TYPE_CHECKING:
@@ -336,7 +337,7 @@ def _emit_len(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
         f.i64_const(len(kind.items))
         return
     if isinstance(kind, Array):
-        b.push_slot(node.args[0], 1)
+        b.push_slot(node.args[0], 2 if kind.is_view else 1)
         return
     if isinstance(kind, List):
         b.push(node.args[0])
@@ -415,13 +416,3 @@ def range_step(node: ast.expr) -> int | None:
             node, "the step of a range must be a number that is written out, and not 0"
         )
     return step
-
-
-def known_integer(node: ast.expr) -> int | None:
-    """The value of an expression that is an integer constant."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = known_integer(node.operand)
-        return None if inner is None else -inner
-    value = getattr(node, "value", None)
-    is_constant = isinstance(node, ast.Constant) or type(node).__name__ == "Known"
-    return value if is_constant and type(value) is int else None

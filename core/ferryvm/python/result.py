@@ -80,6 +80,8 @@ def value_of(kind: Kind, values: Sequence[Any]) -> Any:
         case Array():
             array, *shape = values
             array = array.view(np.bool_) if kind.dtype == "bool" else array
+            if kind.is_view:
+                return _view(array, shape, kind.dimensions)
             return array if array.shape == tuple(shape) else array.reshape(shape)
         case Scalar():
             return _scalar_type(kind)(values[0])
@@ -88,6 +90,17 @@ def value_of(kind: Kind, values: Sequence[Any]) -> Any:
         case Constant():
             return kind.value
     return bool(values[0]) if kind == BOOL else values[0]
+
+
+def _view(array: Any, numbers: Sequence[int], dimensions: int) -> Any:
+    """The view of an array: first element, lengths, strides."""
+    first, lengths, strides = numbers[0], numbers[1 : 1 + dimensions], numbers[1 + dimensions :]
+    if 0 in lengths:
+        return array[:0].reshape(lengths)
+    size = array.itemsize
+    return np.ndarray(
+        lengths, array.dtype, array, first * size, [stride * size for stride in strides]
+    )
 
 
 def _list(view: Any) -> list[Any]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ferryvm.build import Function, Label
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, Reference, ValueType
-from ferryvm.python import list_code
+from ferryvm.python import array_code, list_code
 from ferryvm.python.body import Body
 from ferryvm.python.code import Shared
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
@@ -327,13 +327,11 @@ class Versions:
         )
         if not isinstance(of, Array):
             raise NotCompilableError(statement.node, f"cannot store into {of}")
-        indices = body.indices(node)
-        if len(indices) != of.dimensions:
-            raise NotCompilableError(
-                statement.node, f"{len(indices)} of {of.dimensions} indices; name all"
-            )
-        body.push_slot(statement.array, 0)
-        body.push_index(node, of)
+        if isinstance(array_code.item_kind(body, node, of), Array):
+            raise NotCompilableError(statement.node, "cannot store into a slice; write a loop")
+        slots = body.slots(statement.array)
+        body.f.local_get(slots[0])
+        array_code.push_place(body, node, of, slots)
         found = body.push(statement.value)
         body.at(node)
         element = Scalar(of.dtype)
