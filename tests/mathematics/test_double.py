@@ -89,6 +89,10 @@ def _base_near_1(random: Random, count: int) -> Array:
     return 1 + np.ldexp(random.choice([-1.0, 1.0], count), -random.integers(2, 53, count))
 
 
+def _base_near_root(random: Random, count: int) -> Array:
+    return random.uniform(1.41, 1.4143, count)
+
+
 BINARY: dict[str, list[Pairs]] = {
     "hypot": [_near],
     "atan2": [_wide, _near, _far],
@@ -96,8 +100,9 @@ BINARY: dict[str, list[Pairs]] = {
         _power(-745, 709.7, _any_base),
         _power(-745, 709.7, _base_near_1),
         # The logarithm is least accurate near the root of 2.
-        _power(680, 707, lambda random, count: random.uniform(1.41, 1.4143, count)),
-        _power(-707, -680, lambda random, count: random.uniform(1.41, 1.4143, count)),
+        _power(680, 707, _base_near_root),
+        _power(-707, -680, _base_near_root),
+        _power(-709, -708.3, _base_near_root),  # rounded twice, as they are subnormal
         _power(-745, -707, _any_base),
         _power(-1, 1, _any_base),
     ],
@@ -162,7 +167,7 @@ def test_errors_of_binary_functions_are_below_one_unit_in_the_last_place(name: s
         with mp.workprec(150):
             for a, b, found in zip(x.tolist(), y.tolist(), results.tolist(), strict=True):
                 exact = EXACT[name](mpf(a), mpf(b))
-                assert abs(mpf(found) - exact) < 0.8 * math.ulp(float(exact)), (a, b)
+                assert abs(mpf(found) - exact) < 0.85 * math.ulp(float(exact)), (a, b)
 
 
 @pytest.mark.nightly
