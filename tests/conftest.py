@@ -115,8 +115,10 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     is_measured = any(item.config.getoption(name) is not None for name in (_LONGEST, _SPENT))
     if not is_worker:
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    before = used() if is_measured else 0.0
+    before, collections = used() if is_measured else 0.0, _full_collections()
     reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    if _full_collections() > collections:
+        gc.freeze()  # what is left lives on: the next one need not look at it, for half a second
     told = [each for each in reports if each.when == "call" or not each.passed]
     told[0].duration = sum(each.duration for each in reports)
     if is_measured:
@@ -126,6 +128,11 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if not is_worker:
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
+
+
+def _full_collections() -> int:
+    """Collections of all garbage in this process so far."""
+    return int(gc.get_stats()[-1]["collections"])
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
