@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 import ferryvm
 from ferryvm.backend import Forcing
+from ferryvm.engine import chunked_run
 from ferryvm.engine.chunked_run import ChunkedRun
 from ferryvm.engine.parallel import ThreadedRanges
 from ferryvm.engine.team import Team
@@ -20,10 +21,13 @@ from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.chunk import ItemRange
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.entry import ENTRY
-from ferryvm.machine.launch import Left
+from ferryvm.machine.launch import Left, finish
+from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.testing import Comparison, Differ, Verdict
 from ferryvm.testing.divergence import ABOVE
 from ferryvm.verify import verify
+
+from ..launching import expanded
 
 ITEMS = 200
 TRAPPING = 120
@@ -73,12 +77,11 @@ def _reversing(left: list[Left], item: int) -> list[Left]:
 def test_a_fault_below_or_above_the_trap_is_a_disagreement(
     fault: Fault, item: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def faulty(self: ChunkedRun) -> list[Left]:
-        return fault(all_left(self), item)
+    def faulty(objects: ObjectMemory, limit: int, left: Sequence[Left]) -> None:
+        finish(objects, limit, fault(expanded(objects, left), item))
 
-    all_left = ChunkedRun._all_left
     _without_stop(monkeypatch)
-    monkeypatch.setattr(ChunkedRun, "_all_left", faulty)
+    monkeypatch.setattr(chunked_run, "finish", faulty)
     assert compared().verdict is Verdict.DISAGREE
 
 
