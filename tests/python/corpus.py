@@ -771,3 +771,48 @@ def regression(xs, ys):
         bottom += (x - mean_x) ** 2
     slope = top / bottom
     return slope, mean_y - slope * mean_x
+
+
+# --- functions in functions ------------------------------------------------------------------
+
+
+@case((3,), (-2, 5))
+def inner_functions(n, k=2):
+    base = n * 10
+
+    def add(x, y=1):
+        return x + y + base
+
+    square = lambda v: v * v + k  # it is what is compiled
+
+    def factorial_of(m):
+        return 1 if m < 2 else m * factorial_of(m - 1)
+
+    def both(x):
+        return add(square(x)), factorial_of(x)
+
+    base += 1
+    return add(1), add(1, y=5), square(3), both(4)
+
+
+@case((0.0, 1.0, 10))
+def simpson(a, b, n):
+    def f(x):
+        return x * x * math.sqrt(x)
+
+    h = (b - a) / n
+    total = f(a) + f(b)
+    for i in range(1, n):
+        total += (4 if i % 2 else 2) * f(a + i * h)
+    return total * h / 3
+
+
+@case((3,), (1 << 62,))
+def inner_beyond_64_bits(n):
+    def scaled(x):
+        return x * n
+
+    total = 0
+    for i in range(3):
+        total += scaled(i)
+    return total

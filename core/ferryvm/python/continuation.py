@@ -9,6 +9,7 @@ call.
 from __future__ import annotations
 
 import ast
+import functools
 import types
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,8 +35,9 @@ from ferryvm.python.graph import (
     Store,
     Unpack,
 )
+from ferryvm.python.lower import Lowering
 from ferryvm.python.pause import PausedFrame
-from ferryvm.python.source import Source
+from ferryvm.python.source import InnerFunction, Source
 from ferryvm.python.statement import Statements
 
 _HERE = str(Path(__file__).parent)
@@ -77,6 +79,13 @@ def _without_ours(trace: types.TracebackType | None) -> types.TracebackType | No
     for each in reversed(others):
         found = types.TracebackType(found, each.tb_frame, each.tb_lasti, each.tb_lineno)
     return found
+
+
+def _inner_call(function: InnerFunction, *arguments: Any) -> Any:
+    """The value of an inner function; its last arguments are the captured variables."""
+    source = function.source
+    variables = dict(zip(source.parameters, arguments, strict=True))
+    return _Frame(source, variables).run(Lowering(source).blocks[0], 0)
 
 
 class _Frame:
@@ -157,7 +166,10 @@ class _Frame:
                 call = ast.copy_location(ast.Call(pop, [], []), statement.node)
                 self.variables[statement.name] = self._value(call, id(statement))
             case Call():
-                call = ast.Call(Known(statement.function, statement.node), statement.arguments, [])
+                called: Any = statement.function
+                if isinstance(called, InnerFunction):
+                    called = functools.partial(_inner_call, called)
+                call = ast.Call(Known(called, statement.node), statement.arguments, [])
                 found = self._value(ast.copy_location(call, statement.node), id(statement))
                 self.variables[statement.name] = found
 

@@ -33,7 +33,7 @@ from ferryvm.python.graph import (
     Unpack,
 )
 from ferryvm.python.graph_builder import GraphBuilder, like, name_of
-from ferryvm.python.source import MISSING, Source
+from ferryvm.python.source import MISSING, InnerFunction, Source
 
 _EXPRESSIONS = {
     ast.SetComp: "a set",
@@ -223,6 +223,9 @@ class Expressions:
         return like(node, ast.FormattedValue(self.value(node.value), node.conversion, spec))
 
     def _name(self, node: ast.Name) -> ast.expr:
+        if node.id in self._source.inner:
+            message = f"cannot compile the function {node.id!r} as a value; call it here"
+            raise NotCompilableError(node, message)
         if node.id in self._source.variables or node.id.startswith("%"):
             return node
         value = self._source.value(node.id)
@@ -350,7 +353,7 @@ class Expressions:
         if creates(function):
             arguments = normalised(node, function, lambda: Known(None, node))
             return like(node, ast.Call(Known(function, node.func), self.values(arguments), []))
-        if isinstance(function, types.FunctionType):
+        if isinstance(function, types.FunctionType | InnerFunction):
             name = self.graph.temporary()
             arguments = self._arguments(node, function)
             self.graph.add(Call(node, name, function, arguments))
@@ -378,7 +381,9 @@ class Expressions:
         self.graph.add(Host(node, like(node, ast.Expr(call))))
         return Known(None, node)
 
-    def _arguments(self, node: ast.Call, function: types.FunctionType) -> list[ast.expr]:
+    def _arguments(
+        self, node: ast.Call, function: types.FunctionType | InnerFunction
+    ) -> list[ast.expr]:
         """The arguments of a call of a compiled function, in the order of its parameters."""
         keywords = {each.arg: each.value for each in node.keywords}
         if None in keywords or any(isinstance(each, ast.Starred) for each in node.args):
@@ -386,15 +391,18 @@ class Expressions:
         values = self.values([*node.args, *keywords.values()])
         given = values[: len(node.args)]
         named = dict(zip(map(str, keywords), values[len(node.args) :], strict=True))
-        signature = inspect.signature(function)
+        inner = function if isinstance(function, InnerFunction) else None
+        signature = inner.signature if inner else inspect.signature(function)  # type: ignore[arg-type]  # a Python function
         try:
             bound = signature.bind(*given, **named)
         except TypeError as error:
-            raise NotCompilableError(node, f"{function.__name__}: {error}") from None
+            name = inner.name if inner else getattr(function, "__name__", "")
+            raise NotCompilableError(node, f"{name}: {error}") from None
+        captured = inner.captured if inner else ()
         return [
             bound.arguments[name] if name in bound.arguments else Known(parameter.default, node)
             for name, parameter in signature.parameters.items()
-        ]
+        ] + [name_of(name, node) for name in captured]
 
     def _extreme(self, node: ast.Call, is_min: bool) -> ast.expr:
         """The value of `min` or `max`: the first argument, and each that is less, or greater."""
@@ -418,6 +426,8 @@ class Expressions:
 
     def _callee(self, node: ast.Call) -> object:
         """The function that a call is of; MISSING if that is not known."""
+        if isinstance(node.func, ast.Name) and node.func.id in self._source.inner:
+            return self._source.inner[node.func.id]
         function = self.constant(node.func)
         function = getattr(function, "__ferryvm_function__", function)
         return replacement(function, len(node.args)) or function
@@ -441,7 +451,7 @@ class Expressions:
                         is_method
                         or is_extreme
                         or function is print
-                        or isinstance(function, types.FunctionType)
+                        or isinstance(function, types.FunctionType | InnerFunction)
                     ):
                         return True
         return False

@@ -11,6 +11,8 @@ import ast
 import dataclasses
 import types
 
+from ferryvm.python.source import InnerFunction
+
 
 class Known(ast.expr):
     """An expression whose value is known: of a free name, or a default argument."""
@@ -102,7 +104,7 @@ class Call:
 
     node: ast.AST
     name: str
-    function: types.FunctionType
+    function: types.FunctionType | InnerFunction
     arguments: list[ast.expr]
 
 

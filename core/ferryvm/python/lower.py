@@ -32,7 +32,7 @@ from ferryvm.python.source import Source
 
 _STATEMENTS = {
     ast.With: "with",
-    ast.FunctionDef: "a function inside a function; define it outside",
+    ast.FunctionDef: "a function inside a function whose name is assigned elsewhere, too",
     ast.ClassDef: "a class",
     ast.Global: "an assignment to a global; return the value instead",
     ast.Nonlocal: "an assignment to a variable of another function; return the value instead",
@@ -126,6 +126,12 @@ class Lowering:
                 pass
             case ast.Expr():
                 self.graph.add(Evaluate(node, self.expressions.value(node.value)))
+            case ast.FunctionDef(decorator_list=[]) if node.name in self._source.inner:
+                pass  # it is compiled where it is called
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda()) if (
+                name in self._source.inner
+            ):
+                pass
             case ast.Assign():
                 self._assign(node)
             case ast.AnnAssign():

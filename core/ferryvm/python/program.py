@@ -18,11 +18,13 @@ from ferryvm.python.list_code import declare
 from ferryvm.python.lower import Lowering
 from ferryvm.python.pause import FunctionMap
 from ferryvm.python.site import Sites
-from ferryvm.python.source import Source
+from ferryvm.python.source import InnerFunction, Source
 from ferryvm.python.version import Compiled, Versions, result_types
 
-_Key = tuple[types.FunctionType, tuple[Kind, ...], Kind | None]
+_Function = types.FunctionType | InnerFunction
+_Key = tuple[_Function, tuple[Kind, ...], Kind | None]
 """A function, the kinds of its arguments, and the kind that its results are converted to."""
+
 MOST_FUNCTIONS = 1000
 """Functions of a program, by kinds of arguments."""
 
@@ -34,7 +36,7 @@ class Unit:
         self, function: types.FunctionType, kinds: Sequence[Kind], target: Kind | None = None
     ) -> None:
         """`target`: the kind to which all results are converted. Raises UnsupportedError."""
-        self._sources: dict[types.FunctionType, tuple[Source, Lowering]] = {}
+        self._sources: dict[_Function, tuple[Source, Lowering]] = {}
         self._results: dict[_Key, list[Kind]] = {}
         self._key: _Key = function, tuple(kinds), target
         # The kinds of results of recursive functions are found by repetition, from none on.
@@ -64,16 +66,16 @@ class Unit:
             except NotCompilableError as refusal:
                 raise source.unsupported(refusal) from None
 
-    def _source(self, function: types.FunctionType) -> tuple[Source, Lowering]:
+    def _source(self, function: _Function) -> tuple[Source, Lowering]:
         if function not in self._sources:
-            source = Source(function)
+            source = function.source if isinstance(function, InnerFunction) else Source(function)
             try:
                 self._sources[function] = source, Lowering(source)
             except NotCompilableError as refusal:
                 raise source.unsupported(refusal) from None
         return self._sources[function]
 
-    def compiled(self, function: types.FunctionType, kinds: tuple[Kind, ...]) -> Compiled:
+    def compiled(self, function: _Function, kinds: tuple[Kind, ...]) -> Compiled:
         """The compiled function, with the kinds of results that are known so far."""
         return self._compiled((function, kinds, None))
 

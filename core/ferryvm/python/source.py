@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 import textwrap
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from ferryvm.errors import Position
@@ -37,10 +39,13 @@ class Source:
                 self.name,
             ) from None
         self.first = max(first, 1)
+        self.code = code
         self.node = self._node(textwrap.dedent("".join(lines)))
         self.parameters = self._parameters()
         self.variables = frozenset(code.co_varnames) | frozenset(code.co_cellvars)
         """Names that are variables of the function itself."""
+        self.inner: dict[str, InnerFunction] = inner_functions(self)
+        """The functions that are defined in it, by their names."""
         self._cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
 
     def _node(self, text: str) -> ast.FunctionDef | ast.Lambda:
@@ -72,8 +77,7 @@ class Source:
             if extra is not None:
                 message = f"it takes any number of arguments (*{extra.arg}); name each"
                 raise UnsupportedError(message, self.position(extra), self.name)
-        given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        return [argument.arg for argument in given]
+        return [argument.arg for argument in _arguments(self.node)]
 
     def position(self, node: ast.AST) -> Position:
         """The position of a node."""
@@ -94,6 +98,132 @@ class Source:
                 return MISSING
         found = self.function.__globals__.get(name, MISSING)
         return found if found is not MISSING else getattr(builtins, name, MISSING)
+
+
+class InnerFunction:
+    """A function that is defined in another one. It gets the variables of the other one as further
+    arguments, with the values that they have at the call."""
+
+    __module__ = ""
+
+    def __init__(self, outer: Source, node: ast.FunctionDef | ast.Lambda, name: str) -> None:
+        self.outer, self.node, self.name = outer, node, name
+        self.code = _code_of(outer, node)
+
+    @functools.cached_property
+    def captured(self) -> tuple[str, ...]:
+        """The variables of the outer function that it uses, also through other inner functions."""
+        found: set[str] = set()
+        seen: set[str] = set()
+        waiting = [self]
+        while waiting:
+            for name in waiting.pop().code.co_freevars:
+                other = self.outer.inner.get(name)
+                if other is None and name in self.outer.variables:
+                    found.add(name)
+                elif other is not None and name not in seen:
+                    seen.add(name)
+                    waiting.append(other)
+        return tuple(sorted(found))
+
+    @functools.cached_property
+    def signature(self) -> inspect.Signature:
+        """Its parameters, with defaults that are written out. Raises NotCompilableError."""
+        arguments = self.node.args
+        plain = [*arguments.posonlyargs, *arguments.args]
+        defaults: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults))
+        defaults += [*arguments.defaults, *arguments.kw_defaults]
+        parameters = []
+        for number, argument in enumerate(_arguments(self.node)):
+            default = defaults[number]
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            if number >= len(plain):
+                kind = inspect.Parameter.KEYWORD_ONLY  # type: ignore[assignment]  # of the same enumeration
+            value: Any = inspect.Parameter.empty
+            if default is not None:
+                if not isinstance(default, ast.Constant):
+                    message = "the default of a function in a function must be written out"
+                    raise NotCompilableError(default, message)
+                value = default.value
+            parameters.append(inspect.Parameter(argument.arg, kind, default=value))
+        return inspect.Signature(parameters)
+
+    @functools.cached_property
+    def source(self) -> Source:
+        """Its source, whose last parameters are the captured variables."""
+        return InnerSource(self)
+
+
+class InnerSource(Source):
+    """An inner function as it was written."""
+
+    def __init__(self, of: InnerFunction) -> None:
+        outer = of.outer
+        self.function, self.name, self.file, self.first = (
+            outer.function,
+            of.name,
+            outer.file,
+            outer.first,
+        )
+        self.code, self.node, self._outer = of.code, of.node, outer
+        self.parameters = [*self._parameters(), *of.captured]
+        self.variables = frozenset((*of.code.co_varnames, *of.code.co_cellvars, *of.captured))
+        self.inner = {**inner_functions(self), **outer.inner}
+
+    def value(self, name: str) -> Any:
+        """The present value of a free name of the outermost function; MISSING."""
+        return self._outer.value(name)
+
+
+def inner_functions(source: Source) -> dict[str, InnerFunction]:
+    """The functions that are defined in a function, each by a name that nothing else has."""
+    found: dict[str, InnerFunction] = {}
+    names: list[str] = []
+    for node in _own_nodes(source.node):
+        match node:
+            case ast.FunctionDef():
+                names.append(node.name)
+                found[node.name] = InnerFunction(source, node, node.name)
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda() as value):
+                found[name] = InnerFunction(source, value, name)
+            case ast.Name(ctx=ast.Store()):
+                names.append(node.id)
+    return {name: each for name, each in found.items() if names.count(name) == 1}
+
+
+def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function's body, without those of functions in it."""
+    body = [node.body] if isinstance(node, ast.Lambda) else getattr(node, "body", [])
+    waiting: list[ast.AST] = [*body]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        if not isinstance(each, ast.FunctionDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(each)
+
+
+def _code_of(outer: Source, node: ast.FunctionDef | ast.Lambda) -> types.CodeType:
+    """The code of a function that is defined in another one, of which CPython knows the variables."""
+    name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
+    wanted = [argument.arg for argument in _arguments(node)]
+    line = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
+    waiting = [outer.code]
+    while waiting:
+        for each in waiting.pop().co_consts:
+            if isinstance(each, types.CodeType):
+                count = each.co_argcount + each.co_kwonlyargcount
+                is_there = each.co_firstlineno == line + outer.first - 1
+                if each.co_name == name and is_there and [*each.co_varnames[:count]] == wanted:
+                    return each
+                waiting.append(each)
+    raise NotCompilableError(
+        node, "the code of this function is not found; give it lines of its own"
+    )
+
+
+def _arguments(node: ast.FunctionDef | ast.Lambda) -> list[ast.arg]:
+    arguments = node.args
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
 
 
 def _has_parameters(node: ast.Lambda, code: types.CodeType) -> bool:

@@ -48,7 +48,7 @@ from ferryvm.python.kind import Array, Constant, Kind, List, Raised, Scalar, Tup
 from ferryvm.python.lower import Lowering
 from ferryvm.python.operation import convert
 from ferryvm.python.pause import FunctionMap, Point
-from ferryvm.python.source import Source
+from ferryvm.python.source import InnerFunction, Source
 
 if TYPE_CHECKING:
     import types
@@ -71,7 +71,9 @@ class Compiled(NamedTuple):
 class Functions(Protocol):
     """The other functions of the program."""
 
-    def compiled(self, function: types.FunctionType, kinds: tuple[Kind, ...]) -> Compiled:
+    def compiled(
+        self, function: types.FunctionType | InnerFunction, kinds: tuple[Kind, ...]
+    ) -> Compiled:
         """The compiled function, with the kinds of results that are known so far."""
 
 
