@@ -30,6 +30,7 @@ import ferryvm
 from ferryvm.engine import Engine
 from ferryvm.engine.instance import Instance
 from ferryvm.engine.mixed import Mixed
+from ferryvm.errors import FerryError
 from ferryvm.ir.c import C11
 from ferryvm.ir.c.expression import function_name
 from ferryvm.ir.c.function_helper import function_definitions
@@ -102,7 +103,7 @@ class Place:
         if not any(backend == self.backend for each in launches for backend, _ in each.activity()):
             raise NotCompiledError(f"{self.backend} has not compiled the launch of {self.function}")
         runs = [run for each in launches for run in each.launches]
-        if runs and sum(run.items for run in runs) < self.done / 2:
+        if self.done > PART / 2 and runs and sum(run.items for run in runs) < self.done / 2:
             why = "; ".join(run.stopped for run in runs)
             raise NotCompiledError(f"{self.backend} leaves items of {self.function}: {why}")
 
@@ -147,7 +148,11 @@ def main() -> None:
     if unknown:
         parser.error(f"no function {', '.join(unknown)}; there are {', '.join(FUNCTIONS)}")
     names = options.names or list(FUNCTIONS)
-    sys.exit(1 if sum(_compare(FUNCTIONS[name], options) for name in names) else 0)
+    try:
+        differ = [_compare(FUNCTIONS[name], options) for name in names]
+    except (FerryError, NotCompiledError) as error:
+        sys.exit(str(error))
+    sys.exit(1 if any(differ) else 0)
 
 
 def _compare(function: PureFunction, options: argparse.Namespace) -> bool:
