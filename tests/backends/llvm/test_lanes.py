@@ -214,6 +214,24 @@ def test_exits_of_the_first_a_middle_and_the_last_lane_are_those_of_the_loop(
     assert sum(vectors)
 
 
+def test_lanes_beyond_the_end_of_an_array_trap_and_those_in_front_of_it_are_done(
+    vectors: list[int],
+) -> None:
+    program = ferryvm.compile(
+        "(define (item (i i64) (x (array f64)) (y (array f64)))"
+        "  (array-set! y i (+ 0.5 (array-ref x i))))"
+        "(define (work (n i64) (x (array f64)) (y (array f64))) (for-each-item n (item x y)))"
+    )
+    for length in (8, 9):  # one of them ends within a vector
+        x, y = numpy.arange(length, dtype=float), numpy.zeros(ITEMS)
+        work = Engine(policy=policy(2)).instantiate(program).exports["work"]
+        with pytest.raises(ferryvm.TrapError, match=f"index {length}, .*, in item {length}"):
+            work(ITEMS, x, y)
+        assert y[:length].tolist() == (x + 0.5).tolist()
+        assert sum(vectors) >= length - 4
+        vectors.clear()
+
+
 def test_the_reason_for_no_lanes_is_in_the_journal() -> None:
     program = ferryvm.compile(
         "(define s 0) (define (item i a) (set! s (+ s i)) (array-set! a i s))"
