@@ -145,9 +145,12 @@ class ObjectCopy:
         try:
             self._move(space, arena)
         except (BackendError, cl.Error):  # no memory for both: all is copied again
-            if self.is_ahead:
-                raise
+            if self._ahead:
+                raise  # results are only there
+            was_ahead = self.is_ahead
             self.close()
+            if was_ahead:
+                self.run_ahead()
             missing = [*wanted]
             self._move(space, sum(_in_chunks(one.size) for one in wanted))
         starts = self._free(missing)

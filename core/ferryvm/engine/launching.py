@@ -133,6 +133,8 @@ class _Launch:
         self.activity = LaunchActivity(ranges.where, places=tuple(ranges.places))
         self.followed = self.alone = 0
         """Times that another launch followed, and that none did."""
+        self.is_single = False
+        """True if its results come back at once: the device failed with them and those of a later one."""
         self.gain: float | None = None
         """Times as long as an item takes in order than out of order, where lanes do several at
         once; None until both have been measured."""
@@ -173,7 +175,7 @@ class _Launch:
         exits = self.activity.exits
         is_likely = self.followed >= self.alone or not exits & (exits - 1)
         can = is_likely and self.ranges.deferral is not None
-        return can and interlude.is_plain() and Begin.is_small(machine)
+        return can and not self.is_single and interlude.is_plain() and Begin.is_small(machine)
 
     def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
         """As of its ranges. Raises _LostResultsError."""
@@ -371,7 +373,10 @@ class Launches:
             if not isinstance(raised, _LostResultsError):
                 raise raised
             begin.restore(machine)
-            self._stop(last, f"they cannot run out of order: {raised}")
+            if len(launches) > 1:  # it may have had no memory for the arrays of all
+                launch.is_single = True
+            else:
+                self._stop(last, f"they cannot run out of order: {raised}")
             return Status.LEAVE
         launch.was_followed(len(launches) > 1)
         return status

@@ -17,7 +17,9 @@ from ferryvm.machine.control import ControlBlock
 from ferryvm_backends.opencl import OpenClBackend
 from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.item.memory import CopiedMemory
+from ferryvm_backends.opencl.object_copy import ObjectCopy
 
+from ...engine.mixing import placements
 from ...tier import sample
 from .test_items import make_small, on, outcome
 
@@ -132,6 +134,29 @@ def test_a_device_that_fails_in_a_sequence_loses_nothing(
     monkeypatch.setattr(CopiedMemory, "pull", not_pulled)
     assert outcome(started(source)) == in_order(source)
     assert calls[0] > 1
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "failing"), [(ItemKernel, "enqueue", 4), (ObjectCopy, "_move", 1)]
+)
+def test_a_lack_of_memory_in_a_sequence_does_not_end_launches(
+    owner: type, name: str, failing: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No memory once: for a later launch, or before anything is on the device."""
+    source, calls, right = program("scalars", items=50), [0], getattr(owner, name)
+
+    def failed(*given: object) -> None:
+        calls[0] += 1
+        if calls[0] == failing:
+            raise BackendError("opencl: no memory")
+        right(*given)
+
+    monkeypatch.setattr(owner, name, failed)
+    execution = started(source)
+    assert outcome(execution) == in_order(source)
+    found = [one for each in placements(execution) for one in each.launches]
+    assert [one.stopped for one in found if one.times] == [""] * len(found)
+    assert calls[0] > failing
 
 
 def test_a_signal_between_launches_leaves_an_exact_state(
