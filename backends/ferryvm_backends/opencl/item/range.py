@@ -419,7 +419,7 @@ class ItemRanges(RangeRunner):
             found.open.append((first, limit))
         if head is None or not (head["count"] or head["stop"]):
             return
-        rows = np.array(buffers.found(min(int(head["count"]), self._layout.most), self._layout))
+        rows = buffers.found(min(int(head["count"]), self._layout.most), self._layout)
         is_lost = bool(head["lost"])
         buffers.clear()
         if is_lost:
@@ -428,6 +428,9 @@ class ItemRanges(RangeRunner):
             found.slots = rows if len(rows) else None
             return
         is_item = rows[:, SIZE] != 0
+        if is_item.all():
+            found.slots = rows if len(rows) else None
+            return
         found.slots = rows[is_item] if is_item.any() else None
         ranges = rows[~is_item][:, [ITEM, FRAME]].view(np.int64).tolist()
         found.open += [(one, two) for one, two in ranges]

@@ -116,7 +116,7 @@ class Suspended:
         self._fill(self.slots, HEAD.itemsize)
 
     def found(self, count: int, wanted: SlotLayout) -> npt.NDArray[np.uint64]:
-        """The first slots, a row for each. Raises cl.Error."""
+        """Copies of the first slots, a row for each. Raises cl.Error."""
         words = self._read(self.slots, HEAD.itemsize, WORD_BYTES * wanted.slot_words * count)
         return words.view(np.uint64).reshape(count, wanted.slot_words)
 
@@ -163,6 +163,9 @@ class HostSuspended(Suspended):
     def head(self) -> Any:
         finish(self._session.queue)
         return self._shared_head()
+
+    def found(self, count: int, wanted: SlotLayout) -> npt.NDArray[np.uint64]:
+        return super().found(count, wanted).copy()
 
     def _shared_head(self) -> Any:
         return self._read(self.slots, 0, HEAD.itemsize).view(HEAD)[0]
