@@ -193,7 +193,9 @@ def test_a_mistake_is_one_line(call, message: str) -> None:  # type: ignore[no-u
 
 def test_other_mistakes_are_one_line() -> None:
     made = instance()
-    with pytest.raises(TypeError, match="map takes a function of an instance, such as"):
+    with pytest.raises(
+        TypeError, match="map takes a Python function, or a function of an instance, such"
+    ):
         ferryvm.map(abs, XS)
     with pytest.raises(CallError, match="map of shout: the results must be numbers, and at least"):
         ferryvm.map(made.shout, np.array([1]))

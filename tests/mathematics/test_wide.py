@@ -8,7 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from .wide import worst
+pytest.importorskip("gmpy2", reason="it is the reference of the comparison")
+
+from .wide import worst  # it takes gmpy2
 
 pytestmark = pytest.mark.nightly  # it needs a C compiler
 

@@ -30,7 +30,7 @@ def weights() -> Weights:
     return Weights.load(WEIGHTS)
 
 
-LAUNCHING = (2, 3, 15, 20)
+LAUNCHING = (0, 2, 6, 11)
 """Programs some of whose launches run out of order; in the others an item may throw, or none is
 reached."""
 

@@ -24,9 +24,19 @@ from ferryvm.machine.piece import Block, add_item, add_range, block
 if TYPE_CHECKING:
     from ferryvm.machine.object_memory import ObjectMemory
 
-ITEM, PC, FRAME, SIZE, STATUS = range(5)
-"""Words of a slot. FRAME: the word in which the innermost frame has its header; or the end of the items
-that have not begun."""
+__all__ = ["FRAME", "ITEM", "PC", "SIZE", "SLOT_WORDS", "STATUS"]
+
+ITEM = 0
+"""Word of a slot: the item."""
+PC = 1
+"""Word of a slot: the item's pc."""
+FRAME = 2
+"""Word of a slot: the word in which the innermost frame has its header; or the end of the items that
+have not begun."""
+SIZE = 3
+"""Word of a slot: the words of the item's part of the stack."""
+STATUS = 4
+"""Word of a slot: why the item is suspended."""
 SLOT_WORDS = 5
 """Words of a slot before those of the stack."""
 

@@ -17,14 +17,23 @@ import ctypes
 
 from ferryvm.named_tuple import NamedTuple
 
+__all__ = ["FRAME", "LENGTH", "PC", "STOPS", "WORDS"]
+
 LANE_ENTRY = ctypes.CFUNCTYPE(
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
 )
 """The type of a `LaneEntry`'s function."""
 
-PC, FRAME, LENGTH, STOPS, WORDS = range(1, 6)
-"""Rows: pc; the word in which the innermost frame has its header; words of the item; 1 if no higher
-item needs to begin, as after a trap; the first of the words."""
+PC = 1
+"""Row: the item's pc."""
+FRAME = 2
+"""Row: the word in which the innermost frame has its header."""
+LENGTH = 3
+"""Row: words of the item's part of the stack."""
+STOPS = 4
+"""Row: 1 if no higher item needs to begin, as after a trap."""
+WORDS = 5
+"""The first row of the words."""
 
 
 class LaneEntry(NamedTuple):

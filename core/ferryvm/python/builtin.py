@@ -15,10 +15,28 @@ _IS_COMPENSATED = sys.version_info >= (3, 12)
 """True if `sum` of floats carries the rounding errors along (Neumaier 1974), since Python 3.12."""
 
 
-def _sum(values: Any, start: Any = 0) -> Any:
+def _plain_sum(values: Any, start: Any = 0) -> Any:
     total = start
     for value in values:
         total = total + value
+    return total
+
+
+def _compensated_sum(values: Any, start: Any = 0) -> Any:
+    total = start
+    rest = 0.0
+    for value in values:
+        if type(total) is float and type(value) is float:
+            longer = total + value
+            if abs(total) >= abs(value):
+                rest += (total - longer) + value
+            else:
+                rest += (value - longer) + total
+            total = longer
+        else:
+            total = total + value
+    if type(total) is float and rest and math.isfinite(rest):
+        total = total + rest
     return total
 
 
@@ -145,8 +163,7 @@ SELF_HOSTED: dict[object, Callable[..., Any]] = {
     math.radians: _radians,
 }
 """The functions by the objects whose calls they stand for."""
-if not _IS_COMPENSATED:
-    SELF_HOSTED[sum] = _sum
+SELF_HOSTED[sum] = _compensated_sum if _IS_COMPENSATED else _plain_sum
 
 
 def replacement(function: object, arguments: int) -> Callable[..., Any] | None:

@@ -23,6 +23,7 @@ from ferryvm.python.kind import (
     FLOAT,
     INT,
     Array,
+    Constant,
     Kind,
     List,
     Number,
@@ -163,6 +164,13 @@ def _absolute(kinds: list[Kind]) -> Kind | None:
 _SIGNED = ("float64", "float32", "int64", "int32")
 
 
+def _type(kinds: list[Kind]) -> Kind | None:
+    (kind,) = kinds
+    if isinstance(kind, Number):
+        return Constant(kind.type)
+    return Constant(np.dtype(kind.dtype).type) if isinstance(kind, Scalar) else None
+
+
 def _length(kinds: list[Kind]) -> Kind | None:
     return INT if isinstance(kinds[0], Array | Tuple | Range | List) else None
 
@@ -181,6 +189,7 @@ def _quotient_and_rest(kinds: list[Kind]) -> Kind | None:
 
 _KINDS: dict[object, tuple[tuple[int, ...], Callable[[list[Kind]], Kind | None]]] = {
     abs: ((1,), _absolute),
+    type: ((1,), _type),
     len: ((1,), _length),
     range: ((1, 2, 3), _range),
     round: ((1,), lambda kinds: INT if isinstance(kinds[0], Number) else None),
@@ -392,6 +401,7 @@ def _two(name: str) -> Callable[[Code, ast.Call, list[Kind]], None]:
 
 _EMITTED: dict[object, Callable[[Code, ast.Call, list[Kind]], None]] = {
     abs: _emit_abs,
+    type: lambda _b, _node, _kinds: None,  # kinds know it
     len: _emit_len,
     range: _emit_range,
     round: _emit_nearest,
