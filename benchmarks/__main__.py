@@ -22,6 +22,7 @@ from benchmarks import (
     parallel,
     peers,
     profiling,
+    python,
     record,
     references,
     scalar,
@@ -351,6 +352,26 @@ def math_command(
     )
     found = mathematics.measure(settings, progress)
     present("math", found, json_path)
+    refuse(found.faults())
+
+
+@main.command("python")
+@rounds_option(5)
+@names("--parts", lambda: python.PARTS, "Default: all.")
+@click.option("--numba", envvar=ENVIRONMENT, metavar="PYTHON", help="A Python that has Numba.")
+@QUICK
+@JSON
+def python_command(
+    rounds: int,
+    parts: tuple[str, ...] | None,
+    numba: str | None,
+    quick: bool,
+    json_path: str | None,
+) -> None:
+    """Python functions and maps of them against Numba, PyPy, CPython and C."""
+    settings = python.Settings(rounds, numba, parts or python.PARTS, quick)
+    found = python.measure(settings, progress)
+    present("python", found, json_path)
     refuse(found.faults())
 
 

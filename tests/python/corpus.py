@@ -816,3 +816,24 @@ def inner_beyond_64_bits(n):
     for i in range(3):
         total += scaled(i)
     return total
+
+
+@case((0, 0), (0, 2), (3, 0), (3, 2))
+def lists_that_may_stay_empty(n, m):
+    xs, ys, zs = [], [], [float(i) for i in range(n)]
+    for i in range(n):
+        xs.append(i * 0.5)
+    for i in range(m):
+        ys.append(i * 2)
+    total = 0.0
+    for x in xs:
+        total += x
+    doubled = xs * 2
+    doubled.append(total)
+    return total, len(ys), xs, ys, zs, doubled
+
+
+@case((np.int64(-5), np.int64(2)), (np.int64(5), np.int64(64)), (np.int64(-5), -1))
+@case((np.int32(-5), np.int32(31)), (np.int32(7), 40), (np.int32(-7), np.int32(-2)))
+def numpy_shifts(a, b):
+    return a << b, a >> b

@@ -83,26 +83,59 @@ def append(b: Code, node: ast.AST, name: str, value: ast.expr) -> None:
     if not isinstance(item, Number | Scalar):
         raise NotCompilableError(node, f"cannot compile a list of {item}")
     if kind.item is None:
-        (of,) = b.locals(name, kind)
-        f.local_get(of)
-        f.struct_get(b.list_struct["kind"])
-        f.i64_const(0)
-        f.i64_ne()
-        f.local_get(of)
-        f.struct_get(b.list_struct["kind"])
-        f.i64_const(List(item).number)
-        f.i64_ne()
-        f.i32_and()
-        b.throw_if(node, TypeError, "items of another type", is_limit=True)
-        f.local_get(of)
         kind = List(item)
-        b.set(name, kind)
+        determine(b, node, name, kind)
     elif item != kind.item:
         message = f"cannot append {item} to a list of {kind.item}; convert one of them"
         raise NotCompilableError(node, message)
     f.local_get(b.locals(name, kind)[0])
     b.push(value)
     _call_append(b, kind)
+
+
+def determine(b: Code, node: ast.AST, name: str, kind: List) -> None:
+    """Give the list in a variable the kind of its items, which is not known yet. CPython takes over if
+    it has others."""
+    f, (of,) = b.f, b.locals(name, List(None))
+    f.local_get(of)
+    f.struct_get(b.list_struct["kind"])
+    f.i64_const(0)
+    f.i64_ne()
+    f.local_get(of)
+    f.struct_get(b.list_struct["kind"])
+    f.i64_const(kind.number)
+    f.i64_ne()
+    f.i32_and()
+    b.throw_if(node, TypeError, "items of another type", is_limit=True)
+    f.local_get(of)
+    b.set(name, kind)
+
+
+def settle(b: Code, node: ast.AST, name: str, kind: List) -> None:
+    """As `determine`; a list that is empty gets the kind, too."""
+    determine(b, node, name, kind)
+    f, word = b.f, _word(kind)
+    f.local_get(b.locals(name, kind)[0])
+    f.i64_const(kind.number)
+    f.call(b.shared(f"settle {word}", lambda program, made: _settle(b, program, made, word)))
+
+
+def _settle(b: Code, program: Program, name: str, word: Type) -> Function:
+    struct = b.list_struct
+    f = program.function(name, {"list": struct, "kind": I64})
+    of, kind = f.parameters
+    f.local_get(of)
+    f.struct_get(struct["kind"])
+    f.i64_eqz()
+    with f.if_():
+        f.local_get(of)
+        f.local_get(kind)
+        f.struct_set(struct["kind"])
+        f.local_get(of)
+        f.i64_const(0)
+        getattr(f, f"array_new_default_{_ELEMENTS[word]}")()
+        f.struct_set(struct[str(word)])
+    return f
 
 
 def _call_append(b: Code, kind: List) -> None:

@@ -100,7 +100,7 @@ def _scalar_kind(node: ast.AST, symbol: str, left: Kind, right: Kind) -> Kind:
             return Scalar("float64")
         if name in ("float64", "float32", "int64", "int32", "int16", "int8", "uint16", "uint8"):
             return Scalar(name)
-    if symbol in ("//", "%") and name in ("int64", "int32"):
+    if symbol in ("//", "%", "<<", ">>") and name in ("int64", "int32"):
         return Scalar(name)
     if symbol == "**" and is_float:
         return Scalar(name)
@@ -268,6 +268,8 @@ def _of_numpy(b: Code, node: ast.BinOp, symbol: str, result: Scalar) -> None:
         getattr(f, f"{word}_div")()
     elif symbol in _FLOORED:
         _numpy_division(b, symbol, word)
+    elif symbol in ("<<", ">>"):
+        _numpy_shift(b, symbol, word)
     else:
         getattr(f, f"{word}_{_PLAIN[symbol]}")()
         wrap(b, result.dtype)
@@ -300,6 +302,29 @@ def _numpy_division(b: Code, symbol: str, word: Type) -> None:
             f.local_get(dividend)
             f.local_get(divisor)
             getattr(f, f"{word}_mod_floor")()
+
+
+def _numpy_shift(b: Code, symbol: str, word: Type) -> None:
+    """NumPy's shifts: by a count that is negative, or that all bits leave, they give 0, or the sign."""
+    f, count = b.f, b.spare(word)
+    constant = getattr(f, f"{word}_const")
+    f.local_set(count)
+    if symbol == ">>":
+        f.local_get(count)
+        constant(word.bits - 1)
+        f.local_get(count)
+        constant(word.bits)
+        getattr(f, f"{word}_lt_u")()
+        f.select()
+        getattr(f, f"{word}_shr_s")()
+        return
+    f.local_get(count)
+    getattr(f, f"{word}_shl")()
+    constant(0)
+    f.local_get(count)
+    constant(word.bits)
+    getattr(f, f"{word}_lt_u")()
+    f.select()
 
 
 def wrap(b: Code, dtype: str) -> None:

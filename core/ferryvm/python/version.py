@@ -148,12 +148,29 @@ class Versions:
         for number in range(index, len(block.statements)):
             statement = block.statements[number]
             self._point(block, number)
+            if number == index and self._has_merged(statement.node, block, index, env):
+                return
             if self._is_left(statement):
                 return
             body.at(statement.node)
             if self._caught(block, statement.node, lambda: self._statement(block, number)):  # noqa: B023  # called at once
                 return
         self._end(block)
+
+    def _has_merged(self, node: ast.AST, block: Block, index: int, env: Environment) -> bool:
+        """Go on in another version, where lists have items of known kinds that are not known here;
+        False if there is none. Otherwise each such list would double the code of what follows."""
+        for (number, place, other), label in self._labels.items():
+            if (number, place) == (block.number, index) and other != env and len(other) == len(env):
+                pairs = [*zip(env, other, strict=True)]
+                if all(mine == its or _is_unknown(mine, its) for mine, its in pairs):
+                    for (name, kind), (_, known) in pairs:
+                        if kind != known:
+                            assert isinstance(known, List)
+                            list_code.settle(self._body, node, name, known)
+                    self._body.f.jump(label)
+                    return True
+        return False
 
     def _caught(self, block: Block, node: ast.AST, emit: Callable[[], bool]) -> bool:
         """Add code whose exceptions go to the handler of a block, if it has one; its result."""
@@ -442,6 +459,11 @@ class Versions:
         # CPython makes an exception whose argument is computed.
         message = known if isinstance(known, str) else "an exception with a computed argument"
         self._body.throw(end.node, end.type, message, is_limit=not isinstance(known, str))
+
+
+def _is_unknown(mine: tuple[str, Kind], its: tuple[str, Kind]) -> bool:
+    """True if a variable has a list of unknown items here, and one of known ones there."""
+    return mine[0] == its[0] and mine[1] == List(None) and isinstance(its[1], List)
 
 
 def _push_zero(f: Function, slot: ValueType) -> None:

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python functions: scalar programs, and maps, against Numba, PyPy, CPython and C."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import table
+from benchmarks.benchmark import BENCHMARKS, Scale
+from benchmarks.comparison import compare
+from benchmarks.measure import geometric_mean
+from benchmarks.parallel.contender import GCC
+from benchmarks.parallel.speed import Row
+from benchmarks.python import mapping, scalar
+from benchmarks.python.item import OF
+from benchmarks.python.mapping import MAP, PRANGE
+from benchmarks.report import Report, Target
+
+PARTS = ("scalar", "map")
+
+MOST_OF_GCC, LEAST_OF_CPYTHON, MOST_OF_PRANGE = 0.45, 200.0, 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What is measured."""
+
+    rounds: int = 5
+    numba: str | None = None
+    """A Python that has it."""
+    parts: Sequence[str] = PARTS
+    quick: bool = False
+
+
+@dataclasses.dataclass
+class Figures:
+    """All parts of a run."""
+
+    settings: Settings
+    report: Report | None = None
+    rows: list[Row] = dataclasses.field(default_factory=list)
+    cpython: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Seconds of CPython's `map` by program."""
+    load_before: float = dataclasses.field(default_factory=lambda: os.getloadavg()[0])
+
+    def speedups(self) -> dict[str, float]:
+        """How many times as long as a map CPython takes, by program."""
+        medians = {row.twin.name: row.median(MAP) for row in self.rows}
+        return {
+            name: self.cpython[name] / mine
+            for name, mine in medians.items()
+            if mine is not None and name in self.cpython
+        }
+
+    def targets(self) -> list[Target]:
+        """The goals, none for small sizes."""
+        found = self.report.targets() if self.report else []
+        if self.settings.quick or not self.rows:
+            return found
+        behind = [ratio for row in self.rows if (ratio := row.ratio(MAP, PRANGE)) is not None]
+        return [
+            *found,
+            Target("map over gcc, geometric mean", self._mean(MAP), MOST_OF_GCC, True),
+            Target("CPython over map, geometric mean", geometric_mean(self.speedups().values()),
+                   LEAST_OF_CPYTHON),
+            Target("map over Numba prange, worst", max(behind, default=None), MOST_OF_PRANGE, True),
+        ]  # fmt: skip
+
+    def _mean(self, contender: str) -> float | None:
+        ratios = [row.ratio(contender) for row in self.rows]
+        known = [ratio for ratio in ratios if ratio is not None]
+        return geometric_mean(known) if len(known) == len(ratios) else None
+
+    def faults(self) -> list[str]:
+        """What was wrong."""
+        found = self.report.faults() if self.report else []
+        for row in self.rows:
+            found += [f"{row.twin.name}: {name}: {fault}" for name, fault in row.faults.items()]
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures as JSON."""
+        return {
+            "rounds": self.settings.rounds,
+            "load_before": self.load_before,
+            "scalar": self.report.as_json() if self.report else None,
+            "map": {row.twin.name: row.as_json() for row in self.rows},
+            "cpython_seconds": dict(self.cpython),
+            "targets": [target.as_json() for target in self.targets()],
+        }
+
+    def show(self, console: Console) -> None:
+        """Print tables and goals."""
+        if self.report:
+            for base in self.report.suite.baselines:
+                console.print(table.ratios(self.report, base))
+            console.print(table.times(self.report))
+            console.print(table.means(self.report))
+            for line in table.absences(self.report):
+                console.print(line, markup=False)
+        if self.rows:
+            self._show_rows(console)
+        for fault in self.faults():
+            console.print(f"FAULT {fault}", markup=False)
+        console.print(f"load before the run: {self.load_before:.1f}")
+        for target in self.targets():
+            console.print(str(target), highlight=False)
+
+    def _show_rows(self, console: Console) -> None:
+        names = (GCC, MAP, PRANGE)
+        shown = Table(
+            "program", *(f"{name}, ms" for name in names), "map over gcc", "prange over gcc",
+            "map over prange", "CPython over map", title="maps on all cores",
+        )  # fmt: skip
+        speedups = self.speedups()
+        for row in self.rows:
+            medians = [row.median(name) for name in names]
+            ratios = [row.ratio(MAP), row.ratio(PRANGE), row.ratio(MAP, PRANGE)]
+            shown.add_row(
+                row.twin.name,
+                *("-" if one is None else f"{1e3 * one:.1f}" for one in medians),
+                *("-" if one is None else f"{one:.2f}" for one in ratios),
+                f"{speedups[row.twin.name]:.0f}" if row.twin.name in speedups else "-",
+            )
+        console.print(shown)
+        for row in self.rows:
+            for name, reason in row.missing.items():
+                console.print(f"{row.twin.name}: {name} is missing: {reason}")
+
+
+def measure(settings: Settings, progress: Callable[[str], None]) -> Figures:
+    """The figures of some parts."""
+    found = Figures(settings)
+    size = "small" if settings.quick else "full"
+    if "scalar" in settings.parts:
+        scale = Scale.QUICK if settings.quick else None
+        with tempfile.TemporaryDirectory(prefix="ferry-bench-") as cache:
+            peers = scalar.peers(cache, settings.numba)
+            found.report = compare(
+                scalar.SUITE, BENCHMARKS, peers, settings.rounds, scale, progress
+            )
+    if "map" in settings.parts:
+        found.rows = mapping.measure([*OF], settings.rounds, size, settings.numba, progress)
+        found.cpython = {
+            row.twin.name: mapping.cpython_seconds(row.twin.name, size, 3) for row in found.rows
+        }
+    return found

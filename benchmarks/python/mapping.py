@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contenders on maps: C with OpenMP, `ferryvm.map`, Numba's prange, CPython's `map`.
+
+All have the same inputs and, to the last bit, the same results. CPython has lists in place of
+arrays, which are faster there, and few of the items.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ferryvm
+from benchmarks.benchmark import ROOT, BenchmarkError
+from benchmarks.measure import median
+from benchmarks.parallel.contender import GCC, SETTLING, contenders
+from benchmarks.parallel.program import BY_NAME, Twin, Work
+from benchmarks.parallel.speed import Row
+from benchmarks.parallel.speed import measure as measure_rows
+from benchmarks.parallel.task import Make, Task
+from benchmarks.peers.peer import MissingError
+from benchmarks.python.item import OF, Items, loaded
+from ferryvm.errors import FerryError
+
+MAP, PRANGE = "ferryvm.map", "Numba prange"
+DRIVER = ROOT / "python" / "drive_prange.py"
+
+CPYTHON_SECONDS = 0.3
+"""How long CPython's `map` is measured, at least."""
+
+
+def measure(
+    names: Sequence[str],
+    rounds: int,
+    size: str,
+    numba: str | None,
+    progress: Callable[[str], None],
+) -> list[Row]:
+    """A row for each program, in interleaved rounds. `numba`: a Python that has it."""
+    with contextlib.ExitStack() as stack:
+        known: Mapping[str, Make] = {
+            GCC: contenders()[GCC],
+            MAP: _map,
+            PRANGE: lambda twin, work: prange(twin, work, numba, stack),
+        }
+        return measure_rows([BY_NAME[name] for name in names], known, rounds, size, progress)
+
+
+def cpython_seconds(name: str, size: str, rounds: int) -> float:
+    """Seconds that CPython's `map` would take for all items: the median of rounds over some."""
+    twin = BY_NAME[name]
+    work = twin.make(twin.size(size))
+    items = OF[name](work.arguments)
+    function = loaded(twin.path("py")).item
+    arguments = {key: _listed(value) for key, value in items.arguments.items()}
+    elements = [_listed(each) for each in items.elements]
+    total = len(elements[0])
+
+    def seconds(first: int, step: int) -> float:
+        chosen = [each[first::step] for each in elements]
+        began = time.perf_counter()
+        count = sum(1 for _ in map(lambda *given: function(*given, **arguments), *chosen))
+        return (time.perf_counter() - began) / count
+
+    step, found = total, 0.0
+    while step > 1:  # items from everywhere: some take longer than others
+        began = time.perf_counter()
+        found = seconds(step // 2, step)
+        if time.perf_counter() - began > CPYTHON_SECONDS:
+            break
+        step = max(step // 4, 1)
+    return total * median([found, *(seconds(step // 2, step) for _ in range(rounds - 1))])
+
+
+def _listed(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _items(twin: Twin, work: Work) -> tuple[Items, tuple[Any, ...]]:
+    items = OF[twin.name](work.arguments)
+    return items, tuple(work.arguments[position] for position in items.outs)
+
+
+def _map(twin: Twin, work: Work) -> Task:
+    items, outs = _items(twin, work)
+    function = loaded(twin.path("py")).item
+    out = outs[0] if len(outs) == 1 else outs
+
+    def run() -> None:
+        ferryvm.map(function, *items.elements, out=out, **items.arguments)
+
+    try:
+        run()
+        began = time.perf_counter()
+        while time.perf_counter() - began < SETTLING:  # compiled in the background meanwhile
+            run()
+            time.sleep(0.02)
+    except FerryError as error:
+        raise BenchmarkError(str(error)) from error
+    return Task(run)
+
+
+class _Server:
+    """A process with Numba, which has the arrays of a program."""
+
+    def __init__(self, python: str, twin: Twin, work: Work) -> None:
+        size = next(one for one in (twin.full, twin.small, twin.tiny) if one == work.arguments[0])
+        command = [python, str(DRIVER), twin.name, str(size)]
+        try:
+            self._process = subprocess.Popen(  # a Python that the caller names
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+        except OSError as error:
+            raise MissingError(f"{python} cannot be run: {error}") from None
+        self._work, self._outs = work, OF[twin.name](work.arguments).outs
+
+    def ask(self, line: str) -> str:
+        """The answer to a line."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise BenchmarkError("Numba's process has ended")
+        return answer
+
+    def fetch(self) -> None:
+        """Copy its results to this process."""
+        with tempfile.TemporaryDirectory(prefix="ferry-bench-") as folder:
+            self.ask(f"results {folder}/")
+            for number, position in enumerate(self._outs):
+                self._work.array(position)[...] = np.load(Path(folder) / f"{number}.npy")
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def prange(
+    twin: Twin, work: Work, numba: str | None, stack: contextlib.ExitStack | None = None
+) -> Task:
+    """The work in a process with Numba, which ends with the stack. Raises MissingError."""
+    if numba is None:
+        raise MissingError("name a Python that has Numba with --numba")
+    server = _Server(numba, twin, work)
+    if stack is not None:
+        stack.callback(server.close)
+    return Task(lambda: server.ask("run"), fetch=server.fetch)
