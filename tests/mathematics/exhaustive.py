@@ -23,10 +23,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mpmath import mp
+from tests.mathematics.c_function import functions, operation_count
 from tests.mathematics.function import FUNCTIONS, exact
 from tests.mathematics.meaning import operand_count
 from tests.mathematics.progress import Progress
-from tests.mathematics.straight_line import functions, operation_count
 
 PART = 1 << 26
 """Operands of a part."""

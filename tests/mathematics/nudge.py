@@ -18,9 +18,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.mathematics.c_function import bodies
 from tests.mathematics.exhaustive import built
 from tests.mathematics.function import FUNCTIONS, exact
-from tests.mathematics.straight_line import bodies
 
 from ferryvm.ir.function_body import meaning_body
 from ferryvm.isa.mathematics.single import coefficient

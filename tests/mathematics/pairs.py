@@ -18,11 +18,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.mathematics.c_function import functions, operation_count
 from tests.mathematics.exhaustive import CHECK, built
 from tests.mathematics.function import FUNCTIONS, exact
 from tests.mathematics.meaning import operand_count
 from tests.mathematics.sample import SPECIAL
-from tests.mathematics.straight_line import functions, operation_count
 
 HARNESS = """
 /* splitmix64: Steele, Lea and Flood, OOPSLA 2014 */

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.mathematics.c_function import operation_count
 from tests.mathematics.meaning import FUNCTIONS, operand_count
-from tests.mathematics.straight_line import operation_count
 from tests.tier import together
 
 from ferryvm.isa.evaluation import PythonArithmetic
