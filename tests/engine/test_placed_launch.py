@@ -18,6 +18,7 @@ from ferryvm.item_range import PlaceActivity, RangeOutcome
 from ferryvm.machine.chunk import ChunkLoop
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Choice, LaunchPlacing, Options, Policy, Profile, Rule, default
+from ferryvm.policy.machine import here
 from ferryvm_backends.opencl import OpenClBackend
 
 from ..double.compiler import LLVM, Compile, FunctionCompiler, compile_by_llvm
@@ -45,8 +46,9 @@ class Native(FunctionCompiler):
 
 
 def _calibrated(compiler: Compiler, factor: float) -> Calibration:
-    """The backend's calibration: an instruction takes so many times its time in order."""
-    seconds, alone = dict.fromkeys(CLASSES, factor * 1e-9), dict.fromkeys(CLASSES, 1e-9)
+    """The backend's calibration: an instruction on two threads takes so many times its time in order."""
+    whole = factor * 1e-9 * 2 / max(here().cpus, 2)  # calibrations are of all processors
+    seconds, alone = dict.fromkeys(CLASSES, whole), dict.fromkeys(CLASSES, 1e-9)
     versions = calibration.versions(compiler, "")
     return Calibration(compiler.name, "", versions, 0.0, 0.0, 0.0, 0.0, 0.0, seconds, alone)
 
