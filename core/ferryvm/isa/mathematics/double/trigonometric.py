@@ -24,6 +24,7 @@ from ferryvm.isa.mathematics import PARTS
 from ferryvm.isa.mathematics.double.angle_reduction import ReducedAngle, reduced, reduced_huge
 from ferryvm.isa.mathematics.double.coefficient import COS, SIN, TAN
 from ferryvm.isa.mathematics.double.polynomial import horner
+from ferryvm.isa.mathematics.double.special import magnitude, with_sign
 from ferryvm.isa.mathematics.pair import add, fast_two_sum, fma, mul, negated, number, sub
 from ferryvm.isa.type import CANONICAL_NAN, F64, I64
 
@@ -31,30 +32,29 @@ V = TypeVar("V")
 
 _HUGE = 2.0**20
 """Operands from here on have a reduction of their own."""
-_SIGN = 1 << 63
 
 
 def sin(m: PureEmitter[V], x: V) -> V:
     """The sine; -0 for -0."""
-    magnitude = _magnitude(m, x)
-    angle = reduced(m, magnitude)
+    a = magnitude(m, x)
+    angle = reduced(m, a)
     found = _signed(m, _sine(m, angle), m.bit_xor(I64, _half_turns(m, angle), _bits(m, x)))
-    return m.apply_if(_is_huge(m, magnitude), PARTS["f64.sin_huge"], found, x)
+    return m.apply_if(_is_huge(m, a), PARTS["f64.sin_huge"], found, x)
 
 
 def cos(m: PureEmitter[V], x: V) -> V:
     """The cosine: the sine of an angle in the next quadrant."""
     angle = reduced(m, x, more=1)
     found = _signed(m, _sine(m, angle), _half_turns(m, angle))
-    return m.apply_if(_is_huge(m, _magnitude(m, x)), PARTS["f64.cos_huge"], found, x)
+    return m.apply_if(_is_huge(m, magnitude(m, x)), PARTS["f64.cos_huge"], found, x)
 
 
 def tan(m: PureEmitter[V], x: V) -> V:
     """The tangent; -0 for -0."""
-    magnitude = _magnitude(m, x)
-    angle = reduced(m, magnitude)
+    a = magnitude(m, x)
+    angle = reduced(m, a)
     found = _signed(m, _tangent(m, angle), m.bit_xor(I64, _quarter_turns(m, angle), _bits(m, x)))
-    return m.apply_if(_is_huge(m, magnitude), PARTS["f64.tan_huge"], found, x)
+    return m.apply_if(_is_huge(m, a), PARTS["f64.tan_huge"], found, x)
 
 
 def sin_huge(m: PureEmitter[V], x: V) -> V:
@@ -151,24 +151,18 @@ def _quarter_turns(m: PureEmitter[V], angle: ReducedAngle[V]) -> V:
 
 def _signed(m: PureEmitter[V], a: V, signs: V) -> V:
     """`a` with its sign inverted where the first bit of an integer is set."""
-    sign = m.bit_and(I64, signs, m.constant(I64, _SIGN))
-    return m.reinterpret(F64, I64, m.bit_xor(I64, _bits(m, a), sign))
+    return with_sign(m, m.bit_and(I64, signs, m.constant(I64, 1 << 63)), a)
 
 
 def _bits(m: PureEmitter[V], x: V) -> V:
     return m.reinterpret(I64, F64, x)
 
 
-def _magnitude(m: PureEmitter[V], x: V) -> V:
-    bits = m.bit_and(I64, _bits(m, x), m.constant(I64, _SIGN - 1))
-    return m.reinterpret(F64, I64, bits)
-
-
-def _is_huge(m: PureEmitter[V], magnitude: V) -> V:
-    """True for NaN, too."""
-    return m.none(m.compare(F64, Condition.LT, magnitude, number(m, _HUGE)))
+def _is_huge(m: PureEmitter[V], a: V) -> V:
+    """True if the magnitude `a` is huge or NaN."""
+    return m.none(m.compare(F64, Condition.LT, a, number(m, _HUGE)))
 
 
 def _unless_infinite(m: PureEmitter[V], x: V, found: V) -> V:
-    is_finite = m.compare(F64, Condition.LT, _magnitude(m, x), number(m, math.inf))
+    is_finite = m.compare(F64, Condition.LT, magnitude(m, x), number(m, math.inf))
     return m.select(is_finite, found, m.constant(F64, CANONICAL_NAN[F64]))
