@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         TrapError,
         UncaughtError,
     )
-    from ferryvm.engine.array_map import reduce, scan
     from ferryvm.engine.host_declaration import f32, f64, host, i32, i64
     from ferryvm.engine.host_log import HostLog
     from ferryvm.engine.host_tape import ReplayError
@@ -34,7 +33,8 @@ if TYPE_CHECKING:
     from ferryvm.program import Program
     from ferryvm.python.fault import UnsupportedError
     from ferryvm.python.function import function
-    from ferryvm.python.mapping import map
+    from ferryvm.python.mapping import map, map_into
+    from ferryvm.python.reduction import reduce, scan
     from ferryvm.verify import Verified, VerifyError
 
 __version__ = "0.1.0"
@@ -67,9 +67,10 @@ _HOMES = {
     "i32": "engine.host_declaration",
     "i64": "engine.host_declaration",
     "map": "python.mapping",
+    "map_into": "python.mapping",
     "native_host": "engine.native_declaration",
-    "reduce": "engine.array_map",
-    "scan": "engine.array_map",
+    "reduce": "python.reduction",
+    "scan": "python.reduction",
     "type_name": "engine.object_view",
 }
 """The module of each name that is not defined here."""
@@ -106,6 +107,7 @@ __all__ = [
     "i64",
     "load",
     "map",
+    "map_into",
     "native_host",
     "read",
     "reduce",

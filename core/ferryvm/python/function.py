@@ -83,6 +83,17 @@ class Version:
         except IndexError:
             return self._instance()
 
+    def use(self, action: Callable[[Callable[..., Any]], R]) -> R:
+        """The result of an action with the compiled function of an instance that no call uses."""
+        try:
+            return action(self.function)
+        except InUseError:  # by another thread, or by what a signal has interrupted
+            instance = self.another()
+            try:
+                return action(instance.function)
+            finally:
+                self.others.append(instance)
+
     def _instance(self) -> Instance:
         instance = self._engine.instantiate(self._program, hosts=self._hosts)
         for array, name in self._arrays:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ferryvm.engine import TrapError, array_map
-from ferryvm.engine.call import InUseError
 from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.python.continuation import resume
+from ferryvm.python.element import dtype_of, promoted
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.function import PythonFunction
 from ferryvm.python.kind import Array, Kind, MisfitError, Number, Scalar, Tuple, kind_of
@@ -61,7 +61,12 @@ def map(
     """
     if hasattr(function, "__ferryvm__"):
         return array_map.map(function, *arrays, out=out, **arguments)
-    of = _python_function(function)
+    return _mapped(python_function("map", function), arrays, arguments, out)
+
+
+def _mapped(
+    of: PythonFunction[..., Any], arrays: Sequence[Any], arguments: Mapping[str, Any], out: Any
+) -> Any:
     values = _bound(of, arrays, arguments)
     key = (len(arrays), *(_key(value) for value in values))
     plan = of.maps.get(key)
@@ -70,12 +75,28 @@ def map(
     return plan.run(values, out)
 
 
-def _python_function(function: Any) -> PythonFunction[..., Any]:
+def map_into(
+    function: Callable[..., Any],
+    out: npt.NDArray[Any] | Sequence[npt.NDArray[Any]],
+    /,
+    *arrays: Any,
+    **arguments: Any,
+) -> Any:
+    """The array for the results, or a tuple of them, with the values of a function for the elements of
+    arrays at each index: as `map` with `out`, also where the function has a parameter of that name.
+    """
+    if hasattr(function, "__ferryvm__"):
+        return array_map.map(function, *arrays, out=out, **arguments)
+    return _mapped(python_function("map", function), arrays, arguments, out)
+
+
+def python_function(form: str, function: Any) -> PythonFunction[..., Any]:
+    """The compiled function of a Python function, for an operation. Raises TypeError."""
     if isinstance(function, PythonFunction):
         return function
     if not isinstance(function, types.FunctionType):
         wanted = "a Python function, or a function of an instance, such as instance.f"
-        raise TypeError(f"map takes {wanted}; found {shown(function)}")
+        raise TypeError(f"{form} takes {wanted}; found {shown(function)}")
     found = _functions.get(function)
     if found is None:
         found = _functions[function] = PythonFunction(function, None, None, True)
@@ -140,7 +161,7 @@ class _Plan:
         if list(self.version.results) != [self._target]:
             self.version = of.of_kinds(kinds, self._target)
         items = self._target.items if isinstance(self._target, Tuple) else (self._target,)
-        self._dtypes = [_dtype(kind) for kind in items]
+        self._dtypes = [dtype_of(kind) for kind in items]
         self._is_plain = all(
             isinstance(kind, Scalar | Number) and kind != Scalar("bool") for kind in kinds
         )
@@ -181,10 +202,7 @@ class _Plan:
         for kind in kinds:
             if not isinstance(kind, Scalar | Number):
                 raise _fault(self._of, f"the results must be numbers, found {kind}")
-        first = kinds[0]
-        if isinstance(first, Number) and all(kind == first for kind in kinds):
-            return first
-        return Scalar(np.result_type(*[_dtype(kind) for kind in kinds]).name)
+        return promoted(kinds)
 
     # --- running ----------------------------------------------------------------------------
 
@@ -205,14 +223,7 @@ class _Plan:
         passed = [each.view(np.uint8) if each.dtype == bool else each for each in results]
         given = values if self._is_plain else self._flat(values)
         try:
-            try:
-                array_map.map(self.version.function, *given, out=passed)
-            except InUseError:
-                instance = self.version.another()
-                try:
-                    array_map.map(instance.function, *given, out=passed)
-                finally:
-                    self.version.others.append(instance)
+            self.version.use(lambda function: array_map.map(function, *given, out=passed))
         except TrapError as error:
             return error
         except FerryError as error:
@@ -302,10 +313,3 @@ class _Plan:
                 wanted = f"an array of {dtype.name} is needed, as {made}"
                 raise _fault(self._of, f"out is {what}; {wanted}")
         return given
-
-
-def _dtype(kind: Kind) -> np.dtype[Any]:
-    if isinstance(kind, Scalar):
-        return np.dtype(kind.dtype)
-    assert isinstance(kind, Number)
-    return np.dtype({int: np.int64, float: np.float64, bool: np.bool_}[kind.type])

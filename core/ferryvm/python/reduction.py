@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reductions and scans by Python functions: `ferryvm.reduce` and `ferryvm.scan`.
+
+    reduce(f, xs)  ──>  f is compiled for two elements, whose kind its values must have,
+                        then blocks of xs are combined in launches
+
+Functions of an instance are handled by `ferryvm.engine.array_map`, which this uses. Where f raises,
+CPython computes the whole from the left, and raises by itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ferryvm.engine import TrapError, array_map
+from ferryvm.engine.marshal import CallError
+from ferryvm.errors import FerryError
+from ferryvm.failure import shown
+from ferryvm.python.element import dtype_of, promoted
+from ferryvm.python.fault import UnsupportedError
+from ferryvm.python.function import PythonFunction, Version
+from ferryvm.python.kind import INT, Array, Kind, MisfitError, Number, Scalar, kind_of
+from ferryvm.python.mapping import python_function
+from ferryvm.python.raised import python_error, site_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+CHUNK = 1 << 20
+"""Numbers of a range that are in memory at a time."""
+
+
+def reduce(function: Callable[..., Any], array: Any, initial: Any = None) -> Any:
+    """All elements of an array of numbers combined by a function of two values, which must be
+    associative, with an initial value in front of them, if there is one: a scalar of the array's dtype,
+    for a range an int.
+
+    `function`: a Python function, also one of `ferryvm.function`, or a function of an instance.
+    `array`: a NumPy array of any shape, or a range. The order is that of docs/parallel.md, so sums of
+    floats may differ from `functools.reduce` in their last digits.
+
+    Raises CallError for an array without elements and no initial value (except for a function of an
+    instance that is one operation with a neutral element), and for arguments that do not fit;
+    UnsupportedError for a function that cannot be compiled; and what the function raises.
+    """
+    if hasattr(function, "__ferryvm__"):
+        return array_map.reduce(function, array, initial)
+    return _Combination("reduce", function, array).reduced(initial)
+
+
+def scan(
+    function: Callable[..., Any], array: Any, *, out: npt.NDArray[Any] | None = None
+) -> npt.NDArray[Any]:
+    """An array that has for each element of an array of numbers the combination of all up to it,
+    itself included, by a function of two values, which must be associative.
+
+    `function`, `array`: as for `reduce`. The result is `out`, which has the shape of the array and
+    may be the same, or a fresh array; for a function of an instance that has one dimension. Raises as
+    `reduce`, but an array without elements has a result without elements.
+    """
+    if hasattr(function, "__ferryvm__"):
+        return array_map.scan(function, array, out=out)
+    return _Combination("scan", function, array).scanned(out)
+
+
+class _Combination:
+    """A reduction or scan of an array by a Python function."""
+
+    def __init__(self, form: str, function: Any, array: Any) -> None:
+        """`form`: the name of the operation. Raises CallError, UnsupportedError."""
+        self._of: PythonFunction[..., Any] = python_function(form, function)
+        self._form, self._array = form, array
+        self._element = self._element_kind()
+        self._dtype = dtype_of(self._element)
+        self._version = self._found_version()
+
+    def _fault(self, message: str) -> CallError:
+        return CallError(f"{self._form} of {self._of.__name__}: {message}")
+
+    # --- the kinds --------------------------------------------------------------------------
+
+    def _element_kind(self) -> Number | Scalar:
+        array = self._array
+        if isinstance(array, range):
+            self._check_bounds(array)
+            return INT
+        if isinstance(array, np.ma.MaskedArray):
+            raise self._fault("the array is masked; pass the values that are there, a.compressed()")
+        try:
+            kind = kind_of(array)
+        except MisfitError as misfit:
+            raise UnsupportedError(f"{self._form}: {misfit}", None, self._of.__name__) from None
+        if not isinstance(kind, Array):
+            raise self._fault(f"found {shown(array)}; an array of numbers is needed, or a range")
+        return Scalar(kind.dtype)
+
+    def _check_bounds(self, numbers: range) -> None:
+        for number in numbers[:1], numbers[-1:]:
+            if number and number[0].bit_length() > 63:
+                raise self._fault(f"{numbers} has numbers that do not fit into 64 bits")
+
+    def _found_version(self) -> Version:
+        """The function for two elements, whose values are elements, too."""
+        element, parameters = self._element, self._of.parameters
+        if len(parameters) != 2:
+            raise self._fault(f"a function of two parameters is needed, found {len(parameters)}")
+        version = self._of.of_kinds((element, element))
+        values = self._values(version)
+        if dtype_of(values) != self._dtype:
+            raise self._fault(
+                f"its values are {values} where the elements are {element}; {self._advice(values)}"
+            )
+        if list(version.results) != [element]:
+            version = self._of.of_kinds((element, element), element)
+        return version
+
+    def _values(self, version: Version) -> Kind:
+        """The kind of elements for the values of the function."""
+        if not version.results:
+            raise self._fault("the function always raises an exception")
+        for kind in version.results:
+            if not isinstance(kind, Number | Scalar):
+                raise self._fault(f"the function must return a number, found {kind}")
+        return promoted(version.results)
+
+    def _advice(self, kind: Kind) -> str:
+        """The elements to convert to: of a kind that the function keeps."""
+        seen = [self._dtype]
+        while dtype_of(kind) not in seen:
+            seen.append(dtype_of(kind))
+            kind = promoted([kind, self._values(self._of.of_kinds((kind, kind)))])
+        name = dtype_of(kind).name
+        if promoted([kind, self._values(self._of.of_kinds((kind, kind)))]) != kind:
+            return "return values of the type of the parameters"
+        if isinstance(self._array, range):
+            return f"pass numpy.array(r, numpy.{name})"
+        return f"pass a.astype(numpy.{name})"
+
+    # --- running ----------------------------------------------------------------------------
+
+    def reduced(self, initial: Any) -> Any:
+        """The combination of all elements."""
+        array = self._array
+        start = None if initial is None else self._converted(initial)
+        if not len(array) if isinstance(array, range) else not array.size:
+            if start is None:
+                raise self._fault("the array has no elements; an initial value is needed")
+            return self._scalar(start)
+        try:
+            for chunk in self._chunks():
+                given, total = self._raw(chunk), start
+                start = self._version.use(lambda f: array_map.reduce(f, given, total))  # noqa: B023  # called at once
+        except FerryError as error:
+            raised = error
+        else:
+            return self._scalar(start)
+        elements = self._elements(raised)
+        if initial is None:
+            return self._scalar(functools.reduce(self._of.__ferryvm_function__, elements))
+        return self._scalar(functools.reduce(self._of.__ferryvm_function__, elements, initial))
+
+    def scanned(self, out: Any) -> npt.NDArray[Any]:
+        """The combinations up to each element."""
+        array = self._array
+        shape = (len(array),) if isinstance(array, range) else array.shape
+        result = np.empty(shape, self._dtype) if out is None else self._fit(out, shape)
+        given = array
+        if isinstance(array, range):
+            for first in range(0, len(array), CHUNK):
+                result[first : first + CHUNK] = self._chunk(array[first : first + CHUNK])
+            given = result
+        raw = self._raw(given)
+        is_narrow = raw is not given
+        to = np.empty(shape, raw.dtype) if is_narrow else result
+        try:
+            self._version.use(lambda f: array_map.scan(f, raw, out=to))
+        except FerryError as error:
+            raised = error
+        else:
+            if is_narrow:
+                result[...] = to
+            return result
+        found = itertools.accumulate(self._elements(raised), self._of.__ferryvm_function__)
+        flat = result.reshape(-1)
+        for number, value in enumerate(found):
+            flat[number] = value
+        return result
+
+    def _chunks(self) -> Iterable[npt.NDArray[Any]]:
+        array = self._array
+        if not isinstance(array, range):
+            return [array]
+        return (self._chunk(array[n : n + CHUNK]) for n in range(0, len(array), CHUNK))
+
+    def _chunk(self, numbers: range) -> npt.NDArray[Any]:
+        first = np.arange(len(numbers), dtype=np.int64)
+        return first * numbers.step + numbers.start
+
+    def _raw(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The array that compiled code takes, where narrow elements have 32 bits."""
+        return array.astype(np.int32) if array.itemsize < 4 else array
+
+    def _scalar(self, value: Any) -> Any:
+        """The result in Python."""
+        return value if isinstance(self._element, Number) else self._dtype.type(value)
+
+    def _converted(self, initial: Any) -> Any:
+        """An initial value as an element."""
+        wanted = self._element.type if isinstance(self._element, Number) else self._dtype
+        is_plain = type(initial) in (bool, int, float)
+        found = np.dtype(type(initial)) if is_plain else getattr(initial, "dtype", None)
+        fits = found is not None and getattr(initial, "ndim", 0) == 0
+        if not fits or "biuf".index(found.kind) > "biuf".index(self._dtype.kind):  # type: ignore[union-attr]  # `fits`
+            name = getattr(wanted, "__name__", wanted)
+            raise self._fault(f"initial is {shown(initial)}; a value for {name} is needed")
+        return self._dtype.type(initial).item()
+
+    def _fit(self, out: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        made = f"numpy.empty({shape}, numpy.{self._dtype.name})"
+        if not isinstance(out, np.ndarray) or out.dtype != self._dtype:
+            found = out.dtype if isinstance(out, np.ndarray) else shown(out)
+            raise self._fault(f"out is {found}; an array of {self._dtype} is needed, as {made}")
+        if out.shape != shape:
+            raise self._fault(f"out has the shape {out.shape}, the array has {shape}")
+        if not out.flags.writeable or not out.flags.c_contiguous:
+            raise self._fault(f"out is read-only or not contiguous; pass one as {made}")
+        return out
+
+    def _elements(self, error: FerryError) -> Iterable[Any]:
+        """All elements, for CPython, which computes the whole after a trap. Raises the error if that
+        cannot be done."""
+        if not isinstance(error, TrapError):
+            raise error.with_traceback(None)
+        site = site_of(error, self._version.sites)
+        if site is None:
+            raise error.with_traceback(None)
+        if self._version.has_effects:
+            raise python_error(error, site)
+        self._of.count(f"{site.type.__name__} at line {site.position.line} in a {self._form}")
+        array = self._array
+        return array if isinstance(array, range) else array.reshape(-1)

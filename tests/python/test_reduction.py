@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reductions and scans by Python functions."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ferryvm
+from ferryvm import CallError
+
+
+def plus(a: Any, b: Any) -> Any:
+    return a + b
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "u1"])
+def test_results_have_the_dtype_of_the_elements(dtype: str) -> None:
+    given = (np.arange(3000) % 7).astype(dtype)
+    found = ferryvm.reduce(plus, given)
+    with np.errstate(over="ignore"):
+        wanted = functools.reduce(plus, given)
+        up_to = [*itertools.accumulate(given, plus)]
+    assert type(found) is type(wanted)
+    assert found == wanted
+    sums = ferryvm.scan(plus, given)
+    assert sums.dtype == given.dtype
+    assert sums.tolist() == up_to
+
+
+def test_elements_may_be_bools() -> None:
+    found = ferryvm.scan(lambda a, b: a or b, np.array([False, True, False]))
+    assert found.dtype == bool
+    assert found.tolist() == [False, True, True]
+
+
+def test_ranges_have_python_s_integers_of_any_size() -> None:
+    assert ferryvm.reduce(plus, range(5, 1, -2), 1) == 9
+    assert ferryvm.scan(plus, range(5, 1, -2)).tolist() == [5, 8]
+    found = ferryvm.reduce(lambda a, b: a * b, range(1, 30))
+    assert found == math.factorial(29)
+
+
+def test_shapes_and_arrays_for_results_are_kept() -> None:
+    xs = np.arange(6).reshape(2, 3)
+    assert ferryvm.reduce(plus, xs, 100) == 115
+    assert ferryvm.scan(plus, xs, out=xs) is xs
+    assert xs.tolist() == [[0, 1, 3], [6, 10, 15]]
+    with pytest.raises(CallError, match="out is float64; an array of int64 is needed, as numpy"):
+        ferryvm.scan(plus, xs, out=np.zeros((2, 3)))
+    with pytest.raises(CallError, match=r"out has the shape \(6,\), the array has \(2, 3\)"):
+        ferryvm.scan(plus, xs, out=np.zeros(6, int))
+
+
+def test_values_that_are_no_elements_are_refused() -> None:
+    def mean(a, b):
+        return (a + b) / 2
+
+    def pair(a, b):
+        return a, b
+
+    ints = np.arange(4)
+    with pytest.raises(
+        CallError, match=r"values are numpy.float64 where .* pass a.astype\(numpy.float64\)"
+    ):
+        ferryvm.reduce(mean, ints)
+    with pytest.raises(CallError, match="scan of pair: the function must return a number"):
+        ferryvm.scan(pair, ints)
+    with pytest.raises(CallError, match=r"initial is 1\.5; a value for int64 is needed"):
+        ferryvm.reduce(plus, ints, 1.5)
+    with pytest.raises(CallError, match="no elements; an initial value is needed"):
+        ferryvm.reduce(plus, ints[:0])
+    with pytest.raises(CallError, match="a function of two parameters is needed, found 1"):
+        ferryvm.reduce(lambda a: abs(a), ints)
+    assert ferryvm.reduce(plus, ints[:0], 7) == 7
+
+
+def test_exceptions_are_those_of_the_function() -> None:
+    def strict(a, b):
+        if b < 0:
+            raise ValueError("negative")
+        return a + b
+
+    xs = np.array([1.0, -2.0])
+    for operation in (ferryvm.reduce, ferryvm.scan):
+        with pytest.raises(ValueError, match="negative"):
+            operation(strict, xs)
