@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import traceback
 import warnings
 from collections.abc import Callable
@@ -229,3 +231,48 @@ def test_calls_from_several_threads_do_not_meet() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(count, [20_000] * 16)) == [199_990_000] * 16
+
+
+def test_keyword_only_arguments_are_not_taken_by_position() -> None:
+    @ferryvm.function
+    def scaled(x, *, factor):
+        return x * factor
+
+    assert scaled(2, factor=3) == 6
+    with pytest.raises(TypeError, match="positional argument"):
+        scaled(2, 3)  # type: ignore[misc]  # that is what is tested
+
+
+def test_the_sign_of_a_free_zero_is_seen() -> None:
+    zero = 0.0
+
+    @ferryvm.function
+    def signed():
+        return math.copysign(1.0, zero)
+
+    assert signed() == 1.0
+    zero = -0.0
+    assert signed() == -1.0
+
+
+def test_a_wrapper_of_a_compiled_function_is_called() -> None:
+    @ferryvm.function
+    def inner(x):
+        return x + 1
+
+    @functools.wraps(inner)
+    def wrapper(x):
+        return 2 * inner(x)
+
+    assert ferryvm.function(lambda x: wrapper(x))(3) == 8
+
+
+def test_lists_do_not_change_in_place_by_an_augmented_assignment() -> None:
+    @ferryvm.function
+    def repeated(n):
+        xs = [n]
+        xs *= 2
+        return xs
+
+    with pytest.raises(UnsupportedError, match="in place"):
+        repeated(1)

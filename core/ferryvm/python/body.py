@@ -9,11 +9,11 @@ import numpy as np
 
 from ferryvm.build import Local
 from ferryvm.isa.type import F64, I32
-from ferryvm.python import array_code, library, list_code, operation
+from ferryvm.python import array_code, comparison, library, list_code, operation
 from ferryvm.python.array_creation import created_kind, is_creating, push_created
 from ferryvm.python.code import Code
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
-from ferryvm.python.graph import IsInstance, Known
+from ferryvm.python.graph import InPlace, IsInstance, Known
 from ferryvm.python.kind import (
     INT,
     Array,
@@ -48,6 +48,9 @@ class Body(Code):
                 return found
             case ast.BinOp():
                 left, right = self.kind(node.left), self.kind(node.right)
+                if isinstance(left, List) and isinstance(node, InPlace):
+                    message = "cannot change a list in place; write xs = xs * n, or append"
+                    raise NotCompilableError(node, message)
                 return operation.binary_kind(node, node.op, left, right)
             case ast.UnaryOp():
                 return operation.unary_kind(node, self.kind(node.operand))
@@ -139,7 +142,7 @@ class Body(Code):
             case ast.UnaryOp():
                 return operation.unary(self, node)
             case ast.Compare():
-                return operation.compare(self, node)
+                return comparison.compare(self, node)
             case ast.Tuple():
                 return Tuple(tuple(self.push(item) for item in node.elts))
             case IsInstance():
@@ -249,7 +252,7 @@ class Body(Code):
             return bool(node.value)
         if isinstance(node, ast.Compare):
             left, right = self.kind(node.left), self.kind(node.comparators[0])
-            return operation.known_comparison(node, left, right)
+            return comparison.known_comparison(node, left, right)
         kind = self.kind(node)
         if isinstance(kind, Constant):
             return bool(kind.value)

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 _IS_COMPENSATED = sys.version_info >= (3, 12)
 """True if `sum` of floats carries the rounding errors along (Neumaier 1974), since Python 3.12."""
 
@@ -85,11 +87,26 @@ def _quotient_and_rest(a: Any, b: Any) -> Any:
     return a // b, a % b
 
 
+def _index(value: Any) -> Any:
+    """The int that an operand of a function of integers is."""
+    if type(value) is float or type(value) is np.float64 or type(value) is np.float32:
+        raise TypeError("an operand cannot be interpreted as an integer")
+    if type(value) is np.bool_:
+        raise TypeError("an operand cannot be interpreted as an integer")
+    return int(value)
+
+
 def _power_modulo(base: Any, exponent: Any, modulus: Any) -> Any:
-    if exponent < 0:
-        raise ValueError("base is not invertible for the given modulus")
+    for operand in (base, exponent, modulus):
+        if type(operand) is not int and type(operand) is not bool:
+            raise TypeError("pow() 3rd argument not allowed unless all arguments are integers")
+    if modulus == 0:
+        raise ValueError("pow() 3rd argument cannot be 0")
     result = 1 % modulus
     base = base % modulus
+    if exponent < 0:
+        base = _inverse(base, abs(modulus))
+        exponent = -exponent
     while exponent > 0:
         if exponent & 1:
             result = result * base % modulus
@@ -98,13 +115,27 @@ def _power_modulo(base: Any, exponent: Any, modulus: Any) -> Any:
     return result
 
 
+def _inverse(a: Any, modulus: Any) -> Any:
+    """By Euclid's algorithm (Knuth, The Art of Computer Programming, volume 2, section 4.5.2)."""
+    rest, found, last = modulus, 0, 1
+    while rest:
+        quotient = a // rest
+        a, rest = rest, a % rest
+        last, found = found, last - quotient * found
+    if abs(a) != 1:
+        raise ValueError("base is not invertible for the given modulus")
+    return last * a
+
+
 def _divisor(a: Any, b: Any) -> Any:
+    a, b = _index(a), _index(b)
     while b:
         a, b = b, a % b
     return abs(a)
 
 
 def _factorial(n: Any) -> Any:
+    n = _index(n)
     if n < 0:
         raise ValueError("factorial() not defined for negative values")
     result = 1
@@ -114,6 +145,7 @@ def _factorial(n: Any) -> Any:
 
 
 def _combinations(n: Any, k: Any) -> Any:
+    n, k = _index(n), _index(k)
     if n < 0:
         raise ValueError("n must be a non-negative integer")
     if k < 0:
@@ -125,6 +157,7 @@ def _combinations(n: Any, k: Any) -> Any:
 
 
 def _root(n: Any) -> Any:
+    n = _index(n)
     if n < 0:
         raise ValueError("isqrt() argument must be nonnegative")
     if n == 0:

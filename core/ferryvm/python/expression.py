@@ -9,10 +9,9 @@ variables, so that all is evaluated in the order of the Python Language Referenc
 from __future__ import annotations
 
 import ast
-import copy
 import inspect
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ferryvm.python.array_creation import creates, normalised
 from ferryvm.python.builtin import replacement
@@ -32,7 +31,7 @@ from ferryvm.python.graph import (
     Store,
     Unpack,
 )
-from ferryvm.python.graph_builder import GraphBuilder, like, name_of
+from ferryvm.python.graph_builder import GraphBuilder, like, name_of, renamed
 from ferryvm.python.source import MISSING, InnerFunction, Source
 
 _EXPRESSIONS = {
@@ -85,6 +84,10 @@ class Expressions:
             case _:
                 raise NotCompilableError(target, "cannot compile this target of an assignment")
 
+    def define(self, node: ast.AST, name: str) -> None:
+        """State that an inner function is defined here. Calls compile it; the variable says that it is there."""
+        self.graph.add(Assign(node, name, Known(None, node)))
+
     def begin_loop(self, iterable: ast.expr, target: ast.expr) -> tuple[Block, Block]:
         """Begin the body of a loop over an iterable: the head of the loop, and the block after it."""
         head, body, after = self.graph.new(), self.graph.new(), self.graph.new()
@@ -122,7 +125,10 @@ class Expressions:
                     self.graph.block = rest
                 self.graph.jump(node, yes)
             case _:
-                self.graph.end(Branch(node, self.value(node), yes, no))
+                value = self.value(node)
+                if isinstance(value, ast.Tuple):
+                    value = self.saved(value)
+                self.graph.end(Branch(node, value, yes, no))
 
     def _links(self, node: ast.Compare) -> Iterator[ast.expr]:
         """The comparisons of a chain; what is between two of them is evaluated once, when the first
@@ -154,6 +160,17 @@ class Expressions:
         self.graph.add(Assign(value, name, value))
         return name_of(name, value)
 
+    def evaluated(self, value: ast.expr) -> ast.expr:
+        """A value of which code may use the kind alone, or a part: what may raise is in variables."""
+        match value:
+            case ast.Constant() | Known() | ast.Name():
+                return value
+            case ast.Attribute():
+                return like(
+                    value, ast.Attribute(self.evaluated(value.value), value.attr, value.ctx)
+                )
+        return self.saved(value)
+
     def values(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
         """The values of expressions that are evaluated in this order."""
         found = []
@@ -183,6 +200,8 @@ class Expressions:
                 return like(node, ast.UnaryOp(node.op, self.value(node.operand)))
             case ast.Compare() if len(node.ops) == 1:
                 left, right = self.values([node.left, node.comparators[0]])
+                if isinstance(node.ops[0], ast.Is | ast.IsNot):
+                    left, right = self.evaluated(left), self.evaluated(right)
                 return like(node, ast.Compare(left, node.ops, [right]))
             case ast.Compare():
                 return self._chain(node)
@@ -195,6 +214,8 @@ class Expressions:
                 return name_of(node.target.id, node)
             case ast.Subscript():
                 array, index = self.values([node.value, node.slice])
+                if isinstance(array, ast.Tuple):
+                    array = self.saved(array)
                 return like(node, ast.Subscript(array, index, ast.Load()))
             case ast.Tuple():
                 return like(node, ast.Tuple(self.values(node.elts), ast.Load()))
@@ -306,16 +327,16 @@ class Expressions:
 
         def nest(generators: Sequence[ast.comprehension]) -> None:
             if not generators:
-                self.graph.add(Append(node.elt, name, self.value(_renamed(node.elt, names))))
+                self.graph.add(Append(node.elt, name, self.value(renamed(node.elt, names))))
                 return
             generator, *others = generators
             if generator.is_async:
                 raise NotCompilableError(node, "cannot compile async")
-            iterable = _renamed(generator.iter, {} if generator is first else names)
-            again, over = self.begin_loop(iterable, _renamed(generator.target, names))
+            iterable = renamed(generator.iter, {} if generator is first else names)
+            again, over = self.begin_loop(iterable, renamed(generator.target, names))
             for test in generator.ifs:
                 passed = self.graph.new()
-                self.condition(_renamed(test, names), passed, again)
+                self.condition(renamed(test, names), passed, again)
                 self.graph.block = passed
             nest(others)
             self.graph.jump(node, again)
@@ -360,14 +381,18 @@ class Expressions:
             return name_of(name, node)
         if node.keywords:
             raise NotCompilableError(node, "cannot compile a call of this function with keywords")
+        if function is pow and len(node.args) == 2:
+            return self.value(like(node, ast.BinOp(node.args[0], ast.Pow(), node.args[1])))
         if function is MISSING:
             if isinstance(node.func, ast.Attribute):
                 raise NotCompilableError(node, f"cannot compile the method {node.func.attr!r}")
             raise NotCompilableError(
                 node, "cannot compile a call of a value that may be any function"
             )
-        call = ast.Call(Known(function, node.func), self.values(node.args), [])
-        return like(node, call)
+        arguments = self.values(node.args)
+        if function is len or function is type:  # their code does not evaluate it
+            arguments = [self.evaluated(each) for each in arguments]
+        return like(node, ast.Call(Known(function, node.func), arguments, []))
 
     def _print(self, node: ast.Call) -> ast.expr:
         """A call that CPython makes, with the values of the variables in its arguments."""
@@ -392,7 +417,7 @@ class Expressions:
         given = values[: len(node.args)]
         named = dict(zip(map(str, keywords), values[len(node.args) :], strict=True))
         inner = function if isinstance(function, InnerFunction) else None
-        signature = inner.signature if inner else inspect.signature(function)  # type: ignore[arg-type]  # a Python function
+        signature = inner.signature if inner else inspect.signature(function, follow_wrapped=False)  # type: ignore[arg-type]  # a Python function
         try:
             bound = signature.bind(*given, **named)
         except TypeError as error:
@@ -429,7 +454,8 @@ class Expressions:
         if isinstance(node.func, ast.Name) and node.func.id in self._source.inner:
             return self._source.inner[node.func.id]
         function = self.constant(node.func)
-        function = getattr(function, "__ferryvm_function__", function)
+        if not isinstance(function, types.FunctionType):  # one may be said to wrap another
+            function = getattr(function, "__ferryvm_function__", function)
         return replacement(function, len(node.args)) or function
 
     def has_control(self, node: ast.expr) -> bool:
@@ -455,21 +481,3 @@ class Expressions:
                     ):
                         return True
         return False
-
-
-class _Renaming(ast.NodeTransformer):
-    """Replaces names of variables."""
-
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:  # as `ast` calls it
-        """The node, with its new name."""
-        name = self._names.get(node.id, node.id)
-        return ast.copy_location(ast.Name(name, node.ctx), node)
-
-
-def _renamed(node: ast.expr, names: Mapping[str, str]) -> ast.expr:
-    found = _Renaming(names).visit(copy.deepcopy(node))
-    assert isinstance(found, ast.expr)
-    return found

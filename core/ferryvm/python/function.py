@@ -137,7 +137,7 @@ def _content(cell: types.CellType) -> Any:
 
 
 def _is_equal(a: object, b: object) -> bool:
-    return type(a) is type(b) and isinstance(a, int | float | str) and a == b
+    return type(a) is type(b) and isinstance(a, int | float | str) and repr(a) == repr(b)
 
 
 class PythonFunction(Generic[P, R]):
@@ -158,8 +158,11 @@ class PythonFunction(Generic[P, R]):
         self.__ferryvm_function__ = function
         self._strict = strict
         self._engine = Engine(backend, policy=policy)
-        self.__signature__ = self._signature = inspect.signature(function)
-        self._count = len(self._signature.parameters)
+        self.__signature__ = self._signature = inspect.signature(function, follow_wrapped=False)
+        kinds = [each.kind for each in self._signature.parameters.values()]
+        has_named = inspect.Parameter.KEYWORD_ONLY in kinds
+        self._count = -1 if has_named else len(kinds)
+        """The number of arguments of a call by position alone; -1 if there is none."""
         self._plain: dict[tuple[type, ...], Version] = {}
         """Versions by the types of arguments that determine their kinds."""
         self._versions: dict[tuple[tuple[Kind, ...], Kind | None], Version] = {}
@@ -244,7 +247,7 @@ class PythonFunction(Generic[P, R]):
                 raise UnsupportedError(what, None, self.__name__) from None
         version = self.of_kinds(tuple(kinds))
         found = tuple(map(type, values))
-        if all(each in _SIMPLE for each in found):
+        if self._count >= 0 and all(each in _SIMPLE for each in found):
             self._plain[found] = version
         return version
 

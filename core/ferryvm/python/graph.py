@@ -36,6 +36,11 @@ class IsInstance(ast.expr):
         ast.copy_location(self, node)
 
 
+class InPlace(ast.BinOp):
+    """The value of a variable after an augmented assignment, such as `x += 1`: of a list, the list
+    itself would change."""
+
+
 @dataclasses.dataclass
 class Assign:
     """`name = value`."""
@@ -247,6 +252,8 @@ def reads(step: Statement | Terminator) -> set[str]:
             return read(step.argument)
         case RaiseAgain():
             return {step.name}
+        case Call() if isinstance(step.function, InnerFunction):
+            return found | {step.function.name}
     return found
 
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import ast
+import copy
+from collections.abc import Mapping
 from typing import TypeVar
 
 from ferryvm.python.graph import Block, Handler, Jump, Statement, Terminator
@@ -57,3 +59,22 @@ def name_of(name: str, node: ast.AST) -> ast.Name:
 def like(node: ast.AST, made: _N) -> _N:
     """A new node, at the place of another one."""
     return ast.copy_location(made, node)
+
+
+class _Renaming(ast.NodeTransformer):
+    """Replaces names of variables."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:  # as `ast` calls it
+        """The node, with its new name."""
+        name = self._names.get(node.id, node.id)
+        return ast.copy_location(ast.Name(name, node.ctx), node)
+
+
+def renamed(node: ast.expr, names: Mapping[str, str]) -> ast.expr:
+    """A copy of an expression with other names of variables."""
+    found = _Renaming(names).visit(copy.deepcopy(node))
+    assert isinstance(found, ast.expr)
+    return found

@@ -16,7 +16,7 @@ import numpy as np
 
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import F32, F64
+from ferryvm.isa.type import F32, F64, I32
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.kind import (
     BOOL,
@@ -146,12 +146,23 @@ def _numbers(result: Kind) -> Callable[[list[Kind]], Kind | None]:
 
 
 def _of_numpy(kinds: list[Kind]) -> Kind | None:
+    return Scalar("float64") if kinds[0] in _WHOLE else _of_numpy_float(kinds)
+
+
+_WHOLE = (INT, Scalar("int64"), Scalar("int32"))
+"""Integers that NumPy's functions of floats take as float64."""
+
+
+def _of_numpy_float(kinds: list[Kind]) -> Kind | None:
+    """The kind of a function that gives integers for integers."""
     (kind,) = kinds
     if isinstance(kind, Scalar) and kind.is_float:
         return kind
-    return (
-        Scalar("float64") if kind in (FLOAT, INT, BOOL, Scalar("int64"), Scalar("int32")) else None
-    )
+    return Scalar("float64") if kind == FLOAT else None
+
+
+def _numpy_absolute(kinds: list[Kind]) -> Kind | None:
+    return _absolute(kinds) if isinstance(kinds[0], Scalar) else _of_numpy_float(kinds)
 
 
 def _absolute(kinds: list[Kind]) -> Kind | None:
@@ -162,6 +173,12 @@ def _absolute(kinds: list[Kind]) -> Kind | None:
 
 
 _SIGNED = ("float64", "float32", "int64", "int32")
+
+
+def _truncated(kinds: list[Kind]) -> Kind | None:
+    """`__trunc__` is a method that NumPy's scalars lack, but for a float64, which is a float."""
+    (kind,) = kinds
+    return INT if isinstance(kind, Number) or kind == Scalar("float64") else None
 
 
 def _type(kinds: list[Kind]) -> Kind | None:
@@ -203,6 +220,9 @@ _KINDS: dict[object, tuple[tuple[int, ...], Callable[[list[Kind]], Kind | None]]
 _KINDS |= {function: ((1,), _numbers(FLOAT)) for function in (*_FUNCTIONS, *_PLAIN)}
 _KINDS |= {function: ((1,), _numbers(INT)) for function in _ROUNDED}
 _KINDS |= dict.fromkeys(_NUMPY, ((1,), _of_numpy))
+_KINDS |= dict.fromkeys((np.floor, np.ceil, np.trunc), ((1,), _of_numpy_float))
+_KINDS[np.abs] = ((1,), _numpy_absolute)
+_KINDS[math.trunc] = ((1,), _truncated)
 _KINDS |= {function: ((1,), _numbers(kind)) for function, kind in _TYPES.items()}
 
 
@@ -254,6 +274,9 @@ def _mathematical(b: Code, node: ast.Call, function: object) -> None:
 
 def _numpy(b: Code, node: ast.Call, name: str, result: Kind) -> None:
     """A function of NumPy on a scalar: no exceptions."""
+    if name == "abs" and result.slots[0] not in (F32, F64):
+        _emit_abs(b, node, [b.kind(node.args[0])])
+        return
     b.push_as(node.args[0], result)
     b.at(node)
     _instruction(b, node, f"{result.slots[0]}.{name}")
@@ -311,8 +334,10 @@ def _converted(b: Code, node: ast.Call, kind: Kind, result: Kind) -> None:
     elif kind.word is not result.word:
         if kind.word in (F32, F64) and result.word not in (F32, F64):
             raise NotCompilableError(node, f"cannot compile {result}({kind}); write int(x) first")
-        source = INT if kind == Scalar("int64") else kind
-        convert(b, node, source, result)
+        if kind == Scalar("int64") and result.word is I32:  # NumPy wraps
+            f.i32_wrap_i64()
+            return
+        convert(b, node, INT if kind == Scalar("int64") else kind, result)
 
 
 def _emit_abs(b: Code, node: ast.Call, kinds: list[Kind]) -> None:

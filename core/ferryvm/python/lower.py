@@ -16,6 +16,7 @@ from ferryvm.python.graph import (
     Branch,
     Evaluate,
     Handler,
+    InPlace,
     IsInstance,
     Iterate,
     Known,
@@ -127,11 +128,11 @@ class Lowering:
             case ast.Expr():
                 self.graph.add(Evaluate(node, self.expressions.value(node.value)))
             case ast.FunctionDef(decorator_list=[]) if node.name in self._source.inner:
-                pass  # it is compiled where it is called
+                self.expressions.define(node, node.name)
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda()) if (
                 name in self._source.inner
             ):
-                pass
+                self.expressions.define(node, name)
             case ast.Assign():
                 self._assign(node)
             case ast.AnnAssign():
@@ -199,8 +200,8 @@ class Lowering:
             before = name_of(target.id, target)
             if self.expressions.has_control(node.value):
                 before = self.expressions.saved(before)  # type: ignore[assignment]  # a variable is a name, too
-            value = ast.BinOp(before, node.op, self.expressions.value(node.value))
-            self.graph.add(Assign(node, target.id, ast.copy_location(value, node)))
+            changed = InPlace(before, node.op, self.expressions.value(node.value))
+            self.graph.add(Assign(node, target.id, ast.copy_location(changed, node)))
         elif isinstance(target, ast.Subscript):
             array, index = (
                 self.expressions.saved(each)

@@ -15,7 +15,7 @@ import numpy as np
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import BOOL, FLOAT, INT, Constant, Kind, List, Number, Scalar, Tuple
+from ferryvm.python.kind import BOOL, FLOAT, INT, Kind, List, Number, Scalar, Tuple
 from ferryvm.python.site import DIVISION
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ _BITWISE = {"&": "and", "|": "or", "^": "xor"}
 _CHECKED = {"+": "add_checked", "-": "sub_checked", "*": "mul_checked"}
 _PLAIN = {"+": "add", "-": "sub", "*": "mul"}
 _FLOORED = {"//": "div_floor", "%": "mod_floor"}
-_COMPARED = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 EXACT = 1 << 53
 """Integers up to this magnitude are exact as f64."""
 
@@ -78,7 +77,7 @@ def binary_kind(node: ast.AST, op: ast.operator, left: Kind, right: Kind) -> Kin
     raise NotCompilableError(node, f"cannot compile {left} {symbol} {right}")
 
 
-def _promoted(left: Kind, right: Kind) -> np.dtype[np.generic]:
+def promoted(left: Kind, right: Kind) -> np.dtype[np.generic]:
     """The common dtype of a NumPy scalar and another number."""
     parts = [
         np.dtype(each.dtype) if isinstance(each, Scalar) else each.type
@@ -90,7 +89,7 @@ def _promoted(left: Kind, right: Kind) -> np.dtype[np.generic]:
 
 
 def _scalar_kind(node: ast.AST, symbol: str, left: Kind, right: Kind) -> Kind:
-    dtype = _promoted(left, right)
+    dtype = promoted(left, right)
     name = dtype.name
     is_boolean, is_float = name == "bool", dtype.kind == "f"
     if symbol in _BITWISE and not is_float:
@@ -396,62 +395,6 @@ def boolean(b: Code, node: ast.AST, kind: Kind) -> None:
         getattr(f, f"{word}_ne")()
         return
     raise NotCompilableError(node, f"{kind} has no boolean value here; compare it")
-
-
-def compare(b: Code, node: ast.Compare) -> Kind:
-    """Push the value of a comparison."""
-    left, right = b.kind(node.left), b.kind(node.comparators[0])
-    op = node.ops[0]
-    if isinstance(op, ast.Is | ast.IsNot):
-        b.f.i32_const(int(bool(known_comparison(node, left, right))))
-        return BOOL
-    symbol = SYMBOLS.get(type(op))
-    if symbol is None or not is_number(left) or not is_number(right):
-        shown = symbol or {ast.In: "in", ast.NotIn: "not in"}.get(type(op), "?")
-        raise NotCompilableError(node, f"cannot compile {left} {shown} {right}")
-    f, name = b.f, _COMPARED[symbol]
-    if isinstance(left, Number) and isinstance(right, Number):
-        common: Kind = FLOAT if FLOAT in (left, right) else INT
-        if left == right == BOOL:
-            common = BOOL
-        for each, kind in ((node.left, left), (node.comparators[0], right)):
-            if common == FLOAT and kind == INT:
-                b.push(each)
-                value = b.spare(I64)
-                f.local_set(value)
-                exact(b, node, value)
-                f.local_get(value)
-                f.f64_convert_i64_s()
-            else:
-                b.push_as(each, common)
-        b.at(node)
-        word = F64 if common == FLOAT else I64 if common == INT else I32
-        getattr(f, f"{word}_{name}" + _suffix(word, name))()
-        return BOOL
-    common = Scalar(_promoted(left, right).name)
-    b.push_as(node.left, common)
-    b.push_as(node.comparators[0], common)
-    b.at(node)
-    getattr(f, f"{common.word}_{name}" + _suffix(common.word, name))()
-    return Scalar("bool")
-
-
-def _suffix(word: Type, name: str) -> str:
-    return "_s" if word in (I32, I64) and name not in ("eq", "ne") else ""
-
-
-def known_comparison(node: ast.Compare, left: Kind, right: Kind) -> bool | None:
-    """The value of a comparison by `is`, which kinds determine. Raises NotCompilableError if they do not."""
-    op = node.ops[0]
-    if not isinstance(op, ast.Is | ast.IsNot):
-        return None
-    if isinstance(right, Constant) and right.value is None:
-        is_same = left == right
-    elif isinstance(left, Constant) and isinstance(right, Constant):
-        is_same = left.value is right.value
-    else:
-        raise NotCompilableError(node, "is compares identity; compare numbers with ==")
-    return is_same == isinstance(op, ast.Is)
 
 
 def unary(b: Code, node: ast.UnaryOp) -> Kind:

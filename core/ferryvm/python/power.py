@@ -35,6 +35,7 @@ def power(b: Code, node: ast.BinOp, result: Kind) -> None:
         f.call(b.shared("int ** int", _integer_power))
         return
     if _squared(b, node, FLOAT):
+        _leave_infinite(b, node)
         return
     if "f64.pow" not in BY_MNEMONIC:
         raise NotCompilableError(
@@ -69,6 +70,17 @@ def power(b: Code, node: ast.BinOp, result: Kind) -> None:
     f.f64_ne()
     b.throw_if(node, ValueError, "a power that is no number", is_limit=True)
     f.local_get(base)
+
+
+def _leave_infinite(b: Code, node: ast.BinOp) -> None:
+    """Leave an infinite square to Python, which raises OverflowError if the operand is finite."""
+    f, value = b.f, b.spare(F64)
+    f.local_set(value)
+    f.local_get(value)
+    f.f64_const(float("inf"))
+    f.f64_eq()
+    b.throw_if(node, OverflowError, "a power out of range", is_limit=True)
+    f.local_get(value)
 
 
 def _squared(b: Code, node: ast.BinOp, kind: Number | Scalar) -> bool:

@@ -29,7 +29,7 @@ class Source:
         code = function.__code__
         self.file = code.co_filename
         try:
-            lines, first = inspect.getsourcelines(function)
+            lines, first = inspect.getsourcelines(code)  # not of what it is said to wrap
         except (OSError, TypeError):
             at = Position(self.file, code.co_firstlineno, 1)
             raise UnsupportedError(
@@ -50,7 +50,8 @@ class Source:
 
     def _node(self, text: str) -> ast.FunctionDef | ast.Lambda:
         """The definition in a text. A lambda is part of a statement, which may be cut off."""
-        is_lambda = self.function.__name__ == "<lambda>"
+        wanted = self.function.__code__
+        is_lambda = wanted.co_name == "<lambda>"
         tree: ast.AST
         try:
             tree = ast.parse(text)
@@ -59,11 +60,16 @@ class Source:
             if found is None:
                 raise self._no_definition() from None
             tree = found
-        wanted = self.function.__code__
+        if is_lambda:
+            lambdas = [each for each in ast.walk(tree) if isinstance(each, ast.Lambda)]
+            alike = [each for each in lambdas if _has_parameters(each, wanted)]
+            if len(alike) > 1:
+                alike = [each for each in alike if _has_code(each, wanted)]
+            if alike:
+                return alike[0]
+            raise self._no_definition()
         for node in ast.walk(tree):
-            if is_lambda and isinstance(node, ast.Lambda) and _has_parameters(node, wanted):
-                return node
-            if isinstance(node, ast.FunctionDef) and node.name == self.function.__name__:
+            if isinstance(node, ast.FunctionDef) and node.name == wanted.co_name:
                 return node
         raise self._no_definition()
 
@@ -168,7 +174,9 @@ class InnerSource(Source):
         self.code, self.node, self._outer = of.code, of.node, outer
         self.parameters = [*self._parameters(), *of.captured]
         self.variables = frozenset((*of.code.co_varnames, *of.code.co_cellvars, *of.captured))
-        self.inner = {**inner_functions(self), **outer.inner}
+        others = outer.inner.items()
+        visible = {name: each for name, each in others if name not in self.variables}
+        self.inner = {**visible, **inner_functions(self)}
 
     def value(self, name: str) -> Any:
         """The present value of a free name of the outermost function; MISSING."""
@@ -213,7 +221,8 @@ def _code_of(outer: Source, node: ast.FunctionDef | ast.Lambda) -> types.CodeTyp
             if isinstance(each, types.CodeType):
                 count = each.co_argcount + each.co_kwonlyargcount
                 is_there = each.co_firstlineno == line + outer.first - 1
-                if each.co_name == name and is_there and [*each.co_varnames[:count]] == wanted:
+                is_there &= each.co_name == name and [*each.co_varnames[:count]] == wanted
+                if is_there and (isinstance(node, ast.FunctionDef) or _has_code(node, each)):
                     return each
                 waiting.append(each)
     raise NotCompilableError(
@@ -229,6 +238,31 @@ def _arguments(node: ast.FunctionDef | ast.Lambda) -> list[ast.arg]:
 def _has_parameters(node: ast.Lambda, code: types.CodeType) -> bool:
     names = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
     return names == list(code.co_varnames[: code.co_argcount])
+
+
+def _has_code(node: ast.Lambda, code: types.CodeType) -> bool:
+    """True if CPython makes this code of a lambda: another one may have the same line and parameters."""
+    names = [ast.arg(name) for name in code.co_freevars]
+    given = ast.arguments([], names, None, [], [], None, [])
+    outer = ast.FunctionDef("outer", given, [ast.Expr(node)], [])
+    tree = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, node)], []))
+    waiting: list[types.CodeType] = [compile(tree, code.co_filename, "exec")]
+    while waiting:
+        for each in waiting.pop().co_consts:
+            if isinstance(each, types.CodeType):
+                if each.co_name == "<lambda>":
+                    return _shape(each) == _shape(code)
+                waiting.append(each)
+    return False
+
+
+def _shape(code: types.CodeType) -> tuple[object, ...]:
+    """The parts of code that determine its results."""
+    constants = [
+        _shape(each) if isinstance(each, types.CodeType) else repr(each) for each in code.co_consts
+    ]
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    return code.co_code, names, constants
 
 
 def _lambda_in(text: str) -> ast.AST | None:

@@ -275,6 +275,8 @@ class Versions:
     def _is_left(self, step: Statement | Terminator) -> bool:
         """True if a statement cannot be executed with the kinds of its variables: one has no value,
         which raises an exception, or the items of a list are not known, which CPython sorts out."""
+        if isinstance(step, Call) and isinstance(step.function, InnerFunction):
+            self._check_captured(step, step.function)
         if self._is_unassigned(step.node, reads(step)):
             return True
         try:
@@ -291,6 +293,12 @@ class Versions:
             self._body.throw(error.node, IndexError, message, is_limit=True)
             return True
         return False
+
+    def _check_captured(self, step: Call, function: InnerFunction) -> None:
+        """Refuse a call of an inner function with a variable that has no value: it may not use it."""
+        for name in sorted({*function.captured} & self._source.variables - self._body.env.keys()):
+            message = f"{name!r}, which {function.name} uses, is not assigned on a path to here"
+            raise NotCompilableError(step.node, message)
 
     def _is_unassigned(self, node: ast.AST, names: set[str]) -> bool:
         """True if one of these variables has no value here, which raises an exception."""
@@ -321,7 +329,13 @@ class Versions:
                 few = f"not enough values to unpack (expected {wanted}, got {found})"
             raise NotCompilableError(statement.node, few)
         body.push(statement.value)
+        found_: set[str] = set()
         for name, item in reversed([*zip(statement.names, kind.items, strict=True)]):
+            if name in found_:  # the last one of a name counts
+                for _ in item.slots:
+                    body.f.drop()
+                continue
+            found_.add(name)
             body.set(name, item)
 
     def _list(self, node: ast.AST, name: str) -> List:

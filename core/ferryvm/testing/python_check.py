@@ -10,6 +10,7 @@ import copy
 import dataclasses
 import math
 import struct
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -80,7 +81,8 @@ def check(
     Raises PythonDifferenceError, which names the backend and both outcomes, and the exception of
     CPython if all agree on it. Where a number leaves 64 bits, a backend has nothing to compare.
     """
-    function = getattr(function, "__ferryvm_function__", function)
+    if not isinstance(function, types.FunctionType):
+        function = getattr(function, "__ferryvm_function__", function)
     wanted, raised = _by_python(function, arguments)
     for backend in usable_backends() if backends is None else backends:
         found = _by_backend(function, arguments, backend)

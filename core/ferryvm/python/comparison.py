@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons of two values: code for those of numbers; `is`, which kinds determine."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from ferryvm.isa.type import F64, I32, I64, Type
+from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.kind import BOOL, FLOAT, INT, Constant, Kind, Number, Scalar
+from ferryvm.python.operation import SYMBOLS, exact, is_number, promoted
+
+if TYPE_CHECKING:
+    from ferryvm.python.code import Code
+
+_COMPARED = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+
+
+def compare(b: Code, node: ast.Compare) -> Kind:
+    """Push the value of a comparison."""
+    left, right = b.kind(node.left), b.kind(node.comparators[0])
+    op = node.ops[0]
+    if isinstance(op, ast.Is | ast.IsNot):
+        b.f.i32_const(int(bool(known_comparison(node, left, right))))
+        return BOOL
+    symbol = SYMBOLS.get(type(op))
+    if symbol is None or not is_number(left) or not is_number(right):
+        shown = symbol or {ast.In: "in", ast.NotIn: "not in"}.get(type(op), "?")
+        raise NotCompilableError(node, f"cannot compile {left} {shown} {right}")
+    f, name = b.f, _COMPARED[symbol]
+    if isinstance(left, Number) and isinstance(right, Number):
+        common: Kind = FLOAT if FLOAT in (left, right) else INT
+        if left == right == BOOL:
+            common = BOOL
+        for each, kind in ((node.left, left), (node.comparators[0], right)):
+            if common == FLOAT and kind == INT:
+                b.push(each)
+                value = b.spare(I64)
+                f.local_set(value)
+                exact(b, node, value)
+                f.local_get(value)
+                f.f64_convert_i64_s()
+            else:
+                b.push_as(each, common)
+        b.at(node)
+        word = F64 if common == FLOAT else I64 if common == INT else I32
+        getattr(f, f"{word}_{name}" + _suffix(word, name))()
+        return BOOL
+    common = Scalar(promoted(left, right).name)
+    if INT in (left, right) and not common.is_float:  # the int need not fit into the other type
+        common = INT
+    b.push_as(node.left, common)
+    b.push_as(node.comparators[0], common)
+    b.at(node)
+    getattr(f, f"{common.word}_{name}" + _suffix(common.word, name))()
+    return Scalar("bool")
+
+
+def _suffix(word: Type, name: str) -> str:
+    return "_s" if word in (I32, I64) and name not in ("eq", "ne") else ""
+
+
+def known_comparison(node: ast.Compare, left: Kind, right: Kind) -> bool | None:
+    """The value of a comparison by `is`, which kinds determine. Raises NotCompilableError if they do not."""
+    op = node.ops[0]
+    if not isinstance(op, ast.Is | ast.IsNot):
+        return None
+    if isinstance(right, Constant) and right.value is None:
+        is_same = left == right
+    elif isinstance(left, Constant) and isinstance(right, Constant):
+        is_same = left.value is right.value
+    else:
+        raise NotCompilableError(node, "is compares identity; compare numbers with ==")
+    return is_same == isinstance(op, ast.Is)
