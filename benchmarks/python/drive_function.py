@@ -25,8 +25,8 @@ def main(arguments: list[str]) -> None:
         began = time.perf_counter()
         result = work(*sizes)
         times.append(time.perf_counter() - began)
-    if "CPython" in work.explain():
-        sys.exit(work.explain())
+    if "CPython" in str(work.explain()):
+        sys.exit(str(work.explain()))
     first, later = times
     print(f"{later:.9f} {result!r} {max(first - later, 0.0):.9f}")
 

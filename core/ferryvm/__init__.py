@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ferryvm.program import Program
     from ferryvm.python.fault import UnsupportedError
     from ferryvm.python.function import function
-    from ferryvm.python.mapping import map, map_into
+    from ferryvm.python.mapping import explain, map, map_into
     from ferryvm.python.reduction import reduce, scan
     from ferryvm.verify import Verified, VerifyError
 
@@ -60,6 +60,7 @@ _HOMES = {
     "UnsupportedError": "python.fault",
     "Verified": "verify",
     "VerifyError": "verify",
+    "explain": "python.mapping",
     "f32": "engine.host_declaration",
     "f64": "engine.host_declaration",
     "function": "python.function",
@@ -99,6 +100,7 @@ __all__ = [
     "assemble",
     "compile",
     "disassemble",
+    "explain",
     "f32",
     "f64",
     "function",

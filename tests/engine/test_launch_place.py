@@ -10,12 +10,12 @@ from typing import cast
 import pytest
 
 from ferryvm.backend import BackendError
-from ferryvm.cli.explain import _place_lines
 from ferryvm.engine.launch_place import calibration, chooser, model
 from ferryvm.engine.launch_place.calibration import CLASSES, Calibration, Known
 from ferryvm.engine.launch_place.chooser import MOST_WORTH, PlacedRanges
 from ferryvm.engine.launch_place.model import CALIBRATED, CostModel
 from ferryvm.engine.launch_place.place import LaunchPlace, PlaceState
+from ferryvm.engine.region_report import place_lines
 from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine.state import Machine
 from ferryvm.policy.machine import cpus
@@ -240,12 +240,12 @@ def test_explain_shows_expected_and_found_times_of_a_place(
     launch = Launch(monkeypatch, expected=1.0, found=1.0, first=2.0)
     launch.run(2)
     first, other, _ = launch.ranges.places
-    assert _place_lines(first) == [
+    assert place_lines(first) == [
         "place first: ready, expected 200.1 ms (calibrated)",
         "ran 2 times: 200000 items in 400.2 ms, expected 250.2 ms",
         "4.0 times longer than expected in run 1: 200 ms, expected 50.1 ms",
     ]
-    (line,) = _place_lines(other)
+    (line,) = place_lines(other)
     assert line.endswith("2.0 times as long as first, expected 400.1 ms (calibrated)")
 
 

@@ -79,7 +79,7 @@ def test_items_that_leave_64_bits_are_finished_by_python() -> None:
 
     found = ferryvm.map(remainder, XS, k=1 << 62)
     assert found.tolist() == [int(x) * (1 << 62) % 1000003 for x in XS]
-    assert "CPython ran remainder 4 times: OverflowError at line" in remainder.explain()
+    assert "CPython ran remainder 4 times: OverflowError at line" in str(remainder.explain())
     with pytest.raises(OverflowError) as caught:
         ferryvm.map(lambda x, k: int(x) * k, XS, k=1 << 62)
     assert caught.value.__notes__ == ["in item 2 of a map"]

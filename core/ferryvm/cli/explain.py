@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import functools
 import json
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING
 import click
 
 import ferryvm
-from ferryvm.backend import ArrayActivity
 from ferryvm.cli import termination
 from ferryvm.cli.argument import ProgramCommand
 from ferryvm.cli.engine import make_engine
@@ -24,14 +22,13 @@ from ferryvm.cli.output import write
 from ferryvm.cli.path import FILE
 from ferryvm.cli.run_failure import Trapped, host_failure, with_source_line
 from ferryvm.engine import Engine, ProgramInterrupted, TrapError
-from ferryvm.engine.journal import Outcome
+from ferryvm.engine.region_report import aligned, milliseconds, rows, title, where
 from ferryvm.machine.memory import Limits
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ferryvm.engine.explain import Explained, Explanation, Share, Tried
-    from ferryvm.item_range import PlaceActivity
+    from ferryvm.engine.explain import Explained, Explanation, Share
 
 _INDENT = 4
 
@@ -131,143 +128,17 @@ def _print(explanation: Explanation) -> None:
     if explanation.not_hot:
         console.print("not hot", style="bold")
         for cold in explanation.not_hot:
-            where = _where(cold.pc, cold.position)
-            times = f"reached {cold.reached} of {cold.threshold} times"
-            console.print(f"{'':{_INDENT}}{cold.region}, {where}: {times}")
+            place = where(cold.pc, cold.position)
+            reached = f"reached {cold.reached} of {cold.threshold} times"
+            console.print(f"{'':{_INDENT}}{cold.region}, {place}: {reached}")
     _print_totals(explanation)
 
 
 def _print_region(console: Console, region: Explained) -> None:
-    where = _where(region.pc, region.position)
-    console.print(f"{region.region}, {where}" if region.region else where, style="bold", end="")
+    console.print(title(region), style="bold", end="")
     console.print(f": {region.state}")
-    rows = [("why", region.why), *(("rules", line) for line in _rule_lines(region))]
-    for tried in region.tried:
-        rows += [(tried.backend, line) for line in _tried_lines(tried)]
-    rows += [("guesses", line) for line in region.guesses]
-    if region.recompilations:
-        rows.append(("guards", f"compiled again {_times(region.recompilations)} for them"))
-    rows += [("tiers", line) for line in region.replacements]
-    if region.compared:
-        rows.append(("shadow", f"compared {_times(region.compared)}"))
-    rows += [("shadow", f"wrong: {text}") for text in region.differences]
-    rows += [("launch", line) for line in _launch_lines(region)]
-    before = ""
-    for key, text in rows:
-        console.print(f"{'':{_INDENT}}{'' if key == before else key:10}{text}")
-        before = key
-
-
-def _launch_lines(region: Explained) -> list[str]:
-    """The items of a launch: as profiled, and where and in which time they ran out of order."""
-    profile, lines = region.profile, []
-    if profile is not None:
-        items = f"{profile.items} items" if profile.items else "items not seen yet"
-        sizes = (
-            f"reads arrays of {_bytes(profile.bytes_read)}, writes {_bytes(profile.bytes_written)}"
-        )
-        lines.append(f"{items}, {profile.item_work} instructions each; {sizes}")
-    for one in region.launches:
-        each = "" if one.item_seconds is None else f", {one.item_seconds * 1e6:.3g} us each"
-        most = f", with {one.most} items at most" if one.exits else ""
-        lines.append(f"left for {_times(one.exits)}{most}{each or ', not timed in order'}")
-        if one.times:
-            done = f"{one.items} items done, {one.suspended} suspended"
-            spent = _milliseconds(one.seconds)
-            if one.expected:
-                spent += f", expected in order {_milliseconds(one.expected)}"
-            lines.append(f"on {one.where} {_times(one.times)}: {done}; {spent}")
-        for pc, times in sorted(one.failures.items()):
-            lines.append(f"the guard at pc {pc} failed for {times} items")
-        for place in one.places:
-            lines += _place_lines(place)
-        if one.stopped:
-            lines.append(f"in order from then on: {one.stopped}")
-    return lines
-
-
-def _place_lines(place: PlaceActivity) -> list[str]:
-    """A place of a launch: its expected and found times, and why it is used or not."""
-    expected = (
-        "" if place.next_expected is None else f", expected {_milliseconds(place.next_expected)}"
-    )
-    line = f"place {place.name}: {place.state}{expected} ({place.source})"
-    if not place.times:
-        return [line]
-    trials = f", {_times(place.trials)} on trial" if place.trials else ""
-    ran = (
-        f"ran {_times(place.times)}{trials}: {place.items} items in {_milliseconds(place.seconds)}"
-    )
-    found = f"{ran}, expected {_milliseconds(place.expected)}"
-    return [line, found, *([place.learned] if place.learned else [])]
-
-
-def _rule_lines(region: Explained) -> list[str]:
-    """The results of the rules, each with its region if there are several."""
-    lines = []
-    counts = collections.Counter(region.considered)
-    is_one = {one.region for one in counts} <= {region.region}
-    for one, times in counts.items():
-        about = "" if is_one else f" (about {one.region})"
-        again = "" if times == 1 else f", asked {_times(times)}"
-        lines += [f"{reason}{about}" for reason in one.passed]
-        lines.append(f"{one.decision}{about}{again}")
-    return [*lines, region.remark] if region.remark else lines
-
-
-_MADE = (Outcome.COMPILED.value, Outcome.CACHED.value)
-
-
-def _tried_lines(tried: Tried) -> list[str]:
-    """The attempts of backends, and the metrics of their code."""
-    how = f"{tried.outcome} quickly" if tried.is_quick else tried.outcome
-    line = f"{how} in {_milliseconds(tried.seconds)}"
-    if tried.reason and tried.outcome not in _MADE:
-        return [f"{tried.outcome}: {tried.reason}"]
-    steps = [f"{name} {_milliseconds(seconds)}" for name, seconds in tried.steps.items()]
-    if steps:
-        line += f" ({', '.join(steps)})"
-    if tried.guards:
-        line += f", {tried.guards} guard{'s' * (tried.guards > 1)}"
-    lines = [line, tried.reason] if tried.reason else [line]
-    if tried.fault:
-        lines.append(tried.fault)
-        if not tried.entries:
-            return lines
-    done = f"entered {_times(tried.entries)}, {_milliseconds(tried.code_seconds)} in its code"
-    if tried.instructions is not None:
-        done += f", {tried.instructions} instructions"
-    lines.append(done)
-    if tried.crowded:
-        lines.append(tried.crowded)
-    if tried.to_device or tried.to_host:
-        copied = f"copied {_bytes(tried.to_device)} to the device, {_bytes(tried.to_host)} back"
-        lines.append(f"{copied}, in {_milliseconds(tried.transfer_seconds)}")
-    lines += [_array_line(one) for one in tried.arrays]
-    lines += tried.nests
-    lines += [
-        f"the guard at pc {pc} failed {_times(times)}"
-        for pc, times in sorted(tried.guard_failures.items())
-    ]
-    return lines
-
-
-def _array_line(one: ArrayActivity) -> str:
-    """The copies of an array, and the part of entries that needed none."""
-    to_device = f"{_bytes(one.to_device)} to the device in {_milliseconds(one.seconds_to_device)}"
-    to_host = f"{_bytes(one.to_host)} back in {_milliseconds(one.seconds_to_host)}"
-    return (
-        f"{one.name}: {to_device}, {to_host}; unchanged at {one.unchanged} of {one.entries} entries"
-    )
-
-
-def _bytes(count: int) -> str:
-    """A number of bytes, abbreviated if it is large."""
-    for unit in ("bytes", "KiB", "MiB"):
-        if count < 10_000:
-            return f"{count} {unit}"
-        count //= 1024
-    return f"{count} GiB"
+    for line in aligned(rows(region), _INDENT):
+        console.print(line)
 
 
 def _print_totals(explanation: Explanation) -> None:
@@ -280,16 +151,16 @@ def _print_totals(explanation: Explanation) -> None:
         table.add_row(
             share.backend,
             str(share.entries),
-            _milliseconds(share.seconds),
+            milliseconds(share.seconds),
             f"{share.share_of_time:.1%}",
             _instructions(explanation, share),
             "" if share.share_of_instructions is None else f"{share.share_of_instructions:.1%}",
         )
     other, part = explanation.other_seconds, explanation.other_share_of_time
-    table.add_row("the rest", "", _milliseconds(other), f"{part:.1%}", "", "")
+    table.add_row("the rest", "", milliseconds(other), f"{part:.1%}", "", "")
     print_table(table)
-    run = _milliseconds(explanation.seconds.run)
-    compiled = _milliseconds(explanation.compile_seconds)
+    run = milliseconds(explanation.seconds.run)
+    compiled = milliseconds(explanation.compile_seconds)
     click.echo(f"{explanation.status}; {run} of running, {compiled} of compiling")
 
 
@@ -298,15 +169,3 @@ def _instructions(explanation: Explanation, share: Share) -> str:
     if share.instructions is not None:
         return str(share.instructions)
     return "not counted" if explanation.instructions is None else ""
-
-
-def _where(pc: int, position: str | None) -> str:
-    return f"pc {pc} ({position})" if position else f"pc {pc}"
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1e3:.1f} ms"

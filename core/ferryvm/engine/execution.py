@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ferryvm.engine.call import Calls
     from ferryvm.engine.host_tape import HostTape
     from ferryvm.engine.instance import Instance
+    from ferryvm.engine.journal import Placement
     from ferryvm.engine.object_view import Item
 
 _R = TypeVar("_R")
@@ -153,6 +154,15 @@ class Execution:
         if not isinstance(found, Mapping):
             raise BackendError(f"a backend gives no metrics: it returned {shown(found)}")
         return found
+
+    @property
+    def placements(self) -> list[Placement]:
+        """The sites that got hot in the program as it is now, by the policies that ran it."""
+        from ferryvm.engine.mixed import MixedArtifact
+
+        artifacts = [artifact for _, artifact in self._prepared.values()]
+        journals = [each.journal for each in artifacts if isinstance(each, MixedArtifact)]
+        return [placement for journal in journals for placement in journal.placements]
 
     def collections(self) -> dict[str, object] | None:
         """Metrics of the collections of objects so far; None for a program without references.

@@ -184,6 +184,15 @@ def explain(execution: Execution, observer: Observer, status: str) -> Explanatio
     )
 
 
+def regions(execution: Execution) -> tuple[Explained, ...]:
+    """The hot sites of a started program so far; none if no policy runs it. Entries and times of
+    code are known if an observer watches its engine."""
+    verified = execution.machine.verified
+    return tuple(
+        _explained(placement, verified, is_counted=False) for placement in execution.placements
+    )
+
+
 def _why_nothing_is_counted(execution: Execution) -> str:
     backend = execution.engine.backend
     if not isinstance(backend, Mixed):

@@ -16,6 +16,9 @@ class UnsupportedError(FerryError):
         self.position = position
         where = f"{position.file}:{position.line}: " if position is not None else ""
         self.reason = message
+        self.place_and_reason = (
+            f"{message} ({position.file}:{position.line})" if position else message
+        )
         super().__init__(f"{where}{f'{name}: ' if name else ''}{message}")
 
 

@@ -19,7 +19,7 @@ import textwrap
 import types
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from ferryvm.engine import Engine, TrapError
 from ferryvm.engine.call import InUseError
@@ -37,7 +37,11 @@ from ferryvm.python.result import arguments, reader
 from ferryvm.python.source import MISSING, Source
 
 if TYPE_CHECKING:
+    from ferryvm.engine.call import Calls
+    from ferryvm.engine.execution import Execution
+    from ferryvm.engine.explain import Explained
     from ferryvm.engine.reference import References
+    from ferryvm.python.explanation import FunctionExplanation
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,8 +51,10 @@ R = TypeVar("R")
 class Event:
     """A fact about the calls of a function, for `explain`."""
 
-    text: str
-    count: int = 1
+    what: str
+    """The fact, without number and reason."""
+    reason: str
+    count: int = 0
 
 
 class Version:
@@ -69,6 +75,8 @@ class Version:
         self._program, self._engine, self._maps = unit.program, engine, unit.maps
         self.read = reader(unit.results or [], function.__name__)
         self.flat = arguments(kinds)
+        self._calls: list[Calls] = []
+        """The calls of each instance."""
         self.function = self._instance().function
         """Calls the compiled function."""
         self.others: list[Instance] = []
@@ -94,12 +102,20 @@ class Version:
             finally:
                 self.others.append(instance)
 
+    def regions(self) -> tuple[Explained, ...]:
+        """The parts of its code that ran long, in all its instances."""
+        from ferryvm.engine.explain import regions
+
+        executions = [cast("Execution", calls.execution) for calls in self._calls]
+        return tuple(region for execution in executions for region in regions(execution))
+
     def _instance(self) -> Instance:
         instance = self._engine.instantiate(self._program, hosts=self._hosts)
         for array, name in self._arrays:
             instance.set_static(name, array.view("u1") if array.dtype == bool else array)
         calls, _ = instance.function.__ferryvm__
         calls.at_trap = self._paused
+        self._calls.append(calls)
         return instance
 
     def _paused(
@@ -166,7 +182,7 @@ class PythonFunction(Generic[P, R]):
         self._plain: dict[tuple[type, ...], Version] = {}
         """Versions by the types of arguments that determine their kinds."""
         self._versions: dict[tuple[tuple[Kind, ...], Kind | None], Version] = {}
-        self._events: dict[str, Event] = {}
+        self._events: dict[tuple[str, str], Event] = {}
         self.parameters = tuple(self._signature.parameters)
         """The names of the parameters."""
         self.maps: dict[Hashable, Any] = {}
@@ -206,7 +222,7 @@ class PythonFunction(Generic[P, R]):
             if self._strict:
                 raise
             self._warn(error)
-            return self.python(values, error.reason)
+            return self.python(values, error.place_and_reason)
         flat = values if version.flat is None else version.flat(values)
         try:
             found = version.function(*flat)
@@ -244,7 +260,7 @@ class PythonFunction(Generic[P, R]):
                 kinds.append(kind_of(value))
             except MisfitError as misfit:
                 what = f"argument {name}: {misfit}"
-                raise UnsupportedError(what, None, self.__name__) from None
+                raise self.refused(what) from None
         version = self.of_kinds(tuple(kinds))
         found = tuple(map(type, values))
         if self._count >= 0 and all(each in _SIMPLE for each in found):
@@ -256,7 +272,11 @@ class PythonFunction(Generic[P, R]):
         given. Raises UnsupportedError."""
         version = self._versions.get((kinds, target))
         if version is None or not version.is_current():
-            version = Version(self.__ferryvm_function__, kinds, target, self._engine)
+            try:
+                version = Version(self.__ferryvm_function__, kinds, target, self._engine)
+            except UnsupportedError as error:
+                self._count_refusal(error)
+                raise
             self._versions[kinds, target] = version
         return version
 
@@ -289,28 +309,43 @@ class PythonFunction(Generic[P, R]):
 
     def count(self, reason: str) -> None:
         """Count a call in which CPython took over."""
-        event = self._events.setdefault(reason, Event(reason, 0))
+        self._noted(f"CPython ran {self.__name__}", reason)
+
+    def _noted(self, what: str, reason: str) -> None:
+        event = self._events.setdefault((what, reason), Event(what, reason))
         event.count += 1
+
+    def refused(self, reason: str) -> UnsupportedError:
+        """The error for arguments of other kinds than code can be made for, which is counted."""
+        error = UnsupportedError(reason, None, self.__name__)
+        self._count_refusal(error)
+        return error
+
+    def _count_refusal(self, error: UnsupportedError) -> None:
+        if self._strict:  # otherwise the call is counted as one that CPython ran
+            self._noted(f"refused {self.__name__}", error.place_and_reason)
 
     def _warn(self, error: UnsupportedError) -> None:
         if not self._has_warned:
             self._has_warned = True
             warnings.warn(f"{error}; CPython runs it", RuntimeWarning, stacklevel=3)
 
-    def explain(self) -> str:
-        """The versions that were compiled, and the calls that CPython ran, with the reasons."""
-        lines = []
+    def explain(self) -> FunctionExplanation:
+        """The versions that were compiled and what the engine did with each; the calls that CPython
+        ran and that were refused, with the reasons."""
+        from ferryvm.python.explanation import FunctionExplanation, VersionExplanation, counted
+
+        versions = []
         for version in self._versions.values():
             taken = ", ".join(
                 f"{name}: {kind}"
                 for name, kind in zip(self._signature.parameters, version.kinds, strict=True)
             )
             results = " or ".join(sorted(map(str, version.results))) or "nothing"
-            lines.append(f"{self.__name__}({taken}) -> {results}")
-        for event in self._events.values():
-            times = "once" if event.count == 1 else f"{event.count} times"
-            lines.append(f"CPython ran {self.__name__} {times}: {event.text}")
-        return "\n".join(lines) or f"{self.__name__} has not been called"
+            signature = f"{self.__name__}({taken}) -> {results}"
+            versions.append(VersionExplanation(signature, version.regions()))
+        notes = [counted(each.what, each.count, each.reason) for each in self._events.values()]
+        return FunctionExplanation(self.__name__, tuple(versions), tuple(notes))
 
 
 _SIMPLE = frozenset({int, float, bool, type(None)})

@@ -22,7 +22,6 @@ from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.python.continuation import resume
 from ferryvm.python.element import dtype_of, promoted
-from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.function import PythonFunction
 from ferryvm.python.kind import Array, Kind, MisfitError, Number, Scalar, Tuple, kind_of
 from ferryvm.python.pause import PausedFrame
@@ -32,6 +31,8 @@ from ferryvm.python.site import Site
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from ferryvm.python.explanation import FunctionExplanation
 
 _functions: weakref.WeakKeyDictionary[types.FunctionType, PythonFunction[..., Any]] = (
     weakref.WeakKeyDictionary()
@@ -88,6 +89,23 @@ def map_into(
     if hasattr(function, "__ferryvm__"):
         return array_map.map(function, *arrays, out=out, **arguments)
     return _mapped(python_function("map", function), arrays, arguments, out)
+
+
+def explain(function: Callable[..., Any]) -> FunctionExplanation:
+    """The history of a Python function that was called by `ferryvm.function` or mapped: the versions
+    by the types of arguments, what the engine compiled of each, where and how long it ran, and the
+    calls that CPython ran or that were refused, with the reasons.
+
+    It prints as text, and a notebook shows it as HTML. Raises TypeError for anything else than a
+    Python function, and for one that was neither called nor mapped by ferryvm.
+    """
+    if isinstance(function, PythonFunction):
+        return function.explain()
+    found = _functions.get(function) if isinstance(function, types.FunctionType) else None
+    if found is None:
+        wanted = "a function of ferryvm.function, or one that was mapped"
+        raise TypeError(f"explain takes {wanted}; found {shown(function)}")
+    return found.explain()
 
 
 def python_function(form: str, function: Any) -> PythonFunction[..., Any]:
@@ -175,7 +193,7 @@ class _Plan:
                 kind = kind_of(value)
             except MisfitError as misfit:
                 what = f"argument {name}: {misfit}"
-                raise UnsupportedError(what, None, self._of.__name__) from None
+                raise self._of.refused(what) from None
             if number in self._elementwise:
                 assert isinstance(kind, Array)
                 kind = Scalar(kind.dtype)

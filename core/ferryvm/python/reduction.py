@@ -22,7 +22,6 @@ from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.python.element import dtype_of, promoted
-from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.function import PythonFunction, Version
 from ferryvm.python.kind import INT, Array, Kind, MisfitError, Number, Scalar, kind_of
 from ferryvm.python.mapping import python_function
@@ -94,7 +93,7 @@ class _Combination:
         try:
             kind = kind_of(array)
         except MisfitError as misfit:
-            raise UnsupportedError(f"{self._form}: {misfit}", None, self._of.__name__) from None
+            raise self._of.refused(f"{self._form}: {misfit}") from None
         if not isinstance(kind, Array):
             raise self._fault(f"found {shown(array)}; an array of numbers is needed, or a range")
         return Scalar(kind.dtype)
