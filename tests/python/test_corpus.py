@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,33 +15,37 @@ from ferryvm.testing import check
 from . import corpus_semantics as _corpus_semantics  # noqa: F401  # it adds cases
 from .corpus import CASES
 
+_Calls = tuple[Callable[..., Any], list[tuple[Any, ...]]]
+
+FUNCTIONS: list[_Calls] = [
+    (function, [arguments for _, arguments in calls])
+    for function, calls in itertools.groupby(CASES, lambda case: case[0])
+]
+"""Each function, and the arguments of its calls."""
+
 _BACKENDS = ("threaded", "switch", "llvm")
+_AGREED = ArithmeticError, ValueError, LookupError, NameError, TypeError
+"""Exceptions on which CPython and the backends may agree."""
+
+
+def _checked(calls: _Calls, backend: str) -> None:
+    function, all_arguments = calls
+    agreed = (*_AGREED, AssertionError) if function.__name__ == "asserted" else _AGREED
+    for arguments in all_arguments:
+        with contextlib.suppress(*agreed):
+            check(function, *arguments, backends=[backend])
 
 
 @pytest.mark.parametrize(
-    "number", range(len(CASES)), ids=[f"{f.__name__}-{n}" for n, (f, _) in enumerate(CASES)]
+    ("number", "calls"), [*enumerate(FUNCTIONS)], ids=[calls[0].__name__ for calls in FUNCTIONS]
 )
-def test_functions_are_those_of_cpython(number: int) -> None:
-    function, arguments = CASES[number]
-    _checked(function, arguments, [_BACKENDS[number % len(_BACKENDS)]])
+def test_functions_are_those_of_cpython(number: int, calls: _Calls) -> None:
+    _checked(calls, _BACKENDS[number % len(_BACKENDS)])
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("backend", ["reference", *_BACKENDS, "opencl", "vliw"])
-@pytest.mark.parametrize(
-    "number", range(len(CASES)), ids=[f"{f.__name__}-{n}" for n, (f, _) in enumerate(CASES)]
-)
-def test_functions_are_those_of_cpython_on_every_backend(number: int, backend: str) -> None:
-    function, arguments = CASES[number]
-    _checked(function, arguments, [backend])
-
-
-def _checked(function: Callable[..., Any], arguments: tuple[Any, ...], backends: list[str]) -> None:
-    """Compare; an exception on which all agree is fine."""
-    agreed = ArithmeticError, ValueError, LookupError, NameError, TypeError
-    with contextlib.suppress(*agreed):
-        if function.__name__ == "asserted":
-            with contextlib.suppress(AssertionError):
-                check(function, *arguments, backends=backends)
-            return
-        check(function, *arguments, backends=backends)
+@pytest.mark.parametrize("part", range(10))
+def test_functions_are_those_of_cpython_on_every_backend(part: int, backend: str) -> None:
+    for calls in FUNCTIONS[part::10]:
+        _checked(calls, backend)
