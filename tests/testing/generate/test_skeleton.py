@@ -59,7 +59,7 @@ def test_all_forms_occur_in_main_and_in_items() -> None:
 def test_functions_for_elements_write_nothing_that_items_share() -> None:
     occurred: Counter[Corner] = Counter()
     weights = Weights.load(WEIGHTS)
-    for number in range(2):
+    for number in range(3):
         generate(3, number, weights=weights, occurred=occurred)
     assert occurred[Corner.SKELETON]
     differ = Differ(["switch"], limits=LIMITS, most=MOST_INSTRUCTIONS)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Immediate, Instruction
 from ferryvm.isa.effect import summary
+from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
 from ferryvm.testing.generate.chance import Weighted
 from ferryvm.testing.generate.literal import GROUPS, I32, NUMBER, bounds, fits, halfway
@@ -28,6 +29,7 @@ class Guard(enum.Enum):
     NONE = "it cannot trap"
     DIVISOR = "a divisor that is not 0, and not -1 where the quotient overflows"
     RANGE = "a float that is not NaN and fits"
+    OVERFLOW = "operands of half the bits at most, not negative"
     UNKNOWN = "nothing that is known here: it is used only where traps are welcome"
 
 
@@ -64,7 +66,8 @@ def _guard(row: Instruction) -> Guard:
     if not summary(row).traps:
         return Guard.NONE
     if len(row.pops) == 2 and row.pops[0] is row.pops[1] is row.pushes[0]:
-        return Guard.DIVISOR
+        divides = Trap.INTEGER_DIVIDE_BY_ZERO in summary(row).traps
+        return Guard.DIVISOR if divides else Guard.OVERFLOW
     (operand,) = row.pops
     result = row.pushes[0]
     if isinstance(operand, Type) and isinstance(result, Type):
@@ -125,7 +128,7 @@ def _of_type(accesses: tuple[Access, ...]) -> tuple[tuple[Access, ...], ...]:
 COMPUTING = tuple(
     row
     for row in INSTRUCTIONS
-    if row.chapter in ("numeric", "mathematical", "conversion") and row.flow is Flow.NEXT
+    if row.chapter in ("numeric", "checked", "mathematical", "conversion") and row.flow is Flow.NEXT
 )
 OPERATORS = {row.opcode: _operator(row) for row in COMPUTING}
 
@@ -144,7 +147,7 @@ CONST = tuple(OPCODE[f"{t}.const"] for t in Type)
 
 
 def _weight(row: Instruction) -> float:
-    return 0.15 if row.chapter == "mathematical" else 1.0
+    return {"mathematical": 0.15, "checked": 0.5}.get(row.chapter, 1.0)
 
 
 class Catalogue:
@@ -152,8 +155,8 @@ class Catalogue:
 
     def __init__(self, weights: Mapping[str, float]) -> None:
         """`weights`: by mnemonic; where there is none, 1, and less for each of the mathematical
-        functions, of which there are many. An instruction of weight 0 never occurs
-        where another one could."""
+        functions, of which there are many, and for checked arithmetic, whose operands are kept
+        small. An instruction of weight 0 never occurs where another one could."""
         drawn = [
             (OPERATORS[row.opcode], weights.get(row.mnemonic, _weight(row)), row)
             for row in COMPUTING
@@ -185,6 +188,8 @@ class Catalogue:
         unary = [(o, w) for o, w, _ in drawn if len(o.pops) == 1]
         self.unary = [table([(o, w) for o, w in unary if o.result == t]) for t in types]
         """Instructions that yield a type from one operand."""
+        self.divisions = table([(o, w) for o, w, _ in drawn if o.guard is Guard.DIVISOR]).items[:-1]
+        """Instructions that trap for a divisor of 0, to be drawn all alike."""
         self.any_binary = [self.binary[t].items[:-1] for t in types]
         self.any_unary = [self.unary[t].items[:-1] for t in types]
         """The same, to be drawn all alike."""

@@ -210,6 +210,8 @@ class Expressions:
         is_wild = self.is_risky and self.chance.flip(0.05)
         if operator.guard is Guard.DIVISOR and not is_wild:
             operands[1] = self._divisor(t, operands[1])
+        if operator.guard is Guard.OVERFLOW and not is_wild:
+            operands = [f"(& 32767{NAMES[t]} {each})" for each in operands]
         name = INSTRUCTIONS[operator.opcode].mnemonic
         if operator.guard is Guard.RANGE and not is_wild:
             return self._within(operands[0], operator.pops[0], t, name)

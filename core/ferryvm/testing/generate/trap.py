@@ -25,7 +25,6 @@ OBJECT_LIMITS = (LIMITS.objects, 45_000, 900)
 outside, one, or none; with the last one many programs that make objects are collected in the
 middle, and many end for want of memory."""
 
-_DIVISIONS = tuple(o for o in OPERATORS.values() if o.guard is Guard.DIVISOR)
 _TRUNCATIONS = tuple(o for o in OPERATORS.values() if o.guard is Guard.RANGE)
 _NANS = tuple(
     tuple(bits for bits in EDGES[t] if TYPES[t].is_float and literal.is_nan(t, bits))
@@ -64,7 +63,7 @@ class Traps(ControlFlow):
 
     def trap_divide_by_zero(self) -> int | None:
         """By a zero that may be computed."""
-        operator = self.chance.pick(_DIVISIONS)
+        operator = self.chance.pick(self.catalogue.divisions)
         t = operator.result
         self.value(t, 2)
         if self.chance.flip(0.6):
@@ -76,7 +75,7 @@ class Traps(ControlFlow):
 
     def trap_divide_overflow(self) -> int | None:
         """The smallest integer by -1, which traps for a signed quotient only."""
-        operator = self.chance.pick(_DIVISIONS)
+        operator = self.chance.pick(self.catalogue.divisions)
         t = operator.result
         self.const(t, 1 << (BITS[t] - 1))
         self.const(t, MASK[t])

@@ -120,6 +120,12 @@ class Values(Body):
                 self.const(t, from_float(literal.TYPES[t], fraction))
                 self.put(_ADD_FLOAT[t])
             self.put(operator.opcode)
+        elif operator.guard is Guard.OVERFLOW:
+            t = operator.result
+            half = MASK[t] >> (BITS[t] // 2 + 1)  # the product of two of them fits
+            self.masked(t, half, depth)
+            self.masked(t, half, depth - 1)
+            self.put(operator.opcode)
         else:
             self.leaf(operator.result)
 
