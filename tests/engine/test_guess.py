@@ -12,7 +12,7 @@ import ferryvm
 from ferryvm import Engine
 from ferryvm.backend import Code
 from ferryvm.backend import Options as CompileOptions
-from ferryvm.engine import launching
+from ferryvm.engine import installed_launch, launching
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.explain import explain
 from ferryvm.engine.guess import CHANGED, WRONG, Guess
@@ -60,7 +60,7 @@ def _threads_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Threads are woken for any work, and nothing depends on the time of items."""
     monkeypatch.setattr(launching, "WORTH", 0.0)
     monkeypatch.setattr(launching, "SAMPLE", 0.0)
-    monkeypatch.setattr(launching, "SUSPENSION", 0.0)
+    monkeypatch.setattr(installed_launch, "SUSPENSION", 0.0)
     return
 
 

@@ -16,7 +16,7 @@ from ferryvm.engine import launching, thread_pool
 from ferryvm.engine.chunked_run import ChunkedRun
 from ferryvm.engine.crew import crew
 from ferryvm.engine.execution import Execution
-from ferryvm.engine.launching import LaunchActivity
+from ferryvm.engine.installed_launch import LaunchActivity
 from ferryvm.engine.mixed import MixedArtifact
 from ferryvm.engine.parallel import ThreadedRanges
 from ferryvm.engine.team import Team

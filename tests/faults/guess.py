@@ -16,11 +16,12 @@ from unittest import mock
 
 import ferryvm
 from ferryvm import Engine
-from ferryvm.engine import chunked_run, launch_profile, launching
+from ferryvm.engine import chunked_run, installed_launch, launch_profile, launching
 from ferryvm.engine.decision import Decider
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.guess import CHANGED, FORGOTTEN, WRONG, GuessLimit
-from ferryvm.engine.launching import Launches, _Launch
+from ferryvm.engine.installed_launch import InstalledLaunch
+from ferryvm.engine.launching import Launches
 from ferryvm.engine.speculation import BranchProfile
 from ferryvm.ir.graph import Value
 from ferryvm.ir.lifter import BodyLifter
@@ -92,7 +93,7 @@ class Told(NamedTuple):
 _check, _check_taken, _taken = BodyLifter._check, BodyLifter._check_taken, RegionOrder.taken
 _argument, _static = BodyLifter._taken_argument, BodyLifter._static_at_entry
 _finish, _words_at = chunked_run.finish, launch_profile.words_at
-_install, _failed, _fail = Launches.install, _Launch.failed, BranchProfile.fail
+_install, _failed, _fail = Launches.install, InstalledLaunch.failed, BranchProfile.fail
 
 
 def _unguarded(self: Any, name: str, static: tuple[object, ...], arguments: Any) -> None:
@@ -173,15 +174,15 @@ def _behind(objects: Any, limit: int, left: Sequence[Left]) -> None:
     _finish(objects, limit, [(n, moved(w) if isinstance(w, Block) else w) for n, w in found])
 
 
-def _counted_twice(self: _Launch, items: int, stops: Any) -> int:
+def _counted_twice(self: InstalledLaunch, items: int, stops: Any) -> int:
     return _failed(self, items, {pc: 2 * times for pc, times in stops.items()})
 
 
-def _not_started(self: _Launch, items: int, stops: Any) -> int:
+def _not_started(self: InstalledLaunch, items: int, stops: Any) -> int:
     return _failed(self, 0, stops)
 
 
-def _not_failed(self: _Launch, items: int, stops: Any) -> int:
+def _not_failed(self: InstalledLaunch, items: int, stops: Any) -> int:
     return _failed(self, items, {})
 
 
@@ -209,7 +210,7 @@ FAULTS = (
     GuessFault("guess-wrong-static", "A static is taken for another constant.",
         BodyLifter, "_static_at_entry", _changed(_static)),
     GuessFault("guess-failures-doubled", "An item that fails a guard counts twice.",
-        _Launch, "failed", _counted_twice),
+        InstalledLaunch, "failed", _counted_twice),
     GuessFault("guess-guard-inverted", "Items that do not take the path that is left out fail.",
         BodyLifter, "_check", _inverted),
     GuessFault("guess-other-path", "The path that items took is left out.",
@@ -235,13 +236,13 @@ FAULTS = (
     GuessFault("guess-item-before-twice", "The item before one that fails is done again.",
         chunked_run, "finish", _left(_with_former)),
     GuessFault("guess-failures-lost", "Items that fail are not counted.",
-        _Launch, "failed", _not_failed),
+        InstalledLaunch, "failed", _not_failed),
     GuessFault("guess-items-uncounted", "Items that begin are not counted.",
-        _Launch, "failed", _not_started),
+        InstalledLaunch, "failed", _not_started),
     GuessFault("guess-share-ignored", "Any failure is too many.",
         GuessLimit, "is_exceeded", lambda self, failures, items: failures > 0),
     GuessFault("guess-never-wrong", "No share of failures is too large.",
-        _Launch, "wrong", lambda self: []),
+        InstalledLaunch, "wrong", lambda self: []),
     GuessFault("guess-stale-path", "The next code leaves out the path that failed, too.",
         BranchProfile, "fail", _stale),
     GuessFault("guess-made-again", "A path that failed is left out for another launch.",
@@ -344,7 +345,10 @@ _GIVEN_UP = Told(
 @contextmanager
 def planted(fault: GuessFault | None) -> Iterator[None]:
     """Context in which launches run out of order, however few items they have, with the fault."""
-    with mock.patch.multiple(launching, WORTH=0.0, SAMPLE=0.0, SUSPENSION=0.0):
+    with (
+        mock.patch.multiple(launching, WORTH=0.0, SAMPLE=0.0),
+        mock.patch.object(installed_launch, "SUSPENSION", 0.0),
+    ):
         if fault is None:
             yield
             return

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 from ferryvm.backend import Activity, ArrayActivity
 from ferryvm.engine.execution import Execution
+from ferryvm.engine.installed_launch import LaunchActivity
 from ferryvm.engine.journal import Attempt, Considered, Placement
-from ferryvm.engine.launching import LaunchActivity
 from ferryvm.engine.mixed import Mixed
 from ferryvm.engine.observer import Observer
 from ferryvm.engine.result import Seconds

@@ -21,7 +21,7 @@ from ferryvm.float_environment import callers
 from ferryvm.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from ferryvm.engine.launching import LaunchActivity
+    from ferryvm.engine.installed_launch import LaunchActivity
     from ferryvm.region.fact import LaunchProfile
 
 

@@ -15,28 +15,29 @@ that, as far as items have been timed: so small launches stay within the code ar
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from ferryvm import record
-from ferryvm.backend import BackendError, Code
+from ferryvm.backend import Code
 from ferryvm.engine.guess import NO_GUESSES, GuessLimit
+from ferryvm.engine.installed_launch import (
+    FAILURE,
+    LEAST,
+    InstalledLaunch,
+    LaunchActivity,
+    LostResultsError,
+)
 from ferryvm.engine.launch_interlude import Begin, Interlude
-from ferryvm.errors import FerryError
 from ferryvm.failure import SignalRaised, is_signals
-from ferryvm.item_range import PlaceActivity, RangeOutcome, RangeRunner
+from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.control import ControlBlock, Status
-from ferryvm.machine.entry import ENTRY
 from ferryvm.machine.launch import put_off
 from ferryvm.machine.launch_operands import launch_operands
-from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.machine.state import Machine
 from ferryvm.region.launch import is_in_loop, launch_numbers
-from ferryvm.thread import ThreadError
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
@@ -52,156 +53,11 @@ WORTH = 150e-6
 SAMPLE = 10e-6
 """Seconds of a sample of items after which their time is known well enough."""
 
-SUSPENSION = 1e-6
-"""Seconds that an item takes that fails a guard out of order: it is suspended, and taken up again."""
-
-_MOST_SUSPENSION = 0.1
-"""The share of a launch's work that this may take, for one guard."""
-
-_LEAST = 1e-12
-"""The least time of an item, so that words are finite."""
-
 SLICE = 2.0
 """Seconds of work, of all cores together, that run out of order at once: a trap, an exception or a
 host call of an item takes effect after that at the latest, however many items there are."""
 
 _Run = Callable[[Machine, int, int], RangeOutcome]
-
-_FAILURE = (OSError, MemoryError, AddressSpaceError, ThreadError, BackendError)
-"""Errors of a runner that has run nothing."""
-
-
-@record.dataclass
-class LaunchActivity:
-    """Metrics of one launch since its code was installed."""
-
-    where: str = ""
-    """Place where items run out of order: `2 threads`."""
-    item_seconds: float | None = None
-    """Time of one item, as last measured; None: not measured yet."""
-    exits: int = 0
-    """Times that code left for the launch."""
-    times: int = 0
-    """Times that items ran out of order."""
-    items: int = 0
-    """Items that were done so."""
-    suspended: int = 0
-    """Items that were suspended meanwhile."""
-    failures: dict[int, int] = record.field(default_factory=dict)
-    """Items that failed a guard, out of order or in samples, by the pc of the branch."""
-    expected: float = 0.0
-    """Seconds that these items would have taken in order, by the time of one item."""
-    seconds: float = 0.0
-    """Seconds that they took."""
-    most: int = 0
-    """The largest number of items left at an exit."""
-    stopped: str = ""
-    """The reason that items run in order from now on; empty if they do not."""
-    places: tuple[PlaceActivity, ...] = ()
-    """The places among which one is chosen for each range, if there are several."""
-
-
-class _LostResultsError(FerryError):
-    """A device has failed that had results of launches; the machine's memory is as it was in front of
-    them."""
-
-
-@contextlib.contextmanager
-def _losing() -> Iterator[None]:
-    """Raise _LostResultsError for an error of a runner."""
-    try:
-        yield
-    except _FAILURE as error:
-        if is_signals(error):
-            raise
-        raise _LostResultsError(str(error)) from None
-
-
-class _Launch:
-    """A launch with code that runs its items out of order."""
-
-    def __init__(
-        self, pc: int, number: int, code: Code, ranges: RangeRunner, guesses: GuessLimit
-    ) -> None:
-        self.pc, self.number, self.code, self.ranges = pc, number, code, ranges
-        self.guesses = guesses
-        self.started = 0
-        """Items that have begun out of order, or in samples."""
-        self.disturbed = 0, 0.0
-        """Items and seconds of samples that failed guards ended, since the last that counted."""
-        self.in_order: Callable[[int], int] = ENTRY(code.address)
-        self.activity = LaunchActivity(ranges.where, places=tuple(ranges.places))
-        self.followed = self.alone = 0
-        """Times that another launch followed, and that none did."""
-        self.is_single = False
-        """True if its results come back at once: the device failed with them and those of a later one."""
-        self.gain: float | None = None
-        """Times as long as an item takes in order than out of order, where lanes do several at
-        once; None until both have been measured."""
-
-    def failed(self, items: int, stops: Mapping[int, int]) -> int:
-        """Note items that have begun, and those that failed a guard; the number of these. `stops`:
-        the number of items that stopped, by the pc at which they did."""
-        self.started += items
-        found = {pc: times for pc, times in stops.items() if pc in self.guesses.branches}
-        failures = self.activity.failures
-        for pc, times in found.items():
-            failures[pc] = failures.get(pc, 0) + times
-        return sum(found.values())
-
-    def wrong(self) -> list[int]:
-        """The branches whose guards have failed too often."""
-        return [branch for branch in self.activity.failures if self.is_wrong(branch)]
-
-    def is_wrong(self, branch: int) -> bool:
-        """True if too many of the items that have started failed a guard, by the policy, or because
-        suspending them takes too large a part of the time."""
-        failures, each = self.activity.failures.get(branch, 0), self.activity.item_seconds
-        if self.guesses.is_exceeded(failures, self.started):
-            return True
-        most = math.inf if each is None else _MOST_SUSPENSION * each * self.started
-        return self.guesses.is_many(failures) and SUSPENSION * failures > most
-
-    def timed(self, items: int, seconds: float, sample: float) -> None:
-        """Note the time of a sample of items that a failed guard ended: several such are one."""
-        self.disturbed = self.disturbed[0] + items, self.disturbed[1] + seconds
-        if self.disturbed[0] and self.disturbed[1] >= sample:
-            self.activity.item_seconds = max(self.disturbed[1] / self.disturbed[0], _LEAST)
-            self.gain, self.disturbed = None, (0, 0.0)
-
-    def may_be_followed(self, machine: Machine, interlude: Interlude) -> bool:
-        """True if its results may stay on a device, and it is likely that another launch follows before
-        anything can look at them: if one has as often as not, or it is time to see again."""
-        exits = self.activity.exits
-        is_likely = self.followed >= self.alone or not exits & (exits - 1)
-        can = is_likely and self.ranges.deferral is not None
-        return can and not self.is_single and interlude.is_plain() and Begin.is_small(machine)
-
-    def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
-        """As of its ranges. Raises _LostResultsError."""
-        with _losing():
-            return self.ranges.run_deferred(machine, first, limit)
-
-    def write_back(self, machine: Machine) -> None:
-        """As of its ranges. Raises _LostResultsError."""
-        with _losing():
-            self.ranges.write_back(machine)
-
-    def was_followed(self, followed: bool) -> None:
-        """Note if another launch has followed."""
-        if followed:
-            self.followed += 1
-        else:
-            self.alone += 1
-
-    def measure(self, seconds: float) -> None:
-        """Note the seconds of work that an item took out of order. What counts is its time in order,
-        since that is what running it out of order saves."""
-        activity, seconds = self.activity, max(seconds, _LEAST)
-        assert activity.item_seconds is not None
-        if self.gain is None:
-            self.gain = max(activity.item_seconds / seconds, 1.0)
-        activity.item_seconds = seconds * self.gain
 
 
 class Launches:
@@ -213,7 +69,7 @@ class Launches:
         self._numbers: Mapping[int, int] = launch_numbers(program)
         self._words, self._never = (array("Q", [NEVER]) * len(self._numbers) for _ in range(2))
         self._address, _ = self._words.buffer_info()
-        self._launches: dict[int, _Launch] = {}
+        self._launches: dict[int, InstalledLaunch] = {}
         self.activities: dict[int, LaunchActivity] = {}
         """Metrics of the launches with such code, by pc."""
         self.interlude: Interlude | None = None
@@ -277,7 +133,7 @@ class Launches:
         ranges, number = code.ranges, self._numbers.get(pc)
         if ranges is None or number is None or self._is_disabled:
             return None
-        launch = self._launches[pc] = _Launch(pc, number, code, ranges, guesses)
+        launch = self._launches[pc] = InstalledLaunch(pc, number, code, ranges, guesses)
         self.activities[pc] = launch.activity
         self._words[number] = 1  # its items are timed first
         return launch.activity
@@ -328,7 +184,7 @@ class Launches:
             for branch in launch.wrong():
                 self._wrong.put((launch.pc, branch))
 
-    def _run_launch(self, launch: _Launch, machine: Machine) -> Status:
+    def _run_launch(self, launch: InstalledLaunch, machine: Machine) -> Status:
         operands, activity = launch_operands(machine.control), launch.activity
         limit, next_ = operands.limit, operands.next
         activity.exits += 1
@@ -354,7 +210,9 @@ class Launches:
             return Status.LEAVE
         return self._run_out_of_order(launch, machine, next_, limit)
 
-    def _run_sequence(self, interlude: Interlude, launch: _Launch, machine: Machine) -> Status:
+    def _run_sequence(
+        self, interlude: Interlude, launch: InstalledLaunch, machine: Machine
+    ) -> Status:
         """Run a launch, and those that follow before anything can look at what its items store. That
         comes back from the device at the end; if it fails the machine stands in front of the first
         one as before."""
@@ -370,7 +228,7 @@ class Launches:
         except BaseException as error:  # noqa: BLE001 - likewise
             errors.append(error)
         for raised in errors:
-            if not isinstance(raised, _LostResultsError):
+            if not isinstance(raised, LostResultsError):
                 raise raised
             begin.restore(machine)
             if len(launches) > 1:  # it may have had no memory for the arrays of all
@@ -381,9 +239,11 @@ class Launches:
         launch.was_followed(len(launches) > 1)
         return status
 
-    def _follow(self, interlude: Interlude, launches: list[_Launch], machine: Machine) -> Status:
+    def _follow(
+        self, interlude: Interlude, launches: list[InstalledLaunch], machine: Machine
+    ) -> Status:
         """Run a launch and those that follow it, which are added to the list; the status in front of
-        anything else. Results may be on the device alone. Raises _LostResultsError, and what an
+        anything else. Results may be on the device alone. Raises LostResultsError, and what an
         interpreter and signal handlers raise."""
         control, began = machine.control, time.perf_counter()
         while True:
@@ -407,18 +267,18 @@ class Launches:
             found.activity.most = max(found.activity.most, left)
 
     def _run_out_of_order(
-        self, launch: _Launch, machine: Machine, first: int, limit: int
+        self, launch: InstalledLaunch, machine: Machine, first: int, limit: int
     ) -> Status:
         try:
             return self._run_range(launch, machine, first, limit, launch.ranges.run)
-        except _FAILURE as error:
+        except FAILURE as error:
             if is_signals(error):  # a handler's own TimeoutError, say
                 raise
             self._stop(launch, f"they cannot run out of order: {error}")
             return Status.LEAVE
 
     def _run_range(
-        self, launch: _Launch, machine: Machine, first: int, limit: int, run: _Run
+        self, launch: InstalledLaunch, machine: Machine, first: int, limit: int, run: _Run
     ) -> Status:
         """Run a range, and note its outcome. Raises what `run` raises."""
         activity = launch.activity
@@ -450,23 +310,23 @@ class Launches:
             self._set_word(launch)
         return Status.LEAVE
 
-    def _set_word(self, launch: _Launch) -> None:
+    def _set_word(self, launch: InstalledLaunch) -> None:
         self._words[launch.number] = min(int(self._worth_of(launch)), NEVER)
 
-    def _worth_of(self, launch: _Launch) -> float:
+    def _worth_of(self, launch: InstalledLaunch) -> float:
         """The least number of items for which running a launch out of order pays."""
         seconds = launch.activity.item_seconds
         assert seconds is not None
         own = launch.ranges.worth(seconds) if self._worth else None
         return self._worth / seconds if own is None else own
 
-    def _stop(self, launch: _Launch, reason: str) -> None:
+    def _stop(self, launch: InstalledLaunch, reason: str) -> None:
         """Run a launch's items in order from now on."""
         launch.activity.stopped = reason
         self._words[launch.number] = NEVER
 
     def _time(
-        self, launch: _Launch, machine: Machine, next_: int, limit: int, tried: int
+        self, launch: InstalledLaunch, machine: Machine, next_: int, limit: int, tried: int
     ) -> Status | None:
         """Run some items in order, so that the time of one is known; None if all is as it was but
         for them, else the status with which the machine was left. `tried`: items that the runner of
@@ -502,7 +362,7 @@ class Launches:
             if size == tried:
                 launch.ranges.timed(size, seconds)
             if seconds >= sample or next_ == limit:
-                launch.activity.item_seconds = max(seconds / size, _LEAST)
+                launch.activity.item_seconds = max(seconds / size, LEAST)
                 launch.gain = None
                 return None
             size *= 2

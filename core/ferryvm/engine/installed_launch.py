@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A launch with installed code that runs its items out of order: its metrics, guesses and times.
+
+`Launches` decides when this code runs. What is learned here is how long an item takes in order, which
+guards fail too often, and if other launches follow so soon that results may stay on a device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+from ferryvm import record
+from ferryvm.backend import BackendError, Code
+from ferryvm.engine.guess import GuessLimit
+from ferryvm.engine.launch_interlude import Begin, Interlude
+from ferryvm.errors import FerryError
+from ferryvm.failure import is_signals
+from ferryvm.item_range import PlaceActivity, RangeOutcome, RangeRunner
+from ferryvm.machine.entry import ENTRY
+from ferryvm.machine.memory import AddressSpaceError
+from ferryvm.machine.state import Machine
+from ferryvm.thread import ThreadError
+
+SUSPENSION = 1e-6
+"""Seconds that an item takes that fails a guard out of order: it is suspended, and taken up again."""
+
+_MOST_SUSPENSION = 0.1
+"""The share of a launch's work that this may take, for one guard."""
+
+LEAST = 1e-12
+"""The least time of an item, so that words are finite."""
+
+FAILURE = (OSError, MemoryError, AddressSpaceError, ThreadError, BackendError)
+"""Errors of a runner that has run nothing."""
+
+
+@record.dataclass
+class LaunchActivity:
+    """Metrics of one launch since its code was installed."""
+
+    where: str = ""
+    """Place where items run out of order: `2 threads`."""
+    item_seconds: float | None = None
+    """Time of one item, as last measured; None: not measured yet."""
+    exits: int = 0
+    """Times that code left for the launch."""
+    times: int = 0
+    """Times that items ran out of order."""
+    items: int = 0
+    """Items that were done so."""
+    suspended: int = 0
+    """Items that were suspended meanwhile."""
+    failures: dict[int, int] = record.field(default_factory=dict)
+    """Items that failed a guard, out of order or in samples, by the pc of the branch."""
+    expected: float = 0.0
+    """Seconds that these items would have taken in order, by the time of one item."""
+    seconds: float = 0.0
+    """Seconds that they took."""
+    most: int = 0
+    """The largest number of items left at an exit."""
+    stopped: str = ""
+    """The reason that items run in order from now on; empty if they do not."""
+    places: tuple[PlaceActivity, ...] = ()
+    """The places among which one is chosen for each range, if there are several."""
+
+
+class LostResultsError(FerryError):
+    """A device has failed that had results of launches; the machine's memory is as it was in front of
+    them."""
+
+
+@contextlib.contextmanager
+def _losing() -> Iterator[None]:
+    """Raise LostResultsError for an error of a runner."""
+    try:
+        yield
+    except FAILURE as error:
+        if is_signals(error):
+            raise
+        raise LostResultsError(str(error)) from None
+
+
+class InstalledLaunch:
+    """A launch with code that runs its items out of order."""
+
+    def __init__(
+        self, pc: int, number: int, code: Code, ranges: RangeRunner, guesses: GuessLimit
+    ) -> None:
+        self.pc, self.number, self.code, self.ranges = pc, number, code, ranges
+        self.guesses = guesses
+        self.started = 0
+        """Items that have begun out of order, or in samples."""
+        self.disturbed = 0, 0.0
+        """Items and seconds of samples that failed guards ended, since the last that counted."""
+        self.in_order: Callable[[int], int] = ENTRY(code.address)
+        self.activity = LaunchActivity(ranges.where, places=tuple(ranges.places))
+        self.followed = self.alone = 0
+        """Times that another launch followed, and that none did."""
+        self.is_single = False
+        """True if its results come back at once: the device failed with them and those of a later one."""
+        self.gain: float | None = None
+        """Times as long as an item takes in order than out of order, where lanes do several at
+        once; None until both have been measured."""
+
+    def failed(self, items: int, stops: Mapping[int, int]) -> int:
+        """Note items that have begun, and those that failed a guard; the number of these. `stops`:
+        the number of items that stopped, by the pc at which they did."""
+        self.started += items
+        found = {pc: times for pc, times in stops.items() if pc in self.guesses.branches}
+        failures = self.activity.failures
+        for pc, times in found.items():
+            failures[pc] = failures.get(pc, 0) + times
+        return sum(found.values())
+
+    def wrong(self) -> list[int]:
+        """The branches whose guards have failed too often."""
+        return [branch for branch in self.activity.failures if self.is_wrong(branch)]
+
+    def is_wrong(self, branch: int) -> bool:
+        """True if too many of the items that have started failed a guard, by the policy, or because
+        suspending them takes too large a part of the time."""
+        failures, each = self.activity.failures.get(branch, 0), self.activity.item_seconds
+        if self.guesses.is_exceeded(failures, self.started):
+            return True
+        most = math.inf if each is None else _MOST_SUSPENSION * each * self.started
+        return self.guesses.is_many(failures) and SUSPENSION * failures > most
+
+    def timed(self, items: int, seconds: float, sample: float) -> None:
+        """Note the time of a sample of items that a failed guard ended: several such are one."""
+        self.disturbed = self.disturbed[0] + items, self.disturbed[1] + seconds
+        if self.disturbed[0] and self.disturbed[1] >= sample:
+            self.activity.item_seconds = max(self.disturbed[1] / self.disturbed[0], LEAST)
+            self.gain, self.disturbed = None, (0, 0.0)
+
+    def may_be_followed(self, machine: Machine, interlude: Interlude) -> bool:
+        """True if its results may stay on a device, and it is likely that another launch follows before
+        anything can look at them: if one has as often as not, or it is time to see again."""
+        exits = self.activity.exits
+        is_likely = self.followed >= self.alone or not exits & (exits - 1)
+        can = is_likely and self.ranges.deferral is not None
+        return can and not self.is_single and interlude.is_plain() and Begin.is_small(machine)
+
+    def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        """As of its ranges. Raises LostResultsError."""
+        with _losing():
+            return self.ranges.run_deferred(machine, first, limit)
+
+    def write_back(self, machine: Machine) -> None:
+        """As of its ranges. Raises LostResultsError."""
+        with _losing():
+            self.ranges.write_back(machine)
+
+    def was_followed(self, followed: bool) -> None:
+        """Note if another launch has followed."""
+        if followed:
+            self.followed += 1
+        else:
+            self.alone += 1
+
+    def measure(self, seconds: float) -> None:
+        """Note the seconds of work that an item took out of order. What counts is its time in order,
+        since that is what running it out of order saves."""
+        activity, seconds = self.activity, max(seconds, LEAST)
+        assert activity.item_seconds is not None
+        if self.gain is None:
+            self.gain = max(activity.item_seconds / seconds, 1.0)
+        activity.item_seconds = seconds * self.gain
