@@ -17,10 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def main() -> None:
     """Answer until stdin ends."""
-    sys.path.insert(0, str(ROOT))
+    sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]  # the package imports ferryvm
     import numpy
-
-    from benchmarks.python.item import OF, loaded
+    from item import OF, loaded  # type: ignore[import-not-found]  # of this folder
 
     name, size = sys.argv[1:]
     program = loaded(ROOT / "benchmarks" / "parallel" / "program.py")
@@ -36,11 +35,11 @@ def main() -> None:
         command, *rest = line.split()
         if command == "run":
             began = time.perf_counter()
-            call(*given, *outs)
+            call(len(items.elements[0]), *given, *outs)
             print(f"{time.perf_counter() - began:.9f}", flush=True)
         else:
-            for number, out in enumerate(outs):
-                numpy.save(f"{rest[0]}{number}.npy", out)
+            for number, position in enumerate(work.results):
+                numpy.save(f"{rest[0]}{number}.npy", work.arguments[position])
             print("saved", flush=True)
 
 
@@ -55,10 +54,10 @@ def _parallel(module: Any, items: Any, results: int) -> Callable[..., None]:
     elements = [f"e{n}[i]" if f"e{n}" in arrays else "i" for n in range(len(items.elements))]
     outs = [f"out{number}" for number in range(results)]
     parameters = ", ".join([*arrays, *items.arguments, *outs])
-    targets = ", ".join(f"{out}[i]" for out in outs)
+    targets = ", ".join(f"{out}[i]" for out in outs) or "_"
     text = f"""
-def work({parameters}):
-    for i in prange(len(out0)):
+def work(count, {parameters}):
+    for i in prange(count):
         {targets} = item({", ".join([*elements, *items.arguments])})
 """
     scope: dict[str, Any] = {"item": module.item, "prange": numba.prange}

@@ -28,7 +28,8 @@ class Items:
     arguments: dict[str, Any]
     """The other arguments, which are the same for all items."""
     outs: tuple[int, ...]
-    """The positions of the arrays for results among the arguments of the program."""
+    """The positions of the arrays for results among the arguments of the program; none if the
+    function stores them."""
 
 
 def _rows(a: tuple[Any, ...]) -> range:
@@ -48,7 +49,7 @@ OF: Mapping[str, Callable[[tuple[Any, ...]], Items]] = {
     "dft": lambda a: Items((_rows(a),), {"re": a[1], "im": a[2]}, (3, 4)),
     "mandelbrot": lambda a: Items((_square(a),), {"size": a[0], "most": a[1]}, (2,)),
     "kmeans": lambda a: Items((a[2], a[3]), {"cx": a[4], "cy": a[5]}, (6,)),
-    "hilbert": lambda a: Items((_square(a),), {"size": a[0]}, (1,)),
+    "hilbert": lambda a: Items((_rows(a),), {"size": a[0], "matrix": a[1]}, ()),
     "spectralnorm": lambda a: Items((_rows(a),), {"v": a[1]}, (2,)),
 }
 """What is mapped for the arguments of a program, by its name."""

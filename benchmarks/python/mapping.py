@@ -91,7 +91,7 @@ def _items(twin: Twin, work: Work) -> tuple[Items, tuple[Any, ...]]:
 def _map(twin: Twin, work: Work) -> Task:
     items, outs = _items(twin, work)
     function = loaded(twin.path("py")).item
-    out = outs[0] if len(outs) == 1 else outs
+    out = outs[0] if len(outs) == 1 else outs or None
 
     def run() -> None:
         ferryvm.map(function, *items.elements, out=out, **items.arguments)
@@ -119,7 +119,7 @@ class _Server:
             )
         except OSError as error:
             raise MissingError(f"{python} cannot be run: {error}") from None
-        self._work, self._outs = work, OF[twin.name](work.arguments).outs
+        self._work, self._outs = work, work.results
 
     def ask(self, line: str) -> str:
         """The answer to a line."""

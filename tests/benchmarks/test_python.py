@@ -19,7 +19,7 @@ def _interpreted(of: Twin, work: Work) -> Task:
     items = OF[of.name](work.arguments)
     function = ferryvm.function(backend="threaded")(loaded(of.path("py")).item)
     outs = tuple(work.array(position) for position in items.outs)
-    out = outs if len(outs) > 1 else outs[0]
+    out = outs[0] if len(outs) == 1 else outs or None
     return Task(lambda: ferryvm.map(function, *items.elements, out=out, **items.arguments))
 
 

@@ -303,6 +303,8 @@ TRANSFERS = frozenset({"fill_elements", "move_elements", "elements_from_heap", "
 
 HEAP_CHANGES = CALLS | {"heap_store", "canonicalise", "elements_to_heap"}
 """Names of operations that may change the heap."""
+FIELD_CHANGES = CALLS | {"field_store"}
+"""Names of operations that may change the fields of structs."""
 CONDITIONAL_EXITS = frozenset(
     {"trap_if", "grow_if", "allocate_if", "continue_launch_if", "parallel_if", "guard"}
 )

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from ferryvm.build import Function, Program, Struct
 from ferryvm.isa.element import Element
+from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, Reference, Type
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.kind import INT, LIST, Kind, List, Number, Scalar
+from ferryvm.python.known import known_integer
 from ferryvm.python.operation import convert
 
 if TYPE_CHECKING:
@@ -220,21 +222,31 @@ def place(b: Code, node: ast.AST, index: ast.expr, of: Local, kind: List) -> Non
         raise NotCompilableError(index, f"an index must be an int, found {b.kind(index)}")
     items(b, of, kind)
     b.push_as(index, INT)
-    f.local_set(at)
-    f.local_get(at)
+    known = known_integer(index)
+    if known is None and isinstance(index, ast.Name) and index.id in b.counters:
+        known = 0
+    if known is None or known < 0:
+        f.local_set(at)
+        f.local_get(at)
+        length(b, of)
+        f.i64_const(0)
+        f.local_get(at)
+        f.i64_const(0)
+        f.i64_lt_s()
+        f.select()
+        f.i64_add()
+    message = "list index out of range"
+    if b.is_caught:
+        f.local_set(at)
+        f.local_get(at)
+        length(b, of)
+        f.i64_ge_u()
+        b.throw_if(node, IndexError, message)
+        f.local_get(at)
+    b.at(node)
+    b.trap(node, Trap.INDEX_OUT_OF_BOUNDS, IndexError, message)
     length(b, of)
-    f.i64_const(0)
-    f.local_get(at)
-    f.i64_const(0)
-    f.i64_lt_s()
-    f.select()
-    f.i64_add()
-    f.local_set(at)
-    f.local_get(at)
-    length(b, of)
-    f.i64_ge_u()
-    b.throw_if(node, IndexError, "list index out of range")
-    f.local_get(at)
+    f.array_index()
 
 
 def begin(b: Code, node: ast.AST, of: Local, kind: List) -> None:

@@ -100,18 +100,24 @@ class Lowering:
         return self.expressions.uses_lists
 
     def _found_counters(self) -> set[str]:
-        ranges = {
-            statement.name
+        iterates = {
+            statement.name: statement.value
             for block in self.graph.blocks
             for statement in block.statements
-            if isinstance(statement, Iterate) and _counts_from_zero(statement.value)
+            if isinstance(statement, Iterate)
         }
         steps = [block.end for block in self.graph.blocks if isinstance(block.end, Next)]
-        counters = {step.name for step in steps if step.iterator in ranges}
-        others = {step.name for step in steps if step.iterator not in ranges}
+        written = set(self._source.parameters)
         for block in self.graph.blocks:
-            others = others.union(*map(writes, block.statements))
-        return counters - others - set(self._source.parameters)
+            written = written.union(*map(writes, block.statements))
+        counters: set[str] = set()
+        while True:  # a range may begin at another counter
+            ranges = {name for name, value in iterates.items() if _counts_up(value, counters)}
+            others = {step.name for step in steps if step.iterator not in ranges}
+            found = {step.name for step in steps if step.iterator in ranges} - others - written
+            if found == counters:
+                return found
+            counters = found
 
     # --- statements -------------------------------------------------------------------------
 
@@ -363,14 +369,22 @@ class Lowering:
         self._finals, self.graph.handlers = finals, handlers
 
 
-def _counts_from_zero(node: ast.expr) -> bool:
+def _counts_up(node: ast.expr, counters: set[str]) -> bool:
     """True for a call of `range` that begins at 0 or above, and goes up."""
     if not isinstance(node, ast.Call) or getattr(node.func, "value", None) is not range:
         return False
     start = node.args[0] if len(node.args) > 1 else None
     step = node.args[2] if len(node.args) > 2 else None
-    return all(
-        each is None
-        or (isinstance(each, ast.Constant) and isinstance(each.value, int) and each.value >= 0)
-        for each in (start, step)
-    )
+    return all(each is None or _is_from_zero(each, counters) for each in (start, step))
+
+
+def _is_from_zero(node: ast.expr, counters: set[str]) -> bool:
+    """True for a number that is 0 or above: one that is written out, a counter, or their sum."""
+    match node:
+        case ast.Constant():
+            return isinstance(node.value, int) and node.value >= 0
+        case ast.Name():
+            return node.id in counters
+        case ast.BinOp(op=ast.Add()):
+            return _is_from_zero(node.left, counters) and _is_from_zero(node.right, counters)
+    return False

@@ -2,8 +2,8 @@
 """Value numbering: fold constants, apply identities, and replace operations by equal earlier ones.
 
 One preorder walk over the dominator tree. An operation is simplified (`ferryvm.ir.simplify`), or
-replaced by an equal one in a dominating block; so is a load from the heap with no store and no call
-on any path between. (Briggs, Cooper, Simpson: Value Numbering, 1997, section 4; loads by numbering
+replaced by an equal one in a dominating block; so is a load from the heap, or of a field of a struct, with
+no store and no call on any path between. (Briggs, Cooper, Simpson: Value Numbering, 1997, section 4; loads by numbering
 the memory between two changes of it.) Header words of objects are never changed, so loads of them
 are equal wherever their object is; those of a new object are known if they are constants.
 
@@ -24,11 +24,20 @@ from ferryvm.ir.graph import (
     Value,
     ValueType,
 )
-from ferryvm.ir.operation import CONDITIONAL_EXITS, FIXED, HEAP_CHANGES, PURE
+from ferryvm.ir.operation import (
+    CONDITIONAL_EXITS,
+    FIELD_CHANGES,
+    FIXED,
+    HEAP_CHANGES,
+    PURE,
+)
 from ferryvm.ir.simplify import simplify
 
 Memory = tuple[int, int]
-"""A version of the heap: a block, and the number of changes in it."""
+"""A version of the heap, or of all fields: a block, and the number of changes in it."""
+
+_CHANGES = {"heap_load": HEAP_CHANGES, "field_load": FIELD_CHANGES}
+"""Loads, each with the operations that change the memory which it reads."""
 
 
 def number_values(body: Body) -> None:
@@ -47,7 +56,7 @@ class _Numbering(Builder):
         of one that does not dominate a lookup, so that entry is dropped."""
         self.new: dict[Value, Value] = {}
         self.states: dict[FrameState, FrameState] = {}
-        self.memory = _memories(self.graph)
+        self.memories = {load: _memories(self.graph, changes) for load, changes in _CHANGES.items()}
         self.false = self.constant(BOOLEAN, 0)
 
     def run(self) -> None:
@@ -80,7 +89,7 @@ class _Numbering(Builder):
         self.place, self.block = place, self.graph.blocks[place]
         operations, self.block.operations = self.block.operations, []
         new = self.new
-        memory, changes = self.memory[place], 0
+        memory = {load: at_start[place] for load, at_start in self.memories.items()}
         for operation in operations:
             arguments = operation.arguments
             if not new.keys().isdisjoint(arguments):
@@ -90,8 +99,8 @@ class _Numbering(Builder):
                 self._pure(operation)
             elif name in FIXED:
                 self._once(operation, (name, operation.static, arguments))
-            elif name == "heap_load":
-                self._once(operation, (name, operation.static, arguments, memory))
+            elif name in memory:
+                self._once(operation, (name, operation.static, arguments, memory[name]))
             else:
                 if operation.state is not None:
                     operation.state = self._state(operation.state)
@@ -100,9 +109,10 @@ class _Numbering(Builder):
                 if name == "set_header_word" and isinstance(arguments[1], Constant):
                     key = "header_word", operation.static, arguments[:1]
                     self.seen[key] = arguments[1], place
-                if _changes_heap(operation):
-                    changes += 1
-                    memory = place, changes
+                for load, changes in _CHANGES.items():
+                    if name in changes:
+                        block, count = memory[load]
+                        memory[load] = place, count + 1 if block == place else 1
                 self.block.operations.append(operation)
         self._end()
 
@@ -139,14 +149,11 @@ class _Numbering(Builder):
         return found
 
 
-def _changes_heap(operation: Operation) -> bool:
-    return operation.name in HEAP_CHANGES
-
-
-def _memories(graph: ControlFlowGraph) -> list[Memory]:
-    """The version of the heap at the start of each block; equal versions: no change between."""
+def _memories(graph: ControlFlowGraph, names: frozenset[str]) -> list[Memory]:
+    """The version of a memory at the start of each block, by the names of what changes it; equal
+    versions: no change between."""
     changes = [
-        sum(_changes_heap(operation) for operation in block.operations) for block in graph.blocks
+        sum(operation.name in names for operation in block.operations) for block in graph.blocks
     ]
     at_start: list[Memory | None] = [None] * len(graph.blocks)
     at_start[0] = 0, 0
