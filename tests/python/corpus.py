@@ -837,3 +837,24 @@ def lists_that_may_stay_empty(n, m):
 @case((np.int32(-5), np.int32(31)), (np.int32(7), 40), (np.int32(-7), np.int32(-2)))
 def numpy_shifts(a, b):
     return a << b, a >> b
+
+
+# --- found by ferry fuzz --kind python ------------------------------------------------------
+
+
+@case((np.array([2]), 0), (np.array([2]), 2))
+def call_raises_in_try(xs, n):
+    def inverse(m):
+        return divmod(10, m)
+
+    try:
+        pair = inverse(n)
+    except ZeroDivisionError:
+        pair = 0, -1
+    finally:
+        xs[0] = 7
+    try:
+        divmod(n, 0)
+    except ArithmeticError:
+        xs[0] += pair[0]
+    return pair

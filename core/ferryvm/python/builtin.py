@@ -197,6 +197,9 @@ SELF_HOSTED: dict[object, Callable[..., Any]] = {
 }
 """The functions by the objects whose calls they stand for."""
 SELF_HOSTED[sum] = _compensated_sum if _IS_COMPENSATED else _plain_sum
+ORIGINAL: dict[object, Any] = {each: of for of, each in SELF_HOSTED.items()}
+"""The built-in functions that functions of this module stand for."""
+ORIGINAL |= {_least: min, _greatest: max, _power_modulo: pow}
 
 
 def replacement(function: object, arguments: int) -> Callable[..., Any] | None:

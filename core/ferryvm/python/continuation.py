@@ -11,10 +11,12 @@ from __future__ import annotations
 import ast
 import functools
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ferryvm.python import builtin
+from ferryvm.python.builtin import ORIGINAL
 from ferryvm.python.graph import (
     Append,
     Assign,
@@ -37,6 +39,7 @@ from ferryvm.python.graph import (
 )
 from ferryvm.python.lower import Lowering
 from ferryvm.python.pause import PausedFrame
+from ferryvm.python.site import UNASSIGNED
 from ferryvm.python.source import InnerFunction, Source
 from ferryvm.python.statement import Statements
 
@@ -48,24 +51,23 @@ _VALUE = "%value"
 def resume(frames: Sequence[PausedFrame]) -> Any:
     """The value of the outermost of these frames, which are given innermost first. Raises what the
     functions raise, with their lines alone in the traceback."""
+    # A function in place of a built-in one has no effects: CPython calls the built-in one again.
+    first = next(n for n, each in enumerate(frames) if not _stands_for_another(each))
     try:
-        return _resumed(frames, len(frames) - 1)
+        return _resumed(frames[first:], len(frames) - first - 1)
     except BaseException as error:
         error.__traceback__ = _without_ours(error.__traceback__)
         raise
 
 
+def _stands_for_another(frame: PausedFrame) -> bool:
+    return frame.source.function.__module__ == builtin.__name__
+
+
 def _resumed(frames: Sequence[PausedFrame], number: int) -> Any:
     frame = frames[number]
-    run = _Frame(frame.source, frame.variables)
-    index = frame.number
-    if number > 0:
-        statement = frame.block.statements[index]
-        assert isinstance(statement, Call)
-        inner = run.in_line(statement.node, lambda: _resumed(frames, number - 1))
-        run.variables[statement.name] = inner
-        index += 1
-    return run.run(frame.block, index)
+    called = None if number == 0 else lambda: _resumed(frames, number - 1)
+    return _Frame(frame.source, frame.variables).run(frame.block, frame.number, called)
 
 
 def _without_ours(trace: types.TracebackType | None) -> types.TracebackType | None:
@@ -96,11 +98,18 @@ class _Frame:
         self._statements = Statements(source)
         self._code: dict[int, types.CodeType] = {}
 
-    def run(self, block: Block, index: int) -> Any:
-        """The value of the function, from a statement of a block on."""
+    def run(self, block: Block, index: int, called: Callable[[], Any] | None = None) -> Any:
+        """The value of the function, from a statement of a block on. `called` has the value of the
+        call in that statement."""
         while True:
             handler = block.handler
             try:
+                if called is not None:  # may raise, too
+                    statement = block.statements[index]
+                    assert isinstance(statement, Call)
+                    called, inner = None, called
+                    self.variables[statement.name] = self._in_line(statement.node, inner)
+                    index += 1
                 for statement in block.statements[index:]:
                     self._execute(statement)
                 if isinstance(block.end, Return):
@@ -137,7 +146,7 @@ class _Frame:
                 raise self.variables[end.name]
         raise AssertionError("a block ends with a jump")
 
-    def in_line(self, node: ast.AST, action: Any) -> Any:
+    def _in_line(self, node: ast.AST, action: Any) -> Any:
         """The result of an action that appears in a traceback as a call in the line of a node."""
         call = ast.Call(Known(action, node), [], [])
         return self._value(ast.copy_location(call, node))
@@ -166,8 +175,11 @@ class _Frame:
                 call = ast.copy_location(ast.Call(pop, [], []), statement.node)
                 self.variables[statement.name] = self._value(call, id(statement))
             case Call():
-                called: Any = statement.function
+                called = ORIGINAL.get(statement.function, statement.function)
                 if isinstance(called, InnerFunction):
+                    name = called.name
+                    if name in self._source.variables and name not in self.variables:
+                        raise UnboundLocalError(UNASSIGNED.format(name))
                     called = functools.partial(_inner_call, called)
                 call = ast.Call(Known(called, statement.node), statement.arguments, [])
                 found = self._value(ast.copy_location(call, statement.node), id(statement))
@@ -179,14 +191,25 @@ class _Frame:
         if key not in self._code:
             assign = ast.Assign([ast.Name(_VALUE, ast.Store())], node)
             self._compile(key, ast.fix_missing_locations(ast.copy_location(assign, node)))
-        exec(self._code[key], self._statements.known, self.variables)  # noqa: S102  # the user's own code
+        self._run_code(key)
         return self.variables.pop(_VALUE)
 
     def _do(self, step: object, node: ast.stmt) -> None:
         """Execute a statement."""
         if id(step) not in self._code:
             self._compile(id(step), node)
-        exec(self._code[id(step)], self._statements.known, self.variables)  # noqa: S102  # the user's own code
+        self._run_code(id(step))
+
+    def _run_code(self, key: int) -> None:
+        try:
+            exec(self._code[key], self._statements.known, self.variables)  # noqa: S102  # the user's own code
+        except NameError as error:
+            trace = error.__traceback__
+            is_here = trace is not None and trace.tb_next is not None and not trace.tb_next.tb_next
+            if not is_here or error.name not in self._source.variables:
+                raise
+            unbound = UnboundLocalError(UNASSIGNED.format(error.name))
+            raise unbound.with_traceback(trace and trace.tb_next) from None
 
     def _compile(self, key: int, node: ast.stmt) -> None:
         self._code[key] = self._statements.compiled(node)

@@ -15,7 +15,7 @@ def _message(action: Callable[[], object]) -> str:
     """The message of an error in this Python."""
     try:
         action()
-    except ZeroDivisionError as error:
+    except (ZeroDivisionError, UnboundLocalError) as error:
         return str(error)
     raise AssertionError("no error")
 
@@ -31,6 +31,16 @@ DIVISION = {
 }
 """Messages of a ZeroDivisionError by operator, `f` in front for floats."""
 
+
+def _unassigned() -> object:
+    none: tuple[str, ...] = ()
+    for name in none:
+        return name
+    return name
+
+
+UNASSIGNED = _message(_unassigned).replace("'name'", "{!r}")
+"""The message of an UnboundLocalError, for the name of a variable."""
 
 EXCEPTIONS: tuple[type[BaseException], ...] = tuple(
     value

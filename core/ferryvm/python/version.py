@@ -48,6 +48,7 @@ from ferryvm.python.kind import Array, Constant, Kind, List, Raised, Scalar, Tup
 from ferryvm.python.lower import Lowering
 from ferryvm.python.operation import convert
 from ferryvm.python.pause import FunctionMap, Point
+from ferryvm.python.site import UNASSIGNED
 from ferryvm.python.source import InnerFunction, Source
 
 if TYPE_CHECKING:
@@ -304,10 +305,7 @@ class Versions:
         """True if one of these variables has no value here, which raises an exception."""
         missing = (names & self._source.variables) - self._body.env.keys()
         for name in sorted(missing)[:1]:
-            message = (
-                f"cannot access local variable {name!r} where it is not associated with a value"
-            )
-            self._body.throw(node, UnboundLocalError, message)
+            self._body.throw(node, UnboundLocalError, UNASSIGNED.format(name))
         return bool(missing)
 
     def _target(self, node: ast.AST, block: Block) -> Label:

@@ -12,10 +12,12 @@ import math
 import struct
 import types
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import ferryvm.python
 from ferryvm.engine import TrapError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
@@ -23,46 +25,80 @@ from ferryvm.python.function import PythonFunction, Version
 from ferryvm.python.raised import site_of
 from ferryvm.registry import Availability, Registry
 
+_PACKAGE = str(Path(ferryvm.python.__file__).parent)
+
 
 class PythonDifferenceError(FerryError):
     """A backend and CPython disagree about a call."""
 
 
 @dataclasses.dataclass(frozen=True)
-class _Outcome:
+class Outcome:
     """The result or exception of a call, and its arguments afterwards."""
 
     value: Any
-    error: type[BaseException] | None
-    is_limit: bool = False
-    """True if a number left 64 bits."""
+    error: Exception | None = None
     arguments: Sequence[Any] = ()
+    is_of_python: bool = True
+    """True if Python code that was given raised the exception."""
 
     def __str__(self) -> str:
         if self.error is not None:
-            return f"{self.error.__name__}{' (64 bits)' if self.is_limit else ''}"
+            return f"{type(self.error).__name__}({str(self.error)!r})"
         return f"{self.value!r}"
 
 
-class _LeftError(Exception):
-    """A compiled function left, where CPython would take over."""
+@dataclasses.dataclass(frozen=True)
+class PythonDifference:
+    """A difference between the outcomes of a call."""
 
-    def __init__(self, error: type[BaseException] | None, is_limit: bool, reason: str) -> None:
-        self.error, self.is_limit = error, is_limit
-        super().__init__(reason)
+    text: str
+    what: str
+    """The kind of difference, the same for calls with one cause."""
 
 
-class _Alone(PythonFunction[..., Any]):
-    """A function that CPython never takes over."""
+class CheckedFunction(PythonFunction[..., Any]):
+    """A function on one backend, whose calls are compared with CPython's."""
+
+    def __init__(self, function: Callable[..., Any], backend: str) -> None:
+        super().__init__(function, backend, None, True)
+        self._is_over = False
+        """True if a number left 64 bits and CPython could not go on."""
 
     def _trapped(self, version: Version, error: TrapError, values: Sequence[Any]) -> Any:
         site = site_of(error, version.sites)
-        if site is None:
-            raise error
-        raise _LeftError(site.type, site.is_limit, str(error))
+        is_resumed = isinstance(error.state, list) or not version.has_effects
+        self._is_over = site is not None and site.is_limit and not is_resumed
+        return super()._trapped(version, error, values)
 
-    def python(self, values: Sequence[Any], reason: str) -> Any:
-        raise _LeftError(None, True, reason)
+    def difference(self, wanted: Outcome, arguments: Sequence[Any]) -> PythonDifference | None:
+        """The difference between CPython's outcome of a call and this one. Raises UnsupportedError
+        for a function that cannot be compiled, and what the machine raises."""
+        self._is_over = False
+        found = outcome_of(self, arguments)
+        if isinstance(found.error, FerryError):
+            raise found.error
+        if self._is_over:
+            return None
+        one, other = type(found.error), type(wanted.error)
+        both = f"{found}; CPython: {wanted}"
+        if one is not other:
+            return PythonDifference(both, f"{_end(found)}, not {_end(wanted)}")
+        if not is_same(wanted.value, found.value):
+            return PythonDifference(both, "result")
+        # Of an exception that compiled code has caught the message is not known in full.
+        is_known = found.is_of_python and not isinstance(found.error, RecursionError)
+        if is_known and str(found.error) != str(wanted.error):
+            return PythonDifference(both, "message")
+        for number, (a, b) in enumerate(zip(wanted.arguments, found.arguments, strict=True)):
+            if not is_same(a, b):
+                text = f"argument {number + 1} is {b!r} afterwards; CPython: {a!r}"
+                return PythonDifference(text, "argument afterwards")
+        return None
+
+
+def _end(outcome: Outcome) -> str:
+    return "result" if outcome.error is None else type(outcome.error).__name__
 
 
 def usable_backends() -> list[str]:
@@ -75,62 +111,50 @@ def check(
     function: Callable[..., Any], /, *arguments: Any, backends: Sequence[str] | None = None
 ) -> Any:
     """The result of a Python function for these arguments, after a comparison of all backends with
-    CPython: type and bits of the result, the type of the exception, and the arrays afterwards.
+    CPython: type and bits of the result, type and message of the exception, and the arrays
+    afterwards.
 
     `backends`: their names; by default all that can run here. Each run has copies of the arguments.
     Raises PythonDifferenceError, which names the backend and both outcomes, and the exception of
-    CPython if all agree on it. Where a number leaves 64 bits, a backend has nothing to compare.
+    CPython if all agree on it. Where a number leaves 64 bits, what CPython goes on to is compared;
+    where it cannot go on, there is nothing to compare.
     """
     if not isinstance(function, types.FunctionType):
         function = getattr(function, "__ferryvm_function__", function)
-    wanted, raised = _by_python(function, arguments)
+    wanted = outcome_of(function, arguments)
     for backend in usable_backends() if backends is None else backends:
-        found = _by_backend(function, arguments, backend)
-        difference = _difference(wanted, found)
-        if difference:
-            shown_ = ", ".join(map(shown, arguments))
-            raise PythonDifferenceError(f"{function.__name__}({shown_}) on {backend}: {difference}")
-    if raised is not None:
-        raise raised
+        difference = CheckedFunction(function, backend).difference(wanted, arguments)
+        if difference is not None:
+            call = f"{function.__name__}({', '.join(map(shown, arguments))})"
+            raise PythonDifferenceError(f"{call} on {backend}: {difference.text}")
+    if wanted.error is not None:
+        raise wanted.error
     return wanted.value
 
 
-def _by_python(
-    function: Callable[..., Any], arguments: Sequence[Any]
-) -> tuple[_Outcome, BaseException | None]:
+def outcome_of(function: Callable[..., Any], arguments: Sequence[Any]) -> Outcome:
+    """The outcome of a call, which gets copies of the arguments."""
     given = copy.deepcopy(arguments)
     with np.errstate(all="ignore"):
         try:
-            return _Outcome(function(*given), None, arguments=given), None
+            return Outcome(function(*given), arguments=given)
         except Exception as error:  # noqa: BLE001  # whatever the function raises
-            return _Outcome(None, type(error), arguments=given), error
+            return Outcome(None, error, given, _is_of_python(error))
 
 
-def _by_backend(function: Callable[..., Any], arguments: Sequence[Any], backend: str) -> _Outcome:
-    given = copy.deepcopy(arguments)
-    try:
-        return _Outcome(_Alone(function, backend, None, True)(*given), None, arguments=given)
-    except _LeftError as left:
-        return _Outcome(None, left.error, left.is_limit, given)
-
-
-def _difference(wanted: _Outcome, found: _Outcome) -> str:
-    """The difference of two outcomes; empty if there is none."""
-    if found.is_limit:
-        return ""
-    if wanted.error is not found.error or not is_same(wanted.value, found.value):
-        return f"{found}; CPython: {wanted}"
-    for number, (a, b) in enumerate(zip(wanted.arguments, found.arguments, strict=True)):
-        if not is_same(a, b):
-            return f"argument {number + 1} is {b!r} afterwards; CPython: {a!r}"
-    return ""
+def _is_of_python(error: Exception) -> bool:
+    """True if an exception was raised by code outside of ferryvm.python."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and not trace.tb_frame.f_code.co_filename.startswith(_PACKAGE)
 
 
 def is_same(a: Any, b: Any) -> bool:
     """True for values of one type with the same bits, where any NaN equals any NaN."""
     if type(a) is not type(b):
         return False
-    if isinstance(a, tuple):
+    if isinstance(a, tuple | list):
         return len(a) == len(b) and all(map(is_same, a, b))
     if isinstance(a, np.ndarray | np.generic):
         if a.dtype != b.dtype or a.shape != b.shape:

@@ -24,9 +24,17 @@ _OPEN = {
     "work": "number",
     "trips": "number",
     "items": "number",
+    "python_helpers": "number",
 }
 """Sections whose keys are numbers."""
-_MOST = {"functions": 20, "size": 2000, "work": 15_000, "trips": 500, "items": 100}
+_MOST = {
+    "functions": 20,
+    "size": 2000,
+    "work": 15_000,
+    "trips": 500,
+    "items": 100,
+    "python_helpers": 4,
+}
 """Upper bounds of those numbers: beyond, programs would not end in time."""
 
 
@@ -66,6 +74,14 @@ class Weights:
     skiff_launch: Section
     skiff_launch_value: Section
     skiff_item: Section
+    python_helpers: Section
+    python_parameter: Section
+    python_variable: Section
+    python_statement: Section
+    python_int: Section
+    python_float: Section
+    python_bool: Section
+    python_scalar: Section
 
     @classmethod
     def load(cls, path: str | Path) -> Weights:
