@@ -22,6 +22,8 @@ from ferryvm.policy.predicate import Test, When
 from ferryvm.region.region import Region, region
 from ferryvm.verify import verify
 from ferryvm_backends.opencl import OpenClBackend
+from ferryvm_backends.opencl.build import session
+from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.item import bound, code, suspension
 from ferryvm_backends.opencl.item import range as item_range
 from ferryvm_backends.opencl.item.range import ItemRanges
@@ -163,6 +165,18 @@ LEAVING_FIRST = """
 (go 200 (make-array i64 9) to)
 """
 """Items that leave, or trap, before they have stored anything; they store from the end on."""
+
+
+@pytest.mark.parametrize("kind", [suspension.Suspended, suspension.HostSuspended])
+def test_each_work_item_of_a_slice_has_a_mark_whatever_slices_came_before(
+    kind: type[suspension.Suspended], device: Device
+) -> None:
+    buffers = kind(session(device))
+    for size in (64, 1 << 16, 64):
+        buffers.provide(suspension.SlotLayout(slot_words=4, most=8, enough=4, slice=size))
+        assert buffers.skipped.size >= size
+    assert buffers.skipped_ranges(0, 1 << 16, 1) == []
+    buffers.close()
 
 
 @pytest.mark.rotate("length", "backend")

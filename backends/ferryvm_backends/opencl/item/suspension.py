@@ -86,8 +86,11 @@ class Suspended:
 
     def provide(self, wanted: SlotLayout) -> None:
         """Provide buffers that are large enough, with a head of zeros. Raises BackendError, cl.Error."""
-        if self.skipped is None:
-            self.skipped = buffer_of_zeros(self._session, SLICE)
+        if self.skipped is None or self.skipped.size < wanted.slice:
+            if self.skipped is not None:
+                self.skipped.release()
+                self.skipped = None
+            self.skipped = buffer_of_zeros(self._session, wanted.slice)
         if self.slots is None or self.slots.size < wanted.bytes:
             if self.slots is not None:
                 self.slots.release()
@@ -147,13 +150,8 @@ class HostSuspended(Suspended):
         self._memory: dict[int, npt.NDArray[np.uint8]] = {}
 
     def provide(self, wanted: SlotLayout) -> None:
-        if self.skipped is None:
-            self.skipped = self._wrapped(SLICE)
-        if self.slots is None or self.slots.size < wanted.bytes:
-            if self.slots is not None:
-                del self._memory[self.slots.int_ptr]
-                self.slots.release()
-            self.slots = self._wrapped(wanted.bytes)
+        self.skipped = self._at_least(self.skipped, wanted.slice)
+        self.slots = self._at_least(self.slots, wanted.bytes)
         self.clear()  # an interrupt may have come too late for the run before
 
     def close(self) -> None:
@@ -173,6 +171,16 @@ class HostSuspended(Suspended):
     def interrupt(self) -> None:
         head = self._shared_head()
         head["stop"] = head["interrupt"] = 1
+
+    def _at_least(self, buffer: Any, size: int) -> Any:
+        """The buffer, or a larger one in its place."""
+        if buffer is not None and buffer.size >= size:
+            return buffer
+        made = self._wrapped(size)
+        if buffer is not None:
+            del self._memory[buffer.int_ptr]
+            buffer.release()
+        return made
 
     def _wrapped(self, size: int) -> Any:
         self._session.check_size(size)
