@@ -63,6 +63,15 @@ def _stale() -> Patch:
     return memory.CopiedMemory, "push", faulty
 
 
+_skipped_ranges = suspension.Suspended.skipped_ranges
+
+
+def _forgotten(*given: Any) -> list[tuple[int, int]]:
+    """No ranges; the marks in the buffer, which all launches share, are cleared as ever."""
+    _skipped_ranges(*given)
+    return []
+
+
 FAULTS = (
     ItemFault("item-lost", "The last suspended item is lost.", _left(lambda left: left[:-1])),
     ItemFault("order-reversed", "Pieces are in reverse order.", _left(lambda left: left[::-1])),
@@ -71,7 +80,7 @@ FAULTS = (
     ItemFault(
         "skipped-lost",
         "Items that have not begun are taken as done.",
-        (suspension.HostSuspended, "skipped_ranges", lambda *given: []),
+        (suspension.HostSuspended, "skipped_ranges", _forgotten),
     ),
     ItemFault(
         "rest-of-block-lost",
