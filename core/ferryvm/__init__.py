@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from ferryvm.program import Program
     from ferryvm.python.fault import UnsupportedError
     from ferryvm.python.function import function
+    from ferryvm.python.interruption import MapInterrupted
     from ferryvm.python.mapping import explain, map, map_into
+    from ferryvm.python.progress import progress
     from ferryvm.python.reduction import reduce, scan
     from ferryvm.verify import Verified, VerifyError
 
@@ -67,9 +69,11 @@ _HOMES = {
     "host": "engine.host_declaration",
     "i32": "engine.host_declaration",
     "i64": "engine.host_declaration",
+    "MapInterrupted": "python.interruption",
     "map": "python.mapping",
     "map_into": "python.mapping",
     "native_host": "engine.native_declaration",
+    "progress": "python.progress",
     "reduce": "python.reduction",
     "scan": "python.reduction",
     "type_name": "engine.object_view",
@@ -85,6 +89,7 @@ __all__ = [
     "HostFunction",
     "HostLog",
     "Instance",
+    "MapInterrupted",
     "OutOfFuelError",
     "Program",
     "ProgramInterrupted",
@@ -111,6 +116,7 @@ __all__ = [
     "map",
     "map_into",
     "native_host",
+    "progress",
     "read",
     "reduce",
     "run",

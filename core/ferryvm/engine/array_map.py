@@ -23,7 +23,7 @@ from ferryvm.engine.target import Target
 from ferryvm.failure import shown
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.isa.element import Element
-from ferryvm.isa.type import I32, Reference, Type, ValueType, to_python
+from ferryvm.isa.type import I32, I64, Reference, Type, ValueType, to_python
 from ferryvm.program import Signature
 from ferryvm.skeleton import mapping
 from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
@@ -103,8 +103,8 @@ def map(
     of their shape; a tuple of arrays if it has several results.
 
     `arrays`, `arguments`: for its parameters in order, and by name. A parameter of numbers takes an
-    array, whose elements it gets, or one number for all items; other parameters take what a call
-    takes. Arrays are used where they are; all have one shape. `out`: the array for the results, or
+    array, whose elements it gets, or one number for all items; one of i64 also a range, of which no
+    array is made; other parameters take what a call takes. Arrays are used where they are; all have one shape. `out`: the array for the results, or
     one for each; it may be one of those that are read.
 
     Raises CallError for arguments that do not fit, and errors as `Instance.call`; a trap names the
@@ -113,16 +113,32 @@ def map(
     f = _exported("map", function)
     values = _bound(f, arrays, arguments)
     given = () if out is None else tuple(out) if isinstance(out, tuple | list) else (out,)
-    key = (f.target.function, *(_key(value) for value in (*values, *given)))
+    return _mapped(f, values, given, ())
+
+
+def map_unmasked(
+    function: Callable[..., Any], values: Sequence[Any], mask: Array, out: Sequence[Array]
+) -> None:
+    """As `map` into arrays, for the items whose element of `mask`, an array of uint8, is 0; `values`
+    has an argument for each parameter."""
+    _mapped(_exported("map", function), values, tuple(out), (mask,))
+
+
+def _mapped(
+    f: _Exported, values: Sequence[Any], given: tuple[Any, ...], mask: tuple[Array, ...]
+) -> Any:
+    key = (f.target.function, len(mask), *(_key(value) for value in (*values, *given)))
     plan = f.calls.extension.plans.get(key)
     if plan is None:
-        plan = f.calls.extension.plans[key] = _plan(f, values, given)
+        plan = f.calls.extension.plans[key] = _plan(f, values, given, has_mask=bool(mask))
     shape = _shape(f, plan, values)
     for array in given:
         if array.shape != shape or not array.flags.writeable:
             raise _unfit_result(f, array, shape)
     results = given or tuple(np.empty(shape, dtype) for dtype in plan.dtypes)
-    plan.call(*values, *results)
+    if plan.sequences:
+        values = _with_steps(f, plan, values)
+    plan.call(*values, *results, *mask)
     return results[0] if len(results) == 1 else results
 
 
@@ -142,12 +158,14 @@ class _Plan(NamedTuple):
     call: Callable[..., object]
     """Calls the adapter."""
     elementwise: tuple[int, ...]
-    """The numbers of the parameters that get elements of arrays."""
+    """The numbers of the parameters that get elements of arrays, or numbers of ranges."""
+    sequences: tuple[int, ...]
+    """The numbers of those that get numbers of ranges."""
     dtypes: tuple[np.dtype[Any], ...]
     """The dtypes of fresh arrays for the results."""
 
 
-def _plan(f: _Exported, values: Sequence[Any], given: Sequence[Any]) -> _Plan:
+def _plan(f: _Exported, values: Sequence[Any], given: Sequence[Any], *, has_mask: bool) -> _Plan:
     """The plan for arguments, whose function is added to the program. Raises CallError for those
     that do not fit."""
     types = tuple(f.signature.parameters)
@@ -155,7 +173,14 @@ def _plan(f: _Exported, values: Sequence[Any], given: Sequence[Any]) -> _Plan:
         _kind(f, number, type_, value)
         for number, (type_, value) in enumerate(zip(types, values, strict=True))
     )
-    elementwise = tuple(number for number, kind in enumerate(kinds) if kind is not None)
+    sequences = tuple(
+        number
+        for number, value in enumerate(values)
+        if isinstance(value, range) and types[number] is I64
+    )
+    elementwise = tuple(
+        number for number, kind in enumerate(kinds) if kind is not None or number in sequences
+    )
     if not elementwise:
         raise f.fault(f"no argument is an array of elements; call {f.target.name} itself")
     results = _result_types(f)
@@ -167,13 +192,18 @@ def _plan(f: _Exported, values: Sequence[Any], given: Sequence[Any]) -> _Plan:
         to = tuple(_of_result(f, type_, array) for type_, array in pairs)
     else:
         to = tuple(fresh)
-    of = mapping.Mapping(f.name, f.signature, kinds, to)
+    of = mapping.Mapping(f.name, f.signature, kinds, to, sequences=sequences, has_mask=has_mask)
     places = ["out"] if len(to) == 1 else [f"out[{number}]" for number in range(len(to))]
+    names = [
+        each
+        for number, name in enumerate(f.parameters)
+        for each in ((name, f"step of {name}") if number in sequences else (name,))
+    ]
     target = f.calls.extension.target(
-        of.adapter, lambda: mapping.adapter(of), f.what, (*f.parameters, *places)
+        of.adapter, lambda: mapping.adapter(of), f.what, (*names, *places, *["mask"] * has_mask)
     )
     dtypes = tuple(NUMBER_ARRAYS[array.reference.number].dtype for array in fresh)
-    return _Plan(made(f.calls, target), elementwise, dtypes)
+    return _Plan(made(f.calls, target), elementwise, sequences, dtypes)
 
 
 def reduce(function: Callable[..., Any], array: Any, initial: float | None = None) -> Item:
@@ -278,6 +308,8 @@ def _kind(f: _Exported, number: int, type_: ValueType, value: object) -> ArrayTy
     """The type of the array that is passed for a parameter; None for an argument of all items."""
     if isinstance(type_, Reference) or isinstance(value, int | float):
         return None
+    if isinstance(value, range) and type_ is I64:
+        return None
     view = viewed(value)
     if view is None or view.ndim == 0:
         is_masked = isinstance(value, np.ma.MaskedArray)
@@ -318,7 +350,33 @@ def _shape(f: _Exported, plan: _Plan, values: Sequence[Any]) -> tuple[int, ...]:
     return found
 
 
+def _with_steps(f: _Exported, plan: _Plan, values: Sequence[Any]) -> list[Any]:
+    """The arguments with start and step of each range. Raises CallError for other numbers than
+    those of i64."""
+    found: list[Any] = []
+    for number, value in enumerate(values):
+        if number not in plan.sequences:
+            found.append(value)
+            continue
+        for each in (value[0], value[-1]) if value else ():
+            if each.bit_length() > 63:
+                name = f.parameters[number]
+                raise f.fault(f"{name} is {value}, whose numbers do not fit into 64 bits")
+        found += (to_python(I64, each & I64.mask) for each in (value.start, value.step))
+    return found
+
+
+def range_shape(numbers: range) -> tuple[int]:
+    """The shape of an array with the numbers of a range. Raises CallError if none can have them."""
+    try:
+        return (len(numbers),)
+    except OverflowError:
+        raise CallError(f"{numbers} has more numbers than an array can have") from None
+
+
 def _shape_of(array: object) -> tuple[int, ...]:
+    if isinstance(array, range):
+        return range_shape(array)
     view = array if isinstance(array, np.ndarray) else viewed(array)
     assert view is not None
     return view.shape

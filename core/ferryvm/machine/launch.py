@@ -220,6 +220,34 @@ def running_item(machine: Machine) -> int | None:
     return None if found is None else found.number
 
 
+def unfinished(machine: Machine) -> list[tuple[int, int]] | None:
+    """The items that the innermost launch has not done, in their order: pairs of the first one and
+    the one after the last. None if the machine is in no launch."""
+    objects, launch_fp = machine.objects, innermost(machine)
+    found: list[tuple[int, int]] = []
+    if launch_fp is not None:
+        launch = operands_below(machine.control, _outermost(machine, launch_fp)[1])
+        found.append((launch.next - 1, launch.next))
+    else:
+        pc = machine.control.pc  # the test, or the jump to it
+        if all(item_call(machine.program, at) is None for at in (pc, pc - CALL_DISTANCE - 1)):
+            return None
+        launch = launch_operands(machine.control)
+    found.append((launch.next, launch.limit))
+    record = launch.record
+    while record and objects is not None:
+        piece = read(objects, record)
+        found.append((piece.first, piece.first + 1) if piece.words else (piece.first, piece.end))
+        record = piece.next
+    joined: list[tuple[int, int]] = []
+    for first, end in found:
+        if joined and joined[-1][1] == first:
+            joined[-1] = joined[-1][0], end
+        elif first < end:
+            joined.append((first, end))
+    return joined
+
+
 def running_launch(machine: Machine) -> int | None:
     """pc of the `launch.test` of the innermost launch whose item control is in; None likewise."""
     launch_fp = innermost(machine, MOST_FRAMES)

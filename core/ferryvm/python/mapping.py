@@ -12,22 +12,25 @@ from __future__ import annotations
 import types
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ferryvm.engine import TrapError, array_map
+from ferryvm.engine import ProgramInterrupted, TrapError, array_map
 from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.python.continuation import resume
-from ferryvm.python.element import dtype_of, promoted
+from ferryvm.python.element import Observed, dtype_of, promoted
 from ferryvm.python.function import PythonFunction
-from ferryvm.python.kind import Array, Kind, MisfitError, Number, Scalar, Tuple, kind_of
+from ferryvm.python.interruption import MapInterrupted, left_by
+from ferryvm.python.kind import INT, Array, Kind, MisfitError, Number, Scalar, Tuple, kind_of
 from ferryvm.python.pause import PausedFrame
+from ferryvm.python.progress import shown_progress
 from ferryvm.python.raised import site_of
 from ferryvm.python.result import flatten
 from ferryvm.python.site import Site
+from ferryvm.python.taken import Taken, data_of, is_taken
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -68,12 +71,27 @@ def map(
 def _mapped(
     of: PythonFunction[..., Any], arrays: Sequence[Any], arguments: Mapping[str, Any], out: Any
 ) -> Any:
-    values = _bound(of, arrays, arguments)
-    key = (len(arrays), *(_key(value) for value in values))
+    values, count = _bound(of, arrays, arguments), len(arrays)
+    key = _keys(values, count)
     plan = of.maps.get(key)
     if plan is None or not plan.version.is_current():
-        plan = of.maps[key] = _Plan(of, len(arrays), values)
+        if any(is_taken(value) for value in values[:count]):
+            return _looked_at(of, count, values, out)
+        plan = of.maps[key] = _Plan(of, count, values)
     return plan.run(values, out)
+
+
+def _looked_at(of: PythonFunction[..., Any], count: int, values: Sequence[Any], out: Any) -> Any:
+    """The map with arguments that have to be looked at."""
+    try:
+        taken = Taken(of.parameters, values, count)
+    except MisfitError as misfit:
+        raise _fault(of, str(misfit)) from None
+    key = _keys(taken.values, count)
+    plan = of.maps.get(key)
+    if plan is None or not plan.version.is_current():
+        plan = of.maps[key] = _Plan(of, count, taken.values)
+    return taken.masked(plan.run(taken.arrays, data_of(out), taken.mask), out)
 
 
 def map_into(
@@ -139,18 +157,27 @@ def _bound(
             raise _fault(of, str(error)) from None
         bound.apply_defaults()
         values = [*bound.arguments.values()]
-    for number in range(len(arrays)):
-        if isinstance(values[number], range):
-            each = values[number]
-            values[number] = np.arange(each.start, each.stop, each.step, dtype=np.int64)
     return values
 
 
+def _keys(values: Sequence[Any], count: int) -> tuple[object, ...]:
+    """The parts of arguments that a plan depends on; `count`: those whose elements are taken."""
+    keys = [_key(value) for value in values]
+    for number in range(count, len(values)):
+        if type(values[number]) is range:
+            keys[number] = _kind_key(values[number])
+    return (count, *keys)
+
+
 def _key(value: Any) -> object:
-    """The part of an argument that a plan depends on."""
+    """The part of an argument with elements that a plan depends on."""
     if type(value) is np.ndarray:
         return value.dtype, value.ndim
-    return type(value) if type(value) in (int, float, bool) else _kind_key(value)
+    if type(value) is Observed:
+        return value.kind, value.array.ndim
+    if type(value) is tuple:
+        return tuple([_key(each) for each in value])
+    return type(value) if type(value) in (int, float, bool, range) else _kind_key(value)
 
 
 def _kind_key(value: Any) -> object:
@@ -166,14 +193,16 @@ class _Plan:
     def __init__(self, of: PythonFunction[..., Any], count: int, values: Sequence[Any]) -> None:
         """`count`: the number of leading arguments whose elements are taken, if they are arrays."""
         self._of = of
-        self._elementwise = [
+        self._tuples = {
             number
             for number in range(count)
-            if isinstance(values[number], np.ndarray) and values[number].ndim
-        ]
+            if type(values[number]) is tuple and any(_has_elements(each) for each in values[number])
+        }
+        self._names, self._elementwise = self._places(count, values)
         if not self._elementwise:
             raise _fault(of, f"no argument is an array of elements; call {of.__name__} itself")
-        kinds = self._kinds(values)
+        self._kinds = self._kinds_of(self._apart(values))
+        kinds = self._joined(values)
         self.version = of.of_kinds(kinds)
         self._target = self._result_kind()
         if list(self.version.results) != [self._target]:
@@ -181,14 +210,40 @@ class _Plan:
         items = self._target.items if isinstance(self._target, Tuple) else (self._target,)
         self._dtypes = [dtype_of(kind) for kind in items]
         self._is_plain = all(
-            isinstance(kind, Scalar | Number) and kind != Scalar("bool") for kind in kinds
+            isinstance(kind, Scalar | Number) and dtype_of(kind) != bool for kind in self._kinds
         )
 
     # --- the kinds --------------------------------------------------------------------------
 
-    def _kinds(self, values: Sequence[Any]) -> tuple[Kind, ...]:
-        kinds: list[Kind] = []
+    def _places(self, count: int, values: Sequence[Any]) -> tuple[list[str], list[int]]:
+        """The names of all arguments where tuples of arrays are taken apart, and the numbers of
+        those that have elements."""
+        names: list[str] = []
+        elementwise: list[int] = []
         for number, (name, value) in enumerate(zip(self._of.parameters, values, strict=True)):
+            is_apart = number in self._tuples
+            for place, each in enumerate(value if is_apart else (value,)):
+                if number < count and _has_elements(each):
+                    elementwise.append(len(names))
+                names.append(f"{name}[{place}]" if is_apart else name)
+        return names, elementwise
+
+    def _apart(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The arguments with the items of tuples of arrays one by one."""
+        if not self._tuples:
+            return values
+        found: list[Any] = []
+        for number, value in enumerate(values):
+            found += value if number in self._tuples else (value,)
+        return found
+
+    def _kinds_of(self, apart: Sequence[Any]) -> list[Kind]:
+        """The kinds of what an item gets."""
+        kinds: list[Kind] = []
+        for number, (name, value) in enumerate(zip(self._names, apart, strict=True)):
+            if number in self._elementwise and isinstance(value, Observed | range):
+                kinds.append(INT if isinstance(value, range) else value.kind)
+                continue
             try:
                 kind = kind_of(value)
             except MisfitError as misfit:
@@ -198,6 +253,16 @@ class _Plan:
                 assert isinstance(kind, Array)
                 kind = Scalar(kind.dtype)
             kinds.append(kind)
+        return kinds
+
+    def _joined(self, values: Sequence[Any]) -> tuple[Kind, ...]:
+        """The kinds of the function's parameters."""
+        apart, kinds = iter(self._kinds), list[Kind]()
+        for number, value in enumerate(values):
+            if number in self._tuples:
+                kinds.append(Tuple(tuple(next(apart) for _ in value)))
+            else:
+                kinds.append(next(apart))
         return tuple(kinds)
 
     def _result_kind(self) -> Kind:
@@ -224,24 +289,66 @@ class _Plan:
 
     # --- running ----------------------------------------------------------------------------
 
-    def run(self, values: Sequence[Any], out: Any) -> Any:
-        """The results, in these arrays if there are some."""
-        shape = values[self._elementwise[0]].shape
+    def run(self, values: Sequence[Any], out: Any, mask: Any = None) -> Any:
+        """The results, in these arrays if there are some. `mask`: True for items that are left out."""
+        if self._tuples:
+            values = self._apart(values)
+        shape = _shape(values[self._elementwise[0]])
         for number in self._elementwise:
-            if values[number].shape != shape:
+            if _shape(values[number]) != shape:
                 raise self._unequal(values)
-        results = self._results(shape, out)
-        error = self._launch(values, results)
-        if error is not None:
-            self._go_on(error, values, results, shape)
+        results = self._results(shape, out, mask)
+        if mask is not None and mask.shape != shape:
+            raise _fault(self._of, f"a mask has the shape {mask.shape}, the arrays have {shape}")
+        items = _Items(values, results, None if mask is None else mask.view(np.uint8))
+        shown = shown_progress.get()
+        try:
+            if shown is None:
+                error = self._launch(items, 0)
+                if error is not None:
+                    self._go_on(error, items, 0, results[0].size, shape)
+            else:
+                flat = self._part(items, 0, results[0].size)
+                for first, end in shown.parts(self._of.__name__, results[0].size):
+                    error = self._launch(self._part(flat, first, end), first)
+                    if error is not None:
+                        self._go_on(error, flat, first, end, shape)
+        except _StoppedError as stopped:
+            size, (first, end) = results[0].size, stopped.left[-1]
+            left = [*stopped.left[:-1], (first, size)] if end < size else stopped.left
+            found = tuple(results) if isinstance(self._target, Tuple) else results[0]
+            raise MapInterrupted(self._of.__name__, found, size, left) from None
         return tuple(results) if isinstance(self._target, Tuple) else results[0]
 
-    def _launch(self, values: Sequence[Any], results: Sequence[Any]) -> TrapError | None:
-        """Compute the items; the trap of the first one that traps."""
+    def _part(self, items: _Items, first: int, end: int) -> _Items:
+        """Some of the items, in row-major order."""
+        values = [
+            value if number not in self._elementwise else _flat_part(value, first, end)
+            for number, value in enumerate(items.values)
+        ]
+        mask = None if items.mask is None else _flat_part(items.mask, first, end)
+        return _Items(values, [_flat_part(each, first, end) for each in items.results], mask)
+
+    def _launch(self, items: _Items, base: int) -> TrapError | None:
+        """Compute the items, the first of which has the number `base`; the trap of the first one that
+        traps."""
+        values, results, mask = items
         passed = [each.view(np.uint8) if each.dtype == bool else each for each in results]
         given = values if self._is_plain else self._flat(values)
+
+        def start(function: Callable[..., Any]) -> None:
+            try:
+                if mask is None:
+                    array_map.map(function, *given, out=passed)
+                else:
+                    array_map.map_unmasked(function, given, mask, passed)
+            except ProgramInterrupted as error:
+                machine = function.__ferryvm__[0].machine  # type: ignore[attr-defined]  # of an instance
+                left = left_by(error, machine, results[0].size)
+                raise _StoppedError([(base + first, base + end) for first, end in left]) from None
+
         try:
-            self.version.use(lambda function: array_map.map(function, *given, out=passed))
+            self.version.use(start)
         except TrapError as error:
             return error
         except FerryError as error:
@@ -251,30 +358,25 @@ class _Plan:
         raise raised.with_traceback(None)
 
     def _go_on(
-        self,
-        error: TrapError,
-        values: Sequence[Any],
-        results: Sequence[Any],
-        shape: tuple[int, ...],
+        self, error: TrapError, items: _Items, start: int, end: int, shape: tuple[int, ...]
     ) -> None:
-        """Let CPython finish the item that trapped, and launch those after it, again and again."""
-        flat = [result.reshape(-1) for result in results]
-        start = 0
+        """Let CPython finish the item that trapped, and launch those after it, again and again, up to
+        `end`. `start`: the number of the first item that was launched."""
+        results = [_flat_part(each, 0, each.size) for each in items.results]
         found: TrapError | None = error
         while found is not None:
             site = site_of(found, self.version.sites)
             if site is None or found.item is None or not isinstance(found.state, list):
                 raise found.with_traceback(None)
             start += found.item
-            self._finish(found.state, site, start, flat, shape)
+            try:
+                self._finish(found.state, site, start, results, shape)
+            except KeyboardInterrupt:
+                raise _StoppedError([(start, end)]) from None
             start += 1
-            rest = [
-                value.reshape(-1)[start:] if number in self._elementwise else value
-                for number, value in enumerate(values)
-            ]
             found = None
-            if start < len(flat[0]):
-                found = self._launch(rest, [result[start:] for result in flat])
+            if start < end:
+                found = self._launch(self._part(items, start, end), start)
 
     def _finish(
         self,
@@ -298,27 +400,30 @@ class _Plan:
 
     def _unequal(self, values: Sequence[Any]) -> CallError:
         """The error for arrays of different shapes."""
-        names = self._of.parameters
+        names = self._names
         first, *others = self._elementwise
-        shape = values[first].shape
-        other = next(number for number in others if values[number].shape != shape)
+        shape = _shape(values[first])
+        other = next(number for number in others if _shape(values[number]) != shape)
         found = f"{names[first]} and {names[other]} have different shapes"
-        shapes = f"{shape} and {values[other].shape}"
+        shapes = f"{shape} and {_shape(values[other])}"
         return _fault(self._of, f"{found}, {shapes}; all arrays need the same")
 
     def _flat(self, values: Sequence[Any]) -> list[Any]:
         """The arguments of the compiled function, with arrays for those of elements."""
         found: list[Any] = []
-        for number, (kind, value) in enumerate(zip(self.version.kinds, values, strict=True)):
+        for number, (kind, value) in enumerate(zip(self._kinds, values, strict=True)):
             if number in self._elementwise:
-                found.append(value.view(np.uint8) if value.dtype == bool else value)
+                is_bool = not isinstance(value, range) and value.dtype == bool
+                found.append(value.view(np.uint8) if is_bool else value)
             else:
                 flatten(kind, value, found)
         return found
 
-    def _results(self, shape: tuple[int, ...], out: Any) -> list[Any]:
+    def _results(self, shape: tuple[int, ...], out: Any, mask: Any) -> list[Any]:
         """The arrays for the results: those of the caller, or fresh ones."""
         if out is None:
+            if mask is not None:
+                return [np.zeros(shape, dtype) for dtype in self._dtypes]
             return [np.empty(shape, dtype) for dtype in self._dtypes]
         given = [*out] if isinstance(out, tuple | list) else [out]
         if len(given) != len(self._dtypes):
@@ -330,4 +435,40 @@ class _Plan:
                 made = f"numpy.empty({shape}, numpy.{dtype.name})"
                 wanted = f"an array of {dtype.name} is needed, as {made}"
                 raise _fault(self._of, f"out is {what}; {wanted}")
+            if result.shape != shape:
+                found = f"out has the shape {result.shape}, the arrays have {shape}"
+                raise _fault(self._of, found)
+            if not result.flags.c_contiguous:
+                raise _fault(self._of, "out is not contiguous; pass numpy.ascontiguousarray(out)")
         return given
+
+
+class _Items(NamedTuple):
+    """The items of a launch."""
+
+    values: Sequence[Any]
+    """The arguments, with tuples of arrays taken apart."""
+    results: Sequence[Any]
+    mask: Any
+
+
+class _StoppedError(Exception):
+    """Ctrl-C stopped a launch; the items that are not done up to its end."""
+
+    def __init__(self, left: list[tuple[int, int]]) -> None:
+        self.left = left
+
+
+def _has_elements(value: object) -> bool:
+    """True for an argument whose elements an item gets."""
+    return isinstance(value, range | Observed) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+def _shape(value: npt.NDArray[Any] | range) -> tuple[int, ...]:
+    """The shape of an argument with elements."""
+    return array_map.range_shape(value) if isinstance(value, range) else value.shape
+
+
+def _flat_part(value: Any, first: int, end: int) -> Any:
+    """Some elements of an array in row-major order, or of a range."""
+    return value[first:end] if isinstance(value, range) else value.reshape(-1)[first:end]

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maps: a function of the program is called for the elements of arrays at each index.
 
-    item i:   to[i] = f(xs[i], ys[i], shared arguments …)
+    item i:   to[i] = f(xs[i], ys[i], start + i * step, shared arguments …)     unless mask[i]
 
 Each item writes its own elements, and reads those of its index, so an array may be the result, too.
+Sequences and masks come from outside only: there they are `range` and `numpy.ma`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ferryvm.isa.type import I64, ValueType
+from ferryvm.isa.element import Element
+from ferryvm.isa.type import I32, I64, ValueType
 from ferryvm.listing import FunctionListing
 from ferryvm.named_tuple import NamedTuple
 from ferryvm.program import Signature
@@ -29,6 +31,12 @@ class Mapping(NamedTuple):
     to: tuple[ArrayType, ...]
     in_place: bool = False
     """True if the arrays for the results are given."""
+    sequences: tuple[int, ...] = ()
+    """The numbers of the parameters of i64 that get the numbers of a sequence: start and step of it
+    are given, for the adapter, and no array."""
+    has_mask: bool = False
+    """True if the adapter gets an array of u8 behind those for the results: items whose element is
+    not 0 do nothing."""
 
     @property
     def form(self) -> str:
@@ -53,13 +61,32 @@ class Mapping(NamedTuple):
     @property
     def _described(self) -> str:
         to = " ".join(str(array) for array in self.to)
-        return f"{self.function} {' '.join(map(str, self.parameters))} to {to}"
+        given = [*map(str, self.parameters)]
+        for number in self.sequences:
+            given[number] = "sequence"
+        masked = " unless masked" if self.has_mask else ""
+        return f"{self.function} {' '.join(given)} to {to}{masked}"
 
     @property
     def parameters(self) -> tuple[ValueType, ...]:
         """The types of the arrays and shared arguments, in the order of the parameters."""
         pairs = zip(self.arrays, self.signature.parameters, strict=True)
         return tuple(type_ if array is None else array.reference for array, type_ in pairs)
+
+    @property
+    def outside(self) -> tuple[ValueType, ...]:
+        """The types of the adapter's parameters for those of the function: two for a sequence."""
+        pairs = enumerate(self.parameters)
+        return tuple(each for n, type_ in pairs for each in ([type_] * (1 + (n in self.sequences))))
+
+    @property
+    def results(self) -> tuple[ValueType, ...]:
+        """The types of the arrays for the results, and of the mask if there is one."""
+        mask = (_MASK.reference,) if self.has_mask else ()
+        return (*(array.reference for array in self.to), *mask)
+
+
+_MASK = ArrayType.of(Element.U8)
 
 
 def mapping(of: Mapping) -> list[FunctionListing]:
@@ -92,11 +119,11 @@ def mapping(of: Mapping) -> list[FunctionListing]:
 
 
 def adapter(of: Mapping) -> list[FunctionListing]:
-    """The function that maps in place for Python, ( parameters to -- ), and its item function. The
+    """The function that maps in place for Python, ( outside to -- ), and its item function. The
     caller has checked that all lengths are equal."""
-    given = [*of.parameters, *(array.reference for array in of.to)]
+    given = [*of.outside, *of.results]
     writer = Writer(of.adapter, given)
-    count, first = writer.local(I64), len(of.parameters)
+    count, first = writer.local(I64), len(of.outside)
     writer.get(first)
     writer.emit("array.length")
     writer.set(count)
@@ -139,26 +166,39 @@ def _names(of: Mapping) -> list[str]:
 
 
 def _item(of: Mapping) -> FunctionListing:
-    """The item function: ( item to parameters -- )."""
+    """The item function: ( item to outside -- )."""
     types = tuple(of.signature.results)
-    writer = Writer(of.item, [I64, *(array.reference for array in of.to), *of.parameters])
-    to, first = range(1, 1 + len(of.to)), 1 + len(of.to)
+    writer = Writer(of.item, [I64, *of.results, *of.outside])
+    to, at = range(1, 1 + len(of.to)), 1 + len(of.results)
+    over = writer.label()
+    if of.has_mask:
+        writer.get(at - 1, 0)
+        _MASK.load(writer, I32)
+        writer.emit("jump_if", over)
     if len(to) == 1:  # array and index are below the value
         writer.get(to[0], 0)
     pairs = zip(of.arrays, of.signature.parameters, strict=True)
-    for number, (array, type_) in enumerate(pairs, first):
-        writer.get(number)
-        if array is not None:
+    for number, (array, type_) in enumerate(pairs):
+        writer.get(at)
+        at += 1
+        if number in of.sequences:
+            writer.get(0, at)
+            writer.emit("i64.mul")
+            writer.emit("i64.add")
+            at += 1
+        elif array is not None:
             writer.get(0)
             array.load(writer, type_)
     writer.emit("call", of.function)
     if len(to) == 1:
         of.to[0].store(writer, types[0])
-        return writer.listing()
-    found = [writer.local(type_) for type_ in types]
-    for local in reversed(found):
-        writer.set(local)
-    for local, target, array_type, type_ in zip(found, to, of.to, types, strict=True):
-        writer.get(target, 0, local)
-        array_type.store(writer, type_)
+    else:
+        found = [writer.local(type_) for type_ in types]
+        for local in reversed(found):
+            writer.set(local)
+        for local, target, array_type, type_ in zip(found, to, of.to, types, strict=True):
+            writer.get(target, 0, local)
+            array_type.store(writer, type_)
+    if of.has_mask:
+        writer.place(over)
     return writer.listing()

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments of maps beside arrays of numbers: ranges, lists, tuples of arrays, masked arrays."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+import sys
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ferryvm
+from ferryvm import CallError, MapInterrupted
+
+
+def scaled(x: Any, y: Any) -> Any:
+    return x * 10 + y
+
+
+def root(x: Any, y: Any) -> Any:
+    return math.sqrt(x) + y
+
+
+def dot(p: Any, q: Any) -> Any:
+    return p[0] * q[0] + p[1] * q[1]
+
+
+def test_numbers_by_position_stand_for_arrays() -> None:
+    assert ferryvm.map(scaled, 2, np.arange(3.0)).tolist() == [20.0, 21.0, 22.0]
+
+
+def test_no_array_is_made_of_a_range() -> None:
+    out = np.zeros(200_000, bool)
+    is_third = ferryvm.function(backend="threaded")(lambda i: i % 3 == 0)
+    numbers = range(5, 5 - 2 * len(out), -2)
+    ferryvm.map(is_third, numbers, out=out)
+    tracemalloc.start()
+    try:
+        ferryvm.map(is_third, numbers, out=out)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert out.tolist() == [i % 3 == 0 for i in numbers]
+    assert peak < 100_000
+
+
+def test_ranges_outside_of_64_bits_are_refused() -> None:
+    top = 1 << 63
+    assert ferryvm.map(lambda i: i, range(top - 1, -top, 2 - top - top)).tolist() == [
+        top - 1,
+        1 - top,
+    ]
+    with pytest.raises(CallError, match="whose numbers do not fit into 64 bits"):
+        ferryvm.map(lambda i: i, range(top - 1, top + 1))
+    with pytest.raises(CallError, match="has more numbers than an array can have"):
+        ferryvm.map(lambda i: i, range(2 * top))
+
+
+def test_items_after_one_that_python_finishes_go_on_in_a_range() -> None:
+    found = ferryvm.map(lambda i, k: i * k % 1000003, range(6), k=1 << 62)
+    assert found.tolist() == [i * (1 << 62) % 1000003 for i in range(6)]
+
+
+def test_lists_and_arrays_of_objects_have_python_s_numbers() -> None:
+    assert ferryvm.map(scaled, [1.5, 2.5], [1, 2]).tolist() == [16.0, 27.0]
+    objects = np.array([[1, 2], [3, 4]], object)
+    found = ferryvm.map(scaled, objects, 1)
+    assert found.dtype == np.int64
+    assert found.tolist() == [[11, 21], [31, 41]]
+    with pytest.raises(ZeroDivisionError) as caught:
+        ferryvm.map(lambda x: 1 / x, [1.0, 0.0])
+    assert caught.value.__notes__ == ["in item 1 of a map"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([1.0, 2], "argument x: item 1 is an int where those before are float; all must"),
+        (np.array([[1, 2], [1 << 70, 4]], object), f"item 1, 0 is {1 << 70}, which does not fit"),
+        (["a"], "item 0 is a str; floats, ints or bools are needed"),
+    ],
+)
+def test_objects_of_other_types_are_named_by_their_index(given: Any, message: str) -> None:
+    with pytest.raises(CallError, match=message):
+        ferryvm.map(scaled, given, 1)
+
+
+def test_tuples_of_arrays_give_tuples_of_elements() -> None:
+    xs = np.arange(3.0)
+    found = ferryvm.map(dot, (xs, [1, 2, 3]), (2, range(3)))
+    assert found.tolist() == [0.0, 4.0, 10.0]
+    with pytest.raises(CallError, match=r"p\[0\] and p\[1\] have different shapes, \(3,\) and"):
+        ferryvm.map(dot, (xs, xs[:2]), (xs, xs))
+
+
+def test_masked_items_do_not_run() -> None:
+    xs = np.ma.array([[1.0, -1.0], [4.0, 9.0]], mask=[[0, 1], [0, 0]])
+    ys = np.ma.array(np.ones((2, 2)), mask=[[0, 0], [0, 1]])
+    found = ferryvm.map(root, xs, ys)
+    assert found.mask.tolist() == [[False, True], [False, True]]
+    assert found.tolist() == [[2.0, None], [3.0, None]]
+    plain = ferryvm.map(root, np.ma.array([4.0]), 1.0)
+    assert isinstance(plain, np.ma.MaskedArray)
+    assert plain.tolist() == [3.0]
+    assert not plain.mask
+    out = np.ma.array(np.zeros((2, 2)))
+    assert ferryvm.map(root, xs, 0.0, out=out) is out
+    assert out.tolist() == [[1.0, None], [2.0, 3.0]]
+
+
+def test_errors_in_masked_arrays_name_their_item() -> None:
+    xs = np.ma.array([1.0, -1.0, -4.0], mask=[0, 1, 0])
+    with pytest.raises(ValueError, match="math domain error") as caught:
+        ferryvm.map(root, xs, 0.0)
+    assert caught.value.__notes__ == ["in item 2 of a map"]
+    found = ferryvm.map(
+        lambda x, k: int(x) * k % 7, np.ma.array([1.0, 2.0, 3.0, 4.0], mask=[0, 0, 1, 0]), k=1 << 62
+    )
+    assert found.tolist() == [(1 << 62) % 7, (2 << 62) % 7, None, (4 << 62) % 7]
+
+
+@pytest.mark.parametrize("is_shown", [False, True])
+def test_an_interrupt_keeps_what_is_done(is_shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    @ferryvm.function(backend="threaded")
+    def told(x):
+        if x == 700:
+            print(1)
+        return x + 1
+
+    class Interrupting:
+        def write(self, _text: str) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+        def flush(self) -> None:
+            pass
+
+    xs = np.arange(5000.0)
+    told_of_few = ferryvm.map(told, xs[:3])
+    monkeypatch.setattr(sys, "stdout", Interrupting())
+    shown = ferryvm.progress() if is_shown else contextlib.nullcontext()
+    with shown, pytest.raises(MapInterrupted) as caught:
+        ferryvm.map(told, xs)
+    monkeypatch.undo()
+    error = caught.value
+    ((first, end),) = error.left
+    assert 700 <= first < end == 5000
+    assert error.done == first
+    assert np.array_equal(error.results[:first], xs[:first] + 1)
+    assert f"interrupted, {first} of 5000 items are done" in str(error)
+    assert np.array_equal(told_of_few, ferryvm.map(told, xs[:3]))
+
+
+def test_progress_is_shown_and_changes_no_result(capsys: pytest.CaptureFixture[str]) -> None:
+    with ferryvm.progress():
+        found = ferryvm.map(scaled, range(9000), 1)
+    assert np.array_equal(found, np.arange(9000) * 10 + 1)
+    shown = capsys.readouterr().err
+    assert "map of scaled" in shown
+    assert "9000/9000" in shown
