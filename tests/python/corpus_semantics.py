@@ -228,3 +228,101 @@ def decorated(x):
 @case((3,))
 def calls_decorated(x):
     return decorated(x)
+
+
+# --- names that end, items that are looked for --------------------------------------------------
+
+
+@case((0,), (1,))
+def exception_name_ends(n):
+    e = 5
+    try:
+        n = 1 // n
+    except ZeroDivisionError as e:
+        if n:
+            raise e  # noqa: TRY201  # that is what is compiled
+    return e
+
+
+@case((3,), (9,))
+def deleted(n):
+    x = n
+    if n > 5:
+        del x
+    return x
+
+
+@case((3,), (3.0,), (True,), (2.5,), (float("nan"),), (np.int64(3),), (np.float64(9),))
+def contained(x):
+    return x in (1, 2, 3), x not in [2, 3], x in range(5), x in range(1, 9, 2), x in range(9, 0, -3)
+
+
+@case((3.0, np.arange(6.0)), (7, np.arange(6.0)), (1, np.zeros(0)))
+def contained_in_array(x, a):
+    return x in a
+
+
+@case((np.arange(6.0),), (np.zeros(0),), (np.array([-1.0, 2.0]),))
+def generators(xs):
+    return (
+        sum(x * x for x in xs),
+        any(x > 4 for x in xs),
+        all(x >= 0 for x in xs),
+        list(x for x in xs if x > 1),  # noqa: C400  # it is what is compiled
+    )
+
+
+@case((0,))
+def generator_that_stops(n):
+    return any(1 // (i - 2) > 5 or i == 1 for i in range(5 + n))
+
+
+@case((np.arange(6.0),))
+def backwards(a):
+    total = 0
+    for i, x in enumerate(a, start=3):
+        total += i * x
+    for i in reversed(range(3)):
+        total = total * 2 + i
+    for i in reversed(range(5, 2)):
+        total += 1000 * i
+    for x in reversed(a[1:]):
+        total = total * 2 - x
+    return total
+
+
+def interpolated(x, how="linear"):
+    if how == "linear":
+        return x
+    if how == "square":
+        return x * x
+    raise ValueError("an unknown way")
+
+
+@case((2.5,), (-1,))
+def by_constant_texts(x):
+    best = float("inf") if x > 0 else -float("inf")
+    return interpolated(x) + interpolated(x, "square"), best
+
+
+@case((0,))
+def by_unknown_text(x):
+    return interpolated(x, how="cube")
+
+
+@case((np.bool_(True), np.bool_(False)), (np.bool_(True), True), (np.bool_(False), 3))
+def booleans_of_numpy(a, b):
+    return not a, a and b, a or b, a == b, a != b
+
+
+@case(
+    (np.float64(-7.5), np.float64(2)),
+    (np.float64(-1), np.float64(np.inf)),
+    (np.float64(1), np.float64(0)),
+    (np.float64(0), np.float64(-2)),
+    (np.uint8(7), np.uint8(2)),
+    (np.int8(-128), np.int8(-1)),
+    (np.int64(7), 2.5),
+)
+def floored_of_numpy(a, b):
+    return a // b, a % b

@@ -127,6 +127,41 @@ def _inverse(a: Any, modulus: Any) -> Any:
     return last * a
 
 
+def contains(wanted: Any, values: Any) -> Any:
+    """True if a value equals one of some. Raises ValueError where two are not numbers: Python asks if
+    they are the same object."""
+    for value in values:
+        if value == wanted:
+            return True
+        if value != value and wanted != wanted:  # noqa: PLR0124  # that is a NaN
+            raise ValueError("cannot tell if a NaN is in these values")
+    return False
+
+
+def in_range(wanted: Any, start: Any, stop: Any, step: Any) -> Any:
+    """True if a value equals a number of a range."""
+    start, stop, step = _index(start), _index(stop), _index(step)
+    if step == 0:
+        raise ValueError("range() arg 3 must not be zero")
+    value = wanted
+    if type(wanted) is not int and type(wanted) is not bool:
+        if not abs(wanted) < 9e18:
+            return False
+        value = int(wanted)
+        if value != wanted:
+            return False
+    if step > 0:
+        return start <= value < stop and (value - start) % step == 0
+    return stop < value <= start and (start - value) % -step == 0
+
+
+def _multiple(a: Any, b: Any) -> Any:
+    a, b = _index(a), _index(b)
+    if a == 0 or b == 0:
+        return 0
+    return abs(a // _divisor(a, b) * b)
+
+
 def _divisor(a: Any, b: Any) -> Any:
     a, b = _index(a), _index(b)
     while b:
@@ -189,6 +224,7 @@ SELF_HOSTED: dict[object, Callable[..., Any]] = {
     divmod: _quotient_and_rest,
     math.prod: _product,
     math.gcd: _divisor,
+    math.lcm: _multiple,
     math.factorial: _factorial,
     math.comb: _combinations,
     math.isqrt: _root,

@@ -21,7 +21,7 @@ def compare(b: Code, node: ast.Compare) -> Kind:
     """Push the value of a comparison."""
     left, right = b.kind(node.left), b.kind(node.comparators[0])
     op = node.ops[0]
-    if isinstance(op, ast.Is | ast.IsNot):
+    if known_comparison(node, left, right) is not None:
         b.f.i32_const(int(bool(known_comparison(node, left, right))))
         return BOOL
     symbol = SYMBOLS.get(type(op))
@@ -61,9 +61,15 @@ def _suffix(word: Type, name: str) -> str:
     return "_s" if word in (I32, I64) and name not in ("eq", "ne") else ""
 
 
+def _is_text(kind: Kind) -> bool:
+    return isinstance(kind, Constant) and isinstance(kind.value, str)
+
+
 def known_comparison(node: ast.Compare, left: Kind, right: Kind) -> bool | None:
     """The value of a comparison by `is`, which kinds determine. Raises NotCompilableError if they do not."""
     op = node.ops[0]
+    if isinstance(op, ast.Eq | ast.NotEq) and _is_text(left) and _is_text(right):
+        return (left == right) == isinstance(op, ast.Eq)
     if not isinstance(op, ast.Is | ast.IsNot):
         return None
     if isinstance(right, Constant) and right.value is None:

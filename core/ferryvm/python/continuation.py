@@ -23,6 +23,7 @@ from ferryvm.python.graph import (
     Block,
     Branch,
     Call,
+    Delete,
     Evaluate,
     Host,
     Iterate,
@@ -88,6 +89,11 @@ def _inner_call(function: InnerFunction, *arguments: Any) -> Any:
     source = function.source
     variables = dict(zip(source.parameters, arguments, strict=True))
     return _Frame(source, variables).run(Lowering(source).blocks[0], 0)
+
+
+def _deletion(statement: Delete) -> ast.stmt:
+    name = ast.copy_location(ast.Name(statement.name, ast.Del()), statement.node)
+    return ast.copy_location(ast.Delete([name]), statement.node)
 
 
 class _Frame:
@@ -166,6 +172,8 @@ class _Frame:
                 target = ast.Subscript(statement.array, statement.index, ast.Store())
                 store = ast.Assign([ast.copy_location(target, statement.node)], statement.value)
                 self._do(statement, ast.copy_location(store, statement.node))
+            case Delete():
+                self._do(statement, _deletion(statement))
             case Host():
                 self._do(statement, statement.statement)
             case Append():

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import types
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ferryvm.python.array_creation import creates, normalised
-from ferryvm.python.builtin import replacement
+from ferryvm.python.builtin import contains, in_range, replacement
+from ferryvm.python.comprehension import Comprehensions
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.graph import (
     Append,
@@ -31,7 +34,7 @@ from ferryvm.python.graph import (
     Store,
     Unpack,
 )
-from ferryvm.python.graph_builder import GraphBuilder, like, name_of, renamed
+from ferryvm.python.graph_builder import GraphBuilder, like, name_of
 from ferryvm.python.source import MISSING, InnerFunction, Source
 
 _EXPRESSIONS = {
@@ -39,7 +42,7 @@ _EXPRESSIONS = {
     ast.Set: "a set",
     ast.Dict: "a dict",
     ast.DictComp: "a dict",
-    ast.GeneratorExp: "a generator expression; write a loop",
+    ast.GeneratorExp: "a generator expression here; write a loop",
     ast.Lambda: "a lambda inside a function; define a function outside",
     ast.Await: "await",
     ast.Yield: "yield; a generator cannot be compiled",
@@ -48,16 +51,14 @@ _EXPRESSIONS = {
 }
 
 
-class Expressions:
+class Expressions(Comprehensions):
     """The lowering of the expressions of one function."""
 
     def __init__(self, source: Source, graph: GraphBuilder) -> None:
-        self._source, self.graph = source, graph
+        super().__init__(graph)
+        self._source = source
         self.captured: dict[str, object] = {}
         """Values of the free names that it uses."""
-        self.uses_lists = False
-        """True if the function makes lists."""
-        self._comprehensions = 0
 
     # --- targets ----------------------------------------------------------------------------
 
@@ -198,6 +199,8 @@ class Expressions:
                 return like(node, ast.BinOp(left, node.op, right))
             case ast.UnaryOp():
                 return like(node, ast.UnaryOp(node.op, self.value(node.operand)))
+            case ast.Compare(ops=[ast.In() | ast.NotIn()]):
+                return self._contained(node)
             case ast.Compare() if len(node.ops) == 1:
                 left, right = self.values([node.left, node.comparators[0]])
                 if isinstance(node.ops[0], ast.Is | ast.IsNot):
@@ -227,7 +230,7 @@ class Expressions:
                 self.uses_lists = True
                 return like(node, ast.List(self.values(node.elts), ast.Load()))
             case ast.ListComp():
-                return self._comprehension(node)
+                return self.comprehension(node)
             case ast.JoinedStr():
                 return like(node, ast.JoinedStr([self._part(part) for part in node.values]))
             case ast.Call():
@@ -311,39 +314,44 @@ class Expressions:
         self.graph.block = after
         return name_of(name, node)
 
-    def _comprehension(self, node: ast.ListComp) -> ast.expr:
-        """A list that loops fill. Their variables have names of their own."""
-        self.uses_lists = True
-        self._comprehensions += 1
-        name = self.graph.temporary()
-        self.graph.add(Assign(node, name, like(node, ast.List([], ast.Load()))))
-        names = {
-            each.id: f"%{each.id} {self._comprehensions}"
-            for generator in node.generators
-            for each in ast.walk(generator.target)
-            if isinstance(each, ast.Name)
-        }
-        first = node.generators[0]
+    def _generated(self, node: ast.Call, of: ast.GeneratorExp, function: object) -> ast.expr:
+        """The value of a function of the items of a generator expression."""
+        if function is any or function is all:
+            return self.any_or_all(of, function is any)
+        items = like(of, ast.ListComp(of.elt, of.generators))
+        if function is list:
+            return self.comprehension(items)
+        if function not in (sum, min, max, math.prod):
+            raise NotCompilableError(of, "cannot compile a generator expression here; write a loop")
+        return self._call(like(node, ast.Call(node.func, [items, *node.args[1:]], node.keywords)))
 
-        def nest(generators: Sequence[ast.comprehension]) -> None:
-            if not generators:
-                self.graph.add(Append(node.elt, name, self.value(renamed(node.elt, names))))
-                return
-            generator, *others = generators
-            if generator.is_async:
-                raise NotCompilableError(node, "cannot compile async")
-            iterable = renamed(generator.iter, {} if generator is first else names)
-            again, over = self.begin_loop(iterable, renamed(generator.target, names))
-            for test in generator.ifs:
-                passed = self.graph.new()
-                self.condition(renamed(test, names), passed, again)
-                self.graph.block = passed
-            nest(others)
-            self.graph.jump(node, again)
-            self.graph.block = over
+    def _contained(self, node: ast.Compare) -> ast.expr:
+        """The value of `in`: a comparison with each item, or with the ends of a range."""
+        values, name = node.comparators[0], self.graph.temporary()
+        function: Any = contains
+        arguments = [node.left, values]
+        if isinstance(values, ast.Call) and self._callee(values) is range and not values.keywords:
+            start = [Known(0, node)] if len(values.args) == 1 else []
+            step = [Known(1, node)] if len(values.args) < 3 else []
+            function, arguments = in_range, [node.left, *start, *values.args, *step]
+        self.graph.add(Call(node, name, function, self.values(arguments)))
+        found = name_of(name, node)
+        if isinstance(node.ops[0], ast.In):
+            return found
+        return like(node, ast.UnaryOp(ast.Not(), found))
 
-        nest(node.generators)
-        return name_of(name, node)
+    def _rewritten(self, node: ast.Call, function: object) -> ast.expr | None:
+        """The value of a call that other expressions stand for; None for others."""
+        first = node.args[0] if node.args else None
+        if isinstance(first, ast.GeneratorExp):
+            return self._generated(node, first, function)
+        if function is float and isinstance(first, ast.Constant) and isinstance(first.value, str):
+            return like(node, ast.Constant(float(first.value)))
+        if node.keywords or len(node.args) != 2:
+            return None
+        if function is pow:
+            return self.value(like(node, ast.BinOp(node.args[0], ast.Pow(), node.args[1])))
+        return None
 
     def _method(self, node: ast.Call) -> ast.expr | None:
         """The value of a method of a list; None if it is no method that a list has."""
@@ -366,9 +374,15 @@ class Expressions:
         method = self._method(node)
         if method is not None:
             return method
+        is_inner = isinstance(node.func, ast.Name) and node.func.id in self._source.inner
+        rewritten = None if is_inner else self._rewritten(node, self.constant(node.func))
+        if rewritten is not None:
+            return rewritten
         function = self._callee(node)
         if function is print:
             return self._print(node)
+        if function is enumerate and [each.arg for each in node.keywords] == ["start"]:
+            node = like(node, ast.Call(node.func, [*node.args, node.keywords[0].value], []))
         if function is min or function is max:
             return self._extreme(node, function is min)
         if creates(function):
@@ -381,8 +395,6 @@ class Expressions:
             return name_of(name, node)
         if node.keywords:
             raise NotCompilableError(node, "cannot compile a call of this function with keywords")
-        if function is pow and len(node.args) == 2:
-            return self.value(like(node, ast.BinOp(node.args[0], ast.Pow(), node.args[1])))
         if function is MISSING:
             if isinstance(node.func, ast.Attribute):
                 raise NotCompilableError(node, f"cannot compile the method {node.func.attr!r}")
@@ -464,8 +476,10 @@ class Expressions:
             match each:
                 case ast.BoolOp() | ast.IfExp() | ast.NamedExpr() | ast.ListComp():
                     return True
+                case ast.GeneratorExp():
+                    return True
                 case ast.Compare():
-                    if len(each.ops) > 1:
+                    if len(each.ops) > 1 or isinstance(each.ops[0], ast.In | ast.NotIn):
                         return True
                 case ast.Call():
                     function = self._callee(each)

@@ -88,6 +88,14 @@ class Pop:
 
 
 @dataclasses.dataclass
+class Delete:
+    """`del name`, of a variable."""
+
+    node: ast.AST
+    name: str
+
+
+@dataclasses.dataclass
 class Host:
     """A statement that CPython executes, such as `print(...)`, with the variables that it reads."""
 
@@ -122,7 +130,7 @@ class Iterate:
     value: ast.expr
 
 
-Statement = Assign | Unpack | Store | Append | Pop | Host | Evaluate | Call | Iterate
+Statement = Assign | Unpack | Store | Append | Pop | Delete | Host | Evaluate | Call | Iterate
 
 
 @dataclasses.dataclass
@@ -250,7 +258,7 @@ def reads(step: Statement | Terminator) -> set[str]:
             return {step.iterator}
         case Raise():
             return read(step.argument)
-        case RaiseAgain():
+        case RaiseAgain() | Delete():
             return {step.name}
         case Call() if isinstance(step.function, InnerFunction):
             return found | {step.function.name}
@@ -260,7 +268,7 @@ def reads(step: Statement | Terminator) -> set[str]:
 def writes(statement: Statement) -> set[str]:
     """The variables that a statement assigns."""
     match statement:
-        case Assign() | Call() | Iterate() | Pop():
+        case Assign() | Call() | Iterate() | Pop() | Delete():
             return {statement.name}
         case Unpack():
             return set(statement.names)

@@ -7,6 +7,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64
 from ferryvm.python import array_code, list_code
 from ferryvm.python.fault import NotCompilableError
@@ -42,6 +43,8 @@ def begin(b: Code, node: ast.expr) -> Kind:
         return Enumerated(begin(b, node.args[0]))
     if isinstance(node, ast.Call) and function is zip:
         return Zipped(tuple(begin(b, each) for each in node.args))
+    if isinstance(node, ast.Call) and function is reversed and len(node.args) == 1:
+        return _begin_backwards(b, node.args[0])
     kind = b.kind(node)
     f = b.f
     match kind:
@@ -73,6 +76,28 @@ def begin(b: Code, node: ast.expr) -> Kind:
             f.i64_const(0)
             return ArrayIterator(kind)
     raise NotCompilableError(node, f"cannot iterate over {kind}")
+
+
+def _begin_backwards(b: Code, node: ast.expr) -> Kind:
+    """Push an iterator of a range, or an array, from its end."""
+    kind = b.kind(node)
+    if isinstance(kind, Array):
+        back = ast.copy_location(ast.UnaryOp(ast.USub(), ast.Constant(1)), node)
+        subscript = ast.Subscript(node, ast.Slice(step=back), ast.Load())
+        return begin(b, ast.copy_location(subscript, node))
+    if not isinstance(kind, Range) or abs(kind.step) != 1:
+        raise NotCompilableError(node, f"cannot iterate backwards over {kind}; count indices down")
+    f, stop, start = b.f, b.spare(I64), b.spare(I64)
+    b.push(node)
+    f.local_set(stop)
+    f.local_set(start)
+    b.at(node)
+    b.trap(node, Trap.INTEGER_OVERFLOW, OverflowError, None, is_limit=True)
+    for end in (stop, start):
+        f.local_get(end)
+        f.i64_const(kind.step)
+        f.i64_sub_checked()
+    return RangeIterator(-kind.step)
 
 
 def advance(

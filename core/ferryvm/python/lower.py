@@ -14,6 +14,7 @@ from ferryvm.python.graph import (
     Assign,
     Block,
     Branch,
+    Delete,
     Evaluate,
     Handler,
     InPlace,
@@ -39,7 +40,7 @@ _STATEMENTS = {
     ast.Nonlocal: "an assignment to a variable of another function; return the value instead",
     ast.Import: "an import; import outside the function",
     ast.ImportFrom: "an import; import outside the function",
-    ast.Delete: "del",
+    ast.Delete: "del of an item",
     ast.Match: "match; write if and elif",
     ast.AsyncFor: "async",
     ast.AsyncWith: "async",
@@ -177,6 +178,9 @@ class Lowering:
                 self.graph.block = passed
             case ast.Raise():
                 self._raise(node)
+            case ast.Delete() if all(isinstance(each, ast.Name) for each in node.targets):
+                for name in {each.id: None for each in node.targets if isinstance(each, ast.Name)}:
+                    self.graph.add(Delete(node, name))
             case _:
                 what = _STATEMENTS.get(type(node), f"the statement {type(node).__name__}")
                 raise NotCompilableError(node, f"cannot compile {what}")
@@ -326,6 +330,9 @@ class Lowering:
             self._caught.append(handler.name)
             self._body(clause.body)
             self._caught.pop()
+            if clause.name:  # the Python Language Reference, section 8.4.1
+                self.graph.add(Assign(clause, clause.name, Known(None, clause)))
+                self.graph.add(Delete(clause, clause.name))
             self.graph.jump(clause, after)
             self.graph.block = others
         self.graph.end(RaiseAgain(node, handler.name))

@@ -99,7 +99,9 @@ def _scalar_kind(node: ast.AST, symbol: str, left: Kind, right: Kind) -> Kind:
             return Scalar("float64")
         if name in ("float64", "float32", "int64", "int32", "int16", "int8", "uint16", "uint8"):
             return Scalar(name)
-    if symbol in ("//", "%", "<<", ">>") and name in ("int64", "int32"):
+    if symbol in ("//", "%") and not is_boolean and name not in ("float32", "float16"):
+        return Scalar(name)
+    if symbol in ("<<", ">>") and name in ("int64", "int32"):
         return Scalar(name)
     if symbol == "**" and is_float:
         return Scalar(name)
@@ -265,8 +267,11 @@ def _of_numpy(b: Code, node: ast.BinOp, symbol: str, result: Scalar) -> None:
         getattr(f, f"{word}_{_BITWISE[symbol]}")()
     elif symbol == "/":
         getattr(f, f"{word}_div")()
+    elif symbol in _FLOORED and word is F64:
+        _numpy_float_division(b, node, symbol)
     elif symbol in _FLOORED:
         _numpy_division(b, symbol, word)
+        wrap(b, result.dtype)
     elif symbol in ("<<", ">>"):
         _numpy_shift(b, symbol, word)
     else:
@@ -301,6 +306,27 @@ def _numpy_division(b: Code, symbol: str, word: Type) -> None:
             f.local_get(dividend)
             f.local_get(divisor)
             getattr(f, f"{word}_mod_floor")()
+
+
+def _numpy_float_division(b: Code, node: ast.BinOp, symbol: str) -> None:
+    """NumPy's floored division of floats: Python's; by 0 the quotient is that of `/`."""
+    from ferryvm.python.power import floored
+
+    f, divisor, dividend = b.f, b.spare(F64), b.spare(F64)
+    f.local_set(divisor)
+    f.local_set(dividend)
+    if symbol == "//":
+        f.local_get(dividend)
+        f.local_get(divisor)
+        f.f64_div()
+    f.local_get(dividend)
+    f.local_get(divisor)
+    floored(b, node, symbol)
+    if symbol == "//":
+        f.local_get(divisor)
+        f.f64_const(0.0)
+        f.f64_eq()
+        f.select()
 
 
 def _numpy_shift(b: Code, symbol: str, word: Type) -> None:

@@ -124,7 +124,10 @@ def _list(view: Any) -> list[Any]:
 def arguments(kinds: Sequence[Kind]) -> Callable[[Sequence[Any]], list[Any]] | None:
     """The function from the arguments of a Python function to those of the compiled one; None if they
     are the same."""
-    if all(len(kind.slots) == 1 and not isinstance(kind, Array | Tuple) for kind in kinds):
+    if all(
+        len(kind.slots) == 1 and not isinstance(kind, Array | Tuple) and kind != Scalar("bool")
+        for kind in kinds
+    ):
         return None
 
     def flat(values: Sequence[Any]) -> list[Any]:
@@ -147,6 +150,8 @@ def flatten(kind: Kind, value: Any, found: list[Any]) -> None:
                 flatten(item, each, found)
         case Constant():
             pass
+        case Scalar(dtype="bool"):
+            found.append(int(value))
         case _ if len(kind.slots) == 2:  # a range
             found += (value.start, value.stop)
         case _:

@@ -12,6 +12,8 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import numpy as np
+
 from ferryvm.build import Function, Label
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, Reference, ValueType
@@ -25,6 +27,7 @@ from ferryvm.python.graph import (
     Block,
     Branch,
     Call,
+    Delete,
     Evaluate,
     Host,
     Iterate,
@@ -204,6 +207,8 @@ class Versions:
                 self._store(statement)
             case Append():
                 list_code.append(body, statement.node, statement.list, statement.value)
+            case Delete():
+                del body.env[statement.name]
             case Host():
                 self._host(statement)
             case Pop():
@@ -376,6 +381,9 @@ class Versions:
                 body.f.f32_demote_f64()
             else:
                 convert(body, statement.node, found, element)
+        elif found != element and not np.can_cast(found.dtype, element.dtype):
+            message = f"cannot store {found} into an array of {of.dtype}; write int(x)"
+            raise NotCompilableError(statement.node, message)
         body.trap(node, Trap.READ_ONLY_ARRAY, ValueError, "assignment destination is read-only")
         getattr(body.f, f"array_set_{of.element}")()
 
