@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import functools
 
-from ferryvm.machine import item_batch, lane
 from ferryvm.machine.chunk import (
     CLOCK,
     ChunkLoop,
@@ -23,46 +22,10 @@ from ferryvm.machine.chunk import (
     RangeWorker,
 )
 from ferryvm.machine.control import ControlBlock, Status
-from ferryvm.machine.item_batch import SLOT_WORDS
 from ferryvm_backends._llvm.codegen import ObjectCode
 from ferryvm_backends._llvm.passes import Pipeline, improve
+from ferryvm_backends.llvm.chunk_slot import SLOTS, field_at, get, put
 from ferryvm_backends.llvm.native import emitted, parsed_text
-
-
-def _at(structure: type[ctypes.Structure], field: str, base: str) -> str:
-    """A pointer to a field."""
-    return f"getelementptr i8, ptr %{base}, i64 {getattr(structure, field).offset}"
-
-
-def _get(name: str, structure: type[ctypes.Structure], base: str, kind: str = "i64") -> str:
-    """Load a field, which has the name of the value without what stands behind a dot."""
-    field = name.partition(".")[0]
-    return f"%{name}.at = {_at(structure, field, base)}\n  %{name} = load {kind}, ptr %{name}.at"
-
-
-def _set(name: str, value: str, structure: type[ctypes.Structure], base: str) -> str:
-    """Store into a field; `name` as for `_get`."""
-    field = name.partition(".")[0]
-    return f"%{name}.at = {_at(structure, field, base)}\n  store i64 {value}, ptr %{name}.at"
-
-
-def _put_word(name: str, value: str) -> str:
-    """Store a word of the head of the slot at %s."""
-    at = f"getelementptr i64, ptr %s, i64 {getattr(item_batch, name)}"
-    return f"%{name}.at = {at}\n  store i64 {value}, ptr %{name}.at"
-
-
-def _lane_word(name: str, row: str, lane_: str) -> str:
-    """Load a lane's word of a row of the buffer."""
-    return "\n  ".join(
-        (
-            f"%{name}.row = mul i64 %lane_count, {getattr(lane, row)}",
-            f"%{name}.column = add i64 %{name}.row, %{lane_}",
-            f"%{name}.at = getelementptr i64, ptr %buffer, i64 %{name}.column",
-            f"%{name} = load i64, ptr %{name}.at",
-        )
-    )
-
 
 _TEXT = f"""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -70,7 +33,7 @@ declare i64 @llvm.smin.i64(i64, i64)
 
 define internal i64 @now(ptr %r) nounwind {{
   %time = alloca [2 x i64]
-  {_get("clock", ItemRange, "r", "ptr")}
+  {get("clock", ItemRange, "r", "ptr")}
   call i32 %clock(i32 {CLOCK}, ptr %time)
   %seconds = load i64, ptr %time
   %part = {"getelementptr i8, ptr %time, i64 8"}
@@ -81,9 +44,9 @@ define internal i64 @now(ptr %r) nounwind {{
 }}
 
 define internal void @wake(ptr %r, i64 %number) nounwind {{
-  {_get("helper_count", ItemRange, "r")}
-  {_get("helpers", ItemRange, "r", "ptr")}
-  {_get("release", ItemRange, "r", "ptr")}
+  {get("helper_count", ItemRange, "r")}
+  {get("helpers", ItemRange, "r", "ptr")}
+  {get("release", ItemRange, "r", "ptr")}
   %twice = shl i64 %number, 1
   %last = add i64 %twice, 2
   br label %next
@@ -97,7 +60,7 @@ next:
 wake:
   %where = getelementptr ptr, ptr %helpers, i64 %child
   %p = load ptr, ptr %where
-  {_get("lock", ParkedThread, "p", "ptr")}
+  {get("lock", ParkedThread, "p", "ptr")}
   call void %release(ptr %lock)
   br label %next
 done:
@@ -105,32 +68,32 @@ done:
 }}
 
 define internal void @begin(ptr %w, ptr %r, i64 %floor) nounwind {{
-  {_get("control", RangeWorker, "w", "ptr")}
-  {_get("template", ItemRange, "r", "ptr")}
+  {get("control", RangeWorker, "w", "ptr")}
+  {get("template", ItemRange, "r", "ptr")}
   call void @llvm.memcpy.p0.p0.i64(ptr %control, ptr %template, i64 {ctypes.sizeof(ControlBlock)}, i1 false)
-  {_get("stack", RangeWorker, "w")}
-  {_get("stack_end", RangeWorker, "w")}
-  {_set("stack.own", "%stack", ControlBlock, "control")}
-  {_set("stack_end.own", "%stack_end", ControlBlock, "control")}
-  {_get("frame", ItemRange, "r", "ptr")}
-  {_get("frame_offset", ItemRange, "r")}
-  {_get("frame_bytes", ItemRange, "r")}
+  {get("stack", RangeWorker, "w")}
+  {get("stack_end", RangeWorker, "w")}
+  {put("stack.own", "%stack", ControlBlock, "control")}
+  {put("stack_end.own", "%stack_end", ControlBlock, "control")}
+  {get("frame", ItemRange, "r", "ptr")}
+  {get("frame_offset", ItemRange, "r")}
+  {get("frame_bytes", ItemRange, "r")}
   %bottom = inttoptr i64 %stack to ptr
   %to = getelementptr i8, ptr %bottom, i64 %frame_offset
   call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %frame, i64 %frame_bytes, i1 false)
   %is.own = icmp eq i64 %floor, -1
   br i1 %is.own, label %done, label %other
 other:
-  {_set("host_stack", "%floor", ControlBlock, "control")}
+  {put("host_stack", "%floor", ControlBlock, "control")}
   br label %done
 done:
   ret void
 }}
 
 define internal i64 @revoke(ptr %r) nounwind {{
-  {_get("helper_count", ItemRange, "r")}
-  {_get("helpers", ItemRange, "r", "ptr")}
-  {_get("workers", ItemRange, "r", "ptr")}
+  {get("helper_count", ItemRange, "r")}
+  {get("helpers", ItemRange, "r", "ptr")}
+  {get("workers", ItemRange, "r", "ptr")}
   br label %look
 look:
   %number = phi i64 [ 0, %0 ], [ %following, %looked ]
@@ -141,13 +104,13 @@ look:
 try:
   %where = getelementptr ptr, ptr %helpers, i64 %number
   %p = load ptr, ptr %where
-  %worker.at = {_at(ParkedThread, "worker", "p")}
+  %worker.at = {field_at(ParkedThread, "worker", "p")}
   %old = atomicrmw xchg ptr %worker.at, i64 0 seq_cst, align 8
   %is.taken = icmp eq i64 %old, 0
   br i1 %is.taken, label %looked, label %mark
 mark:
   %marked = inttoptr i64 %old to ptr
-  {_set("status", "-1", RangeWorker, "marked")}
+  {put("status", "-1", RangeWorker, "marked")}
   %count.more = add i64 %count, 1
   br label %looked
 looked:
@@ -161,7 +124,7 @@ passed:
 see:
   %distance = mul i64 %second, {ctypes.sizeof(RangeWorker)}
   %w = getelementptr i8, ptr %workers, i64 %distance
-  {_get("status.now", RangeWorker, "w")}
+  {get("status.now", RangeWorker, "w")}
   %is.revoked = icmp eq i64 %status.now, -1
   br i1 %is.revoked, label %send, label %going
 send:
@@ -173,119 +136,14 @@ done:
   ret i64 %count
 }}
 
-define internal ptr @new_slot(ptr %w, i64 %item, i64 %pc, i64 %frame, i64 %size) nounwind {{
-  {_get("slot", RangeWorker, "w")}
-  {_get("slot_end", RangeWorker, "w")}
-  {_get("entry", RangeWorker, "w")}
-  {_get("entry_end", RangeWorker, "w")}
-  {_get("pc_offset", RangeWorker, "w")}
-  %words = add i64 %size, {SLOT_WORDS}
-  %bytes = shl i64 %words, 3
-  %after = add i64 %slot, %bytes
-  %fits = icmp ule i64 %after, %slot_end
-  %is.free = icmp ult i64 %entry, %entry_end
-  %is.possible = and i1 %fits, %is.free
-  br i1 %is.possible, label %fill, label %full
-full:
-  ret ptr null
-fill:
-  %s = inttoptr i64 %slot to ptr
-  {_put_word("ITEM", "%item")}
-  {_put_word("PC", "%pc")}
-  {_put_word("FRAME", "%frame")}
-  {_put_word("SIZE", "%size")}
-  {_put_word("STATUS", "0")}
-  %entry.here = inttoptr i64 %entry to ptr
-  store i64 %slot, ptr %entry.here
-  %pc.there = getelementptr i8, ptr %entry.here, i64 %pc_offset
-  store i64 %pc, ptr %pc.there
-  %entry.next = add i64 %entry, 8
-  store i64 %after, ptr %slot.at
-  store i64 %entry.next, ptr %entry.at
-  %first = getelementptr i64, ptr %s, i64 {SLOT_WORDS}
-  ret ptr %first
-}}
-
-define internal i1 @suspend_lanes(ptr %w, ptr %r) nounwind {{
-  {_get("buffer", RangeWorker, "w", "ptr")}
-  {_get("slot", RangeWorker, "w")}
-  {_get("slot_end", RangeWorker, "w")}
-  {_get("entry", RangeWorker, "w")}
-  {_get("entry_end", RangeWorker, "w")}
-  {_get("item", RangeWorker, "w")}
-  {_get("lane_count", ItemRange, "r")}
-  {_get("lane_rows", ItemRange, "r")}
-  %start = sub i64 %item, %lane_count
-  %mask = load i64, ptr %buffer
-  %largest = add i64 %lane_rows, {SLOT_WORDS}
-  %all.words = mul i64 %largest, %lane_count
-  %all.bytes = shl i64 %all.words, 3
-  %after = add i64 %slot, %all.bytes
-  %entries = shl i64 %lane_count, 3
-  %entry.after = add i64 %entry, %entries
-  %fits = icmp ule i64 %after, %slot_end
-  %is.free = icmp ule i64 %entry.after, %entry_end
-  %is.possible = and i1 %fits, %is.free
-  br i1 %is.possible, label %look, label %no
-no:
-  ret i1 false
-look:
-  %seen = phi i64 [ 0, %0 ], [ %seen.next, %look.next ]
-  %is.seen = icmp slt i64 %seen, %lane_count
-  br i1 %is.seen, label %ask, label %each
-ask:
-  %ask.bits = lshr i64 %mask, %seen
-  %ask.left = trunc i64 %ask.bits to i1
-  {_lane_word("stops", "STOPS", "seen")}
-  %is.stop = icmp ne i64 %stops, 0
-  %is.stopping = and i1 %ask.left, %is.stop
-  br i1 %is.stopping, label %no, label %look.next
-look.next:
-  %seen.next = add i64 %seen, 1
-  br label %look
-each:
-  %lane = phi i64 [ 0, %look ], [ %lane.next, %lane.done ]
-  %is.more = icmp slt i64 %lane, %lane_count
-  br i1 %is.more, label %one, label %all
-one:
-  %bits = lshr i64 %mask, %lane
-  %is.left = trunc i64 %bits to i1
-  br i1 %is.left, label %put, label %lane.done
-put:
-  {_lane_word("pc", "PC", "lane")}
-  {_lane_word("frame", "FRAME", "lane")}
-  {_lane_word("length", "LENGTH", "lane")}
-  %number = add i64 %start, %lane
-  %to = call ptr @new_slot(ptr %w, i64 %number, i64 %pc, i64 %frame, i64 %length)
-  br label %copy
-copy:
-  %n = phi i64 [ 0, %put ], [ %n.next, %copy.word ]
-  %is.word = icmp slt i64 %n, %length
-  br i1 %is.word, label %copy.word, label %lane.done
-copy.word:
-  %row = add i64 %n, {lane.WORDS}
-  %row.start = mul i64 %row, %lane_count
-  %column = add i64 %row.start, %lane
-  %word.at = getelementptr i64, ptr %buffer, i64 %column
-  %word = load i64, ptr %word.at
-  %to.at = getelementptr i64, ptr %to, i64 %n
-  store i64 %word, ptr %to.at
-  %n.next = add i64 %n, 1
-  br label %copy
-lane.done:
-  %lane.next = add i64 %lane, 1
-  br label %each
-all:
-  ret i1 true
-}}
-
+{SLOTS}
 define i64 @ferry_end(ptr %w) nounwind {{
-  {_get("range", RangeWorker, "w", "ptr")}
-  {_get("release", ItemRange, "range", "ptr")}
-  {_get("bell", ItemRange, "range", "ptr")}
-  {_get("limit", ItemRange, "range")}
-  {_get("number", RangeWorker, "w")}
-  %running = {_at(ItemRange, "running", "range")}
+  {get("range", RangeWorker, "w", "ptr")}
+  {get("release", ItemRange, "range", "ptr")}
+  {get("bell", ItemRange, "range", "ptr")}
+  {get("limit", ItemRange, "range")}
+  {get("number", RangeWorker, "w")}
+  %running = {field_at(ItemRange, "running", "range")}
   %is.first = icmp eq i64 %number, 0
   br i1 %is.first, label %first, label %count
 first:
@@ -298,18 +156,18 @@ count:
   %is.last = icmp eq i64 %threads, %ending
   br i1 %is.last, label %last, label %ended
 last:
-  %is.left.at = {_at(ItemRange, "is_left", "range")}
+  %is.left.at = {field_at(ItemRange, "is_left", "range")}
   %is.left = load atomic i64, ptr %is.left.at seq_cst, align 8
-  %next.at = {_at(ItemRange, "next", "range")}
+  %next.at = {field_at(ItemRange, "next", "range")}
   %next = load atomic i64, ptr %next.at seq_cst, align 8
   %nothing = icmp eq i64 %is.left, 0
   %all = icmp sge i64 %next, %limit
   %is.whole = and i1 %nothing, %all
   br i1 %is.whole, label %whole, label %part
 whole:
-  {_get("operand", ItemRange, "range", "ptr")}
+  {get("operand", ItemRange, "range", "ptr")}
   store i64 %limit, ptr %operand
-  %done.at = {_at(ItemRange, "is_done", "range")}
+  %done.at = {field_at(ItemRange, "is_done", "range")}
   store atomic i64 1, ptr %done.at seq_cst, align 8
   call void %release(ptr %bell)
   br label %ended
@@ -320,32 +178,32 @@ part:
 }}
 
 define i64 @ferry_resume(ptr %w) nounwind {{
-  {_get("range", RangeWorker, "w", "ptr")}
-  {_get("control", RangeWorker, "w", "ptr")}
-  {_get("stack", RangeWorker, "w")}
-  {_get("buffer", RangeWorker, "w", "ptr")}
-  {_get("size", ItemRange, "range")}
-  {_get("limit", ItemRange, "range")}
-  {_get("pc", ItemRange, "range")}
-  {_get("last_pc", ItemRange, "range")}
-  {_get("sp", ItemRange, "range")}
-  {_get("fp", ItemRange, "range")}
-  {_get("entry", ItemRange, "range", "ptr")}
-  {_get("lanes", ItemRange, "range", "ptr")}
-  %next.at = {_at(ItemRange, "next", "range")}
-  %past.at = {_at(ItemRange, "past", "range")}
-  %item.at = {_at(RangeWorker, "item", "w")}
-  %end.at = {_at(RangeWorker, "end", "w")}
-  %entered.at = {_at(RangeWorker, "entered", "w")}
-  %most.at = {_at(RangeWorker, "most", "w")}
-  %status.at = {_at(RangeWorker, "status", "w")}
-  %refused.at = {_at(RangeWorker, "refused", "w")}
-  %pc.now.at = {_at(ControlBlock, "pc", "control")}
-  %sp.now.at = {_at(ControlBlock, "sp", "control")}
-  %fp.now.at = {_at(ControlBlock, "fp", "control")}
-  %interrupt.at = {_at(ControlBlock, "interrupt", "control")}
-  %is.left.at = {_at(ItemRange, "is_left", "range")}
-  {_get("operands", ItemRange, "range")}
+  {get("range", RangeWorker, "w", "ptr")}
+  {get("control", RangeWorker, "w", "ptr")}
+  {get("stack", RangeWorker, "w")}
+  {get("buffer", RangeWorker, "w", "ptr")}
+  {get("size", ItemRange, "range")}
+  {get("limit", ItemRange, "range")}
+  {get("pc", ItemRange, "range")}
+  {get("last_pc", ItemRange, "range")}
+  {get("sp", ItemRange, "range")}
+  {get("fp", ItemRange, "range")}
+  {get("entry", ItemRange, "range", "ptr")}
+  {get("lanes", ItemRange, "range", "ptr")}
+  %next.at = {field_at(ItemRange, "next", "range")}
+  %past.at = {field_at(ItemRange, "past", "range")}
+  %item.at = {field_at(RangeWorker, "item", "w")}
+  %end.at = {field_at(RangeWorker, "end", "w")}
+  %entered.at = {field_at(RangeWorker, "entered", "w")}
+  %most.at = {field_at(RangeWorker, "most", "w")}
+  %status.at = {field_at(RangeWorker, "status", "w")}
+  %refused.at = {field_at(RangeWorker, "refused", "w")}
+  %pc.now.at = {field_at(ControlBlock, "pc", "control")}
+  %sp.now.at = {field_at(ControlBlock, "sp", "control")}
+  %fp.now.at = {field_at(ControlBlock, "fp", "control")}
+  %interrupt.at = {field_at(ControlBlock, "interrupt", "control")}
+  %is.left.at = {field_at(ItemRange, "is_left", "range")}
+  {get("operands", ItemRange, "range")}
   %bottom = add i64 %stack, %operands
   %limit.operand = inttoptr i64 %bottom to ptr
   %next.operand = getelementptr i64, ptr %limit.operand, i64 1
@@ -461,7 +319,7 @@ out:
   %result = phi i64 [ %outcome, %leave ], [ {Outcome.ENDED}, %over ]
   %now = call i64 @now(ptr %range)
   %spent = sub i64 %now, %began
-  {_get("nanoseconds", RangeWorker, "w")}
+  {get("nanoseconds", RangeWorker, "w")}
   %total = add i64 %nanoseconds, %spent
   store i64 %total, ptr %nanoseconds.at
   %is.over = icmp eq i64 %result, {Outcome.ENDED}
@@ -474,12 +332,12 @@ ending:
 }}
 
 define i64 @ferry_serve(ptr %p) nounwind {{
-  %state.at = {_at(ParkedThread, "state", "p")}
-  {_get("lock", ParkedThread, "p", "ptr")}
-  {_get("acquire", ParkedThread, "p", "ptr")}
-  {_get("floor", ParkedThread, "p")}
-  %worker.at = {_at(ParkedThread, "worker", "p")}
-  %taken.at = {_at(ParkedThread, "taken", "p")}
+  %state.at = {field_at(ParkedThread, "state", "p")}
+  {get("lock", ParkedThread, "p", "ptr")}
+  {get("acquire", ParkedThread, "p", "ptr")}
+  {get("floor", ParkedThread, "p")}
+  %worker.at = {field_at(ParkedThread, "worker", "p")}
+  %taken.at = {field_at(ParkedThread, "taken", "p")}
   br label %wait
 wait:
   store atomic i64 0, ptr %state.at seq_cst, align 8
@@ -490,8 +348,8 @@ wait:
 work:
   %w = inttoptr i64 %given to ptr
   store i64 %given, ptr %taken.at
-  {_get("range", RangeWorker, "w", "ptr")}
-  {_get("number", RangeWorker, "w")}
+  {get("range", RangeWorker, "w", "ptr")}
+  {get("number", RangeWorker, "w")}
   call void @wake(ptr %range, i64 %number)
   call void @begin(ptr %w, ptr %range, i64 %floor)
   %outcome = call i64 @ferry_resume(ptr %w)
@@ -502,8 +360,8 @@ return:
 }}
 
 define i64 @ferry_launch(ptr %r, ptr %table, i64 %count, i64 %most) nounwind {{
-  {_get("helpers", ItemRange, "r", "ptr")}
-  {_get("workers", ItemRange, "r", "ptr")}
+  {get("helpers", ItemRange, "r", "ptr")}
+  {get("workers", ItemRange, "r", "ptr")}
   br label %look
 look:
   %number = phi i64 [ 0, %0 ], [ %following, %next ]
@@ -515,7 +373,7 @@ look:
 try:
   %where = getelementptr ptr, ptr %table, i64 %number
   %p = load ptr, ptr %where
-  %state.at = {_at(ParkedThread, "state", "p")}
+  %state.at = {field_at(ParkedThread, "state", "p")}
   %pair = cmpxchg ptr %state.at, i64 0, i64 1 seq_cst seq_cst, align 8
   %is.free = extractvalue {{ i64, i1 }} %pair, 1
   br i1 %is.free, label %claim, label %next
@@ -525,7 +383,7 @@ claim:
   %found.more = add i64 %found, 1
   %distance = mul i64 %found.more, {ctypes.sizeof(RangeWorker)}
   %w = getelementptr i8, ptr %workers, i64 %distance
-  %worker.at = {_at(ParkedThread, "worker", "p")}
+  %worker.at = {field_at(ParkedThread, "worker", "p")}
   store ptr %w, ptr %worker.at
   br label %next
 next:
@@ -534,8 +392,8 @@ next:
   br label %look
 begin:
   %threads = add i64 %found, 1
-  {_set("helper_count", "%found", ItemRange, "r")}
-  {_set("running", "%threads", ItemRange, "r")}
+  {put("helper_count", "%found", ItemRange, "r")}
+  {put("running", "%threads", ItemRange, "r")}
   call void @wake(ptr %r, i64 0)
   call void @begin(ptr %workers, ptr %r, i64 -1)
   %outcome = call i64 @ferry_resume(ptr %workers)
