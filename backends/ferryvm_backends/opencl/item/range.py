@@ -11,7 +11,6 @@ items' loops; for other devices the host looks between two slices.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 import threading
@@ -30,12 +29,12 @@ from ferryvm.engine.thread_pool import pool
 from ferryvm.failure import one_line
 from ferryvm.float_environment import ours
 from ferryvm.ir.c.opencl import LOOK
-from ferryvm.ir.c.opencl_item import EXIT_SHIFT, TRAP_SHIFT
+from ferryvm.ir.c.opencl_item import EXIT_SHIFT
 from ferryvm.ir.operation import LENGTH
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.item_range import LostItemsError, RangeOutcome, RangeRunner
-from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.item_batch import (
     FRAME,
     ITEM,
@@ -55,13 +54,13 @@ from ferryvm.region.region import Region
 from ferryvm.thread import Bell, ThreadError
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.copied import SLICE
-from ferryvm_backends.opencl.host_memory import Bytes
 from ferryvm_backends.opencl.item import ItemShape
 from ferryvm_backends.opencl.item.bound import is_short
 from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.item.local_size import LEAST, LocalSize, slice_items
 from ferryvm_backends.opencl.item.memory import ItemMemory
 from ferryvm_backends.opencl.item.pattern import PatternKernel
+from ferryvm_backends.opencl.item.range_run import RangeRun, Slots, counted, is_guard, put_back
 from ferryvm_backends.opencl.item.suspension import Suspended, slot_layout, suspended
 from ferryvm_backends.opencl.segment import view
 
@@ -96,32 +95,8 @@ _SPARSE = 4
 
 _RANGE_BYTES = WORD_BYTES * SLOT_WORDS
 
-_STATUS_MASK = (1 << TRAP_SHIFT) - 1
-
 _lock = threading.RLock()
 """Buffers are of a device, not of a machine."""
-
-Slots = npt.NDArray[np.uint64]
-
-
-@dataclasses.dataclass
-class _Run:
-    """The outcome of a range, in the device's terms."""
-
-    slots: Slots | None = None
-    """A row for each suspended item."""
-    open: list[tuple[int, int]] = dataclasses.field(default_factory=list)
-    """Ranges that have not begun."""
-    seconds: float = 0.0
-    is_stopped: bool = False
-    """No further slice is to begin."""
-    is_changed: bool = False
-    """The machine's memory is not as before any more."""
-
-    @property
-    def is_left(self) -> bool:
-        """True if not all items are done."""
-        return bool(self.open) or self.slots is not None
 
 
 class ItemRanges(RangeRunner):
@@ -192,7 +167,7 @@ class ItemRanges(RangeRunner):
     def write_back(self, machine: Machine) -> None:
         if not self._memory.is_ahead(machine.control):
             return
-        found = _Run()
+        found = RangeRun()
         self._in_pool(machine, found, functools.partial(self._write_back, machine.control))
 
     def _write_back(self, control: ControlBlock) -> None:
@@ -203,16 +178,16 @@ class ItemRanges(RangeRunner):
             raise
 
     def _run_in_pool(self, machine: Machine, first: int, limit: int, defers: bool) -> RangeOutcome:
-        control, found = machine.control, _Run()
+        control, found = machine.control, RangeRun()
         run = functools.partial(self._run, machine, first, limit, found, defers)
         self._in_pool(machine, found, run)
-        stops = Counter[int]() if found.slots is None else _counted(self._stops(found.slots))
+        stops = Counter[int]() if found.slots is None else counted(self._stops(found.slots))
         stopped = stops.total()
         left = sum(two - one for one, two in found.open) + stopped
         seconds = found.seconds * self._threads if self._shape.is_block else None
         return RangeOutcome(limit - first - left, stopped, seconds, bool(control.interrupt), stops)
 
-    def _in_pool(self, machine: Machine, found: _Run, work: Callable[[], None]) -> None:
+    def _in_pool(self, machine: Machine, found: RangeRun, work: Callable[[], None]) -> None:
         """Let a thread of the pool do the work. Raises what the work raises."""
         control, bell = machine.control, Bell()
         buffers = suspended(self._memory.session, self._memory.wraps)
@@ -262,7 +237,7 @@ class ItemRanges(RangeRunner):
 
     # --- in the pool ------------------------------------------------------------------------
 
-    def _run(self, machine: Machine, first: int, limit: int, found: _Run, defers: bool) -> None:
+    def _run(self, machine: Machine, first: int, limit: int, found: RangeRun, defers: bool) -> None:
         control, stack, objects = machine.control, machine.memory.stack, machine.objects
         assert objects is not None  # the program has launches
         memory, buffers = self._memory, suspended(self._memory.session, self._memory.wraps)
@@ -308,7 +283,7 @@ class ItemRanges(RangeRunner):
                 memory.pull(control)
                 found.is_changed = True
                 for (address, size), elements in zip(stale, saved, strict=True):
-                    _put_back(view(address, limit * size), elements, size, found)
+                    put_back(view(address, limit * size), elements, size, found)
         except BaseException:
             memory.drop(control)
             buffers.close()
@@ -381,7 +356,7 @@ class ItemRanges(RangeRunner):
         buffers: Suspended,
         first: int,
         limit: int,
-        found: _Run,
+        found: RangeRun,
     ) -> None:
         """Run slices of a range until all items are done or something comes between."""
         session = self._memory.session
@@ -444,7 +419,7 @@ class ItemRanges(RangeRunner):
 
     # --- what is left -----------------------------------------------------------------------
 
-    def _commit(self, objects: ObjectMemory, found: _Run, limit: int) -> None:
+    def _commit(self, objects: ObjectMemory, found: RangeRun, limit: int) -> None:
         """Write what is left of a range into the launch."""
         left: list[Left] = []
         batch = self._batch(objects.control, found)
@@ -453,7 +428,7 @@ class ItemRanges(RangeRunner):
             reserve(objects, *space_for(left), collects=False)
         finish(objects, limit, left)
 
-    def _batch(self, control: ControlBlock, found: _Run) -> ItemBatch:
+    def _batch(self, control: ControlBlock, found: RangeRun) -> ItemBatch:
         """The rest of a range; guards that have failed are counted."""
         words = array("Q", itertools.chain(*(range_slot(*one) for one in sorted(found.open))))
         address, _ = words.buffer_info()
@@ -464,8 +439,8 @@ class ItemRanges(RangeRunner):
         first = SLOT_WORDS + self._parameters
         slots[:, first] = self._returns_to
         slots[:, first + 1] = control.sp + self._parameters - control.fp
-        failed = self._stops(slots)[_is_guard(slots)]
-        for pc, times in _counted(failed).items():
+        failed = self._stops(slots)[is_guard(slots)]
+        for pc, times in counted(failed).items():
             self.failures[pc] += times
         order = np.argsort(slots[:, ITEM].view(np.int64))
         runs.append(array("Q", (slots.ctypes.data + slots.strides[0] * order).tobytes()))
@@ -486,28 +461,6 @@ class ItemRanges(RangeRunner):
     def _stops(self, slots: Slots) -> npt.NDArray[np.int64]:
         """The instructions in front of which items left, which go on there or at their entry."""
         guards = np.array([*self._guards, 0], np.int64)
-        is_guard = _is_guard(slots)
-        numbers = np.where(is_guard, slots[:, STATUS] >> np.uint64(EXIT_SHIFT), 0)
-        return np.where(is_guard, guards[numbers.astype(np.int64)], slots[:, PC].view(np.int64))
-
-
-def _put_back(host: Bytes, saved: Bytes, size: int, found: _Run) -> None:
-    """Give elements of items that are not done what they had; `size`: bytes of an element."""
-    to, source = host.reshape(-1, size), saved.reshape(-1, size)
-    for one, two in found.open:
-        to[one:two] = source[one:two]
-    if found.slots is not None:
-        items = found.slots[:, ITEM].view(np.int64)
-        to[items] = source[items]
-
-
-def _is_guard(slots: Slots) -> npt.NDArray[np.bool_]:
-    """True for each item that left at a guard."""
-    found: npt.NDArray[np.bool_] = slots[:, STATUS] & np.uint64(_STATUS_MASK) == Status.GUARD
-    return found
-
-
-def _counted(pcs: npt.NDArray[np.int64]) -> Counter[int]:
-    """The number of times that each pc occurs."""
-    found, times = np.unique(pcs, return_counts=True)
-    return Counter(dict(zip(found.tolist(), times.tolist(), strict=True)))
+        failed = is_guard(slots)
+        numbers = np.where(failed, slots[:, STATUS] >> np.uint64(EXIT_SHIFT), 0)
+        return np.where(failed, guards[numbers.astype(np.int64)], slots[:, PC].view(np.int64))

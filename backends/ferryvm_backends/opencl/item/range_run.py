@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The outcome of a range of work-items in the device's terms: slots of items that are left, and ranges
+that have not begun."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+
+import numpy as np
+import numpy.typing as npt
+
+from ferryvm.ir.c.opencl_item import TRAP_SHIFT
+from ferryvm.machine.control import Status
+from ferryvm.machine.item_batch import ITEM, STATUS
+from ferryvm_backends.opencl.host_memory import Bytes
+
+_STATUS_MASK = (1 << TRAP_SHIFT) - 1
+
+Slots = npt.NDArray[np.uint64]
+
+
+@dataclasses.dataclass
+class RangeRun:
+    """Items and ranges that are left of a range that runs, or has run."""
+
+    slots: Slots | None = None
+    """A row for each suspended item."""
+    open: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    """Ranges that have not begun."""
+    seconds: float = 0.0
+    is_stopped: bool = False
+    """No further slice is to begin."""
+    is_changed: bool = False
+    """The machine's memory is not as before any more."""
+
+    @property
+    def is_left(self) -> bool:
+        """True if not all items are done."""
+        return bool(self.open) or self.slots is not None
+
+
+def put_back(host: Bytes, saved: Bytes, size: int, found: RangeRun) -> None:
+    """Give elements of items that are not done what they had; `size`: bytes of an element."""
+    to, source = host.reshape(-1, size), saved.reshape(-1, size)
+    for one, two in found.open:
+        to[one:two] = source[one:two]
+    if found.slots is not None:
+        items = found.slots[:, ITEM].view(np.int64)
+        to[items] = source[items]
+
+
+def is_guard(slots: Slots) -> npt.NDArray[np.bool_]:
+    """True for each item that left at a guard."""
+    found: npt.NDArray[np.bool_] = slots[:, STATUS] & np.uint64(_STATUS_MASK) == Status.GUARD
+    return found
+
+
+def counted(pcs: npt.NDArray[np.int64]) -> Counter[int]:
+    """The number of times that each pc occurs."""
+    found, times = np.unique(pcs, return_counts=True)
+    return Counter(dict(zip(found.tolist(), times.tolist(), strict=True)))
