@@ -16,7 +16,7 @@ import ferryvm
 from ferryvm import Instance, float_environment
 from ferryvm.backend import BackendError
 from ferryvm.engine import interrupt
-from ferryvm.engine.call import InUseError
+from ferryvm.engine.active_call import InUseError
 from ferryvm.engine.compilation import Job
 from ferryvm.engine.marshal import CallError
 from ferryvm.garbage import collector_suspended

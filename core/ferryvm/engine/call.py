@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ferryvm.backend import DirectEntry
+from ferryvm.engine.active_call import Call, InUseError, OutOfFuelError
 from ferryvm.engine.interrupt import BY_SIGNAL
 from ferryvm.engine.marshal import (
     CallError,
@@ -32,7 +33,7 @@ from ferryvm.engine.marshal import (
     numbers,
     value,
 )
-from ferryvm.engine.result import ProgramInterrupted, TrapError, shown_stack, trap_raised
+from ferryvm.engine.result import ProgramInterrupted, TrapError, trap_raised
 from ferryvm.engine.runner import Runner
 from ferryvm.engine.target import Target
 from ferryvm.errors import FerryError
@@ -55,43 +56,6 @@ _HALT = BY_MNEMONIC["halt"].opcode
 
 MOST_NESTED = 100
 """The largest depth of calls from host functions inside each other."""
-
-
-class Call:
-    """An active call of an exported function: running, or stopped."""
-
-    def __init__(self, calls: Calls, target: Target, before: bytes, at: bytes = b"") -> None:
-        """`before`: the registers to restore; `at`: the registers when it stopped."""
-        self._calls, self.target, self.before, self.at = calls, target, before, at
-        self.machine = calls.machine
-        self.name = target.name
-        self.is_lost = False
-        """True if it stopped inside a host function, where it cannot be resumed."""
-
-    def __repr__(self) -> str:
-        return f"<ferryvm call of {self.name}>"
-
-    def resume(self, fuel: int | None = None, backend: str | None = None) -> Value:
-        """Continue; as `Instance.call`. Raises CallError if it is not the last call that
-        stopped."""
-        return self._calls.resume(self, fuel, backend)
-
-    def abandon(self) -> None:
-        """Remove the call from the stack; its changes of statics and heap remain. Raises CallError
-        as `resume`."""
-        self._calls.abandon(self)
-
-
-class InUseError(CallError):
-    """Another call has the instance."""
-
-
-class OutOfFuelError(FerryError):
-    """A call ran out of fuel; `call` can resume it."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        super().__init__(shown_stack(call.machine, f"{call.name}: out of fuel"))
 
 
 class Calls:

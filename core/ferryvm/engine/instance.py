@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ferryvm.engine.call import Call, Calls, OutOfFuelError
+from ferryvm.engine.active_call import Call, OutOfFuelError
+from ferryvm.engine.call import Calls
 from ferryvm.engine.entry_stub import stub_name
 from ferryvm.engine.fast_call import made, parameter_names
 from ferryvm.engine.marshal import CallError, Value, bits_of, described_parameters

@@ -162,7 +162,7 @@ one program have equal lines."""
 
 
 class StoppedCall(Protocol):
-    """A call of an instance that has stopped, see `ferryvm.engine.call.Call`."""
+    """A call of an instance that has stopped, see `ferryvm.engine.active_call.Call`."""
 
     def resume(self, fuel: int | None = None, backend: str | None = None) -> object:
         """Continue; its result."""

@@ -22,7 +22,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from ferryvm.engine import Engine, TrapError
-from ferryvm.engine.call import InUseError
+from ferryvm.engine.active_call import InUseError
 from ferryvm.engine.instance import Instance
 from ferryvm.errors import FerryError
 from ferryvm.machine.state import Machine
