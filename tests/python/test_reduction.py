@@ -46,6 +46,15 @@ def test_ranges_have_python_s_integers_of_any_size() -> None:
     assert found == math.factorial(29)
 
 
+def test_lists_have_python_s_numbers() -> None:
+    assert repr(ferryvm.reduce(plus, [1.5, 2.0])) == "3.5"
+    assert ferryvm.reduce(plus, [1 << 62, 1 << 62]) == 1 << 63
+    assert ferryvm.reduce(lambda a, b: a or b, [False, True]) is True
+    assert ferryvm.scan(plus, [1, 2, 3]).tolist() == [1, 3, 6]
+    with pytest.raises(CallError, match="reduce of plus: item 1 is a float where those before"):
+        ferryvm.reduce(plus, [1, 2.0])
+
+
 def test_shapes_and_arrays_for_results_are_kept() -> None:
     xs = np.arange(6).reshape(2, 3)
     assert ferryvm.reduce(plus, xs, 100) == 115

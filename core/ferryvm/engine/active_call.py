@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 from ferryvm.engine.marshal import CallError, Value
 from ferryvm.engine.result import shown_stack
 from ferryvm.engine.target import Target
 from ferryvm.errors import FerryError
 from ferryvm.machine.state import Machine
+
+_R = TypeVar("_R")
 
 
 class _Calls(Protocol):
@@ -22,6 +25,9 @@ class _Calls(Protocol):
 
     def abandon(self, call: Call) -> None:
         """Remove a call from the stack."""
+
+    def stood(self, call: Call, look: Callable[[Machine], _R]) -> _R:
+        """Look at the machine as a call left it."""
 
 
 class Call:
@@ -47,6 +53,11 @@ class Call:
         """Remove the call from the stack; its changes of statics and heap remain. Raises CallError
         as `resume`."""
         self._calls.abandon(self)
+
+    def stood(self, look: Callable[[Machine], _R]) -> _R:
+        """The result of a function that looks at the machine as it stood when the call stopped. Raises
+        CallError as `resume`."""
+        return self._calls.stood(self, look)
 
 
 class InUseError(CallError):

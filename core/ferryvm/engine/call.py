@@ -231,6 +231,17 @@ class Calls:
 
         self.alone(enter)
 
+    def stood(self, call: Call, look: Callable[[Machine], _R]) -> _R:
+        """The result of a function that looks at the machine as the call that stopped last left it."""
+
+        def enter(is_nested: bool) -> _R:
+            self._check_last(call, is_nested)
+            self.thread = 0
+            self._rest()
+            return look(self.machine)
+
+        return self.alone(enter)
+
     def save(self, path: Path) -> None:
         """Write the state to a file."""
 

@@ -7,7 +7,7 @@ An error of a backend or of the host is none of these; it is raised.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ferryvm import record
 from ferryvm.errors import FerryError, Position
@@ -20,6 +20,8 @@ from ferryvm.machine.unwind import Thrown, raised_by_host, thrown
 if TYPE_CHECKING:
     from ferryvm.engine.object_view import Item
     from ferryvm.engine.reference import References
+
+_R = TypeVar("_R")
 
 
 class TrapError(FerryError):
@@ -169,6 +171,9 @@ class StoppedCall(Protocol):
 
     def abandon(self) -> None:
         """Remove the call from the stack."""
+
+    def stood(self, look: Callable[[Machine], _R]) -> _R:
+        """The result of a function that looks at the machine as it stood when the call stopped."""
 
 
 class ProgramInterrupted(KeyboardInterrupt):

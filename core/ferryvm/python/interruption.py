@@ -8,7 +8,6 @@ from typing import Any
 
 from ferryvm.engine.result import ProgramInterrupted
 from ferryvm.machine.launch import unfinished
-from ferryvm.machine.state import Machine
 
 
 class MapInterrupted(KeyboardInterrupt):
@@ -29,10 +28,11 @@ class MapInterrupted(KeyboardInterrupt):
         )
 
 
-def left_by(error: ProgramInterrupted, machine: Machine, count: int) -> list[tuple[int, int]]:
+def left_by(error: ProgramInterrupted, count: int) -> list[tuple[int, int]]:
     """The items that a launch of so many items, which was interrupted, has not done. The call is
     removed from the stack."""
-    assert error.call is not None
-    found = unfinished(machine)
-    error.call.abandon()
+    found: list[tuple[int, int]] | None = None
+    if error.call is not None:
+        found = error.call.stood(unfinished)
+        error.call.abandon()
     return [(0, count)] if found is None else found

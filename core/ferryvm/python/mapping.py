@@ -293,8 +293,9 @@ class _Plan:
         """The results, in these arrays if there are some. `mask`: True for items that are left out."""
         if self._tuples:
             values = self._apart(values)
-        shape = _shape(values[self._elementwise[0]])
-        for number in self._elementwise:
+        first, *others = self._elementwise
+        shape = _shape(values[first])
+        for number in others:
             if _shape(values[number]) != shape:
                 raise self._unequal(values)
         results = self._results(shape, out, mask)
@@ -314,8 +315,11 @@ class _Plan:
                     if error is not None:
                         self._go_on(error, flat, first, end, shape)
         except _StoppedError as stopped:
-            size, (first, end) = results[0].size, stopped.left[-1]
-            left = [*stopped.left[:-1], (first, size)] if end < size else stopped.left
+            size, left = results[0].size, stopped.left
+            if left and left[-1][1] == stopped.end < size:
+                left[-1] = left[-1][0], size
+            elif stopped.end < size:
+                left.append((stopped.end, size))
             found = tuple(results) if isinstance(self._target, Tuple) else results[0]
             raise MapInterrupted(self._of.__name__, found, size, left) from None
         return tuple(results) if isinstance(self._target, Tuple) else results[0]
@@ -343,9 +347,10 @@ class _Plan:
                 else:
                     array_map.map_unmasked(function, given, mask, passed)
             except ProgramInterrupted as error:
-                machine = function.__ferryvm__[0].machine  # type: ignore[attr-defined]  # of an instance
-                left = left_by(error, machine, results[0].size)
-                raise _StoppedError([(base + first, base + end) for first, end in left]) from None
+                size = results[0].size
+                left = left_by(error, size)
+                there = [(base + first, base + end) for first, end in left]
+                raise _StoppedError(there, base + size) from None
 
         try:
             self.version.use(start)
@@ -372,7 +377,7 @@ class _Plan:
             try:
                 self._finish(found.state, site, start, results, shape)
             except KeyboardInterrupt:
-                raise _StoppedError([(start, end)]) from None
+                raise _StoppedError([(start, end)], end) from None
             start += 1
             found = None
             if start < end:
@@ -453,10 +458,10 @@ class _Items(NamedTuple):
 
 
 class _StoppedError(Exception):
-    """Ctrl-C stopped a launch; the items that are not done up to its end."""
+    """Ctrl-C stopped a launch of items up to `end`, of which `left` are not done."""
 
-    def __init__(self, left: list[tuple[int, int]]) -> None:
-        self.left = left
+    def __init__(self, left: list[tuple[int, int]], end: int) -> None:
+        self.left, self.end = left, end
 
 
 def _has_elements(value: object) -> bool:

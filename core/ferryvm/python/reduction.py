@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ferryvm.engine import TrapError, array_map
+from ferryvm.engine import ProgramInterrupted, TrapError, array_map
 from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
-from ferryvm.python.element import dtype_of, promoted
+from ferryvm.python.element import dtype_of, is_of_objects, observed, promoted
 from ferryvm.python.function import PythonFunction, Version
-from ferryvm.python.kind import INT, Array, Kind, MisfitError, Number, Scalar, kind_of
+from ferryvm.python.kind import BOOL, INT, Array, Kind, MisfitError, Number, Scalar, kind_of
 from ferryvm.python.mapping import python_function
 from ferryvm.python.raised import python_error, site_of
 
@@ -37,10 +37,10 @@ CHUNK = 1 << 20
 def reduce(function: Callable[..., Any], array: Any, initial: Any = None) -> Any:
     """All elements of an array of numbers combined by a function of two values, which must be
     associative, with an initial value in front of them, if there is one: a scalar of the array's dtype,
-    for a range an int.
+    of a range or a list an item of it.
 
     `function`: a Python function, also one of `ferryvm.function`, or a function of an instance.
-    `array`: a NumPy array of any shape, or a range. The order is that of docs/parallel.md, so sums of
+    `array`: a NumPy array of any shape, a range, or a list of floats, ints or bools. The order is that of docs/parallel.md, so sums of
     floats may differ from `functools.reduce` in their last digits.
 
     Raises CallError for an array without elements and no initial value (except for a function of an
@@ -85,6 +85,12 @@ class _Combination:
 
     def _element_kind(self) -> Number | Scalar:
         array = self._array
+        if is_of_objects(array):
+            try:
+                self._array, kind_ = observed(array)
+            except MisfitError as misfit:
+                raise self._fault(str(misfit)) from None
+            return kind_
         if isinstance(array, range):
             self._check_bounds(array)
             return INT
@@ -136,8 +142,8 @@ class _Combination:
         name = dtype_of(kind).name
         if promoted([kind, self._values(self._of.of_kinds((kind, kind)))]) != kind:
             return "return values of the type of the parameters"
-        if isinstance(self._array, range):
-            return f"pass numpy.array(r, numpy.{name})"
+        if isinstance(self._element, Number):
+            return f"pass numpy.array(a, numpy.{name})"
         return f"pass a.astype(numpy.{name})"
 
     # --- running ----------------------------------------------------------------------------
@@ -153,7 +159,7 @@ class _Combination:
         try:
             for chunk in self._chunks():
                 given, total = self._raw(chunk), start
-                start = self._version.use(lambda f: array_map.reduce(f, given, total))  # noqa: B023  # called at once
+                start = self._use(lambda f: array_map.reduce(f, given, total))  # noqa: B023  # called at once
         except FerryError as error:
             raised = error
         else:
@@ -177,7 +183,7 @@ class _Combination:
         is_narrow = raw is not given
         to = np.empty(shape, raw.dtype) if is_narrow else result
         try:
-            self._version.use(lambda f: array_map.scan(f, raw, out=to))
+            self._use(lambda f: array_map.scan(f, raw, out=to))
         except FerryError as error:
             raised = error
         else:
@@ -189,6 +195,16 @@ class _Combination:
         for number, value in enumerate(found):
             flat[number] = value
         return result
+
+    def _use(self, action: Callable[[Callable[..., Any]], Any]) -> Any:
+        """The result of an action with the compiled function. Ctrl-C leaves nothing of it."""
+        try:
+            return self._version.use(action)
+        except ProgramInterrupted as error:
+            if error.call is not None:
+                error.call.abandon()
+            stopped = KeyboardInterrupt(f"{self._form} of {self._of.__name__}: interrupted")
+        raise stopped
 
     def _chunks(self) -> Iterable[npt.NDArray[Any]]:
         array = self._array
@@ -206,7 +222,9 @@ class _Combination:
 
     def _scalar(self, value: Any) -> Any:
         """The result in Python."""
-        return value if isinstance(self._element, Number) else self._dtype.type(value)
+        if isinstance(self._element, Number):
+            return bool(value) if self._element == BOOL else value
+        return self._dtype.type(value)
 
     def _converted(self, initial: Any) -> Any:
         """An initial value as an element."""
@@ -242,4 +260,7 @@ class _Combination:
             raise python_error(error, site)
         self._of.count(f"{site.type.__name__} at line {site.position.line} in a {self._form}")
         array = self._array
-        return array if isinstance(array, range) else array.reshape(-1)
+        if isinstance(array, range):
+            return array
+        flat: Iterable[Any] = array.reshape(-1)
+        return array.reshape(-1).tolist() if isinstance(self._element, Number) else flat
