@@ -59,6 +59,8 @@ class Expressions(Comprehensions):
         self._source = source
         self.captured: dict[str, object] = {}
         """Values of the free names that it uses."""
+        self.attributes: dict[tuple[types.ModuleType, str], object] = {}
+        """Values of the attributes of modules that it uses."""
 
     # --- targets ----------------------------------------------------------------------------
 
@@ -269,6 +271,7 @@ class Expressions(Comprehensions):
                 value = getattr(module, node.attr, MISSING)
                 if value is MISSING:
                     raise NotCompilableError(node, f"module {module.__name__} has no {node.attr!r}")
+                self.attributes[module, node.attr] = value
                 return value
         return MISSING
 

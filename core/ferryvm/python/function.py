@@ -28,13 +28,13 @@ from ferryvm.errors import FerryError
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Policy
 from ferryvm.python.continuation import resume
+from ferryvm.python.dependency import Dependencies
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.kind import Kind, MisfitError, kind_of
 from ferryvm.python.pause import PausedFrame, paused_frames
 from ferryvm.python.program import Unit
 from ferryvm.python.raised import python_error, site_of
 from ferryvm.python.result import arguments, reader
-from ferryvm.python.source import MISSING, Source
 
 if TYPE_CHECKING:
     from ferryvm.engine.call import Calls
@@ -81,8 +81,12 @@ class Version:
         """Calls the compiled function."""
         self.others: list[Instance] = []
         """Further instances that no call uses."""
-        self.captured = [(*_place(source, name), value) for source, name, value in unit.captured]
-        """Free names that may change: where their values are, and the values."""
+        self.code = function.__code__
+        """The code of the function itself."""
+        self.has_names = unit.dependencies.has_names
+        """True if it depends on more than that."""
+        self.is_current = unit.dependencies.are_current
+        """True if free names, and the functions, are what the code is for."""
 
     def another(self) -> Instance:
         """An instance that no call uses. Put it back into `others` afterwards."""
@@ -123,38 +127,6 @@ class Version:
     ) -> list[PausedFrame] | None:
         return paused_frames(machine, references, self._maps, self.sites)
 
-    def is_current(self) -> bool:
-        """True if the free names have the values that the code is for."""
-        for names, name, value in self.captured:
-            found = names.get(name, MISSING) if isinstance(names, dict) else _content(names)
-            if found is not value and not _is_equal(found, value):
-                return False
-        return True
-
-
-def _place(source: Source, name: str) -> tuple[Any, str]:
-    """The place of the value of a free name: a dict, or a cell."""
-    function = source.function
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    if name in cells:
-        return cells[name], name
-    if name in function.__globals__:
-        return function.__globals__, name
-    import builtins
-
-    return vars(builtins), name
-
-
-def _content(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return MISSING
-
-
-def _is_equal(a: object, b: object) -> bool:
-    return type(a) is type(b) and isinstance(a, int | float | str) and repr(a) == repr(b)
-
 
 class PythonFunction(Generic[P, R]):
     """A Python function that runs on ferryvm's backends; made by `ferryvm.function`."""
@@ -174,7 +146,7 @@ class PythonFunction(Generic[P, R]):
         self.__ferryvm_function__ = function
         self._strict = strict
         self._engine = Engine(backend, policy=policy)
-        self.__signature__ = self._signature = inspect.signature(function, follow_wrapped=False)
+        self._read_signature()
         kinds = [each.kind for each in self._signature.parameters.values()]
         has_named = inspect.Parameter.KEYWORD_ONLY in kinds
         self._count = -1 if has_named else len(kinds)
@@ -189,6 +161,12 @@ class PythonFunction(Generic[P, R]):
         """Memoised by `ferryvm.python.mapping`."""
         self._has_warned = False
 
+    def _read_signature(self) -> None:
+        function = self.__ferryvm_function__
+        self.__signature__ = self._signature = inspect.signature(function, follow_wrapped=False)
+        self._defaults = Dependencies()
+        self._defaults.add_function(function)
+
     def __repr__(self) -> str:
         return f"<ferryvm.function {self.__ferryvm_function__.__qualname__}>"
 
@@ -199,7 +177,12 @@ class PythonFunction(Generic[P, R]):
         """The value of the function for these arguments. Raises its own exceptions, and
         UnsupportedError for what cannot be compiled."""
         version = self._plain.get(tuple(map(type, args)))
-        if version is None or kwargs or (version.captured and not version.is_current()):
+        if (
+            version is None
+            or kwargs
+            or self.__ferryvm_function__.__code__ is not version.code
+            or (version.has_names and not version.is_current())
+        ):
             return self._call(args, kwargs)
         try:
             found = version.function(*args)
@@ -213,9 +196,7 @@ class PythonFunction(Generic[P, R]):
         """A call in any situation; as `__call__`."""
         values = args
         if kwargs or len(args) != self._count:
-            bound = self._signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            values = tuple(bound.arguments.values())
+            values = self.bound(args, kwargs)
         try:
             version = self.version(values)
         except UnsupportedError as error:
@@ -231,6 +212,14 @@ class PythonFunction(Generic[P, R]):
         else:
             return found if version.read is None else version.read(found)  # type: ignore[no-any-return]  # the function's result
         return self._left(version, raised, values, flat)
+
+    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The argument of each parameter, with the present defaults. Raises TypeError."""
+        if not self._defaults.are_current():
+            self._read_signature()
+        found = self._signature.bind(*args, **kwargs)
+        found.apply_defaults()
+        return tuple(found.arguments.values())
 
     def _left(
         self, version: Version, error: FerryError, values: Sequence[Any], flat: Sequence[Any]

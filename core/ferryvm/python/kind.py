@@ -8,6 +8,7 @@ another place: code is made for each combination (`ferryvm.python.version`).
 from __future__ import annotations
 
 import dataclasses
+import sys
 from typing import Any
 
 import numpy as np
@@ -308,7 +309,8 @@ _HINTS: dict[type, str] = {
 
 
 def _array_kind(array: np.ndarray[Any, Any]) -> Array:
-    if isinstance(array, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # no array is masked before it is imported
+    if masked is not None and isinstance(array, masked.MaskedArray):
         raise MisfitError("a masked array is not supported; pass a.filled(...)")
     name = array.dtype.name
     if name not in DTYPES or not array.dtype.isnative:

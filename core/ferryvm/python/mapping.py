@@ -152,11 +152,9 @@ def _bound(
         values = [*arrays]
     else:
         try:
-            bound = of.__signature__.bind(*arrays, **arguments)
+            values = [*of.bound(arrays, arguments)]
         except TypeError as error:
             raise _fault(of, str(error)) from None
-        bound.apply_defaults()
-        values = [*bound.arguments.values()]
     return values
 
 

@@ -11,6 +11,7 @@ from ferryvm.build import Function
 from ferryvm.machine.host import HostFunction
 from ferryvm.program import Program
 from ferryvm.python.code import Shared
+from ferryvm.python.dependency import Dependencies
 from ferryvm.python.fault import NotCompilableError, UnsupportedError
 from ferryvm.python.graph import Host, Store
 from ferryvm.python.kind import Kind
@@ -141,10 +142,9 @@ class Unit:
         )
 
     @property
-    def captured(self) -> list[tuple[Source, str, object]]:
-        """The free names of all functions, and the values that the code is for."""
-        return [
-            (source, name, value)
-            for source, lowering in self._sources.values()
-            for name, value in lowering.captured.items()
-        ]
+    def dependencies(self) -> Dependencies:
+        """The values outside of it that it was made for."""
+        found = Dependencies()
+        for source, lowering in self._sources.values():
+            found.add(source, lowering.captured, lowering.expressions.attributes)
+        return found

@@ -7,12 +7,14 @@ import ast
 import builtins
 import functools
 import inspect
+import linecache
 import textwrap
 import types
 from collections.abc import Iterator
 from typing import Any
 
 from ferryvm.errors import Position
+from ferryvm.python.code_object import has_code, is_made_from
 from ferryvm.python.fault import NotCompilableError, UnsupportedError
 
 MISSING = object()
@@ -28,19 +30,25 @@ class Source:
         self.name = function.__qualname__.rpartition("<locals>.")[2]
         code = function.__code__
         self.file = code.co_filename
-        try:
-            lines, first = inspect.getsourcelines(code)  # not of what it is said to wrap
-        except (OSError, TypeError):
-            at = Position(self.file, code.co_firstlineno, 1)
+        self.first = code.co_firstlineno
+        # inspect.getsourcelines looks for the module first, in all files that are imported.
+        linecache.checkcache(self.file)
+        lines = linecache.getlines(self.file, function.__globals__)[self.first - 1 :]
+        if not lines:
             raise UnsupportedError(
                 "its source is not available; define it in a file or in a notebook, or pass its"
                 " text to ferryvm.function",
-                at,
+                Position(self.file, self.first, 1),
                 self.name,
-            ) from None
-        self.first = max(first, 1)
+            )
         self.code = code
-        self.node = self._node(textwrap.dedent("".join(lines)))
+        self.node = self._node(textwrap.dedent("".join(inspect.getblock(lines))))
+        if not is_made_from(self.node, function):
+            raise UnsupportedError(
+                "its source has changed since it was defined; import its module again",
+                Position(self.file, self.first, 1),
+                self.name,
+            )
         self.parameters = self._parameters()
         self.variables = frozenset(code.co_varnames) | frozenset(code.co_cellvars)
         """Names that are variables of the function itself."""
@@ -64,7 +72,7 @@ class Source:
             lambdas = [each for each in ast.walk(tree) if isinstance(each, ast.Lambda)]
             alike = [each for each in lambdas if _has_parameters(each, wanted)]
             if len(alike) > 1:
-                alike = [each for each in alike if _has_code(each, wanted)]
+                alike = [each for each in alike if has_code(each, wanted)]
             if alike:
                 return alike[0]
             raise self._no_definition()
@@ -222,7 +230,7 @@ def _code_of(outer: Source, node: ast.FunctionDef | ast.Lambda) -> types.CodeTyp
                 count = each.co_argcount + each.co_kwonlyargcount
                 is_there = each.co_firstlineno == line + outer.first - 1
                 is_there &= each.co_name == name and [*each.co_varnames[:count]] == wanted
-                if is_there and (isinstance(node, ast.FunctionDef) or _has_code(node, each)):
+                if is_there and (isinstance(node, ast.FunctionDef) or has_code(node, each)):
                     return each
                 waiting.append(each)
     raise NotCompilableError(
@@ -238,31 +246,6 @@ def _arguments(node: ast.FunctionDef | ast.Lambda) -> list[ast.arg]:
 def _has_parameters(node: ast.Lambda, code: types.CodeType) -> bool:
     names = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
     return names == list(code.co_varnames[: code.co_argcount])
-
-
-def _has_code(node: ast.Lambda, code: types.CodeType) -> bool:
-    """True if CPython makes this code of a lambda: another one may have the same line and parameters."""
-    names = [ast.arg(name) for name in code.co_freevars]
-    given = ast.arguments([], names, None, [], [], None, [])
-    outer = ast.FunctionDef("outer", given, [ast.Expr(node)], [])
-    tree = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, node)], []))
-    waiting: list[types.CodeType] = [compile(tree, code.co_filename, "exec")]
-    while waiting:
-        for each in waiting.pop().co_consts:
-            if isinstance(each, types.CodeType):
-                if each.co_name == "<lambda>":
-                    return _shape(each) == _shape(code)
-                waiting.append(each)
-    return False
-
-
-def _shape(code: types.CodeType) -> tuple[object, ...]:
-    """The parts of code that determine its results."""
-    constants = [
-        _shape(each) if isinstance(each, types.CodeType) else repr(each) for each in code.co_consts
-    ]
-    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
-    return code.co_code, names, constants
 
 
 def _lambda_in(text: str) -> ast.AST | None:
