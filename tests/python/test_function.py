@@ -276,3 +276,15 @@ def test_lists_do_not_change_in_place_by_an_augmented_assignment() -> None:
 
     with pytest.raises(UnsupportedError, match="in place"):
         repeated(1)
+
+
+def test_functions_with_the_same_options_have_one_engine() -> None:
+    def half(x):
+        return x / 2
+
+    one, other = ferryvm.function(half), ferryvm.function(lambda x: x)
+    assert one._engine is other._engine
+    assert ferryvm.function(backend="switch")(half)._engine is not one._engine
+    assert (one(1), other(2)) == (0.5, 2)
+    with pytest.raises(ferryvm.FerryError, match="nothing-of-that-name"):
+        ferryvm.function(backend="nothing-of-that-name")(half)

@@ -145,7 +145,7 @@ class PythonFunction(Generic[P, R]):
         self.__name__ = function.__name__
         self.__ferryvm_function__ = function
         self._strict = strict
-        self._engine = Engine(backend, policy=policy)
+        self._engine = _engine(backend, policy)
         self._read_signature()
         kinds = [each.kind for each in self._signature.parameters.values()]
         has_named = inspect.Parameter.KEYWORD_ONLY in kinds
@@ -335,6 +335,12 @@ class PythonFunction(Generic[P, R]):
             versions.append(VersionExplanation(signature, version.regions()))
         notes = [counted(each.what, each.count, each.reason) for each in self._events.values()]
         return FunctionExplanation(self.__name__, tuple(versions), tuple(notes))
+
+
+@functools.lru_cache(maxsize=64)
+def _engine(backend: str | None, policy: Policy | None) -> Engine:
+    """The engine of all functions with the same options."""
+    return Engine(backend, policy=policy)
 
 
 _SIMPLE = frozenset({int, float, bool, type(None)})
