@@ -858,3 +858,9 @@ def call_raises_in_try(xs, n):
     except ArithmeticError:
         xs[0] += pair[0]
     return pair
+
+
+@case((np.zeros((0, 2)), 0), (np.zeros((2, 2)), 0), (np.zeros((2, 2)), 2))
+def length_after_division(rows, n):
+    rows[1 % n, len(rows[0]) - 1] += 1.0
+    return 1 % n + len(rows[0])

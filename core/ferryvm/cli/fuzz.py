@@ -51,7 +51,7 @@ _LAST = 2**63 - 1
     "--kind",
     "kinds",
     multiple=True,
-    type=click.Choice(["bytecode", "skiff", "image", "state"]),
+    type=click.Choice(["bytecode", "skiff", "image", "state", "python"]),
     help="What is generated; several are taken in turn [nine times bytecode, once skiff].",
 )
 @click.option(
@@ -140,6 +140,8 @@ def fuzz(
     registry = mixed_registry(policy)
     if hosts and kinds and all(ProgramKind(kind) in MUTATED for kind in kinds):
         raise click.UsageError(f"--hosts: no program of --kind {kinds[0]} calls host functions")
+    if "python" in kinds and (schedules or hosts or force_hot or force_deopt or force_parallel):
+        raise click.UsageError("--kind python runs without --schedule, --hosts and --force-...")
     load_hosts(registry, hosts)
     names = tested_backends(registry, backends)
     differ = Differ(names, against, registry)
@@ -271,3 +273,5 @@ def _print(report: Report) -> None:
         times = f" ({len(group)} times)" if len(group) > 1 else ""
         click.echo(f"ferry: {finding.outcome.value}{at}{times}: {finding.text}", err=True)
         click.echo(f"    {finding.path or report.plan.command(finding.number)}", err=True)
+        if finding.kind is ProgramKind.PYTHON:
+            click.echo(finding.detail, err=True)

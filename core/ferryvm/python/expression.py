@@ -494,7 +494,13 @@ class Expressions(Comprehensions):
                         is_method
                         or is_extreme
                         or function is print
+                        or (function in (len, type) and not _is_plain(each.args))
                         or isinstance(function, types.FunctionType | InnerFunction)
                     ):
                         return True
         return False
+
+
+def _is_plain(nodes: Sequence[ast.expr]) -> bool:
+    """True for names and constants, whose evaluation needs no statement."""
+    return all(isinstance(node, ast.Name | ast.Constant) for node in nodes)

@@ -12,20 +12,17 @@ import math
 import struct
 import types
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import ferryvm.python
 from ferryvm.engine import TrapError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
+from ferryvm.policy import Policy
 from ferryvm.python.function import PythonFunction, Version
 from ferryvm.python.raised import site_of
 from ferryvm.registry import Availability, Registry
-
-_PACKAGE = str(Path(ferryvm.python.__file__).parent)
 
 
 class PythonDifferenceError(FerryError):
@@ -39,8 +36,6 @@ class Outcome:
     value: Any
     error: Exception | None = None
     arguments: Sequence[Any] = ()
-    is_of_python: bool = True
-    """True if Python code that was given raised the exception."""
 
     def __str__(self) -> str:
         if self.error is not None:
@@ -60,13 +55,18 @@ class PythonDifference:
 class CheckedFunction(PythonFunction[..., Any]):
     """A function on one backend, whose calls are compared with CPython's."""
 
-    def __init__(self, function: Callable[..., Any], backend: str) -> None:
-        super().__init__(function, backend, None, True)
+    def __init__(
+        self, function: Callable[..., Any], backend: str | None, policy: Policy | None = None
+    ) -> None:
+        super().__init__(function, backend, policy, True)
+        self._messages: set[str | None] = set()
+        """Messages of exceptions that the code throws."""
         self._is_over = False
         """True if a number left 64 bits and CPython could not go on."""
 
     def _trapped(self, version: Version, error: TrapError, values: Sequence[Any]) -> Any:
         site = site_of(error, version.sites)
+        self._messages.update(each.message for each in version.sites.thrown)
         is_resumed = isinstance(error.state, list) or not version.has_effects
         self._is_over = site is not None and site.is_limit and not is_resumed
         return super()._trapped(version, error, values)
@@ -86,9 +86,13 @@ class CheckedFunction(PythonFunction[..., Any]):
             return PythonDifference(both, f"{_end(found)}, not {_end(wanted)}")
         if not is_same(wanted.value, found.value):
             return PythonDifference(both, "result")
-        # Of an exception that compiled code has caught the message is not known in full.
-        is_known = found.is_of_python and not isinstance(found.error, RecursionError)
-        if is_known and str(found.error) != str(wanted.error):
+        # An exception that compiled code has caught has no values in its message.
+        is_known = str(found.error) not in self._messages
+        if (
+            is_known
+            and not isinstance(found.error, RecursionError)
+            and str(found.error) != str(wanted.error)
+        ):
             return PythonDifference(both, "message")
         for number, (a, b) in enumerate(zip(wanted.arguments, found.arguments, strict=True)):
             if not is_same(a, b):
@@ -139,15 +143,7 @@ def outcome_of(function: Callable[..., Any], arguments: Sequence[Any]) -> Outcom
         try:
             return Outcome(function(*given), arguments=given)
         except Exception as error:  # noqa: BLE001  # whatever the function raises
-            return Outcome(None, error, given, _is_of_python(error))
-
-
-def _is_of_python(error: Exception) -> bool:
-    """True if an exception was raised by code outside of ferryvm.python."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace is not None and not trace.tb_frame.f_code.co_filename.startswith(_PACKAGE)
+            return Outcome(None, error, given)
 
 
 def is_same(a: Any, b: Any) -> bool:

@@ -28,7 +28,14 @@ from ferryvm.testing.fuzz.outcome import Finding, TrialOutcome
 from ferryvm.testing.fuzz.plan import GRACE, CampaignPlan
 from ferryvm.testing.fuzz.report import Report
 from ferryvm.testing.fuzz.store import Store
-from ferryvm.testing.generate import MUTATED, Corner, ProgramKind, generate, mutated_image
+from ferryvm.testing.generate import (
+    MUTATED,
+    Corner,
+    ProgramKind,
+    generate,
+    mutated_image,
+    python_program,
+)
 from ferryvm.testing.generate.weights import Weights
 
 _STRETCH_SECONDS = 0.2
@@ -247,6 +254,8 @@ class Campaign:
         if kind in MUTATED:
             return mutated_image(self.plan.seed, number, kind)
         weights = Weights.load(self.plan.weights) if self.plan.weights else None
+        if kind is ProgramKind.PYTHON:
+            return python_program(self.plan.seed, number, weights).source().encode()
         return to_bytes(generate(self.plan.seed, number, kind, weights))
 
     def _count(self) -> None:

@@ -19,6 +19,7 @@ from ferryvm.errors import FerryError
 from ferryvm.testing.differential import Comparison, Differ
 from ferryvm.testing.fuzz.outcome import Finding
 from ferryvm.testing.fuzz.plan import CampaignPlan
+from ferryvm.testing.generate import ProgramKind
 from ferryvm.testing.schedule import Schedule
 from ferryvm.testing.trial import failing
 from ferryvm.verify import Verified
@@ -94,7 +95,9 @@ class Store:
         shown = text = stem.with_suffix(".txt")
         try:
             if content is not None:
-                shown = stem.with_suffix(".ferry" if content.startswith(STATE.magic) else ".fvm")
+                suffix = ".ferry" if content.startswith(STATE.magic) else ".fvm"
+                is_python = finding.kind is ProgramKind.PYTHON
+                shown = stem.with_suffix(".py" if is_python else suffix)
                 replace_file(shown, content)
             replace_file(text, self._text(finding))
         except OSError as error:

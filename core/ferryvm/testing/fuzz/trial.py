@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ferryvm import policy as policies
 from ferryvm.backend import Interpreter, RefusalError
@@ -42,11 +44,15 @@ from ferryvm.testing.generate import (
     ProgramKind,
     generate,
     mutated_image,
+    python_program,
 )
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.weights import Weights
 from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import verify
+
+if TYPE_CHECKING:
+    from ferryvm.testing.fuzz.python_trial import PythonJudge
 
 
 class Judge:
@@ -101,6 +107,8 @@ class Judge:
         self.differ = self._differ_of(number)
         self._set_effort(number)
         kind = self.plan.kind(number)
+        if kind is ProgramKind.PYTHON:
+            return self._judge_python(number)
         made: bytes | Program | None = None
         findings: list[Finding] = []
         faults: list[CompilerFault] = []
@@ -150,6 +158,28 @@ class Judge:
             findings.append(self.store.save(self._error(number, kind, fault.error), content))
         self.notes.end(kind, outcome)
         return findings
+
+    def _judge_python(self, number: int) -> list[Finding]:
+        """Try one Python function."""
+        findings: list[Finding] = []
+        try:
+            outcome, found = self._python.judge(number, self.weights)
+            findings += [self.store.save(finding, content) for finding, content in found]
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - any at all is what is being looked for
+            outcome = TrialOutcome.ERROR
+            text = python_program(self.plan.seed, number, self.weights).source()
+            finding = self._error(number, ProgramKind.PYTHON, error)
+            findings.append(self.store.save(finding, text.encode()))
+        self.notes.end(ProgramKind.PYTHON, outcome)
+        return findings
+
+    @functools.cached_property
+    def _python(self) -> PythonJudge:
+        from ferryvm.testing.fuzz.python_trial import PythonJudge  # imports NumPy and more
+
+        return PythonJudge(self.plan, self.notes)
 
     def _set_effort(self, number: int) -> None:
         """Make a trial thorough, or quick."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from ferryvm.errors import FerryError
 from ferryvm.float_environment import in_ours
@@ -14,6 +15,9 @@ from ferryvm.testing.generate.bytecode import MOST_INSTRUCTIONS, generate_byteco
 from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.trap import LIMITS, OBJECT_LIMITS
 from ferryvm.testing.generate.weights import Weights
+
+if TYPE_CHECKING:
+    from ferryvm.testing.generate.python import PythonProgram
 
 __all__ = [
     "LIMITS",
@@ -25,6 +29,7 @@ __all__ = [
     "Weights",
     "generate",
     "mutated_image",
+    "python_program",
     "skiff_source",
 ]
 
@@ -36,6 +41,7 @@ class ProgramKind(enum.Enum):
     SKIFF = "skiff"
     IMAGE = "image"
     STATE = "state"
+    PYTHON = "python"
 
 
 MUTATED = (ProgramKind.IMAGE, ProgramKind.STATE)
@@ -55,10 +61,12 @@ def generate(
 
     `occurred`: receives the counts of corners in a bytecode program; `hosts`: host functions that
     programs call besides those that print. Raises FerryError for MUTATED, which `mutated_image`
-    makes: it may not be a program.
+    makes: it may not be a program; and for PYTHON.
     """
     if kind in MUTATED:
         raise FerryError(f"a mutated {kind.value} may be no program: use mutated_image")
+    if kind is ProgramKind.PYTHON:
+        raise FerryError("a Python function is no program by itself: use python_program")
     if kind is ProgramKind.SKIFF:
         from ferryvm import skiff
 
@@ -79,6 +87,13 @@ def skiff_source(
     from ferryvm.testing.generate.skiff import write
 
     return write(Chance(seed, number, ProgramKind.SKIFF.value), weights, hosts)
+
+
+def python_program(seed: int, number: int, weights: Weights | None = None) -> PythonProgram:
+    """The `number`-th Python function of a seed, with its helpers and arguments of calls."""
+    from ferryvm.testing.generate.python import write
+
+    return write(Chance(seed, number, ProgramKind.PYTHON.value), weights)
 
 
 @in_ours

@@ -247,7 +247,8 @@ class PythonExpressions:
             case "sqrt":
                 return f"math.sqrt({self.real(below)})"
             case "copysign":
-                return f"math.copysign({self.real(below)}, {self.real(below)})"
+                sign = chance.pick(("0.0", "-0.0", f"float({self.integer_leaf()})"))  # no NaN's
+                return f"math.copysign({self.real(below)}, {sign})"
             case "extreme":
                 name = chance.pick(("min", "max"))
                 return f"{name}({self.real(below)}, {self.real(below)})"
