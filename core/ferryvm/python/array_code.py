@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import INT, Array, Kind, Number, Scalar
+from ferryvm.python.kind import INT, INTEGERS, Array, Kind, Scalar
 from ferryvm.python.known import known_integer
 
 if TYPE_CHECKING:
     from ferryvm.build import Local
     from ferryvm.python.code import Code
-
-_INTEGERS = (INT, Number(bool), Scalar("int64"), Scalar("int32"))
 
 
 def parts(node: ast.Subscript) -> list[ast.expr]:
@@ -38,7 +36,7 @@ def item_kind(b: Code, node: ast.Subscript, of: Array) -> Kind:
     for part in found:
         if isinstance(part, ast.Slice):
             _step(part)
-        elif b.kind(part) not in _INTEGERS:
+        elif b.kind(part) not in INTEGERS:
             raise NotCompilableError(part, f"an index must be an int, found {b.kind(part)}")
     left = of.dimensions - sum(not isinstance(part, ast.Slice) for part in found)
     return Array(of.dtype, left, is_view=True) if left else Scalar(of.dtype)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ferryvm.isa.type import I64
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import DTYPES, INT, Array, Number, Scalar, Tuple
+from ferryvm.python.kind import DTYPES, INT, INTEGERS, Array, Number, Scalar, Tuple
 from ferryvm.python.operation import convert
 
 if TYPE_CHECKING:
@@ -53,9 +53,8 @@ def created_kind(b: Code, node: ast.Call, function: object) -> Array:
         if not isinstance(first, Array):
             raise NotCompilableError(node, f"an array is needed, found {first}")
         return Array(first.dtype, first.dimensions)
-    integers = (INT, Number(bool), Scalar("int64"), Scalar("int32"))
     shape = first.items if isinstance(first, Tuple) else (first,)
-    if not shape or any(kind not in integers for kind in shape):
+    if not shape or any(kind not in INTEGERS for kind in shape):
         raise NotCompilableError(node, f"a shape must be an int, or a tuple of some, found {first}")
     name = _dtype(b, node, function)
     if name not in DTYPES:

@@ -42,6 +42,12 @@ class Comprehensions(abc.ABC):
         self._loops(node, lambda item: self.graph.add(Append(node.elt, name, self.value(item))))
         return name_of(name, node)
 
+    def listed(self, node: ast.AST, of: ast.expr) -> ast.expr:
+        """A new list of the items of an iterable."""
+        target, item = name_of("%item", node), name_of("%item", node)
+        each = ast.comprehension(target, of, [], 0)
+        return self.comprehension(like(node, ast.ListComp(item, [each])))
+
     def any_or_all(self, node: ast.GeneratorExp, is_any: bool) -> ast.expr:
         """The value of `any` or `all` of a generator expression; the first item that decides is the
         last one that is evaluated."""

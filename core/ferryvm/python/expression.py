@@ -350,9 +350,9 @@ class Expressions(Comprehensions):
             return self._generated(node, first, function)
         if function is float and isinstance(first, ast.Constant) and isinstance(first.value, str):
             return like(node, ast.Constant(float(first.value)))
-        if node.keywords or len(node.args) != 2:
-            return None
-        if function is pow:
+        if function is list and first is not None and len(node.args) == 1:
+            return self.listed(node, first)
+        if function is pow and len(node.args) == 2 and not node.keywords:
             return self.value(like(node, ast.BinOp(node.args[0], ast.Pow(), node.args[1])))
         return None
 
@@ -493,6 +493,7 @@ class Expressions(Comprehensions):
                     if (
                         is_method
                         or is_extreme
+                        or function is list
                         or function is print
                         or (function in (len, type) and not _is_plain(each.args))
                         or isinstance(function, types.FunctionType | InnerFunction)

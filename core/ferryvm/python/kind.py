@@ -86,6 +86,14 @@ class Scalar(Kind):
         return f"numpy.{self.dtype}"
 
 
+INTEGERS: tuple[Kind, ...] = (
+    INT,
+    BOOL,
+    *(Scalar(name) for name in DTYPES if "int" in name),
+)
+"""The kinds that an index may have."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Constant(Kind):
     """A value that is known: None, a string, a function, a module, a type."""

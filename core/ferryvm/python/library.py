@@ -22,6 +22,7 @@ from ferryvm.python.kind import (
     BOOL,
     FLOAT,
     INT,
+    INTEGERS,
     Array,
     Constant,
     Kind,
@@ -193,8 +194,7 @@ def _length(kinds: list[Kind]) -> Kind | None:
 
 
 def _range(kinds: list[Kind]) -> Kind | None:
-    integers = (INT, BOOL, Scalar("int64"), Scalar("int32"))
-    return Range(1) if all(kind in integers for kind in kinds) else None
+    return Range(1) if all(kind in INTEGERS for kind in kinds) else None
 
 
 def _quotient_and_rest(kinds: list[Kind]) -> Kind | None:

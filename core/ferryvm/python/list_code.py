@@ -16,7 +16,7 @@ from ferryvm.isa.element import Element
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, Reference, Type
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import INT, LIST, Kind, List, Number, Scalar
+from ferryvm.python.kind import INT, INTEGERS, LIST, Kind, List, Number, Scalar
 from ferryvm.python.known import known_integer
 from ferryvm.python.operation import convert
 
@@ -218,7 +218,7 @@ def items(b: Code, of: Local, kind: List) -> None:
 def place(b: Code, node: ast.AST, index: ast.expr, of: Local, kind: List) -> None:
     """Push the items of a list, and the index of one; negative ones count from the end."""
     f, at = b.f, b.spare(I64)
-    if b.kind(index) not in (INT, Number(bool), Scalar("int64"), Scalar("int32")):
+    if b.kind(index) not in INTEGERS:
         raise NotCompilableError(index, f"an index must be an int, found {b.kind(index)}")
     items(b, of, kind)
     b.push_as(index, INT)
