@@ -65,6 +65,21 @@ class Dependencies:
         """True if there is a free name, or an attribute."""
         return bool(self._names or self._cells or self._attributes)
 
+    def changed(self) -> str:
+        """The name of what has changed: a value, or a function."""
+        pairs = [(name, names.get(name, MISSING), value) for names, name, value in self._names]
+        pairs += [
+            (name, getattr(module, name, MISSING), old) for module, name, old in self._attributes
+        ]
+        for name, found, value in pairs:
+            if found is not value and not _is_equal(found, value):
+                return name
+        for function, code, defaults, named in self._functions:
+            now = function.__code__, function.__defaults__, function.__kwdefaults__
+            if any(a is not b for a, b in zip(now, (code, defaults, named), strict=True)):
+                return function.__name__
+        return "a variable of a function around it"
+
     def are_current(self) -> bool:
         """True if all have these values."""
         for names, name, value in self._names:

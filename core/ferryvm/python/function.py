@@ -81,11 +81,12 @@ class Version:
         """Calls the compiled function."""
         self.others: list[Instance] = []
         """Further instances that no call uses."""
+        self.dependencies = unit.dependencies
         self.code = function.__code__
         """The code of the function itself."""
-        self.has_names = unit.dependencies.has_names
+        self.has_names = self.dependencies.has_names
         """True if it depends on more than that."""
-        self.is_current = unit.dependencies.are_current
+        self.is_current = self.dependencies.are_current
         """True if free names, and the functions, are what the code is for."""
 
     def another(self) -> Instance:
@@ -261,6 +262,11 @@ class PythonFunction(Generic[P, R]):
         given. Raises UnsupportedError."""
         version = self._versions.get((kinds, target))
         if version is None or not version.is_current():
+            if version is not None:
+                self._noted(
+                    f"compiled {self.__name__} again",
+                    f"{version.dependencies.changed()} has changed",
+                )
             try:
                 version = Version(self.__ferryvm_function__, kinds, target, self._engine)
             except UnsupportedError as error:
