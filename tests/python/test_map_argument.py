@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import signal
 import sys
 import tracemalloc
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 import ferryvm
-from ferryvm import CallError, MapInterrupted
+from ferryvm import CallError, MapInterrupted, UnsupportedError
 
 
 def scaled(x: Any, y: Any) -> Any:
@@ -88,6 +89,21 @@ def test_lists_and_arrays_of_objects_have_python_s_numbers() -> None:
 def test_objects_of_other_types_are_named_by_their_index(given: Any, message: str) -> None:
     with pytest.raises(CallError, match=message):
         ferryvm.map(scaled, given, 1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wanted"),
+    [
+        ("f2", "an array of float16 is not supported; pass a.astype(numpy.float64)"),
+        ("M8[s]", "datetime64[s] is not supported; pass a.view(numpy.int64)"),
+        ("U3", "pass the numbers in it, a.astype(numpy.float64), or its characters"),
+        ("c16", "pass a.real.copy() and a.imag.copy()"),
+        ([("mass", "f8")], "pass a field of it, as a['mass'].copy()"),
+    ],
+)
+def test_arrays_of_other_dtypes_are_refused_with_what_to_pass(dtype: Any, wanted: str) -> None:
+    with pytest.raises(UnsupportedError, match=re.escape(wanted)):
+        ferryvm.map(scaled, np.zeros(2, dtype), 1)
 
 
 def test_tuples_of_arrays_give_tuples_of_elements() -> None:

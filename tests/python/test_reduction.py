@@ -82,6 +82,8 @@ def test_values_that_are_no_elements_are_refused() -> None:
         ferryvm.scan(pair, ints)
     with pytest.raises(CallError, match=r"initial is 1\.5; a value for int64 is needed"):
         ferryvm.reduce(plus, ints, 1.5)
+    with pytest.raises(CallError, match="initial is 300; a value for uint8 is needed"):
+        ferryvm.reduce(plus, ints.astype(np.uint8), 300)
     with pytest.raises(CallError, match="no elements; an initial value is needed"):
         ferryvm.reduce(plus, ints[:0])
     with pytest.raises(CallError, match="a function of two parameters is needed, found 1"):

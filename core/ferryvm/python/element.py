@@ -65,7 +65,8 @@ def observed(value: Any) -> Observed:
         name = objects[0].dtype.name
         kind = Scalar(name) if name in DTYPES else None
     if kind is None:
-        raise MisfitError(f"item 0 is {_a(type_)}; floats, ints or bools are needed")
+        made = "; pass numpy.array(a)" if type_ in (list, np.ndarray) else ""
+        raise MisfitError(f"item 0 is {_a(type_)}; floats, ints or bools are needed{made}")
     try:
         array = np.array(objects, dtype_of(kind)).reshape(np.shape(value))
     except OverflowError:

@@ -316,9 +316,14 @@ _HINTS: dict[type, str] = {
 }
 
 
-def _array_kind(array: np.ndarray[Any, Any]) -> Array:
+def is_masked(value: object) -> bool:
+    """True for a masked array."""
     masked = sys.modules.get("numpy.ma")  # no array is masked before it is imported
-    if masked is not None and isinstance(array, masked.MaskedArray):
+    return masked is not None and isinstance(value, masked.MaskedArray)
+
+
+def _array_kind(array: np.ndarray[Any, Any]) -> Array:
+    if is_masked(array):
         raise MisfitError("a masked array is not supported; pass a.filled(...)")
     name = array.dtype.name
     if name not in DTYPES or not array.dtype.isnative:
@@ -333,8 +338,20 @@ def _array_kind(array: np.ndarray[Any, Any]) -> Array:
 
 
 def _instead(dtype: np.dtype[Any]) -> str:
-    wanted = {"f": "float64", "i": "int64", "u": "int64"}.get(dtype.kind)
-    return f"; pass a.astype(numpy.{wanted})" if wanted else ""
+    if dtype.names:
+        return f"; pass a field of it, as a[{dtype.names[0]!r}].copy()"
+    call = {
+        "f": "a.astype(numpy.float64)",
+        "i": "a.astype(numpy.int64)",
+        "u": "a.astype(numpy.int64)",
+        "M": "a.view(numpy.int64)",
+        "m": "a.view(numpy.int64)",
+        "c": "a.real.copy() and a.imag.copy()",
+        "O": "a.astype(numpy.float64)",
+        "U": "the numbers in it, a.astype(numpy.float64), or its characters, a.view(numpy.int32)",
+        "S": "the numbers in it, a.astype(numpy.float64), or its bytes, a.view(numpy.uint8)",
+    }.get(dtype.kind)
+    return f"; pass {call}" if call else ""
 
 
 def constant_kind(value: object) -> Kind:

@@ -10,6 +10,7 @@ CPython computes the whole from the left, and raises by itself.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Iterable
@@ -23,7 +24,17 @@ from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.python.element import dtype_of, is_of_objects, observed, promoted
 from ferryvm.python.function import PythonFunction, Version
-from ferryvm.python.kind import BOOL, INT, Array, Kind, MisfitError, Number, Scalar, kind_of
+from ferryvm.python.kind import (
+    BOOL,
+    INT,
+    Array,
+    Kind,
+    MisfitError,
+    Number,
+    Scalar,
+    is_masked,
+    kind_of,
+)
 from ferryvm.python.mapping import python_function
 from ferryvm.python.raised import python_error, site_of
 
@@ -94,7 +105,7 @@ class _Combination:
         if isinstance(array, range):
             self._check_bounds(array)
             return INT
-        if isinstance(array, np.ma.MaskedArray):
+        if is_masked(array):
             raise self._fault("the array is masked; pass the values that are there, a.compressed()")
         try:
             kind = kind_of(array)
@@ -232,10 +243,11 @@ class _Combination:
         is_plain = type(initial) in (bool, int, float)
         found = np.dtype(type(initial)) if is_plain else getattr(initial, "dtype", None)
         fits = found is not None and getattr(initial, "ndim", 0) == 0
-        if not fits or "biuf".index(found.kind) > "biuf".index(self._dtype.kind):  # type: ignore[union-attr]  # `fits`
-            name = getattr(wanted, "__name__", wanted)
-            raise self._fault(f"initial is {shown(initial)}; a value for {name} is needed")
-        return self._dtype.type(initial).item()
+        if fits and "biuf".find(found.kind) in range(1 + "biuf".index(self._dtype.kind)):  # type: ignore[union-attr]  # `fits`
+            with contextlib.suppress(OverflowError):
+                return self._dtype.type(initial).item()
+        name = getattr(wanted, "__name__", wanted)
+        raise self._fault(f"initial is {shown(initial)}; a value for {name} is needed")
 
     def _fit(self, out: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         made = f"numpy.empty({shape}, numpy.{self._dtype.name})"

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from ferryvm.python.element import Observed, is_of_objects, observed
-from ferryvm.python.kind import MisfitError
+from ferryvm.python.kind import MisfitError, is_masked
 
 
 def is_taken(value: object) -> bool:
     """True for an argument whose elements have to be looked at."""
     if type(value) is tuple:
         return any(map(is_taken, value))
-    return is_of_objects(value) or isinstance(value, np.ma.MaskedArray)
+    return is_of_objects(value) or is_masked(value)
 
 
 class Taken:
@@ -50,7 +50,7 @@ class Taken:
                 return observed(value)
             except MisfitError as misfit:
                 raise MisfitError(f"argument {name}: {misfit}") from None
-        if not isinstance(value, np.ma.MaskedArray):
+        if not is_masked(value):
             return value
         self._is_masked = True
         mask = value.mask
@@ -77,7 +77,7 @@ class Taken:
 
     def _with_mask(self, result: Any, out: Any) -> Any:
         mask = np.ma.nomask if self._mask is None else self._mask
-        if isinstance(out, np.ma.MaskedArray):
+        if is_masked(out):
             out.mask = mask
             return out
         return np.ma.MaskedArray(result, mask)
@@ -93,4 +93,4 @@ def data_of(out: Any) -> Any:
     """The arrays beneath masked arrays for results."""
     if isinstance(out, tuple | list):
         return tuple(map(data_of, out))
-    return out.data if isinstance(out, np.ma.MaskedArray) else out
+    return out.data if is_masked(out) else out
