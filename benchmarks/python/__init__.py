@@ -18,12 +18,12 @@ from benchmarks.comparison import compare
 from benchmarks.measure import geometric_mean
 from benchmarks.parallel.contender import GCC
 from benchmarks.parallel.speed import Row
-from benchmarks.python import mapping, scalar
+from benchmarks.python import calling, mapping, scalar
 from benchmarks.python.item import OF
 from benchmarks.python.mapping import MAP, PRANGE
 from benchmarks.report import Report, Target
 
-PARTS = ("scalar", "map")
+PARTS = ("scalar", "map", "calls")
 
 MOST_OF_GCC, LEAST_OF_CPYTHON, MOST_OF_PRANGE = 0.45, 200.0, 1.0
 
@@ -48,6 +48,7 @@ class Figures:
     rows: list[Row] = dataclasses.field(default_factory=list)
     cpython: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """Seconds of CPython's `map` by program."""
+    calls: calling.Calls | None = None
     load_before: float = dataclasses.field(default_factory=lambda: os.getloadavg()[0])
 
     def speedups(self) -> dict[str, float]:
@@ -62,6 +63,8 @@ class Figures:
     def targets(self) -> list[Target]:
         """The goals, none for small sizes."""
         found = self.report.targets() if self.report else []
+        if self.calls:
+            found = [*found, *self.calls.targets()]
         if self.settings.quick or not self.rows:
             return found
         behind = [ratio for row in self.rows if (ratio := row.ratio(MAP, PRANGE)) is not None]
@@ -92,6 +95,7 @@ class Figures:
             "load_before": self.load_before,
             "scalar": self.report.as_json() if self.report else None,
             "map": {row.twin.name: row.as_json() for row in self.rows},
+            "calls": self.calls.found if self.calls else None,
             "cpython_seconds": dict(self.cpython),
             "targets": [target.as_json() for target in self.targets()],
         }
@@ -107,6 +111,8 @@ class Figures:
                 console.print(line, markup=False)
         if self.rows:
             self._show_rows(console)
+        if self.calls:
+            console.print(f"calls and first results: {self.calls.found}")
         for fault in self.faults():
             console.print(f"FAULT {fault}", markup=False)
         console.print(f"load before the run: {self.load_before:.1f}")
@@ -146,6 +152,8 @@ def measure(settings: Settings, progress: Callable[[str], None]) -> Figures:
             found.report = compare(
                 scalar.SUITE, BENCHMARKS, peers, settings.rounds, scale, progress
             )
+    if "calls" in settings.parts:
+        found.calls = calling.measure(settings.rounds, settings.numba, progress)
     if "map" in settings.parts:
         found.rows = mapping.measure([*OF], settings.rounds, size, settings.numba, progress)
         found.cpython = {

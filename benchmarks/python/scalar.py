@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nine programs in Python: `ferryvm.function` against Numba, PyPy and CPython."""
+"""The nine programs in Python: `ferryvm.function` against Numba and PyPy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 import ferryvm
 from benchmarks.benchmark import Benchmark, Scale
-from benchmarks.peers.cpython import CPythonPeer
 from benchmarks.peers.ferry import CACHE
 from benchmarks.peers.njit import NumbaPeer
 from benchmarks.peers.peer import Peer, Task, measured, sizes, twin
@@ -16,7 +15,7 @@ from benchmarks.peers.tracing import PyPyPeer
 from benchmarks.report import Report, Suite, Target
 from benchmarks.scalar import FOLDED
 
-FUNCTION, NUMBA, PYPY, CPYTHON = "function", "numba", "pypy", "cpython"
+FUNCTION, NUMBA, PYPY = "function", "numba", "pypy"
 
 
 class FunctionPeer(Peer):
@@ -42,7 +41,7 @@ class FunctionPeer(Peer):
 def peers(cache: str, numba: str | None) -> Mapping[str, Peer]:
     """All peers by name. `cache`: a folder for what ferryvm compiles; `numba`: a Python that has
     it."""
-    found = FunctionPeer(cache), NumbaPeer(numba), PyPyPeer(), CPythonPeer()
+    found = FunctionPeer(cache), NumbaPeer(numba), PyPyPeer()
     return {peer.name: peer for peer in found}
 
 

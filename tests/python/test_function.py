@@ -288,3 +288,18 @@ def test_functions_with_the_same_options_have_one_engine() -> None:
     assert (one(1), other(2)) == (0.5, 2)
     with pytest.raises(ferryvm.FerryError, match="nothing-of-that-name"):
         ferryvm.function(backend="nothing-of-that-name")(half)
+
+
+def test_calls_after_the_first_take_other_types_names_and_wrong_counts() -> None:
+    compiled = ferryvm.function(backend="threaded")(lambda a, b=2.0: a / b)
+    for _ in range(2):
+        assert repr(compiled(3.0, 1.5)) == "2.0"
+        assert repr(compiled(3, 2)) == "1.5"
+        assert compiled(3.0) == compiled(b=2.0, a=3.0) == compiled(3.0, b=2) == 1.5
+        with pytest.raises(ZeroDivisionError, match="division by zero"):
+            compiled(1.0, 0.0)
+        with pytest.raises(TypeError, match="too many positional arguments"):
+            compiled(1.0, 2.0, 3.0)
+        with pytest.raises(TypeError, match="missing a required argument: 'a'"):
+            compiled(b=1.0)
+    assert isinstance(compiled, type(ferryvm.function(lambda a: a)))

@@ -130,3 +130,20 @@ def test_maps_run_on_every_backend(backend: str) -> None:
     given = np.linspace(-2.0, 1.0, 40)
     found = ferryvm.map(escape, given, limit=50)
     assert found.tolist() == [escape.__wrapped__(x, 50) for x in given]
+
+
+def test_later_maps_check_the_arrays_for_results() -> None:
+    def twice(x):
+        return x + x
+
+    xs, out = np.arange(4.0), np.zeros(4)
+    for _ in range(3):
+        assert ferryvm.map(twice, xs, out=out) is out
+        assert out.tolist() == [0, 2, 4, 6]
+        with pytest.raises(CallError, match=r"out has the shape \(3,\)"):
+            ferryvm.map(twice, xs, out=np.zeros(3))
+    out.flags.writeable = False
+    with pytest.raises(CallError, match="out is read-only"):
+        ferryvm.map(twice, xs, out=out)
+    with pytest.raises(CallError, match="contiguous"):
+        ferryvm.map(twice, np.arange(8.0)[::2], out=np.zeros(4))

@@ -142,6 +142,14 @@ def _mapped(
     return results[0] if len(results) == 1 else results
 
 
+def prepared(
+    function: Callable[..., Any], values: Sequence[Any], out: Sequence[Array]
+) -> Callable[..., object]:
+    """The call of `map` by itself: of an argument for each parameter, then the arrays for the results.
+    It takes all that are of the dtypes of these and of one shape, which it does not check; no ranges."""
+    return _plan(_exported("map", function), values, out, has_mask=False).call
+
+
 def _key(value: object) -> object:
     """The part of an argument that a plan depends on."""
     if type(value) is np.ndarray and value.shape != ():

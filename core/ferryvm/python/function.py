@@ -29,6 +29,7 @@ from ferryvm.machine.state import Machine
 from ferryvm.policy import Policy
 from ferryvm.python.continuation import resume
 from ferryvm.python.dependency import Dependencies
+from ferryvm.python.fast_call import method
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.kind import Kind, MisfitError, kind_of
 from ferryvm.python.pause import PausedFrame, paused_frames
@@ -255,7 +256,20 @@ class PythonFunction(Generic[P, R]):
         found = tuple(map(type, values))
         if self._count >= 0 and all(each in _SIMPLE for each in found):
             self._plain[found] = version
+            self._specialise(found, version)
         return version
+
+    def _specialise(self, types: tuple[type, ...], version: Version) -> None:
+        """Call a version directly from now on, where arguments are numbers of these types."""
+        is_plain = types and version.flat is None and version.read is None
+        if is_plain and not version.has_names and type(self) is PythonFunction:
+            left = PythonFunction._left_directly
+            call, python = PythonFunction.__call__, self.__ferryvm_function__
+            given = method(types, python, version, version.function, FerryError, left, call)
+            self.__class__ = type(PythonFunction.__name__, (PythonFunction,), {"__call__": given})
+
+    def _left_directly(self, version: Version, error: FerryError, values: tuple[Any, ...]) -> R:
+        return self._left(version, error, values, values)
 
     def of_kinds(self, kinds: tuple[Kind, ...], target: Kind | None = None) -> Version:
         """The version for kinds of arguments, whose results are converted to `target` if that is

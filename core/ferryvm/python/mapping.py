@@ -210,6 +210,13 @@ class _Plan:
         self._is_plain = all(
             isinstance(kind, Scalar | Number) and dtype_of(kind) != bool for kind in self._kinds
         )
+        self._is_direct = (
+            self._is_plain
+            and not self._tuples
+            and all(isinstance(values[number], np.ndarray) for number in self._elementwise)
+        )
+        self._direct: Callable[..., object] | None = None
+        """The map in the instance of the version, for arguments of these dtypes."""
 
     # --- the kinds --------------------------------------------------------------------------
 
@@ -341,7 +348,7 @@ class _Plan:
         def start(function: Callable[..., Any]) -> None:
             try:
                 if mask is None:
-                    array_map.map(function, *given, out=passed)
+                    self._map(function, given, passed)
                 else:
                     array_map.map_unmasked(function, given, mask, passed)
             except ProgramInterrupted as error:
@@ -359,6 +366,17 @@ class _Plan:
         else:
             return None
         raise raised.with_traceback(None)
+
+    def _map(self, function: Callable[..., Any], given: Sequence[Any], out: Sequence[Any]) -> None:
+        """A map in an instance; without checks of dtypes after the first one in that of the version."""
+        shape = _shape(given[self._elementwise[0]]) if self._is_direct else ()
+        is_fit = all(to.shape == shape and to.flags.writeable for to in out)
+        if not self._is_direct or function is not self.version.function or not is_fit:
+            array_map.map(function, *given, out=out)
+            return
+        if self._direct is None:
+            self._direct = array_map.prepared(function, given, out)
+        self._direct(*given, *out)
 
     def _go_on(
         self, error: TrapError, items: _Items, start: int, end: int, shape: tuple[int, ...]
