@@ -326,3 +326,11 @@ def booleans_of_numpy(a, b):
 )
 def floored_of_numpy(a, b):
     return a // b, a % b
+
+
+@case((2,))
+def negative_default(n):
+    def add(x, y=-1):
+        return x + y
+
+    return add(n) + add(n, y=3)

@@ -303,3 +303,23 @@ def test_calls_after_the_first_take_other_types_names_and_wrong_counts() -> None
         with pytest.raises(TypeError, match="missing a required argument: 'a'"):
             compiled(b=1.0)
     assert isinstance(compiled, type(ferryvm.function(lambda a: a)))
+
+
+def test_large_integers_in_tuples_and_ranges_are_left_to_python() -> None:
+    first = ferryvm.function(lambda values: values[0])
+    assert first((1 << 70, 1)) == 1 << 70
+    last = ferryvm.function("def last(values):\n    for value in values: pass\n    return value")
+    assert last(range(1 << 70, (1 << 70) + 3)) == (1 << 70) + 2
+
+
+def test_a_format_that_may_raise_is_not_printed_in_try() -> None:
+    @ferryvm.function
+    def shown(x):
+        try:
+            print(f"{x:d}")
+        except ValueError:
+            return 1
+        return 2
+
+    with pytest.raises(UnsupportedError, match="f-string in try"):
+        shown(2.5)

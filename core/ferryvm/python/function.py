@@ -239,7 +239,7 @@ class PythonFunction(Generic[P, R]):
                 version.others.append(instance)
         if isinstance(error, TrapError):
             return self._trapped(version, error, values)
-        if any(isinstance(each, int) and each.bit_length() > 63 for each in values):
+        if any(map(_is_large, values)):
             return self.python(values, "an argument does not fit into 64 bits")
         raise error.with_traceback(None)
 
@@ -364,6 +364,15 @@ def _engine(backend: str | None, policy: Policy | None) -> Engine:
 
 
 _SIMPLE = frozenset({int, float, bool, type(None)})
+
+
+def _is_large(value: object) -> bool:
+    """True for an int that does not fit into 64 bits, and for what has one."""
+    if isinstance(value, int):
+        return value.bit_length() > 63
+    if isinstance(value, range):
+        return _is_large(value.start) or _is_large(value.stop)
+    return isinstance(value, tuple) and any(map(_is_large, value))
 
 
 @overload

@@ -155,10 +155,11 @@ class InnerFunction:
                 kind = inspect.Parameter.KEYWORD_ONLY  # type: ignore[assignment]  # of the same enumeration
             value: Any = inspect.Parameter.empty
             if default is not None:
-                if not isinstance(default, ast.Constant):
+                try:
+                    value = ast.literal_eval(default)
+                except ValueError:
                     message = "the default of a function in a function must be written out"
-                    raise NotCompilableError(default, message)
-                value = default.value
+                    raise NotCompilableError(default, message) from None
             parameters.append(inspect.Parameter(argument.arg, kind, default=value))
         return inspect.Signature(parameters)
 
