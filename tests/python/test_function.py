@@ -144,6 +144,14 @@ def test_arguments_are_passed_as_python_does() -> None:
         weighted()
 
 
+def test_none_is_an_argument_in_every_call() -> None:
+    @ferryvm.function
+    def divided(x, y=None):
+        return x if y is None else x / y
+
+    assert [divided(3, None), divided(3, None), divided(3), divided(3, 2)] == [3, 3, 3, 1.5]
+
+
 def test_lambdas_and_texts_are_functions_too() -> None:
     assert ferryvm.function(lambda x: x * x)(3) == 9
     text = """

@@ -363,7 +363,7 @@ def _engine(backend: str | None, policy: Policy | None) -> Engine:
     return Engine(backend, policy=policy)
 
 
-_SIMPLE = frozenset({int, float, bool, type(None)})
+_SIMPLE = frozenset({int, float, bool})
 
 
 def _is_large(value: object) -> bool:
