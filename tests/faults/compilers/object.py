@@ -62,8 +62,8 @@ _put(
     "llvm",
     "register-of-the-space-merged",
     "The end of the last object is read once, and not again after an object was made.",
-    '            elif name == "heap_load":',
-    '            elif name in ("heap_load", "object_top"):',
+    "            elif name in FIXED:",
+    '            elif name in FIXED or name == "object_top":',
 )
 
 # --- llvm -----------------------------------------------------------------------------------------

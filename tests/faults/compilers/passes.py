@@ -230,16 +230,16 @@ _put(
     "llvm",
     "store-changes-nothing",
     "Equal loads before and after a store are merged.",
-    "return operation.name in HEAP_CHANGES",
-    'return operation.name in HEAP_CHANGES - {"heap_store"}',
+    '"heap_load": HEAP_CHANGES,',
+    '"heap_load": HEAP_CHANGES - {"heap_store"},',
 )
 _put(
     "passes.value_numbering",
     "llvm",
     "call-changes-nothing",
     "Equal loads before and after a call are merged.",
-    "return operation.name in HEAP_CHANGES",
-    'return operation.name in {"heap_store", "canonicalise"}',
+    '"heap_load": HEAP_CHANGES,',
+    '"heap_load": frozenset({"heap_store", "canonicalise"}),',
 )
 _put(
     "passes.value_numbering",
