@@ -108,6 +108,11 @@ class Version:
             finally:
                 self.others.append(instance)
 
+    def call(self, flat: Sequence[Any]) -> Any:
+        """The value for the slots of arguments. Raises what the call of an instance raises."""
+        found = self.use(lambda function: function(*flat))
+        return found if self.read is None else self.read(found)
+
     def regions(self) -> tuple[Explained, ...]:
         """The parts of its code that ran long, in all its instances."""
         from ferryvm.engine.explain import regions
@@ -192,7 +197,7 @@ class PythonFunction(Generic[P, R]):
             raised = error
         else:
             return found if version.read is None else version.read(found)  # type: ignore[no-any-return]  # the function's result
-        return self._left(version, raised, args, args)
+        return self._left_directly(version, raised, args)
 
     def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> R:
         """A call in any situation; as `__call__`."""
@@ -208,12 +213,12 @@ class PythonFunction(Generic[P, R]):
             return self.python(values, error.place_and_reason)
         flat = values if version.flat is None else version.flat(values)
         try:
-            found = version.function(*flat)
+            found: R = version.call(flat)
         except FerryError as error:
             raised = error
         else:
-            return found if version.read is None else version.read(found)  # type: ignore[no-any-return]  # the function's result
-        return self._left(version, raised, values, flat)
+            return found
+        return self._left(version, raised, values)
 
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The argument of each parameter, with the present defaults. Raises TypeError."""
@@ -223,20 +228,8 @@ class PythonFunction(Generic[P, R]):
         found.apply_defaults()
         return tuple(found.arguments.values())
 
-    def _left(
-        self, version: Version, error: FerryError, values: Sequence[Any], flat: Sequence[Any]
-    ) -> R:
+    def _left(self, version: Version, error: FerryError, values: Sequence[Any]) -> R:
         """The end of a call whose instance raised an error."""
-        if isinstance(error, InUseError):  # by another thread, or by what a signal has interrupted
-            instance = version.another()
-            try:
-                found = instance.function(*flat)
-            except FerryError as other:
-                error = other
-            else:
-                return found if version.read is None else version.read(found)  # type: ignore[no-any-return]  # the function's result
-            finally:
-                version.others.append(instance)
         if isinstance(error, TrapError):
             return self._trapped(version, error, values)
         if any(map(_is_large, values)):
@@ -269,7 +262,10 @@ class PythonFunction(Generic[P, R]):
             self.__class__ = type(PythonFunction.__name__, (PythonFunction,), {"__call__": given})
 
     def _left_directly(self, version: Version, error: FerryError, values: tuple[Any, ...]) -> R:
-        return self._left(version, error, values, values)
+        """The end of a call of `version.function` with the arguments as they are."""
+        if isinstance(error, InUseError):
+            return self._call(values, {})
+        return self._left(version, error, values)
 
     def of_kinds(self, kinds: tuple[Kind, ...], target: Kind | None = None) -> Version:
         """The version for kinds of arguments, whose results are converted to `target` if that is

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, I32
 from ferryvm.python.fault import NotCompilableError
@@ -226,13 +225,6 @@ _KINDS[math.trunc] = ((1,), _truncated)
 _KINDS |= {function: ((1,), _numbers(kind)) for function, kind in _TYPES.items()}
 
 
-def _instruction(b: Code, node: ast.AST, name: str) -> None:
-    """Apply an instruction to what is on the stack. Raises NotCompilableError if there is none."""
-    if name not in BY_MNEMONIC:
-        raise NotCompilableError(node, f"there is no function {name} yet")
-    getattr(b.f, name.replace(".", "_"))()
-
-
 def _mathematical(b: Code, node: ast.Call, function: object) -> None:
     """A function of `math`: ValueError outside its domain, OverflowError for an infinite result of a
     finite operand."""
@@ -255,7 +247,7 @@ def _mathematical(b: Code, node: ast.Call, function: object) -> None:
         test()
         b.throw_if(node, ValueError, "math domain error")
     f.local_get(operand)
-    _instruction(b, node, f"f64.{name}")
+    getattr(f, f"f64_{name}")()
     if name in ("exp", "exp2", "expm1", "sinh", "cosh"):
         result = b.spare(F64)
         f.local_set(result)
@@ -279,7 +271,7 @@ def _numpy(b: Code, node: ast.Call, name: str, result: Kind) -> None:
         return
     b.push_as(node.args[0], result)
     b.at(node)
-    _instruction(b, node, f"{result.slots[0]}.{name}")
+    getattr(b.f, f"{result.slots[0]}_{name}")()
 
 
 def _rounded(b: Code, node: ast.Call, name: str) -> None:
@@ -419,7 +411,7 @@ def _two(name: str) -> Callable[[Code, ast.Call, list[Kind]], None]:
         b.push_as(node.args[0], FLOAT)
         b.push_as(node.args[1], FLOAT)
         b.at(node)
-        _instruction(b, node, f"f64.{name}")
+        getattr(b.f, f"f64_{name}")()
 
     return emit
 

@@ -31,7 +31,6 @@ from ferryvm.python.kind import (
     TupleIterator,
     Zipped,
 )
-from ferryvm.python.lower import Lowering
 from ferryvm.python.result import value_of
 from ferryvm.python.site import Sites
 from ferryvm.python.source import Source
@@ -59,7 +58,6 @@ class FunctionMap:
     """The places of the statements of one compiled function."""
 
     source: Source
-    lowering: Lowering
     points: list[Point]
     """By `start`."""
     locals: dict[tuple[str, Kind], list[Local]]
@@ -70,7 +68,6 @@ class PausedFrame:
     """A frame in front of a statement, or in a call that the statement makes."""
 
     source: Source
-    lowering: Lowering
     block: Block
     number: int
     variables: dict[str, Any]
@@ -149,7 +146,7 @@ def _paused(of: FunctionMap, at: int, stack: memoryview, fp: int, words: _Words)
             variables[name] = site.type() if site.message is None else site.type(site.message)
         else:
             variables[name] = _variable(kind, values)
-    return PausedFrame(of.source, of.lowering, point.block, point.number, variables)
+    return PausedFrame(of.source, point.block, point.number, variables)
 
 
 def _signed(word: int) -> int:

@@ -6,10 +6,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F64, I64
-from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.kind import FLOAT, INT, Kind, Number, Scalar
 
 if TYPE_CHECKING:
@@ -37,10 +35,6 @@ def power(b: Code, node: ast.BinOp, result: Kind) -> None:
     if _squared(b, node, FLOAT):
         _leave_infinite(b, node)
         return
-    if "f64.pow" not in BY_MNEMONIC:
-        raise NotCompilableError(
-            node, "cannot compile a power of floats; multiply, or call math.exp"
-        )
     b.push_as(node.left, FLOAT)
     b.push_as(node.right, FLOAT)
     b.at(node)
@@ -57,7 +51,7 @@ def power(b: Code, node: ast.BinOp, result: Kind) -> None:
     b.throw_if(node, ZeroDivisionError, "0.0 cannot be raised to a negative power")
     f.local_get(base)
     f.local_get(exponent)
-    getattr(f, "f64_pow")()  # noqa: B009  # the instruction may be missing
+    f.f64_pow()
     f.local_set(base)
     # A complex number, or a result that does not fit: Python decides.
     for compare_with in (float("inf"), float("-inf")):
@@ -101,9 +95,6 @@ def numpy_power(b: Code, node: ast.BinOp, result: Scalar) -> None:
     """Push the power of two floats of NumPy, which raises nothing."""
     if _squared(b, node, result):
         return
-    name = f"{result.word}.pow"
-    if name not in BY_MNEMONIC:
-        raise NotCompilableError(node, f"there is no {name} yet; multiply, or call math.exp")
     b.push_as(node.left, result)
     b.push_as(node.right, result)
     b.at(node)
@@ -150,10 +141,6 @@ def _integer_power(program: Program, name: str) -> Function:
 def floored(b: Code, node: ast.BinOp, symbol: str) -> None:
     """Turn two f64 on the stack into their floored quotient or modulus, as CPython's
     Objects/floatobject.c computes them."""
-    if "f64.fmod" not in BY_MNEMONIC:
-        raise NotCompilableError(
-            node, f"cannot compile float {symbol} float; use math.floor(a / b)"
-        )
     b.f.call(b.shared("float // float" if symbol == "//" else "float % float", _floored))
 
 
@@ -164,7 +151,7 @@ def _floored(program: Program, name: str) -> Function:
     quotient, down = f.local("quotient", F64), f.local("down", F64)
     f.local_get(x)
     f.local_get(y)
-    getattr(f, "f64_fmod")()  # noqa: B009  # the instruction may be missing
+    f.f64_fmod()
     f.local_set(rest)
     f.local_get(x)
     f.local_get(rest)

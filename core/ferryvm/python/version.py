@@ -107,7 +107,6 @@ class Versions:
         is not complete then. `target`: the kind to which results are converted, if they are."""
         self._body, self._shared = Body(shared, source, function), shared
         self._points: list[Point] = []
-        self._lowering = lowering
         self._body.counters = lowering.counters
         self._source, self._functions, self._results = source, functions, results
         self._known, self._converted = len(results), target
@@ -276,7 +275,7 @@ class Versions:
     def map(self) -> FunctionMap:
         """The places of its statements."""
         body = self._body
-        return FunctionMap(self._source, self._lowering, self._points, body.all_locals)
+        return FunctionMap(self._source, self._points, body.all_locals)
 
     def _is_left(self, step: Statement | Terminator) -> bool:
         """True if a statement cannot be executed with the kinds of its variables: one has no value,

@@ -10,6 +10,7 @@ which goes on where 64 bits end, ends in time.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from ferryvm.testing.generate.chance import Chance, Weighted
 from ferryvm.testing.generate.weights import Section, Weights
@@ -184,15 +185,11 @@ class PythonExpressions:
             case "scalar":
                 known = self.arrays(*INTEGERS) + self.names(*INTEGERS)
                 if known:
-                    name = chance.pick(known)
-                    at = f"[{self.index(name, below)}]" if is_array(self.scope[name]) else ""
-                    return f"int({name}{at})"
+                    return f"int({self._value_of(known, below)})"
             case "item":
                 known = self.names("ints", "pair")
                 if known:
-                    name = chance.pick(known)
-                    at = "0" if self.scope[name] == "pair" else self.index(name, below)
-                    return f"{name}[{at}]"
+                    return self._item_of(known, "0", below)
             case "length":
                 known = [name for name, of in self.scope.items() if of in _LENGTHY or is_array(of)]
                 if known:
@@ -207,6 +204,17 @@ class PythonExpressions:
                 if loose:
                     return f"({chance.pick(loose)} := {self.integer(below)})"
         return self.integer_leaf()
+
+    def _value_of(self, known: Sequence[str], depth: int) -> str:
+        """One of these variables, or an element of it if it is an array."""
+        name = self.chance.pick(known)
+        return f"{name}[{self.index(name, depth)}]" if is_array(self.scope[name]) else name
+
+    def _item_of(self, known: Sequence[str], place: str, depth: int) -> str:
+        """An item of one of these lists and pairs; `place`: that of a pair."""
+        name = self.chance.pick(known)
+        at = place if self.scope[name] == "pair" else self.index(name, depth)
+        return f"{name}[{at}]"
 
     def _factor(self, depth: int) -> str:
         if self.chance.flip(0.6):
@@ -260,15 +268,11 @@ class PythonExpressions:
             case "scalar":
                 known = self.arrays(*FLOATS) + self.names(*FLOATS)
                 if known:
-                    name = chance.pick(known)
-                    at = f"[{self.index(name, below)}]" if is_array(self.scope[name]) else ""
-                    return f"float({name}{at})"
+                    return f"float({self._value_of(known, below)})"
             case "item":
                 known = self.names("floats", "pair")
                 if known:
-                    name = chance.pick(known)
-                    at = "1" if self.scope[name] == "pair" else self.index(name, below)
-                    return f"{name}[{at}]"
+                    return self._item_of(known, "1", below)
             case "call":
                 found = self.call("float", below)
                 if found:
