@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64
+from ferryvm.python import complex_code
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import INT, INTEGERS, Array, Kind, Scalar
+from ferryvm.python.kind import INT, INTEGERS, PAIRS, Array, Kind, element_kind
 from ferryvm.python.known import known_integer
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def item_kind(b: Code, node: ast.Subscript, of: Array) -> Kind:
         elif b.kind(part) not in INTEGERS:
             raise NotCompilableError(part, f"an index must be an int, found {b.kind(part)}")
     left = of.dimensions - sum(not isinstance(part, ast.Slice) for part in found)
-    return Array(of.dtype, left, is_view=True) if left else Scalar(of.dtype)
+    return Array(of.dtype, left, is_view=True) if left else element_kind(of.dtype)
 
 
 def _step(part: ast.Slice) -> int:
@@ -123,9 +124,25 @@ def push_index(
         b.throw_if(node, IndexError, message)
         f.local_get(place)
     b.trap(node, Trap.INDEX_OUT_OF_BOUNDS, IndexError, message)
-    if of.dimensions > 1 or of.is_view:  # else the access checks it
+    if of.dimensions > 1 or of.is_view or of.dtype in PAIRS:  # else the access checks it
         f.local_get(size)
         f.array_index()
+
+
+def push_element(b: Code, of: Array) -> None:
+    """Turn an array and the number of an element on the stack into the element."""
+    if of.dtype in PAIRS:
+        complex_code.push_element(b, of)
+    else:
+        getattr(b.f, f"array_get_{of.element}")()
+
+
+def store_element(b: Code, of: Array) -> None:
+    """Pop an array, the number of an element, and the element, and store it."""
+    if of.dtype in PAIRS:
+        complex_code.store_element(b, of)
+    else:
+        getattr(b.f, f"array_set_{of.element}")()
 
 
 def push_view(b: Code, node: ast.Subscript, of: Array, slots: Sequence[Local]) -> None:

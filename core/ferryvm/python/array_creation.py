@@ -11,7 +11,7 @@ import numpy as np
 
 from ferryvm.isa.type import I64
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import DTYPES, INT, INTEGERS, Array, Number, Scalar, Tuple
+from ferryvm.python.kind import DTYPES, INT, INTEGERS, PAIRS, Array, Complex, Number, Scalar, Tuple
 from ferryvm.python.operation import convert
 
 if TYPE_CHECKING:
@@ -52,22 +52,30 @@ def created_kind(b: Code, node: ast.Call, function: object) -> Array:
     if CREATING[function] == ("a",):
         if not isinstance(first, Array):
             raise NotCompilableError(node, f"an array is needed, found {first}")
-        return Array(first.dtype, first.dimensions)
+        return _filled(node, function, Array(first.dtype, first.dimensions))
     shape = first.items if isinstance(first, Tuple) else (first,)
     if not shape or any(kind not in INTEGERS for kind in shape):
         raise NotCompilableError(node, f"a shape must be an int, or a tuple of some, found {first}")
     name = _dtype(b, node, function)
-    if name not in DTYPES:
+    if name not in DTYPES and name not in PAIRS:
         raise NotCompilableError(node, f"an array of {name} is not supported")
-    return Array(name, len(shape))
+    return _filled(node, function, Array(name, len(shape)))
+
+
+def _filled(node: ast.Call, function: object, kind: Array) -> Array:
+    """The kind of a new array. Raises NotCompilableError where its elements cannot be filled."""
+    if kind.dtype in PAIRS and function in (np.ones, np.full, np.ones_like):
+        message = f"cannot fill an array of {kind.dtype}; write numpy.zeros, and store in a loop"
+        raise NotCompilableError(node, message)
+    return kind
 
 
 def _dtype(b: Code, node: ast.Call, function: object) -> str:
     given: Any = getattr(node.args[-1], "value", None)
     if given is None and function is np.full:
         fill = b.kind(node.args[1])
-        if isinstance(fill, Scalar):
-            return fill.dtype
+        if isinstance(fill, Scalar | Complex):
+            return fill.dtype or "complex128"
         return {"int": "int64", "float": "float64", "bool": "bool"}.get(str(fill), str(fill))
     try:
         return str(np.dtype(given).name)  # None is float64
@@ -91,6 +99,9 @@ def push_created(b: Code, node: ast.Call, function: object) -> Array:
         f.local_get(size)
         if axis:
             f.i64_mul_checked()
+    if kind.dtype in PAIRS:
+        f.i64_const(2)
+        f.i64_mul_checked()
     b.at(node)
     getattr(f, f"array_new_{element}" if fill else f"array_new_default_{element}")()
     for size in lengths:
@@ -117,6 +128,8 @@ def _lengths(b: Code, node: ast.Call, kind: Array) -> list[Local]:
 
 def _fill(b: Code, node: ast.Call, function: object, kind: Array) -> bool:
     """Push the value of all elements, unless that is zero."""
+    if kind.dtype in PAIRS:
+        return False
     element = Scalar(kind.dtype)
     if function is np.full:
         found = b.kind(node.args[1])

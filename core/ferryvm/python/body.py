@@ -4,19 +4,23 @@
 from __future__ import annotations
 
 import ast
+import types
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from ferryvm.build import Local
+from ferryvm.build import Function, Local
 from ferryvm.isa.type import F64, I32
-from ferryvm.python import array_code, comparison, library, list_code, operation
+from ferryvm.python import array_code, comparison, complex_code, library, list_code, operation
 from ferryvm.python.array_creation import created_kind, is_creating, push_created
-from ferryvm.python.code import Code
+from ferryvm.python.code import Code, Functions, Shared
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
 from ferryvm.python.graph import InPlace, IsInstance, Known
 from ferryvm.python.kind import (
     INT,
     Array,
+    Complex,
     Constant,
     Kind,
     List,
@@ -26,13 +30,28 @@ from ferryvm.python.kind import (
     Scalar,
     Tuple,
     constant_kind,
+    is_of_numpy,
 )
 from ferryvm.python.known import known_integer
 from ferryvm.python.site import EXCEPTIONS
+from ferryvm.python.source import Source
 
 
 class Body(Code):
     """Code of the expressions of one function."""
+
+    def __init__(
+        self, shared: Shared, source: Source, function: Function, functions: Functions
+    ) -> None:
+        super().__init__(shared, source, function)
+        self._functions = functions
+
+    def hosted(
+        self, function: Callable[..., Any], kinds: tuple[Kind, ...], target: Kind
+    ) -> Function:
+        """The compiled form of a function that takes these kinds and returns one."""
+        assert isinstance(function, types.FunctionType)
+        return self._functions.compiled(function, kinds, target).function
 
     # --- kinds ------------------------------------------------------------------------------
 
@@ -56,7 +75,7 @@ class Body(Code):
                 return operation.unary_kind(node, self.kind(node.operand))
             case ast.Compare():
                 left, right = self.kind(node.left), self.kind(node.comparators[0])
-                has_scalar = isinstance(left, Scalar) or isinstance(right, Scalar)
+                has_scalar = is_of_numpy(left) or is_of_numpy(right)
                 is_identity = isinstance(node.ops[0], ast.Is | ast.IsNot)
                 return Scalar("bool") if has_scalar and not is_identity else Number(bool)
             case ast.Tuple():
@@ -82,8 +101,6 @@ class Body(Code):
     def _constant_kind(self, node: ast.AST, value: object) -> Kind:
         if type(value) is int and not -(1 << 63) <= value < 1 << 63:
             raise NotCompilableError(node, "the integer does not fit into 64 bits")
-        if isinstance(value, complex):
-            raise NotCompilableError(node, "a complex number; use two floats")
         try:
             return constant_kind(value)
         except MisfitError as misfit:
@@ -117,6 +134,9 @@ class Body(Code):
                 return Tuple((INT,) * of.dimensions)
             if node.attr in ("size", "ndim"):
                 return INT
+        found = complex_code.attribute_kind(of, node.attr)
+        if found is not None:
+            return found
         raise NotCompilableError(node, f"cannot compile .{node.attr} of {of}")
 
     # --- values -----------------------------------------------------------------------------
@@ -269,6 +289,10 @@ class Body(Code):
             for length in value.shape:
                 self.f.i64_const(length)
             return
+        if isinstance(kind, Complex):
+            for part in (value.real, value.imag):  # type: ignore[attr-defined]  # a number
+                getattr(self.f, f"{kind.word}_const")(float(part))
+            return
         for slot in kind.slots:
             number = float(value) if slot.is_float else int(value)  # type: ignore[arg-type, call-overload]  # a number
             getattr(self.f, f"{slot}_const")(number)
@@ -294,13 +318,15 @@ class Body(Code):
         self.f.local_get(slots[0])
         array_code.push_place(self, node, of, slots)
         self.at(node)
-        getattr(self.f, f"array_get_{of.element}")()
+        array_code.push_element(self, of)
         return kind
 
     def _push_attribute(self, node: ast.Attribute) -> Kind:
         kind = self._attribute_kind(node)
         of = self.kind(node.value)
-        assert isinstance(of, Array)
+        if not isinstance(of, Array):
+            complex_code.push_attribute(self, node, kind)
+            return kind
         match node.attr:
             case "shape":
                 for axis in range(of.dimensions):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import abc
 import ast
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ferryvm.build import Function, Host, Local, Program, Static, Struct, Tag
 from ferryvm.errors import Position
@@ -16,7 +16,10 @@ from ferryvm.machine.host import HostFunction
 from ferryvm.python.host_statement import executing
 from ferryvm.python.kind import Array, Kind
 from ferryvm.python.site import EXCEPTIONS, Site, Sites
-from ferryvm.python.source import Source
+from ferryvm.python.source import InnerFunction, Source
+
+if TYPE_CHECKING:
+    import types
 
 _SPARES = 4
 """Locals of each type for the operands of one operation."""
@@ -64,6 +67,27 @@ class Shared:
         if name not in self._made:
             self._made[name] = make(self.program, name)
         return self._made[name]
+
+
+class Compiled(NamedTuple):
+    """A function of the program for certain kinds of arguments."""
+
+    function: Function
+    results: list[Kind]
+    """The kinds of values that it may return."""
+
+
+class Functions(Protocol):
+    """The other functions of the program."""
+
+    def compiled(
+        self,
+        function: types.FunctionType | InnerFunction,
+        kinds: tuple[Kind, ...],
+        target: Kind | None = None,
+    ) -> Compiled:
+        """The compiled function, with the kinds of results that are known so far; `target`: the
+        kind that all have."""
 
 
 class Code(abc.ABC):
@@ -213,6 +237,13 @@ class Code(abc.ABC):
     @abc.abstractmethod
     def push_slot(self, node: ast.expr, number: int) -> None:
         """Push one slot of an expression's value. Raises NotCompilableError."""
+
+    @abc.abstractmethod
+    def hosted(
+        self, function: Callable[..., Any], kinds: tuple[Kind, ...], target: Kind
+    ) -> Function:
+        """The compiled form of a function that takes these kinds and returns one. Raises
+        NotCompilableError."""
 
     def range_length(self, step: int) -> None:
         """Turn start and stop of a range on the stack into its length. It fits, or traps."""

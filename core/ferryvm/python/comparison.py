@@ -7,6 +7,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from ferryvm.isa.type import F64, I32, I64, Type
+from ferryvm.python.complex_code import compare as complex_comparison
+from ferryvm.python.complex_code import is_complex
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.kind import BOOL, FLOAT, INT, Constant, Kind, Number, Scalar
 from ferryvm.python.operation import SYMBOLS, exact, is_number, promoted
@@ -25,6 +27,8 @@ def compare(b: Code, node: ast.Compare) -> Kind:
         b.f.i32_const(int(bool(known_comparison(node, left, right))))
         return BOOL
     symbol = SYMBOLS.get(type(op))
+    if symbol is not None and is_complex(left, right):
+        return complex_comparison(b, node, symbol)
     if symbol is None or not is_number(left) or not is_number(right):
         shown = symbol or {ast.In: "in", ast.NotIn: "not in"}.get(type(op), "?")
         raise NotCompilableError(node, f"cannot compile {left} {shown} {right}")

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ferryvm.python import builtin
 from ferryvm.python.builtin import ORIGINAL
 from ferryvm.python.graph import (
     Append,
@@ -38,6 +37,7 @@ from ferryvm.python.graph import (
     Store,
     Unpack,
 )
+from ferryvm.python.hosted import is_hosted
 from ferryvm.python.lower import Lowering
 from ferryvm.python.pause import PausedFrame
 from ferryvm.python.site import UNASSIGNED
@@ -62,7 +62,7 @@ def resume(frames: Sequence[PausedFrame]) -> Any:
 
 
 def _stands_for_another(frame: PausedFrame) -> bool:
-    return frame.source.function.__module__ == builtin.__name__
+    return is_hosted(frame.source.function)
 
 
 def _resumed(frames: Sequence[PausedFrame], number: int) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ferryvm.failure import shown
-from ferryvm.python.kind import BOOL, DTYPES, FLOAT, INT, Kind, MisfitError, Number, Scalar
+from ferryvm.python.kind import BOOL, DTYPES, FLOAT, INT, Array, Kind, MisfitError, Number, Scalar
 
 
 def dtype_of(kind: Kind) -> np.dtype[Any]:
@@ -24,6 +24,14 @@ def dtype_of(kind: Kind) -> np.dtype[Any]:
         return np.dtype(kind.dtype)
     assert isinstance(kind, Number)
     return np.dtype({int: np.int64, float: np.float64, bool: np.bool_}[kind.type])
+
+
+def no_elements(kind: Array) -> str:
+    """The error for an array of complex numbers, whose elements are no numbers of the machine."""
+    return (
+        f"elements of {kind.dtype} are not supported here; pass z.real.copy() and z.imag.copy(), "
+        "or a range, and the array by name"
+    )
 
 
 def promoted(kinds: Sequence[Kind]) -> Kind:

@@ -35,7 +35,7 @@ from ferryvm.python.kind import Kind, MisfitError, kind_of
 from ferryvm.python.pause import PausedFrame, paused_frames
 from ferryvm.python.program import Unit
 from ferryvm.python.raised import python_error, site_of
-from ferryvm.python.result import arguments, reader
+from ferryvm.python.result import arguments, reader, storage
 
 if TYPE_CHECKING:
     from ferryvm.engine.call import Calls
@@ -123,7 +123,7 @@ class Version:
     def _instance(self) -> Instance:
         instance = self._engine.instantiate(self._program, hosts=self._hosts)
         for array, name in self._arrays:
-            instance.set_static(name, array.view("u1") if array.dtype == bool else array)
+            instance.set_static(name, storage(array))
         calls, _ = instance.function.__ferryvm__
         calls.at_trap = self._paused
         self._calls.append(calls)

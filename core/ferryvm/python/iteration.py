@@ -21,10 +21,10 @@ from ferryvm.python.kind import (
     ListIterator,
     Range,
     RangeIterator,
-    Scalar,
     Tuple,
     TupleIterator,
     Zipped,
+    element_kind,
 )
 
 if TYPE_CHECKING:
@@ -225,10 +225,10 @@ def _of_array(
     with f.if_():
         over()
     if of.dimensions == 1:
-        item: Kind = Scalar(of.dtype)
+        item: Kind = element_kind(of.dtype)
         f.local_get(array[0])
         _push_first(b, of, array, at)
-        getattr(f, f"array_get_{of.element}")()
+        array_code.push_element(b, of)
     else:
         item = Array(of.dtype, of.dimensions - 1, is_view=True)
         f.local_get(array[0])

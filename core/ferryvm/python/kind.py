@@ -60,6 +60,9 @@ DTYPES = {
 }
 """The elements of arrays, by the names of NumPy."""
 
+PAIRS = {"complex128": Element.F64, "complex64": Element.F32}
+"""The elements of arrays of complex numbers, each of which is a pair of them."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Scalar(Kind):
@@ -84,6 +87,44 @@ class Scalar(Kind):
 
     def __str__(self) -> str:
         return f"numpy.{self.dtype}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Complex(Kind):
+    """A complex number. Slots: the real and the imaginary part."""
+
+    dtype: str = ""
+    """The name of a NumPy scalar, such as `complex64`; empty for Python's complex."""
+
+    @property
+    def part(self) -> Number | Scalar:
+        """The kind of its parts."""
+        return Scalar("float32" if self.word is F32 else "float64") if self.dtype else FLOAT
+
+    @property
+    def word(self) -> Type:
+        """The type of both slots."""
+        return F32 if self.dtype == "complex64" else F64
+
+    @property
+    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
+        return (self.word, self.word)
+
+    def __str__(self) -> str:
+        return f"numpy.{self.dtype}" if self.dtype else "complex"
+
+
+COMPLEX = Complex()
+
+
+def element_kind(dtype: str) -> Scalar | Complex:
+    """The kind of the elements of an array, by the name of its dtype."""
+    return Complex(dtype) if dtype in PAIRS else Scalar(dtype)
+
+
+def is_of_numpy(kind: Kind) -> bool:
+    """True for NumPy's scalars."""
+    return isinstance(kind, Scalar) or (isinstance(kind, Complex) and bool(kind.dtype))
 
 
 INTEGERS: tuple[Kind, ...] = (
@@ -142,8 +183,8 @@ class Array(Kind):
 
     @property
     def element(self) -> Element:
-        """The kind of its elements in memory."""
-        return DTYPES[self.dtype]
+        """The kind of its elements in memory: for complex numbers, that of their parts."""
+        return PAIRS[self.dtype] if self.dtype in PAIRS else DTYPES[self.dtype]
 
     @property
     def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
@@ -286,8 +327,8 @@ def kind_of(value: object) -> Kind:
     if isinstance(value, np.ndarray):
         return _array_kind(value)
     if isinstance(value, np.generic):
-        if value.dtype.name in DTYPES:
-            return Scalar(value.dtype.name)
+        if value.dtype.name in DTYPES or value.dtype.name in PAIRS:
+            return element_kind(value.dtype.name)
         raise MisfitError(f"numpy.{value.dtype.name} is not supported{_instead(value.dtype)}")
     if isinstance(value, tuple) and type(value) is tuple:
         return Tuple(tuple(map(kind_of, value)))
@@ -300,6 +341,7 @@ _OF_TYPE: dict[type, Kind] = {
     int: INT,
     float: FLOAT,
     bool: BOOL,
+    complex: COMPLEX,
     type(None): NONE,
     np.float64: Scalar("float64"),
     np.float32: Scalar("float32"),
@@ -312,7 +354,6 @@ _HINTS: dict[type, str] = {
     dict: "; pass the values by themselves",
     str: "; pass its bytes as numpy.frombuffer(s.encode(), numpy.uint8)",
     bytes: "; pass numpy.frombuffer(b, numpy.uint8)",
-    complex: "; pass real and imaginary part",
 }
 
 
@@ -326,7 +367,7 @@ def _array_kind(array: np.ndarray[Any, Any]) -> Array:
     if is_masked(array):
         raise MisfitError("a masked array is not supported; pass a.filled(...)")
     name = array.dtype.name
-    if name not in DTYPES or not array.dtype.isnative:
+    if (name not in DTYPES and name not in PAIRS) or not array.dtype.isnative:
         raise MisfitError(f"an array of {array.dtype} is not supported{_instead(array.dtype)}")
     if array.ndim == 0:
         raise MisfitError("an array of no dimensions is not supported; pass a[()]")
@@ -346,7 +387,7 @@ def _instead(dtype: np.dtype[Any]) -> str:
         "u": "a.astype(numpy.int64)",
         "M": "a.view(numpy.int64)",
         "m": "a.view(numpy.int64)",
-        "c": "a.real.copy() and a.imag.copy()",
+        "c": "a.astype(numpy.complex128)",
         "O": "a.astype(numpy.float64)",
         "U": "the numbers in it, a.astype(numpy.float64), or its characters, a.view(numpy.int32)",
         "S": "the numbers in it, a.astype(numpy.float64), or its bytes, a.view(numpy.uint8)",
@@ -357,7 +398,7 @@ def _instead(dtype: np.dtype[Any]) -> str:
 def constant_kind(value: object) -> Kind:
     """The kind of a value that is known: that of numbers and arrays, else the value. Raises
     MisfitError for an array that is not supported."""
-    if type(value) in (int, float, bool) or isinstance(value, np.generic):
+    if type(value) in (int, float, bool, complex) or isinstance(value, np.generic):
         return kind_of(value)
     if isinstance(value, np.ndarray):
         return _array_kind(value)

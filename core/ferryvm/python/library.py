@@ -16,6 +16,8 @@ import numpy as np
 
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, I32
+from ferryvm.python import complex_code
+from ferryvm.python.complex_code import is_complex
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.kind import (
     BOOL,
@@ -23,6 +25,7 @@ from ferryvm.python.kind import (
     INT,
     INTEGERS,
     Array,
+    Complex,
     Constant,
     Kind,
     List,
@@ -123,7 +126,8 @@ def result_kind(node: ast.Call, function: object, kinds: list[Kind]) -> Kind:
     found = kind_of(kinds)
     if found is None:
         shown = ", ".join(map(str, kinds))
-        raise NotCompilableError(node, f"cannot compile {_name(function)}({shown})")
+        hint = "; write z.real, or a function of cmath" if is_complex(*kinds) else ""
+        raise NotCompilableError(node, f"cannot compile {_name(function)}({shown}){hint}")
     return found
 
 
@@ -167,6 +171,8 @@ def _numpy_absolute(kinds: list[Kind]) -> Kind | None:
 
 def _absolute(kinds: list[Kind]) -> Kind | None:
     (kind,) = kinds
+    if isinstance(kind, Complex):
+        return kind.part
     if isinstance(kind, Number):
         return INT if kind == BOOL else kind
     return kind if isinstance(kind, Scalar) and kind.dtype in _SIGNED else None
@@ -185,6 +191,8 @@ def _type(kinds: list[Kind]) -> Kind | None:
     (kind,) = kinds
     if isinstance(kind, Number):
         return Constant(kind.type)
+    if isinstance(kind, Complex):
+        return Constant(np.dtype(kind.dtype).type if kind.dtype else complex)
     return Constant(np.dtype(kind.dtype).type) if isinstance(kind, Scalar) else None
 
 
@@ -205,6 +213,7 @@ def _quotient_and_rest(kinds: list[Kind]) -> Kind | None:
 
 _KINDS: dict[object, tuple[tuple[int, ...], Callable[[list[Kind]], Kind | None]]] = {
     abs: ((1,), _absolute),
+    complex: ((1, 2), complex_code.of_parts_kind),
     type: ((1,), _type),
     len: ((1,), _length),
     range: ((1, 2, 3), _range),
@@ -223,6 +232,7 @@ _KINDS |= dict.fromkeys((np.floor, np.ceil, np.trunc), ((1,), _of_numpy_float))
 _KINDS[np.abs] = ((1,), _numpy_absolute)
 _KINDS[math.trunc] = ((1,), _truncated)
 _KINDS |= {function: ((1,), _numbers(kind)) for function, kind in _TYPES.items()}
+_KINDS[bool] = ((1,), lambda kinds: BOOL if is_number(kinds[0]) or is_complex(kinds[0]) else None)
 
 
 def _mathematical(b: Code, node: ast.Call, function: object) -> None:
@@ -312,10 +322,13 @@ def _converted(b: Code, node: ast.Call, kind: Kind, result: Kind) -> None:
     b.push(argument)
     b.at(node)
     f = b.f
-    assert isinstance(kind, Number | Scalar)
     assert isinstance(result, Number | Scalar)
     if result == BOOL:
         boolean(b, node, kind)
+        return
+    assert isinstance(kind, Number | Scalar)
+    if result == kind:
+        pass
     elif result == INT and kind.word in (F32, F64):
         if kind.word is F32:
             f.f64_promote_f32()
@@ -336,6 +349,9 @@ def _emit_abs(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
     f = b.f
     result = _absolute(kinds)
     assert result is not None
+    if isinstance(kinds[0], Complex):
+        complex_code.absolute(b, node, kinds[0])
+        return
     b.push_as(node.args[0], result)
     b.at(node)
     word = result.slots[0]
@@ -418,6 +434,7 @@ def _two(name: str) -> Callable[[Code, ast.Call, list[Kind]], None]:
 
 _EMITTED: dict[object, Callable[[Code, ast.Call, list[Kind]], None]] = {
     abs: _emit_abs,
+    complex: complex_code.of_parts,
     type: lambda _b, _node, _kinds: None,  # kinds know it
     len: _emit_len,
     range: _emit_range,

@@ -21,10 +21,21 @@ from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.python.continuation import resume
-from ferryvm.python.element import Observed, dtype_of, promoted
+from ferryvm.python.element import Observed, dtype_of, no_elements, promoted
 from ferryvm.python.function import PythonFunction
 from ferryvm.python.interruption import MapInterrupted, left_by
-from ferryvm.python.kind import INT, Array, Kind, MisfitError, Number, Scalar, Tuple, kind_of
+from ferryvm.python.kind import (
+    INT,
+    PAIRS,
+    Array,
+    Complex,
+    Kind,
+    MisfitError,
+    Number,
+    Scalar,
+    Tuple,
+    kind_of,
+)
 from ferryvm.python.pause import PausedFrame
 from ferryvm.python.progress import shown_progress
 from ferryvm.python.raised import site_of
@@ -256,6 +267,9 @@ class _Plan:
                 raise self._of.refused(what) from None
             if number in self._elementwise:
                 assert isinstance(kind, Array)
+                if kind.dtype in PAIRS:
+                    what = f"argument {name}: {no_elements(kind)}"
+                    raise self._of.refused(what)
                 kind = Scalar(kind.dtype)
             kinds.append(kind)
         return kinds
@@ -289,7 +303,8 @@ class _Plan:
         """The kind of elements that hold values of several kinds, as in `numpy.array`."""
         for kind in kinds:
             if not isinstance(kind, Scalar | Number):
-                raise _fault(self._of, f"the results must be numbers, found {kind}")
+                part = "; return z.real, z.imag" if isinstance(kind, Complex) else ""
+                raise _fault(self._of, f"the results must be numbers, found {kind}{part}")
         return promoted(kinds)
 
     # --- running ----------------------------------------------------------------------------

@@ -14,8 +14,9 @@ import numpy as np
 
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, I32, I64, Type
+from ferryvm.python import complex_code
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import BOOL, FLOAT, INT, Kind, List, Number, Scalar, Tuple
+from ferryvm.python.kind import BOOL, FLOAT, INT, Complex, Kind, List, Number, Scalar, Tuple
 from ferryvm.python.site import DIVISION
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def is_number(kind: Kind) -> bool:
 def binary_kind(node: ast.AST, op: ast.operator, left: Kind, right: Kind) -> Kind:
     """The kind of `left op right`. Raises NotCompilableError."""
     symbol = SYMBOLS.get(type(op), "@")
+    if complex_code.is_complex(left, right):
+        return complex_code.binary_kind(node, symbol, left, right)
     if isinstance(left, Number) and isinstance(right, Number):
         has_float = FLOAT in (left, right)
         if symbol in _BITWISE and not has_float:
@@ -118,6 +121,8 @@ def binary(b: Code, node: ast.BinOp) -> Kind:
     if isinstance(result, Tuple):
         b.push(node.left)
         b.push(node.right)
+    elif isinstance(result, Complex):
+        complex_code.binary(b, node, symbol)
     elif isinstance(left, Number) and isinstance(right, Number):
         _of_python(b, node, symbol, result)
     else:
@@ -370,6 +375,11 @@ def convert(b: Code, node: ast.AST, source: Kind, target: Kind) -> None:
     f = b.f
     if source == target:
         return
+    if isinstance(target, Complex):
+        complex_code.convert(b, node, source, target)
+        return
+    if isinstance(source, Complex):
+        raise NotCompilableError(node, f"{source} cannot be used as {target}; write z.real")
     if not is_number(source) or not is_number(target):
         raise NotCompilableError(node, f"{source} cannot be used as {target}")
     assert isinstance(source, Number | Scalar)
@@ -420,6 +430,9 @@ def boolean(b: Code, node: ast.AST, kind: Kind) -> None:
         getattr(f, f"{word}_const")(0 if word in (I32, I64) else 0.0)
         getattr(f, f"{word}_ne")()
         return
+    if isinstance(kind, Complex):
+        complex_code.boolean(b, kind)
+        return
     raise NotCompilableError(node, f"{kind} has no boolean value here; compare it")
 
 
@@ -427,6 +440,9 @@ def unary(b: Code, node: ast.UnaryOp) -> Kind:
     """Push the value of a unary operator."""
     f, kind = b.f, b.kind(node.operand)
     result = unary_kind(node, kind)
+    if isinstance(result, Complex):
+        complex_code.unary(b, node, result)
+        return result
     match node.op:
         case ast.Not():
             b.push(node.operand)
@@ -464,6 +480,8 @@ def unary_kind(node: ast.UnaryOp, kind: Kind) -> Kind:
         return BOOL
     if isinstance(kind, Number) and (kind != FLOAT or not isinstance(node.op, ast.Invert)):
         return INT if kind == BOOL else kind
+    if isinstance(kind, Complex) and not isinstance(node.op, ast.Invert):
+        return kind
     if isinstance(kind, Scalar):
         is_inverted = isinstance(node.op, ast.Invert)
         if is_inverted and not kind.is_float and kind.dtype[0] != "u":

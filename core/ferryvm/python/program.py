@@ -10,17 +10,18 @@ from typing import Any
 from ferryvm.build import Function
 from ferryvm.machine.host import HostFunction
 from ferryvm.program import Program
-from ferryvm.python.code import Shared
+from ferryvm.python.code import Compiled, Shared
 from ferryvm.python.dependency import Dependencies
 from ferryvm.python.fault import NotCompilableError, UnsupportedError
 from ferryvm.python.graph import Host, Store
+from ferryvm.python.hosted import is_hosted
 from ferryvm.python.kind import Kind
 from ferryvm.python.list_code import declare
 from ferryvm.python.lower import Lowering
 from ferryvm.python.pause import FunctionMap
 from ferryvm.python.site import Sites
 from ferryvm.python.source import InnerFunction, Source
-from ferryvm.python.version import Compiled, Versions, result_types
+from ferryvm.python.version import Versions, result_types
 
 _Function = types.FunctionType | InnerFunction
 _Key = tuple[_Function, tuple[Kind, ...], Kind | None]
@@ -76,9 +77,12 @@ class Unit:
                 raise source.unsupported(refusal) from None
         return self._sources[function]
 
-    def compiled(self, function: _Function, kinds: tuple[Kind, ...]) -> Compiled:
-        """The compiled function, with the kinds of results that are known so far."""
-        return self._compiled((function, kinds, None))
+    def compiled(
+        self, function: _Function, kinds: tuple[Kind, ...], target: Kind | None = None
+    ) -> Compiled:
+        """The compiled function, with the kinds of results that are known so far; `target`: the
+        kind to which they are converted."""
+        return self._compiled((function, kinds, target))
 
     def _compiled(self, key: _Key) -> Compiled:
         function, kinds, target = key
@@ -146,5 +150,6 @@ class Unit:
         """The values outside of it that it was made for."""
         found = Dependencies()
         for source, lowering in self._sources.values():
-            found.add(source, lowering.captured, lowering.expressions.attributes)
+            if not is_hosted(source.function):
+                found.add(source, lowering.captured, lowering.expressions.attributes)
         return found

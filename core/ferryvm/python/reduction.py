@@ -22,11 +22,12 @@ from ferryvm.engine import ProgramInterrupted, TrapError, array_map
 from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
-from ferryvm.python.element import dtype_of, is_of_objects, observed, promoted
+from ferryvm.python.element import dtype_of, is_of_objects, no_elements, observed, promoted
 from ferryvm.python.function import PythonFunction, Version
 from ferryvm.python.kind import (
     BOOL,
     INT,
+    PAIRS,
     Array,
     Kind,
     MisfitError,
@@ -113,6 +114,8 @@ class _Combination:
             raise self._of.refused(f"{self._form}: {misfit}") from None
         if not isinstance(kind, Array):
             raise self._fault(f"found {shown(array)}; an array of numbers is needed, or a range")
+        if kind.dtype in PAIRS:
+            raise self._fault(no_elements(kind))
         return Scalar(kind.dtype)
 
     def _check_bounds(self, numbers: range) -> None:

@@ -14,7 +14,9 @@ from ferryvm.python.kind import (
     FLOAT,
     INT,
     LIST_ITEMS,
+    PAIRS,
     Array,
+    Complex,
     Constant,
     Kind,
     List,
@@ -58,7 +60,11 @@ def _check(kind: Kind, name: str) -> None:
     items = kind.items if isinstance(kind, Tuple) else ()
     for item in items:
         _check(item, name)
-    is_number = isinstance(kind, Tuple | Scalar | Array | List) or kind in (INT, FLOAT, BOOL)
+    is_number = isinstance(kind, Tuple | Scalar | Complex | Array | List) or kind in (
+        INT,
+        FLOAT,
+        BOOL,
+    )
     if not is_number and kind != Constant(None):
         raise UnsupportedError(f"cannot return {kind}", None, name)
 
@@ -79,10 +85,14 @@ def value_of(kind: Kind, values: Sequence[Any]) -> Any:
             return tuple(found)
         case Array():
             array, *shape = values
-            array = array.view(np.bool_) if kind.dtype == "bool" else array
+            if kind.dtype == "bool" or kind.dtype in PAIRS:
+                array = array.view(kind.dtype)
             if kind.is_view:
                 return _view(array, shape, kind.dimensions)
             return array if array.shape == tuple(shape) else array.reshape(shape)
+        case Complex():
+            found_ = complex(*values)
+            return np.dtype(kind.dtype).type(found_) if kind.dtype else found_
         case Scalar():
             return _scalar_type(kind)(values[0])
         case List():
@@ -139,11 +149,19 @@ def arguments(kinds: Sequence[Kind]) -> Callable[[Sequence[Any]], list[Any]] | N
     return flat
 
 
+def storage(array: Any) -> Any:
+    """An array as a program has it: of a type that has elements, or of the parts of complex numbers."""
+    if array.dtype == bool:
+        return array.view(np.uint8)
+    pair = PAIRS.get(array.dtype.name)
+    return array if pair is None else array.view(f"f{pair.bytes}")
+
+
 def flatten(kind: Kind, value: Any, found: list[Any]) -> None:
     """Append the slots of an argument of a kind."""
     match kind:
         case Array():
-            found.append(value.view(np.uint8) if kind.dtype == "bool" else value)
+            found.append(storage(value))
             found += value.shape
         case Tuple():
             for item, each in zip(kind.items, value, strict=True):
@@ -152,6 +170,8 @@ def flatten(kind: Kind, value: Any, found: list[Any]) -> None:
             pass
         case Scalar(dtype="bool"):
             found.append(int(value))
+        case Complex():
+            found += (value.real, value.imag)
         case _ if len(kind.slots) == 2:  # a range
             found += (value.start, value.stop)
         case _:

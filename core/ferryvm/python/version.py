@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, Reference, ValueType
 from ferryvm.python import array_code, list_code
 from ferryvm.python.body import Body
-from ferryvm.python.code import Shared
+from ferryvm.python.code import Functions, Shared
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
 from ferryvm.python.graph import (
     Append,
@@ -47,38 +46,28 @@ from ferryvm.python.graph import (
     reads,
 )
 from ferryvm.python.iteration import advance, begin
-from ferryvm.python.kind import Array, Constant, Kind, List, Raised, Scalar, Tuple
+from ferryvm.python.kind import (
+    Array,
+    Complex,
+    Constant,
+    Kind,
+    List,
+    Raised,
+    Scalar,
+    Tuple,
+    element_kind,
+)
 from ferryvm.python.lower import Lowering
 from ferryvm.python.operation import convert
 from ferryvm.python.pause import FunctionMap, Point
 from ferryvm.python.site import UNASSIGNED
 from ferryvm.python.source import InnerFunction, Source
 
-if TYPE_CHECKING:
-    import types
-
 MOST_VERSIONS = 64
 """Versions of one block."""
 
 Environment = tuple[tuple[str, Kind], ...]
 """The kinds of the live variables, by name."""
-
-
-class Compiled(NamedTuple):
-    """A function of the program for certain kinds of arguments."""
-
-    function: Function
-    results: list[Kind]
-    """The kinds of values that it may return."""
-
-
-class Functions(Protocol):
-    """The other functions of the program."""
-
-    def compiled(
-        self, function: types.FunctionType | InnerFunction, kinds: tuple[Kind, ...]
-    ) -> Compiled:
-        """The compiled function, with the kinds of results that are known so far."""
 
 
 def result_types(kinds: Sequence[Kind]) -> list[ValueType]:
@@ -105,7 +94,7 @@ class Versions:
     ) -> None:
         """`results`: the kinds of results that are known so far; others are appended, and the code
         is not complete then. `target`: the kind to which results are converted, if they are."""
-        self._body, self._shared = Body(shared, source, function), shared
+        self._body, self._shared = Body(shared, source, function, functions), shared
         self._points: list[Point] = []
         self._body.counters = lowering.counters
         self._source, self._functions, self._results = source, functions, results
@@ -369,8 +358,8 @@ class Versions:
         array_code.push_place(body, node, of, slots)
         found = body.push(statement.value)
         body.at(node)
-        element = Scalar(of.dtype)
-        if not isinstance(found, Scalar):
+        element = element_kind(of.dtype)
+        if not isinstance(found, Scalar) or isinstance(element, Complex):
             convert(body, statement.node, found, element)
         elif found.word is not element.word:
             if found.is_float and not element.is_float:
@@ -384,7 +373,7 @@ class Versions:
             message = f"cannot store {found} into an array of {of.dtype}; write int(x)"
             raise NotCompilableError(statement.node, message)
         body.trap(node, Trap.READ_ONLY_ARRAY, ValueError, "assignment destination is read-only")
-        getattr(body.f, f"array_set_{of.element}")()
+        array_code.store_element(body, of)
 
     def _host(self, statement: Host) -> None:
         """Call a host function with the variables that a statement reads."""

@@ -155,10 +155,14 @@ def is_same(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray | np.generic):
         if a.dtype != b.dtype or a.shape != b.shape:
             return False
+        if a.dtype.kind == "c":
+            return is_same(a.real, b.real) and is_same(a.imag, b.imag)
         if a.dtype.kind == "f":
             both = np.isnan(a) & np.isnan(b)
             return bool(np.all(both | ((a == b) & (np.signbit(a) == np.signbit(b)))))
         return bool(np.array_equal(a, b))
+    if isinstance(a, complex):
+        return is_same(a.real, b.real) and is_same(a.imag, b.imag)
     if isinstance(a, float):
         return (math.isnan(a) and math.isnan(b)) or struct.pack("d", a) == struct.pack("d", b)
     return bool(a == b)

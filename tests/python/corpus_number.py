@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions on complex numbers, and functions of the library on numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .corpus import case
+
+# --- complex numbers ------------------------------------------------------------------------
+
+
+@case((-0.1 + 0.65j, 40), (0.5 + 0.5j, 40), (2j, 40))
+def mandelbrot(c, limit):
+    z = 0j
+    for count in range(limit):
+        if abs(z) > 2.0:
+            return count
+        z = z * z + c
+    return limit
+
+
+@case((5, 4), (0, 3))
+def mandelbrot_set(width, height):
+    counts = np.zeros((height, width), dtype=np.int64)
+    for row in range(height):
+        for column in range(width):
+            c = complex(3 * column / width - 2, 2 * row / height - 1)
+            counts[row, column] = mandelbrot(c, 30)
+    return counts
+
+
+@case((0.3 + 0.5j,), (-1 - 1j,), (0j,))
+def newton_root(z):
+    """The root of z**3 - 1 that Newton's method reaches."""
+    for _ in range(20):
+        derivative = 3 * z**2
+        if derivative == 0:
+            return None
+        step = (z**3 - 1) / derivative
+        z -= step
+        if abs(step) < 1e-12:
+            break
+    return z.real, z.imag
+
+
+@case((np.array([1, 2, 3, 4], dtype=complex),), (np.arange(8) * 1j,), (np.zeros(0, complex),))
+def fourier_transform(values):
+    """In place, radix two (Cooley and Tukey 1965)."""
+    n = len(values)
+    j = 0
+    for i in range(1, n):
+        bit = n >> 1
+        while j & bit:
+            j ^= bit
+            bit >>= 1
+        j ^= bit
+        if i < j:
+            values[i], values[j] = values[j], values[i]
+    size = 2
+    while size <= n:
+        angle = -2 * math.pi / size
+        turn = complex(math.cos(angle), math.sin(angle))
+        for start in range(0, n, 1):
+            if start % size:
+                continue
+            factor = 1 + 0j
+            for k in range(size // 2):
+                even = values[start + k]
+                odd = values[start + k + size // 2] * factor
+                values[start + k] = even + odd
+                values[start + k + size // 2] = even - odd
+                factor *= turn
+        size *= 2
+    return values
+
+
+@case((1, -3, 2), (1.0, 2.0, 5.0), (0, 0, 1))
+def quadratic_roots(a, b, c):
+    discriminant = b * b - 4 * a * c
+    if discriminant < 0:
+        root = complex(0, math.sqrt(-discriminant))
+    else:
+        root = complex(math.sqrt(discriminant))
+    return (-b + root) / (2 * a), (-b - root) / (2 * a)
+
+
+@case((1 + 2j, 3 - 4j), (1, 2j), (0.5, -0j), (True, 1j), (1j, 7), (1e200 + 1j, 1e200j))
+@case((complex("inf"), 1j), (complex("nan+1j"), 2), (1j, complex("nan")), (-0.0, 1j), (1j, 0))
+def complex_operators(a, b):
+    product, total, difference = a * b, a + b, a - b
+    try:
+        quotient = a / b
+    except ZeroDivisionError:
+        quotient = None
+    return product, total, difference, quotient, -a, +b, a == b, a != b, not a, bool(b)
+
+
+@case((1 + 2j, 2), (1 + 2j, -3), (2j, 0), (0j, 0), (0j, -1), (1e200j, 2), (3j, 100), (2, 1j))
+def complex_power(z, n):
+    return z**n
+
+
+@case((np.array([1 + 2j, -3j]), 1j), (np.array([1 + 2j, 0], np.complex64), 2.0))
+@case((np.array([0j, 1e300j]), np.complex128(1j)), (np.array([1j, 2], np.complex64), 0))
+def numpy_complex(values, factor):
+    total = 0
+    for value in values:
+        total += value * factor
+    values[0] = values[1] / factor
+    values[-1] = 3
+    return total, values[0] == total, abs(values[1]), values[1].real, values[0].imag, -values[1]
+
+
+@case((np.arange(6).reshape(2, 3) * (1 + 1j),))
+def complex_views(matrix):
+    trace = 0j
+    for row in matrix[:, ::-1]:
+        trace += row[0] * matrix[1, 1]
+    return trace, matrix[1, 1:], matrix.shape, matrix[0][2]
+
+
+@case((np.arange(4) + 1j, 3), (np.arange(4) + 1j, -5), (np.arange(4) + 1j, 1 << 62))
+@case((np.arange(4) + 1j, -(1 << 63)))
+def complex_element(values, i):
+    return values[i]
