@@ -66,6 +66,21 @@ class Arithmetic(PureEmitter[ir.Value]):
     def mul(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
         return self.builder.mul(a, b)
 
+    def add_overflows(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self._overflows("sadd", t, a, b)
+
+    def sub_overflows(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self._overflows("ssub", t, a, b)
+
+    def mul_overflows(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self._overflows("smul", t, a, b)
+
+    def _overflows(self, name: str, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        """The overflow flag of an operation; LLVM joins it with the operation itself."""
+        both = ir.LiteralStructType([a.type, I1])
+        found = self._intrinsic(f"llvm.{name}.with.overflow.{t}", both, a, b)
+        return self.builder.extract_value(found, 1)
+
     def div_s(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
         return self.builder.sdiv(a, b)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ferryvm.isa.overflow import EXPANSIONS
 from ferryvm.isa.type import Type
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, Arithmetic, StraightLineArithmetic
@@ -55,6 +56,15 @@ class LaneArithmetic(StraightLineArithmetic):
         if isinstance(p.type, ir.VectorType):
             a, b = self.vector(a), self.vector(b)
         return super().select(p, a, b)
+
+    # Vectors have no flags.
+
+    def _overflows(self, name: str, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
+        if not _are_vectors((a, b)):
+            return super()._overflows(name, t, a, b)
+        expansion = EXPANSIONS[f"{name[1:]}_overflows"]
+        found: ir.Value = expansion(self, t, self.vector(a), self.vector(b))
+        return found
 
     # What a conversion yields where no lane takes part must be some value, not poison: it may
     # decide a branch.

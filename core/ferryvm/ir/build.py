@@ -99,6 +99,15 @@ class Builder(SimplifyingEmitter):
     def mul(self, t: Type, a: Value, b: Value) -> Value:
         return self.pure("mul", (t,), (a, b), t)
 
+    def add_overflows(self, t: Type, a: Value, b: Value) -> Value:
+        return self.pure("add_overflows", (t,), (a, b), BOOLEAN)
+
+    def sub_overflows(self, t: Type, a: Value, b: Value) -> Value:
+        return self.pure("sub_overflows", (t,), (a, b), BOOLEAN)
+
+    def mul_overflows(self, t: Type, a: Value, b: Value) -> Value:
+        return self.pure("mul_overflows", (t,), (a, b), BOOLEAN)
+
     def div_s(self, t: Type, a: Value, b: Value) -> Value:
         return self.pure("div_s", (t,), (a, b), t)
 

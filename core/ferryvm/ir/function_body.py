@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ferryvm.ir.build import Builder
 from ferryvm.ir.graph import Block, Body, Operation, Parameter, Value
 from ferryvm.ir.use import substitute
+from ferryvm.isa.overflow import EXPANSIONS
 from ferryvm.isa.pure_function import Meaning, PureFunction
 from ferryvm.isa.type import Type
 
@@ -54,27 +55,34 @@ def meaning_body(meaning: Meaning, types: Sequence[Type]) -> FunctionBody:
 
 def expand(body: Body) -> bool:
     """Replace each application of a function by the function's operations, those of functions that it
-    applies included; false if there is none."""
+    applies included, and tests of overflow likewise; false if there is none."""
     found = False
     while _expand(body):
         found = True
     return found
 
 
+_EXPANDED = frozenset({"apply", *EXPANSIONS})
+
+
 def _expand(body: Body) -> bool:
     new: dict[Value, Value] = {}
     for block in body.blocks:
-        if not any(operation.name == "apply" for operation in block.operations):
+        if not any(operation.name in _EXPANDED for operation in block.operations):
             continue
         operations, block.operations = block.operations, []
         builder = Builder(body.constants)
         builder.open(block)
         for operation in operations:
+            arguments = [new.get(a, a) for a in operation.arguments]
+            builder.pc = operation.pc
             if operation.name == "apply":
-                arguments = [new.get(a, a) for a in operation.arguments]
-                builder.pc = operation.pc
                 function = operation.fact(0, PureFunction)
                 new[operation] = function.meaning(builder, *arguments)
+            elif operation.name in EXPANSIONS:
+                one, other = arguments
+                expansion = EXPANSIONS[operation.name]
+                new[operation] = expansion(builder, operation.fact(0, Type), one, other)
             else:
                 block.operations.append(operation)
     if new:

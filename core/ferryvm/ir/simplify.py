@@ -137,6 +137,27 @@ def _mul(m: SimplifyingEmitter, static: Any, a: Value, b: Value) -> Value | None
     return a if _is(b, 1) else None
 
 
+def _sum_overflows(m: SimplifyingEmitter, static: Any, a: Value, b: Value) -> Value | None:
+    (t,) = static
+    if isinstance(a, Constant):
+        return m.add_overflows(t, b, a)
+    return m.constant(BOOLEAN, 0) if _is(b, 0) else None
+
+
+def _difference_overflows(m: SimplifyingEmitter, static: Any, a: Value, b: Value) -> Value | None:
+    (t,) = static
+    if isinstance(b, Constant) and b.bits != 1 << (t.bits - 1):
+        return m.add_overflows(t, a, m.constant(t, -b.bits & t.mask))
+    return m.constant(BOOLEAN, 0) if a is b else None
+
+
+def _product_overflows(m: SimplifyingEmitter, static: Any, a: Value, b: Value) -> Value | None:
+    (t,) = static
+    if isinstance(a, Constant):
+        return m.mul_overflows(t, b, a)
+    return m.constant(BOOLEAN, 0) if _is(b, 0) or _is(b, 1) else None
+
+
 def _bit_and(m: SimplifyingEmitter, static: Any, a: Value, b: Value) -> Value | None:
     (t,) = static
     if isinstance(a, Constant):
@@ -259,6 +280,9 @@ _RULES: dict[str, Any] = {
     "add": _add,
     "sub": _sub,
     "mul": _mul,
+    "add_overflows": _sum_overflows,
+    "sub_overflows": _difference_overflows,
+    "mul_overflows": _product_overflows,
     "bit_and": _bit_and,
     "bit_or": _or_xor,
     "bit_xor": _or_xor,

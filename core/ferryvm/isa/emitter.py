@@ -104,6 +104,18 @@ class PureEmitter(abc.ABC, Generic[V]):
         """Product modulo 2^width."""
 
     @abc.abstractmethod
+    def add_overflows(self, t: Type, a: V, b: V) -> V:
+        """The boolean: the exact sum of `a` and `b`, both signed, does not fit."""
+
+    @abc.abstractmethod
+    def sub_overflows(self, t: Type, a: V, b: V) -> V:
+        """The boolean: the exact difference does not fit; as `add_overflows`."""
+
+    @abc.abstractmethod
+    def mul_overflows(self, t: Type, a: V, b: V) -> V:
+        """The boolean: the exact product does not fit; as `add_overflows`."""
+
+    @abc.abstractmethod
     def div_s(self, t: Type, a: V, b: V) -> V:
         """Signed quotient toward zero; `b` is not 0 and the quotient fits."""
 

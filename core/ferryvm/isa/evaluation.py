@@ -51,6 +51,11 @@ def _from_ratio(t: Type, numerator: int, denominator: int) -> int:
     return from_float(F32, value)
 
 
+def _fits(t: Type, value: int) -> bool:
+    """True if a signed number has so many bits at most."""
+    return -1 <= value >> (t.bits - 1) <= 0
+
+
 class PythonArithmetic(PureEmitter[int]):
     """Values are bit patterns; a boolean is a bool; a slot is a word.
 
@@ -70,6 +75,15 @@ class PythonArithmetic(PureEmitter[int]):
 
     def mul(self, t: Type, a: int, b: int) -> int:
         return (a * b) & t.mask
+
+    def add_overflows(self, t: Type, a: int, b: int) -> int:
+        return not _fits(t, signed(t, a) + signed(t, b))
+
+    def sub_overflows(self, t: Type, a: int, b: int) -> int:
+        return not _fits(t, signed(t, a) - signed(t, b))
+
+    def mul_overflows(self, t: Type, a: int, b: int) -> int:
+        return not _fits(t, signed(t, a) * signed(t, b))
 
     def div_s(self, t: Type, a: int, b: int) -> int:
         x, y = signed(t, a), signed(t, b)

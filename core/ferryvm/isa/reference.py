@@ -47,6 +47,15 @@ class TextEmitter(Emitter[str]):
     def mul(self, t: Type, a: str, b: str) -> str:
         return f"({a} * {b})"
 
+    def add_overflows(self, t: Type, a: str, b: str) -> str:
+        return f"overflows({a} + {b})"
+
+    def sub_overflows(self, t: Type, a: str, b: str) -> str:
+        return f"overflows({a} - {b})"
+
+    def mul_overflows(self, t: Type, a: str, b: str) -> str:
+        return f"overflows({a} * {b})"
+
     def div_s(self, t: Type, a: str, b: str) -> str:
         return f"({a} /s {b})"
 

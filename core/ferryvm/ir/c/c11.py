@@ -198,6 +198,11 @@ def _helpers() -> dict[str, str]:
             found[f"{name}_{t}"] = helper_text(c, f"{name}_{t}", f"{c} a", count)
         ones = f"return ({c})__builtin_popcount{long}(a);"
         found[f"popcnt_{t}"] = helper_text(c, f"popcnt_{t}", f"{c} a", ones)
+        for name in ("add", "sub", "mul"):
+            s = c.removeprefix("u")
+            flag = f"return __builtin_{name}_overflow(({s})a, ({s})b, &result);"
+            helper = f"{name}_overflows_{t}"
+            found[helper] = helper_text("bool", helper, f"{c} a, {c} b", f"{s} result;", flag)
     for t, short in ((F32, "f"), (F64, "")):
         c, suffix = _TYPES[t], "u" if t is F32 else "ull"
         found[f"bits_of_{t}"] = _moved(t.integer, t, f"bits_of_{t}")

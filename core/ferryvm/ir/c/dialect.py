@@ -9,6 +9,7 @@ fixed names, which the dialect defines:
 | `unlikely(p)` | `p`, which is rarely true |
 | `unreachable()` | nothing: control never gets there |
 | `clz_i32(a)` `ctz_i32(a)` `popcnt_i32(a)`, `_i64` | counts of bits; of zero the width |
+| `add_overflows_i32(a, b)` `sub_overflows_i32` `mul_overflows_i32`, `_i64` | true if the exact signed sum does not fit, the difference, the product |
 | `fma_f32(a, b, c)`, `_f64` | `a * b + c`, rounded once |
 | `sqrt_f32(a)` `ceil_f32` `floor_f32` `trunc_f32` `nearest_f32`, `_f64` | IEEE 754 roundings |
 | `canonical_f32(a)`, `_f64` | `a`, or the canonical NaN if it is any NaN |

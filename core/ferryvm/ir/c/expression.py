@@ -67,6 +67,15 @@ class Arithmetic(PureEmitter[str]):
     def mul(self, t: Type, a: str, b: str) -> str:
         return f"{a} * {b}"
 
+    def add_overflows(self, t: Type, a: str, b: str) -> str:
+        return self.helper(f"add_overflows_{t}", a, b)
+
+    def sub_overflows(self, t: Type, a: str, b: str) -> str:
+        return self.helper(f"sub_overflows_{t}", a, b)
+
+    def mul_overflows(self, t: Type, a: str, b: str) -> str:
+        return self.helper(f"mul_overflows_{t}", a, b)
+
     def div_s(self, t: Type, a: str, b: str) -> str:
         return self.cast(t, f"({self._signed(t, a)} / {self._signed(t, b)})")
 

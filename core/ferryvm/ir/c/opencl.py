@@ -170,7 +170,22 @@ def _counts() -> dict[str, str]:
         found[f"clz_{t}"] = helper_text(c, f"clz_{t}", f"{c} a", "return clz(a);")
         low = f"return popcount(~a & (a - {one}));"  # the bits below the lowest one
         found[f"ctz_{t}"] = helper_text(c, f"ctz_{t}", f"{c} a", low)
+        found |= _overflows(t, c, c.removeprefix("u"))
     return found
+
+
+def _overflows(t: Type, c: str, s: str) -> dict[str, str]:
+    """The helpers that test if a signed result does not fit; `s`: the signed type."""
+    tests = {
+        "add": f"return ({s})((a ^ (a + b)) & (b ^ (a + b))) < 0;",
+        "sub": f"return ({s})((a ^ b) & (a ^ (a - b))) < 0;",
+        "mul": f"return mul_hi(({s})a, ({s})b) != ({s})(a * b) >> {t.bits - 1};",
+    }
+    names = {name: f"{name}_overflows_{t}" for name in tests}
+    return {
+        names[name]: helper_text("bool", names[name], f"{c} a, {c} b", test)
+        for name, test in tests.items()
+    }
 
 
 def _floats(t: Type) -> dict[str, str]:
