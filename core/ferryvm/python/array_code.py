@@ -115,7 +115,7 @@ def push_index(
         f.i64_add()
     b.at(node)
     message = f"index out of bounds for axis {axis}"
-    if b.is_caught:
+    if IndexError in b.caught:
         place = b.spare(I64)
         f.local_set(place)
         f.local_get(place)

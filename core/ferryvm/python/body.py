@@ -51,7 +51,7 @@ class Body(Code):
     ) -> Function:
         """The compiled form of a function that takes these kinds and returns one."""
         assert isinstance(function, types.FunctionType)
-        return self._functions.compiled(function, kinds, target).function
+        return self._functions.compiled(function, kinds, self.caught, target).function
 
     # --- kinds ------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ class Body(Code):
         number = self.locals(node.name, kind)[1]
         f.i32_const(0)
         for each, type_ in enumerate(EXCEPTIONS):
-            if issubclass(type_, node.types):
+            if issubclass(type_, node.clause.types):
                 f.local_get(number)
                 f.i64_const(each)
                 f.i64_eq()
@@ -270,6 +270,10 @@ class Body(Code):
         """The boolean value of an expression, if kinds determine it."""
         if isinstance(node, Known | ast.Constant):
             return bool(node.value)
+        if isinstance(node, IsInstance):
+            if node.clause.is_observer:  # CPython goes on there
+                return False
+            return True if BaseException in node.clause.types else None
         if isinstance(node, ast.Compare):
             left, right = self.kind(node.left), self.kind(node.comparators[0])
             return comparison.known_comparison(node, left, right)

@@ -34,7 +34,8 @@ class Shared:
         self.error: Tag = self.program.tag("python", [I64, I64])
         """The tag of exceptions, with the numbers of the site and of the type."""
         self.limit: Tag = self.program.tag("python limit", [I64])
-        """The tag that nothing catches: Python would go on. It has the number of the site."""
+        """The tag that nothing catches: Python raises the exception, or would go on. It has the number
+        of the site."""
         self.arrays: list[tuple[Any, Static]] = []
         """Arrays that free names refer to, and the statics that hold them."""
         self.hosts: list[HostFunction] = []
@@ -84,10 +85,11 @@ class Functions(Protocol):
         self,
         function: types.FunctionType | InnerFunction,
         kinds: tuple[Kind, ...],
+        caught: frozenset[type[BaseException]],
         target: Kind | None = None,
     ) -> Compiled:
-        """The compiled function, with the kinds of results that are known so far; `target`: the
-        kind that all have."""
+        """The compiled function, with the kinds of results that are known so far; for calls of which
+        clauses get these exceptions. `target`: the kind that all results have."""
 
 
 class Code(abc.ABC):
@@ -100,8 +102,9 @@ class Code(abc.ABC):
         self._shared, self._source = shared, source
         self.counters: frozenset[str] = frozenset()
         """Variables that are never negative."""
-        self.is_caught = False
-        """True while code for statements is made whose exceptions are caught."""
+        self.caught: frozenset[type[BaseException]] = frozenset()
+        """Exceptions that a clause in compiled code gets, if code here raises them. CPython raises all
+        others."""
         self.all_locals: dict[tuple[str, Kind], list[Local]] = {}
         """The locals of each variable, by its kind."""
         self.error = shared.error
@@ -188,11 +191,23 @@ class Code(abc.ABC):
         self.at(node)
         number = self._shared.sites.number(self._site(node, type_, message, is_limit))
         self.f.i64_const(number)
-        if is_limit:
+        if is_limit or type_ not in self.caught:
             self.f.throw(self._shared.limit)
         else:
             self.f.i64_const(EXCEPTIONS.index(type_))
             self.f.throw(self._shared.error)
+
+    def push_site(self, node: ast.AST) -> None:
+        """Push the number of the site at which a call may raise."""
+        number = self._shared.sites.number(self._site(node, BaseException, None, False))
+        self.f.i64_const(number)
+
+    def emitted(self, emit: Callable[[], bool], caught: frozenset[type[BaseException]]) -> bool:
+        """The result of a function that adds code whose exceptions are caught, if of these types."""
+        self.caught = caught
+        found = emit()
+        self.caught = frozenset()
+        return found
 
     def throw_if(
         self,

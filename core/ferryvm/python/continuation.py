@@ -12,7 +12,6 @@ import ast
 import functools
 import types
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from ferryvm.python.builtin import ORIGINAL
@@ -37,14 +36,15 @@ from ferryvm.python.graph import (
     Store,
     Unpack,
 )
+from ferryvm.python.graph_builder import name_of
 from ferryvm.python.hosted import is_hosted
 from ferryvm.python.lower import Lowering
 from ferryvm.python.pause import PausedFrame
+from ferryvm.python.raised import without_ours
 from ferryvm.python.site import UNASSIGNED
 from ferryvm.python.source import InnerFunction, Source
 from ferryvm.python.statement import Statements
 
-_HERE = str(Path(__file__).parent)
 _VALUE = "%value"
 """The variable for the value of an expression."""
 
@@ -57,7 +57,7 @@ def resume(frames: Sequence[PausedFrame]) -> Any:
     try:
         return _resumed(frames[first:], len(frames) - first - 1)
     except BaseException as error:
-        error.__traceback__ = _without_ours(error.__traceback__)
+        error.__traceback__ = without_ours(error.__traceback__)
         raise
 
 
@@ -69,19 +69,6 @@ def _resumed(frames: Sequence[PausedFrame], number: int) -> Any:
     frame = frames[number]
     called = None if number == 0 else lambda: _resumed(frames, number - 1)
     return _Frame(frame.source, frame.variables).run(frame.block, frame.number, called)
-
-
-def _without_ours(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """A traceback without the frames of this package."""
-    others = []
-    while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(_HERE):
-            others.append(trace)
-        trace = trace.tb_next
-    found: types.TracebackType | None = None
-    for each in reversed(others):
-        found = types.TracebackType(found, each.tb_frame, each.tb_lasti, each.tb_lineno)
-    return found
 
 
 def _inner_call(function: InnerFunction, *arguments: Any) -> Any:
@@ -110,23 +97,47 @@ class _Frame:
         while True:
             handler = block.handler
             try:
-                if called is not None:  # may raise, too
-                    statement = block.statements[index]
-                    assert isinstance(statement, Call)
-                    called, inner = None, called
-                    self.variables[statement.name] = self._in_line(statement.node, inner)
-                    index += 1
-                for statement in block.statements[index:]:
-                    self._execute(statement)
-                if isinstance(block.end, Return):
-                    return self._value(block.end.value)
-                block = self._next(block)
-            except Exception as error:
+                inner, called = called, None
+                follows = self._handling(block, index, inner)
+                if follows is None:
+                    return self.variables.pop(_VALUE)
+                block = follows
+            except BaseException as error:  # for a clause of the function
                 if handler is None:
                     raise
+                error.__traceback__ = without_ours(error.__traceback__)
                 self.variables[handler.name] = error
                 block = handler.block
             index = 0
+
+    def _handling(self, block: Block, index: int, called: Callable[[], Any] | None) -> Block | None:
+        """The block after one, as of `_run`; its exceptions refer to the one that is being handled."""
+        handled = self.variables.get(block.handled) if block.handled is not None else None
+        if handled is None:
+            return self._run(block, index, called)
+        trace, context = handled.__traceback__, handled.__context__
+        try:
+            raise handled
+        except BaseException:  # noqa: BLE001  # it is the one that was raised
+            handled.__traceback__ = trace
+            if context is not None:  # otherwise it is the one that a caller handles
+                handled.__context__ = context
+            return self._run(block, index, called)
+
+    def _run(self, block: Block, index: int, called: Callable[[], Any] | None) -> Block | None:
+        """The block after one, which is executed from a statement on; None for the end of the function,
+        whose value is in a variable then."""
+        if called is not None:
+            statement = block.statements[index]
+            assert isinstance(statement, Call)
+            self.variables[statement.name] = self._in_line(statement.node, called)
+            index += 1
+        for statement in block.statements[index:]:
+            self._execute(statement)
+        if isinstance(block.end, Return):
+            self.variables[_VALUE] = self._value(block.end.value)
+            return None
+        return self._next(block)
 
     def _next(self, block: Block) -> Block:
         """The block after one, whose end is executed."""
@@ -144,9 +155,10 @@ class _Frame:
                 self.variables[end.name] = item
                 return end.body
             case Raise():
-                arguments = [] if end.argument is None else [end.argument]
-                call = ast.Call(Known(end.type, end.node), arguments, [])
-                raised = ast.Raise(ast.copy_location(call, end.node))
+                raised = ast.Raise(end.exception, end.cause)
+                self._do(end, ast.copy_location(raised, end.node))
+            case RaiseAgain(is_named=True):
+                raised = ast.Raise(name_of(end.name, end.node), end.cause)
                 self._do(end, ast.copy_location(raised, end.node))
             case RaiseAgain():
                 raise self.variables[end.name]

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import types
+from typing import NamedTuple
 
+from ferryvm.python.site import EXCEPTIONS
 from ferryvm.python.source import InnerFunction
 
 
@@ -30,9 +33,9 @@ class IsInstance(ast.expr):
 
     _fields = ()
 
-    def __init__(self, name: str, types_: tuple[type[BaseException], ...], node: ast.AST) -> None:
+    def __init__(self, name: str, clause: Clause, node: ast.AST) -> None:
         super().__init__()
-        self.name, self.types = name, types_
+        self.name, self.clause = name, clause
         ast.copy_location(self, node)
 
 
@@ -172,11 +175,13 @@ class Return:
 
 @dataclasses.dataclass
 class Raise:
-    """Raise an exception of a built-in type, with one argument or none."""
+    """`raise exception from cause`, of a type."""
 
     node: ast.AST
     type: type[BaseException]
-    argument: ast.expr | None
+    exception: ast.expr
+    """The type, or its call."""
+    cause: ast.expr | None = None
 
 
 @dataclasses.dataclass
@@ -185,18 +190,50 @@ class RaiseAgain:
 
     node: ast.AST
     name: str
+    cause: ast.expr | None = None
+    is_named: bool = False
+    """True if the statement names it, and so appears in the traceback."""
 
 
 Terminator = Jump | Branch | Next | Return | Raise | RaiseAgain
 
 
-@dataclasses.dataclass
+class Clause(NamedTuple):
+    """An `except` clause."""
+
+    types: tuple[type[BaseException], ...]
+    is_observer: bool
+    """True if it uses the exception itself: names it, or raises one, which refers to it. Then
+    CPython raises the exception, and goes on with the clause."""
+
+
+@dataclasses.dataclass(eq=False)
 class Handler:
     """The target of exceptions in a block."""
 
     block: Block
     name: str
     """The variable that gets the exception."""
+    clauses: list[Clause]
+    """The first one that matches gets an exception; none: the handler around this one."""
+
+    @functools.cached_property
+    def taken(self) -> tuple[frozenset[type[BaseException]], frozenset[type[BaseException]]]:
+        """The built-in exceptions that clauses of this handler and those around it get in compiled code;
+        and those that pass all of them."""
+        around = self.block.handler
+        outer, passing = around.taken if around is not None else (frozenset(), None)
+        found, left = set(), set()
+        for type_ in EXCEPTIONS:
+            clause = next((c for c in self.clauses if issubclass(type_, c.types)), None)
+            if clause is None:
+                if type_ in outer:
+                    found.add(type_)
+                elif passing is None or type_ in passing:
+                    left.add(type_)
+            elif not clause.is_observer:
+                found.add(type_)
+        return frozenset(found), frozenset(left)
 
 
 @dataclasses.dataclass(eq=False)
@@ -207,6 +244,8 @@ class Block:
     statements: list[Statement] = dataclasses.field(default_factory=list)
     end: Terminator | None = None
     handler: Handler | None = None
+    handled: str | None = None
+    """The variable with the exception that is being handled, to which others refer."""
     live: frozenset[str] = frozenset()
     """Variables whose values at the start may be used."""
 
@@ -257,8 +296,10 @@ def reads(step: Statement | Terminator) -> set[str]:
         case Next():
             return {step.iterator}
         case Raise():
-            return read(step.argument)
-        case RaiseAgain() | Delete():
+            return read(step.exception) | read(step.cause)
+        case RaiseAgain():
+            return {step.name} | read(step.cause)
+        case Delete():
             return {step.name}
         case Call() if isinstance(step.function, InnerFunction):
             return found | {step.function.name}
@@ -282,9 +323,10 @@ def _before(statement: Statement, after: set[str], caught: set[str]) -> set[str]
 
 
 def _caught(block: Block) -> set[str]:
-    """The variables that are live where exceptions of a block go."""
+    """The variables that are live where exceptions of a block go, and the one that they refer to."""
     handler = block.handler
-    return set() if handler is None else set(handler.block.live) - {handler.name}
+    handled = set() if block.handled is None else {block.handled}
+    return handled if handler is None else handled | set(handler.block.live) - {handler.name}
 
 
 def _at_end(block: Block) -> set[str]:

@@ -20,13 +20,19 @@ class GraphBuilder:
         self.blocks: list[Block] = []
         self.handlers: list[Handler] = []
         """The handlers of exceptions around the present place, the innermost one last."""
+        self.handled: list[str] = []
+        """Variables with the exceptions that are being handled at the present place, likewise."""
         self._temporaries = 0
         self.block: Block | None = self.new()
         """The block that is being filled; None where control does not come."""
 
     def new(self) -> Block:
         """A new block, with the innermost handler."""
-        block = Block(len(self.blocks), handler=self.handlers[-1] if self.handlers else None)
+        block = Block(
+            len(self.blocks),
+            handler=self.handlers[-1] if self.handlers else None,
+            handled=self.handled[-1] if self.handled else None,
+        )
         self.blocks.append(block)
         return block
 

@@ -307,9 +307,10 @@ class Zipped(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class Raised(Kind):
-    """An exception that is caught. Slots: the numbers of its site and of its type."""
+    """An exception that is caught. Slots: the numbers of its site and of its type, and that of the
+    site of the call that raised it, or -1."""
 
-    slots = (I64, I64)
+    slots = (I64, I64, I64)
 
     def __str__(self) -> str:
         return "exception"

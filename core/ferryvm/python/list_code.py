@@ -236,7 +236,7 @@ def place(b: Code, node: ast.AST, index: ast.expr, of: Local, kind: List) -> Non
         f.select()
         f.i64_add()
     message = "list index out of range"
-    if b.is_caught:
+    if IndexError in b.caught:
         f.local_set(at)
         f.local_get(at)
         length(b, of)

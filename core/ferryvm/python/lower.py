@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from ferryvm.python.graph import (
     Assign,
     Block,
     Branch,
+    Clause,
     Delete,
     Evaluate,
     Handler,
@@ -64,6 +64,8 @@ class _Final(NamedTuple):
     body: Sequence[ast.stmt]
     handlers: list[Handler]
     """The handlers around it."""
+    handled: list[str]
+    """The exceptions that are being handled around it."""
 
 
 class Lowering:
@@ -76,8 +78,6 @@ class Lowering:
         self.expressions = Expressions(source, self.graph)
         self._loops: list[_Loop] = []
         self._finals: list[_Final] = []
-        self._caught: list[str] = []
-        """Variables with the exceptions that are being handled."""
         node = source.node
         if isinstance(node, ast.Lambda):
             self.graph.end(Return(node.body, self.expressions.value(node.body)))
@@ -173,8 +173,7 @@ class Lowering:
                 passed, failed = self.graph.new(), self.graph.new()
                 self.expressions.condition(node.test, passed, failed)
                 self.graph.block = failed
-                message = None if node.msg is None else self.expressions.value(node.msg)
-                self.graph.end(Raise(node, AssertionError, message))
+                self._raise_call(node, AssertionError, [] if node.msg is None else [node.msg])
                 self.graph.block = passed
             case ast.Raise():
                 self._raise(node)
@@ -267,25 +266,44 @@ class Lowering:
         self.graph.block = over
 
     def _raise(self, node: ast.Raise) -> None:
-        error = node.exc
+        error, handled = node.exc, self.graph.handled
         if error is None or (isinstance(error, ast.Name) and error.id in self._source.variables):
             name = error.id if isinstance(error, ast.Name) else None
-            if name is None and not self._caught:
+            if name is None and not handled:
                 raise NotCompilableError(node, "raise without an exception outside of except")
-            self.graph.end(RaiseAgain(node, name or self._caught[-1]))
+            cause = self._cause(node)
+            self.graph.end(RaiseAgain(node, name or handled[-1], cause, name is not None))
             return
-        arguments: list[ast.expr] = []
-        if isinstance(error, ast.Call) and not error.keywords:
-            arguments, error = error.args, error.func
-        type_ = self.expressions.constant(error)
-        is_type = isinstance(type_, type) and issubclass(type_, BaseException)
-        if not is_type or type_ not in vars(builtins).values() or len(arguments) > 1:
-            raise NotCompilableError(
-                node, "raise takes a built-in exception with at most one argument"
-            )
-        assert isinstance(type_, type)
-        argument = self.expressions.value(arguments[0]) if arguments else None
-        self.graph.end(Raise(node, type_, argument))
+        call = error if isinstance(error, ast.Call) else None
+        type_ = self.expressions.constant(error if call is None else call.func)
+        if not isinstance(type_, type) or not issubclass(type_, BaseException):
+            wanted = "raise takes a type of exceptions, or a call of one, as ValueError('text')"
+            raise NotCompilableError(node, wanted)
+        if call is None:
+            self.graph.end(Raise(node, type_, Known(type_, error), self._cause(node)))
+        else:
+            self._raise_call(node, type_, call.args, call.keywords)
+
+    def _raise_call(
+        self,
+        node: ast.Raise | ast.Assert,
+        type_: type[BaseException],
+        arguments: Sequence[ast.expr],
+        keywords: Sequence[ast.keyword] = (),
+    ) -> None:
+        """Raise an exception of a type with some arguments, which CPython makes."""
+        values = self.expressions.values([*arguments, *(each.value for each in keywords)])
+        count = len(arguments)
+        named = [
+            ast.keyword(each.arg, value)
+            for each, value in zip(keywords, values[count:], strict=True)
+        ]
+        call = like(node, ast.Call(Known(type_, node), values[:count], named))
+        cause = self._cause(node) if isinstance(node, ast.Raise) else None
+        self.graph.end(Raise(node, type_, call, cause))
+
+    def _cause(self, node: ast.Raise) -> ast.expr | None:
+        return None if node.cause is None else self.expressions.value(node.cause)
 
     # --- exceptions -------------------------------------------------------------------------
 
@@ -307,36 +325,44 @@ class Lowering:
         self.graph.jump(node, outside)
         self.graph.block = outside
 
-    def _new_handler(self) -> Handler:
-        return Handler(self.graph.new(), self.graph.temporary())
+    def _new_handler(self, clauses: list[Clause]) -> Handler:
+        return Handler(self.graph.new(), self.graph.temporary(), clauses)
 
     def _try_except(self, node: ast.Try) -> None:
-        handler, after = self._new_handler(), self.graph.new()
+        clauses = [self._clause(each) for each in node.handlers]
+        handler, after = self._new_handler(clauses), self.graph.new()
         self._protected(node, node.body, handler)
         self._body(node.orelse)
         self.graph.jump(node, after)
         self.graph.block = handler.block
-        for clause in node.handlers:
-            body, others = self.graph.new(), self.graph.new()
-            if clause.type is None:
-                self.graph.jump(clause, body)
-            else:
-                types_ = self._exception_types(clause.type)
-                test = IsInstance(handler.name, types_, clause.type)
-                self.graph.end(Branch(clause, test, body, others))
+        for clause, kind in zip(node.handlers, clauses, strict=True):
+            others = self.graph.new()
+            self.graph.handled.append(handler.name)
+            body = self.graph.new()
+            test = IsInstance(handler.name, kind, clause)
+            self.graph.end(Branch(clause, test, body, others))
             self.graph.block = body
             if clause.name:
                 self.graph.add(Assign(clause, clause.name, name_of(handler.name, clause)))
-            self._caught.append(handler.name)
             self._body(clause.body)
-            self._caught.pop()
             if clause.name:  # the Python Language Reference, section 8.4.1
                 self.graph.add(Assign(clause, clause.name, Known(None, clause)))
                 self.graph.add(Delete(clause, clause.name))
+            self.graph.handled.pop()
             self.graph.jump(clause, after)
             self.graph.block = others
         self.graph.end(RaiseAgain(node, handler.name))
         self.graph.block = after
+
+    def _clause(self, node: ast.ExceptHandler) -> Clause:
+        types_ = (BaseException,) if node.type is None else self._exception_types(node.type)
+        parts = [each for statement in node.body for each in ast.walk(statement)]
+        is_observer = any(
+            isinstance(each, ast.Raise | ast.Assert)
+            or (isinstance(each, ast.Name) and each.id == node.name)
+            for each in parts
+        )
+        return Clause(types_, is_observer)
 
     def _exception_types(self, node: ast.expr) -> tuple[type[BaseException], ...]:
         parts = node.elts if isinstance(node, ast.Tuple) else [node]
@@ -347,8 +373,8 @@ class Lowering:
         return found  # type: ignore[return-value]  # checked
 
     def _try_finally(self, node: ast.Try) -> None:
-        handler = self._new_handler()
-        self._finals.append(_Final(node.finalbody, [*self.graph.handlers]))
+        handler = self._new_handler([Clause((BaseException,), True)])
+        self._finals.append(_Final(node.finalbody, [*self.graph.handlers], [*self.graph.handled]))
         rest = ast.Try(node.body, node.handlers, node.orelse, [])
         body = [like(node, rest)] if node.handlers else [*node.body, *node.orelse]
         self._protected(node, body, handler)
@@ -357,23 +383,32 @@ class Lowering:
         self._body(node.finalbody)
         self.graph.jump(node, after)
         self.graph.block = handler.block
+        self.graph.handled.append(handler.name)
+        inside = self.graph.new()
+        self.graph.jump(node, inside)
+        self.graph.block = inside
         self._body(node.finalbody)
         self.graph.end(RaiseAgain(node, handler.name))
+        self.graph.handled.pop()
         self.graph.block = after
 
     def _run_finals(self, count: int) -> None:
         """Lower the `finally` clauses that control leaves, from the innermost one on, down to so
         many."""
-        finals, handlers = self._finals, self.graph.handlers
+        graph = self.graph
+        before = self._finals, graph.handlers, graph.handled
+        finals = self._finals
         for number in range(len(finals) - 1, count - 1, -1):
-            if self.graph.block is None:
+            if graph.block is None:
                 break
-            self._finals, self.graph.handlers = finals[:number], [*finals[number].handlers]
-            inside = self.graph.new()
-            self.graph.jump(self._source.node, inside)
-            self.graph.block = inside
-            self._body(finals[number].body)
-        self._finals, self.graph.handlers = finals, handlers
+            final = finals[number]
+            self._finals = finals[:number]
+            graph.handlers, graph.handled = [*final.handlers], [*final.handled]
+            inside = graph.new()
+            graph.jump(self._source.node, inside)
+            graph.block = inside
+            self._body(final.body)
+        self._finals, graph.handlers, graph.handled = before
 
 
 def _counts_up(node: ast.expr, counters: set[str]) -> bool:

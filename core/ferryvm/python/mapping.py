@@ -428,7 +428,12 @@ class _Plan:
         try:
             value = resume(frames)
             found = value if isinstance(self._target, Tuple) else (value,)
+            if type(found) is not tuple or len(found) != len(results):
+                raise _fault(self._of, f"results have different forms, {shown(found)} is another")
             for result, each in zip(results, found, strict=True):
+                if not _fits(each, result.dtype):  # of a statement that was not compiled
+                    what = f"a result is {shown(each)}, where those before are {result.dtype}"
+                    raise _fault(self._of, f"{what}; convert all to one type")
                 result[item] = each
         except Exception as error:
             error.add_note(where)
@@ -493,6 +498,12 @@ class _StoppedError(Exception):
 
     def __init__(self, left: list[tuple[int, int]], end: int) -> None:
         self.left, self.end = left, end
+
+
+def _fits(value: object, dtype: np.dtype[Any]) -> bool:
+    """True for a result that an array of a dtype holds without another type."""
+    found = np.dtype(np.int64) if type(value) is int else np.asarray(value).dtype
+    return found.kind != "O" and bool(np.result_type(found, dtype) == dtype)
 
 
 def _has_elements(value: object) -> bool:

@@ -173,7 +173,7 @@ def _of_python(b: Code, node: ast.BinOp, symbol: str, result: Kind) -> None:
             getattr(f, f"i64_{_CHECKED[symbol]}")()
         elif symbol in _FLOORED:
             b.trap(node, Trap.INTEGER_DIVIDE_BY_ZERO, ZeroDivisionError, DIVISION[symbol])
-            if b.is_caught:
+            if ZeroDivisionError in b.caught:
                 divisor = b.spare(I64)
                 f.local_set(divisor)
                 f.local_get(divisor)

@@ -31,6 +31,7 @@ from ferryvm.python.kind import (
     TupleIterator,
     Zipped,
 )
+from ferryvm.python.raised import caught_error
 from ferryvm.python.result import value_of
 from ferryvm.python.site import Sites
 from ferryvm.python.source import Source
@@ -142,8 +143,7 @@ def _paused(of: FunctionMap, at: int, stack: memoryview, fp: int, words: _Words)
             for local in of.locals.get((name, kind), ())
         ]
         if isinstance(kind, Raised):
-            site = words.sites.thrown[values[0]]
-            variables[name] = site.type() if site.message is None else site.type(site.message)
+            variables[name] = caught_error(*(words.sites.thrown[n] for n in values[::2] if n >= 0))
         else:
             variables[name] = _variable(kind, values)
     return PausedFrame(of.source, point.block, point.number, variables)

@@ -24,8 +24,9 @@ from ferryvm.python.source import InnerFunction, Source
 from ferryvm.python.version import Versions, result_types
 
 _Function = types.FunctionType | InnerFunction
-_Key = tuple[_Function, tuple[Kind, ...], Kind | None]
-"""A function, the kinds of its arguments, and the kind that its results are converted to."""
+_Key = tuple[_Function, tuple[Kind, ...], Kind | None, frozenset[type[BaseException]]]
+"""A function, the kinds of its arguments, the kind that its results are converted to, and the
+exceptions that clauses of its callers get."""
 
 MOST_FUNCTIONS = 1000
 """Functions of a program, by kinds of arguments."""
@@ -40,7 +41,7 @@ class Unit:
         """`target`: the kind to which all results are converted. Raises UnsupportedError."""
         self._sources: dict[_Function, tuple[Source, Lowering]] = {}
         self._results: dict[_Key, list[Kind]] = {}
-        self._key: _Key = function, tuple(kinds), target
+        self._key: _Key = function, tuple(kinds), target, frozenset()
         # The kinds of results of recursive functions are found by repetition, from none on.
         known, found = -1, 0
         while known < found:
@@ -62,7 +63,7 @@ class Unit:
             try:
                 found = self._results[key]
                 versions = Versions(
-                    self._shared, source, lowering, self, function, key[1], found, key[2]
+                    self._shared, source, lowering, self, function, key[1], found, *key[2:]
                 )
                 self.maps[function.name] = versions.map
             except NotCompilableError as refusal:
@@ -78,14 +79,18 @@ class Unit:
         return self._sources[function]
 
     def compiled(
-        self, function: _Function, kinds: tuple[Kind, ...], target: Kind | None = None
+        self,
+        function: _Function,
+        kinds: tuple[Kind, ...],
+        caught: frozenset[type[BaseException]],
+        target: Kind | None = None,
     ) -> Compiled:
-        """The compiled function, with the kinds of results that are known so far; `target`: the
-        kind to which they are converted."""
-        return self._compiled((function, kinds, target))
+        """The compiled function, with the kinds of results that are known so far; for calls of which
+        clauses get these exceptions. `target`: the kind to which the results are converted."""
+        return self._compiled((function, kinds, target, caught))
 
     def _compiled(self, key: _Key) -> Compiled:
-        function, kinds, target = key
+        function, kinds, target, _ = key
         found = self._made.get(key)
         if found is None:
             source, lowering = self._source(function)

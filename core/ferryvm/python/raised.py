@@ -5,11 +5,17 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable
+from pathlib import Path
 
 from ferryvm.engine import TrapError, UncaughtError
+from ferryvm.errors import Position
 from ferryvm.isa.trap import Trap
-from ferryvm.machine.state import Frame
 from ferryvm.python.site import Site, Sites
+
+_HERE = str(Path(__file__).parent)
+
+_Entry = tuple[types.FrameType, int, int]
+"""Of a traceback: frame, instruction, line."""
 
 
 def site_of(error: TrapError, sites: Sites) -> Site | None:
@@ -36,24 +42,45 @@ def python_error(error: TrapError, site: Site) -> BaseException:
             "changed arrays by then"
         )
     raised = site.type(message) if message is not None else site.type()
-    return raised.with_traceback(_traceback(reversed(error.stack)))
+    places = [(each.function, each.position) for each in error.stack if each.position is not None]
+    return raised.with_traceback(_chained(map(_entry, *zip(*places, strict=True))))
 
 
-def _traceback(frames: Iterable[Frame]) -> types.TracebackType | None:
-    """A traceback with a line for each frame, outermost first."""
-    places = [frame for frame in frames if frame.position is not None]
+def caught_error(site: Site, *calls: Site) -> BaseException:
+    """The exception that compiled code has caught, with the line that raised it, and that of the call in
+    the function that has caught it; those of calls between these are not known."""
+    raised = site.type() if site.message is None else site.type(site.message)
+    places = [(each.function, each.position) for each in (site, *calls)]
+    return raised.with_traceback(_chained(_entry(*place) for place in places))
+
+
+def without_ours(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """A traceback without the frames of this package."""
+    entries = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(_HERE):
+            entries.append((trace.tb_frame, trace.tb_lasti, trace.tb_lineno))
+        trace = trace.tb_next
+    return _chained(reversed(entries))
+
+
+def _chained(entries: Iterable[_Entry]) -> types.TracebackType | None:
+    """A traceback with these entries, which are given innermost first."""
     found: types.TracebackType | None = None
-    for frame in reversed(places):
-        position = frame.position
-        assert position is not None
-        inner: types.TracebackType | None = None
-        code = compile("raise RuntimeError", position.file, "exec").replace(
-            co_name=frame.function, co_qualname=frame.function, co_firstlineno=position.line
-        )
-        try:
-            exec(code, {})  # noqa: S102  # our own line: it makes a frame with these names
-        except RuntimeError as error:
-            inner = error.__traceback__ and error.__traceback__.tb_next
-        if inner is not None:
-            found = types.TracebackType(found, inner.tb_frame, inner.tb_lasti, position.line)
+    for entry in entries:
+        found = types.TracebackType(found, *entry)
     return found
+
+
+def _entry(function: str, position: Position) -> _Entry:
+    """The entry of a traceback for a line of a function."""
+    code = compile("raise RuntimeError", position.file, "exec").replace(
+        co_name=function, co_qualname=function, co_firstlineno=position.line
+    )
+    try:
+        exec(code, {})  # noqa: S102  # our own line: it makes a frame with these names
+    except RuntimeError as error:
+        trace = error.__traceback__ and error.__traceback__.tb_next
+        assert trace is not None
+        return trace.tb_frame, trace.tb_lasti, position.line
+    raise AssertionError("no error")

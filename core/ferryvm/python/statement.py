@@ -38,7 +38,7 @@ class Statements:
             self.known[name] = node.value
             made: ast.AST = ast.Name(name, ast.Load())
         elif isinstance(node, IsInstance):
-            arguments = [ast.Name(node.name, ast.Load()), Known(node.types, node)]
+            arguments = [ast.Name(node.name, ast.Load()), Known(node.clause.types, node)]
             made = self._in_file(ast.Call(Known(isinstance, node), arguments, []))
         else:
             made = type(node)()

@@ -16,7 +16,7 @@ import numpy as np
 from ferryvm.build import Function, Label
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, Reference, ValueType
-from ferryvm.python import array_code, list_code
+from ferryvm.python import array_code, list_code, raising
 from ferryvm.python.body import Body
 from ferryvm.python.code import Functions, Shared
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
@@ -31,7 +31,6 @@ from ferryvm.python.graph import (
     Host,
     Iterate,
     Jump,
-    Known,
     Next,
     Pop,
     Raise,
@@ -91,14 +90,17 @@ class Versions:
         kinds: Sequence[Kind],
         results: list[Kind],
         target: Kind | None,
+        caught: frozenset[type[BaseException]],
     ) -> None:
         """`results`: the kinds of results that are known so far; others are appended, and the code
-        is not complete then. `target`: the kind to which results are converted, if they are."""
+        is not complete then. `target`: the kind to which results are converted, if they are.
+        `caught`: the exceptions that clauses of its callers get."""
         self._body, self._shared = Body(shared, source, function, functions), shared
         self._points: list[Point] = []
         self._body.counters = lowering.counters
         self._source, self._functions, self._results = source, functions, results
         self._known, self._converted = len(results), target
+        self._caught_outside = caught
         self._labels: dict[tuple[int, int, Environment], Label] = {}
         self._waiting: list[tuple[Block, int, Environment]] = []
         self._counts: dict[tuple[int, int], int] = {}
@@ -145,7 +147,8 @@ class Versions:
             if self._is_left(statement):
                 return
             body.at(statement.node)
-            if self._caught(block, statement.node, lambda: self._statement(block, number)):  # noqa: B023  # called at once
+            is_call = isinstance(statement, Call)
+            if self._caught(block, statement.node, lambda: self._statement(block, number), is_call):  # noqa: B023  # called at once
                 return
         self._end(block)
 
@@ -164,19 +167,24 @@ class Versions:
                     return True
         return False
 
-    def _caught(self, block: Block, node: ast.AST, emit: Callable[[], bool]) -> bool:
+    def _caught(
+        self, block: Block, node: ast.AST, emit: Callable[[], bool], is_call: bool = False
+    ) -> bool:
         """Add code whose exceptions go to the handler of a block, if it has one; its result."""
         handler, body = block.handler, self._body
+        if block.handled is not None:  # the exception would refer to the one that is being handled
+            return body.emitted(emit, frozenset())
         if handler is None:
-            return emit()
+            return body.emitted(emit, self._caught_outside)
+        taken, passing = handler.taken
+        caught = taken | (self._caught_outside & passing)
+        if not taken:
+            return body.emitted(emit, caught)
         before = dict(body.env)
         with body.f.try_() as attempt:
-            body.is_caught = True
-            has_ended = emit()
-            body.is_caught = False
+            has_ended = body.emitted(emit, caught)
             attempt.catch(body.error)
-            for local in reversed(body.locals(handler.name, Raised())):
-                body.f.local_set(local)
+            raising.set_caught(body, node, handler, is_call)
             self._go(node, handler.block, 0, {**before, handler.name: Raised()})
         return has_ended
 
@@ -244,13 +252,9 @@ class Versions:
             case Return():
                 self._return(end)
             case Raise():
-                self._raise(end)
+                raising.raise_(body, end)
             case RaiseAgain():
-                kind = body.env[end.name]
-                if not isinstance(kind, Raised):
-                    raise NotCompilableError(end.node, f"cannot raise {kind}")
-                body.get(end.name, kind)
-                body.f.throw(body.error)
+                raising.raise_again(body, end)
         return True
 
     def _point(self, block: Block, index: int) -> None:
@@ -390,7 +394,7 @@ class Versions:
         that the block goes on elsewhere."""
         body = self._body
         kinds = tuple(body.kind(argument) for argument in statement.arguments)
-        found = self._functions.compiled(statement.function, kinds)
+        found = self._functions.compiled(statement.function, kinds, body.caught)
         for argument in statement.arguments:
             body.push(argument)
         body.at(statement.node)
@@ -458,15 +462,6 @@ class Versions:
                 for slot in other.slots:
                     _push_zero(f, slot)
         f.return_()
-
-    def _raise(self, end: Raise) -> None:
-        if end.argument is None:
-            self._body.throw(end.node, end.type, None)
-            return
-        known = end.argument.value if isinstance(end.argument, ast.Constant | Known) else None
-        # CPython makes an exception whose argument is computed.
-        message = known if isinstance(known, str) else "an exception with a computed argument"
-        self._body.throw(end.node, end.type, message, is_limit=not isinstance(known, str))
 
 
 def _is_unknown(mine: tuple[str, Kind], its: tuple[str, Kind]) -> bool:

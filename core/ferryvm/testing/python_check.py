@@ -24,6 +24,9 @@ from ferryvm.python.function import PythonFunction, Version
 from ferryvm.python.raised import site_of
 from ferryvm.registry import Availability, Registry
 
+_LONGEST_CHAIN = 20
+"""Exceptions of a chain that are compared."""
+
 
 class PythonDifferenceError(FerryError):
     """A backend and CPython disagree about a call."""
@@ -59,14 +62,11 @@ class CheckedFunction(PythonFunction[..., Any]):
         self, function: Callable[..., Any], backend: str | None, policy: Policy | None = None
     ) -> None:
         super().__init__(function, backend, policy, True)
-        self._messages: set[str | None] = set()
-        """Messages of exceptions that the code throws."""
         self._is_over = False
         """True if a number left 64 bits and CPython could not go on."""
 
     def _trapped(self, version: Version, error: TrapError, values: Sequence[Any]) -> Any:
         site = site_of(error, version.sites)
-        self._messages.update(each.message for each in version.sites.thrown)
         is_resumed = isinstance(error.state, list) or not version.has_effects
         self._is_over = site is not None and site.is_limit and not is_resumed
         return super()._trapped(version, error, values)
@@ -86,19 +86,28 @@ class CheckedFunction(PythonFunction[..., Any]):
             return PythonDifference(both, f"{_end(found)}, not {_end(wanted)}")
         if not is_same(wanted.value, found.value):
             return PythonDifference(both, "result")
-        # An exception that compiled code has caught has no values in its message.
-        is_known = str(found.error) not in self._messages
-        if (
-            is_known
-            and not isinstance(found.error, RecursionError)
-            and str(found.error) != str(wanted.error)
-        ):
-            return PythonDifference(both, "message")
+        if not isinstance(found.error, RecursionError):
+            if str(found.error) != str(wanted.error):
+                return PythonDifference(both, "message")
+            if _chain(found.error) != _chain(wanted.error):
+                text = f"{both}; with {_chain(found.error)}; CPython: {_chain(wanted.error)}"
+                return PythonDifference(text, "cause or context")
         for number, (a, b) in enumerate(zip(wanted.arguments, found.arguments, strict=True)):
             if not is_same(a, b):
                 text = f"argument {number + 1} is {b!r} afterwards; CPython: {a!r}"
                 return PythonDifference(text, "argument afterwards")
         return None
+
+
+def _chain(error: BaseException | None) -> list[str]:
+    """The types of an exception and of those that it refers to."""
+    found: list[str] = []
+    while error is not None and len(found) < _LONGEST_CHAIN:
+        found.append(type(error).__name__)
+        if error.__cause__ is not None:
+            found.append("from")
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return found
 
 
 def _end(outcome: Outcome) -> str:

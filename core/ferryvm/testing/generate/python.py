@@ -31,6 +31,8 @@ _CAUGHT = (
     *(f" {name}" for name in _ERRORS),
     *(" ArithmeticError", " LookupError", " (ValueError, IndexError)", " Exception", ""),
 )
+_NAMED = ("raise e", "raise ValueError(str(e)) from e", "raise ValueError(e.args)", "print(e)")
+"""Statements of a clause that names its exception."""
 _MOST_NESTING = 3
 _CALLS = 4
 
@@ -285,8 +287,16 @@ class _Function:
     def _raise(self) -> None:
         chance, write = self.chance, self.write
         with self._guarded():
-            argument = chance.pick(("", "('stop')", f"(f'at {{{write.integer_leaf()}}}')"))
-            self.line(f"raise {chance.pick(_ERRORS)}{argument}")
+            leaf = write.integer_leaf()
+            arguments = (
+                "",
+                "('stop')",
+                f"(f'at {{{leaf}}}')",
+                f"('stop', {leaf})",
+                "('one', 'two')",
+            )
+            cause = chance.pick(("", "", " from None", " from KeyError('k')"))
+            self.line(f"raise {chance.pick(_ERRORS)}{chance.pick(arguments)}{cause}")
 
     def _assert(self) -> None:
         self.line(f"assert {self.write.boolean(0)}, 'asserted'")
@@ -302,9 +312,12 @@ class _Function:
                 name = " as e" if clause and chance.flip(0.3) else ""
                 self.line(f"except{clause}{name}:")
                 self.block(2)
-                if chance.flip(0.15):
+                if chance.flip(0.25):
+                    again = (
+                        ("raise", "raise", *_NAMED) if name else ("raise", "raise KeyError('k')")
+                    )
                     self.indent += 1
-                    self.line("raise")
+                    self.line(chance.pick(again))
                     self.indent -= 1
                 if not clause:
                     break

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exceptions in compiled Python functions are CPython's, with message, cause, context and lines."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ferryvm
+
+
+class _MineError(ValueError):
+    """An exception of a user."""
+
+    def __init__(self, text: object, code: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def _caused(x):
+    try:
+        return 1 / x
+    except ZeroDivisionError as e:
+        raise ValueError("bad", x) from e
+
+
+def _without_cause(x):
+    try:
+        return 1 / x
+    except ZeroDivisionError:
+        raise ValueError("bad") from None
+
+
+def _in_context(x):
+    try:
+        return _inverse(x)
+    except ZeroDivisionError:
+        return 1 // x
+
+
+def _inverse(x):
+    return 1 / x
+
+
+def _again(xs, i):
+    try:
+        return xs[i]
+    except IndexError:  # noqa: TRY203  # under test
+        raise
+
+
+def _by_name(xs, i):
+    try:
+        return xs[i]
+    except IndexError as e:  # noqa: TRY203  # under test
+        raise e  # noqa: TRY201  # under test
+
+
+def _with_message(xs, i):
+    try:
+        return xs[i]
+    except IndexError as e:  # under test
+        raise _MineError(str(e) + str(e.args), code=i) from e
+
+
+def _passing(x):
+    try:
+        return _inverse(x)
+    except ValueError:
+        return 0.0
+
+
+def _nested(x):
+    try:
+        try:
+            return _inverse(x)
+        finally:
+            y = 1 // (x - 1)
+    except KeyError:
+        return y
+
+
+def _handling_twice(x):
+    try:
+        try:
+            y = 1 / x
+        except ZeroDivisionError:
+            y = 1 // x
+    except ZeroDivisionError:
+        y = 1 % x
+    return y
+
+
+def _called_in_a_clause(x):
+    try:
+        return 1 / x
+    except ZeroDivisionError:
+        return _handling_twice(x)
+
+
+def _lines(error: BaseException | None) -> list[object]:
+    """An exception with its lines in this file, and those that it refers to."""
+    if error is None:
+        return []
+    frames = traceback.extract_tb(error.__traceback__)
+    of_file = [(each.name, each.lineno) for each in frames if each.filename == __file__]
+    lines = [each for each in of_file if each[0] not in ("_outcome", __name__)]
+    found: list[object] = [type(error), error.args, vars(error), lines, error.__suppress_context__]
+    return [*found, _lines(error.__cause__), _lines(error.__context__)]
+
+
+def _outcome(function: Callable[..., Any], arguments: Sequence[Any]) -> object:
+    try:
+        return function(*arguments)
+    except Exception as error:  # noqa: BLE001  # to be compared
+        return _lines(error)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (_caused, (0,)),
+        (_without_cause, (0,)),
+        (_in_context, (0,)),
+        (_again, (np.arange(3), 7)),
+        (_by_name, (np.arange(3), 7)),
+        (_with_message, (np.arange(3), -4)),
+        (_passing, (0,)),
+        (_nested, (0,)),
+        (_nested, (1,)),
+        (_handling_twice, (0,)),
+        (_called_in_a_clause, (0,)),
+    ],
+)
+def test_exceptions_have_causes_contexts_messages_and_lines_of_python(
+    function: Callable[..., Any], arguments: Sequence[Any]
+) -> None:
+    found = _outcome(ferryvm.function(function), arguments)
+    assert isinstance(found, list)
+    assert found == _outcome(function, arguments)
+
+
+def test_a_clause_that_tests_the_type_runs_in_compiled_code_for_callees_too() -> None:
+    @ferryvm.function
+    def total(xs, count):
+        found = 0.0
+        for i in range(count):
+            try:
+                found += _inverse(int(xs[i]))
+            except (IndexError, ZeroDivisionError):
+                found += 100
+        return found
+
+    assert total(np.array([0, 2, 0, 4]), 6) == 400.75
+    assert "CPython" not in str(total.explain())
+
+
+def test_results_of_clauses_that_python_runs_have_the_type_of_the_map() -> None:
+    def half(x):
+        try:
+            return 10 // x
+        except ZeroDivisionError as e:
+            return len(str(e)) if x is None else 0.5
+
+    with pytest.raises(ferryvm.FerryError, match=r"a result is 0\.5, where those before are int64"):
+        ferryvm.map(half, [1, 0])
