@@ -304,6 +304,11 @@ class Interpreter(Backend):
     def prepare(self, program: Verified) -> Artifact:
         """The program in the backend's own form. Raises BackendError if that fails."""
 
+    def prepare_soon(self, program: Verified) -> Artifact:
+        """As `prepare`, for a program whose hot parts are compiled: as soon as it can be had, though
+        it may run slower."""
+        return self.prepare(program)
+
     def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
         """As `prepare`, for tests; `forcing` is a subset of `capabilities.forcing`. Raises
         BackendError if the backend declares a forcing that it does not implement."""

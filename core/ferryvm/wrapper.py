@@ -67,6 +67,9 @@ class InterpreterWrapper(_BackendWrapper, Interpreter):
     def prepare(self, program: Verified) -> Artifact:
         return self.wrapped(program, self.inner.prepare(program))
 
+    def prepare_soon(self, program: Verified) -> Artifact:
+        return self.wrapped(program, self.inner.prepare_soon(program))
+
     def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
         return self.wrapped(program, self.inner.prepare_forced(program, forcing))
 

@@ -118,20 +118,27 @@ def load(content: bytes) -> NativeCode:
     return found
 
 
-def load_or_build(package: str, merge_tails: bool = True) -> tuple[NativeCode, bytes]:
+def entry_of(package: str) -> cache.Entry:
+    """The cache entry of the native code of the backend in `package`."""
+    return cache.Entry(_name(package), key(package))
+
+
+def load_or_build(
+    package: str, merge_tails: bool = True, is_quiet: bool = False
+) -> tuple[NativeCode, bytes]:
     """The native code of the backend in `package`, and the notes that its builder left with it.
 
     Built only if the cache has none; a change in a source file makes a new entry. Without a usable
-    cache each process builds it, which is reported. `merge_tails`: as for `build.compile_module`.
-    Raises BackendError.
+    cache each process builds it, which is reported. `merge_tails`: as for `build.compile_module`;
+    `is_quiet`: nobody waits for it, so that it is not reported. Raises BackendError.
     """
-    name = _name(package)
 
     def build() -> bytes:
-        _log.info("building native code of %s, which takes some seconds", name)
+        if not is_quiet:
+            _log.info("building native code of %s, which takes some seconds", _name(package))
         return build_in_process(package, merge_tails)
 
-    payload = cache.Entry(name, key(package)).get(build, cache_entry.fault)
+    payload = entry_of(package).get(build, cache_entry.fault)
     notes, code = cache_entry.unpacked(payload)
     return load(code), notes
 

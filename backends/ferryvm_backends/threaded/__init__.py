@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
 from array import array
 from collections.abc import Callable
 
@@ -17,46 +15,27 @@ from ferryvm.machine.control import DESCRIPTOR_WORDS
 from ferryvm.machine.state import descriptors
 from ferryvm.program import RECORD_BYTES
 from ferryvm.verify import Verified
-from ferryvm_backends._llvm.form import CellOperations, Form, FormArtifact, launch_tests
-from ferryvm_backends._llvm.native import load_or_build, processor_problem
-from ferryvm_backends.threaded import fusion, symbol
+from ferryvm_backends._llvm.form import Form, FormArtifact, launch_tests
+from ferryvm_backends._llvm.native import processor_problem
 from ferryvm_backends.threaded.form import FusedForm
+from ferryvm_backends.threaded.interpreter import Interpreters, ThreadedInterpreter
 
 _TARGETS = frozenset(row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.TARGET)
 _CALLS = frozenset(row.opcode for row in INSTRUCTIONS if row.immediate is Immediate.FUNCTION)
 
 
-class ThreadedInterpreter:
-    """The handlers, loaded."""
-
-    def __init__(self) -> None:
-        self._code, notes = load_or_build(__package__)
-        single = len(INSTRUCTIONS)
-        self.run = self._code.function(symbol.RUN)
-        self.call = self._code.call(symbol.CALL)
-        self.publish = self._code.publisher()
-        self.fusion = fusion.Fusion(notes, single)
-        self.plain = self._table(symbol.PLAIN, single + self.fusion.count)
-        self.counting = self._table(symbol.COUNTING, single)
-        self.resumption = self._code.address(symbol.RESUME)
-        count = len(CellOperations._fields)
-        cells = self._table(symbol.CELLS, 2 * count)
-        self.plain_cells = CellOperations(*cells[:count])
-        """Handlers of cells."""
-        self.counting_cells = CellOperations(*cells[count:])
-
-    def _table(self, symbol: str, count: int) -> list[int]:
-        return list((ctypes.c_uint64 * count).from_address(self._code.address(symbol)))
-
-
 class ThreadedArtifact(FormArtifact):
     """Cells: handler and immediate of each instruction, with targets and functions as addresses."""
 
-    def __init__(self, interpreter: ThreadedInterpreter, verified: Verified) -> None:
+    def __init__(
+        self, find: Callable[[frozenset[int], bool], ThreadedInterpreter], verified: Verified
+    ) -> None:
+        """`find`: an interpreter with handlers for some instructions, that pay fuel or do not."""
         super().__init__()
-        self._interpreter = interpreter
+        self._find = find
         code = verified.program.code
         self._opcodes = code.opcodes.tolist()
+        self._interpreter = find(frozenset(self._opcodes), False)
         self._immediates = code.immediates.tolist()
         self._targets = [pc for pc, opcode in enumerate(self._opcodes) if opcode in _TARGETS]
         self._calls = [pc for pc, opcode in enumerate(self._opcodes) if opcode in _CALLS]
@@ -66,10 +45,11 @@ class ThreadedArtifact(FormArtifact):
         """The descriptors of each form, which its cells point to."""
 
     def _make(self, counting: bool) -> Form:
-        loaded = self._interpreter
         if counting:
+            loaded = self._find(frozenset(self._opcodes), True)
             words = self._words([loaded.counting[opcode] for opcode in self._opcodes])
             return Form(words, loaded.counting_cells, self._launches, loaded.publish)
+        loaded = self._interpreter
         return FusedForm(
             loaded.fusion,
             loaded.plain,
@@ -121,12 +101,14 @@ class ThreadedBackend(Interpreter):
     def probe(self) -> str | None:
         return processor_problem()
 
-    def prepare(self, program: Verified) -> Artifact:
-        return ThreadedArtifact(self._interpreter, program)
+    def __init__(self) -> None:
+        self._interpreters = Interpreters()
 
-    @functools.cached_property
-    def _interpreter(self) -> ThreadedInterpreter:
-        return ThreadedInterpreter()
+    def prepare(self, program: Verified) -> Artifact:
+        return ThreadedArtifact(lambda *_: self._interpreters.whole, program)
+
+    def prepare_soon(self, program: Verified) -> Artifact:
+        return ThreadedArtifact(self._interpreters.soonest, program)
 
 
 BACKEND = ThreadedBackend()

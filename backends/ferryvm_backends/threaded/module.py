@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from ferryvm.isa import INSTRUCTIONS, Instruction
 from ferryvm.machine.control import Status
@@ -61,7 +61,7 @@ def _run(module: ir.Module) -> None:
     define_resume(module, RESUME, run)
 
 
-def _table(module: ir.Module, name: str, handlers: list[ir.Function]) -> None:
+def _table(module: ir.Module, name: str, handlers: Sequence[ir.Value]) -> None:
     array = ir.ArrayType(POINTER, len(handlers))
     variable = ir.GlobalVariable(module, array, name)
     variable.global_constant = True
@@ -80,10 +80,13 @@ class _Handlers:
         self._handler_builder.builder = ir.IRBuilder(function.append_basic_block())
         return function, registers
 
-    def groups(self, groups: Sequence[Sequence[Instruction]]) -> list[ir.Function]:
-        """One handler a group."""
-        handlers = []
+    def groups(self, groups: Sequence[Sequence[Instruction]]) -> list[ir.Value]:
+        """One handler a group; null for a group without instructions."""
+        handlers: list[ir.Value] = []
         for group in groups:
+            if not group:
+                handlers.append(ir.Constant(POINTER, None))
+                continue
             function, registers = self._declare(" ".join(row.mnemonic for row in group))
             self._handler_builder.build_handler(group, registers)
             handlers.append(function)
@@ -106,13 +109,28 @@ def build() -> tuple[ir.Module, bytes]:
     The notes are the groups in the order of their handlers.
     """
     fused = fusion.groups()
+    singles = [(row,) for row in INSTRUCTIONS]
+    module = _module([*singles, *fused], singles)
+    return module, fusion.packed([[row.opcode for row in group] for group in fused])
+
+
+def build_part(opcodes: Container[int], counting: bool) -> ir.Module:
+    """The module with handlers for some instructions, which pay fuel or do not, and the cells."""
+    nothing: list[tuple[Instruction, ...]] = [() for _ in INSTRUCTIONS]
+    chosen = [(row,) if row.opcode in opcodes else () for row in INSTRUCTIONS]
+    return _module(nothing if counting else chosen, chosen if counting else nothing)
+
+
+def _module(
+    plain_groups: Sequence[Sequence[Instruction]], counting_groups: Sequence[Sequence[Instruction]]
+) -> ir.Module:
+    """The module with handlers for groups; a group without instructions has none."""
     module = ir.Module("ferry_threaded")
     exits = {status: _exit(module, status) for status in EXITS}
-    singles = [(row,) for row in INSTRUCTIONS]
     plain, counting = (_Handlers(module, counting, exits) for counting in (False, True))
-    _table(module, PLAIN, plain.groups([*singles, *fused]))
-    _table(module, COUNTING, counting.groups(singles))
+    _table(module, PLAIN, plain.groups(plain_groups))
+    _table(module, COUNTING, counting.groups(counting_groups))
     _table(module, CELLS, [*plain.cells(), *counting.cells()])
     _run(module)
     define_publish(module)
-    return module, fusion.packed([[row.opcode for row in group] for group in fused])
+    return module

@@ -94,7 +94,7 @@ class Mixed(Interpreter):
         return self.prepare_forced(program, frozenset())
 
     def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
-        inner = self._interpreter.prepare(program)
+        inner = self._interpreter.prepare_soon(program)
         if not self._interpreter.capabilities.cells:
             raise RefusalError(f"backend {self._interpreter.name!r} has no cells to enter code at")
         if Forcing.DEOPT in forcing:
