@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from ferryvm.python.fault import UnsupportedError
     from ferryvm.python.function import function
     from ferryvm.python.interruption import MapInterrupted
-    from ferryvm.python.mapping import explain, map, map_into
+    from ferryvm.python.mapped_function import explain
+    from ferryvm.python.mapping import map, map_into
     from ferryvm.python.progress import progress
     from ferryvm.python.reduction import reduce, scan
     from ferryvm.verify import Verified, VerifyError
@@ -62,7 +63,7 @@ _HOMES = {
     "UnsupportedError": "python.fault",
     "Verified": "verify",
     "VerifyError": "verify",
-    "explain": "python.mapping",
+    "explain": "python.mapped_function",
     "f32": "engine.host_declaration",
     "f64": "engine.host_declaration",
     "function": "python.function",

@@ -21,7 +21,14 @@ Attributes = Mapping[tuple[types.ModuleType, str], object]
 class Dependencies:
     """Values outside of a program that it was made for."""
 
-    def __init__(self) -> None:
+    def __init__(self, entry: types.FunctionType | None = None) -> None:
+        """`entry`: the function that is called, of which there may be others of the same code and
+        module."""
+        self._entry = entry
+        self._own: list[tuple[int, str, object]] = []
+        """Free variables of the entry: number, name, value."""
+        self._is_recursive = False
+        """True if the entry is among the values."""
         self._names: list[tuple[Mapping[str, object], str, object]] = []
         """Names of modules and of keyword defaults, with their values; MISSING: not defined."""
         self._cells: list[tuple[types.CellType, object]] = []
@@ -34,6 +41,7 @@ class Dependencies:
         """Add a function, the free names that it uses, and attributes of modules."""
         self.add_function(source.function)
         for name, value in names.items():
+            self._is_recursive |= value is self._entry
             self._add_name(source.function, name, value)
         for (module, name), value in attributes.items():
             if name in vars(module):
@@ -53,7 +61,9 @@ class Dependencies:
     def _add_name(self, function: types.FunctionType, name: str, value: object) -> None:
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         names = function.__globals__
-        if name in cells:
+        if name in cells and function is self._entry:
+            self._own.append((function.__code__.co_freevars.index(name), name, value))
+        elif name in cells:
             self._cells.append((cells[name], value))
         elif name in names:
             self._names.append((names, name, value))
@@ -63,39 +73,72 @@ class Dependencies:
     @property
     def has_names(self) -> bool:
         """True if there is a free name, or an attribute."""
-        return bool(self._names or self._cells or self._attributes)
+        return bool(self._names or self._own or self._cells or self._attributes)
 
-    def changed(self) -> str:
+    def changed_names(self, function: types.FunctionType) -> list[str]:
+        """Free names of the entry that have other values in a function of its code."""
+        names = function.__globals__
+        found = [
+            name
+            for of, name, value in self._names
+            if of is names and not _is_same(names.get(name, MISSING), value)
+        ]
+        cells = function.__closure__ or ()
+        found += [name for n, name, value in self._own if not _is_same(_content(cells[n]), value)]
+        used = _names_in(function.__code__)
+        return [name for name in dict.fromkeys(found) if name in used]
+
+    def changed(self, function: types.FunctionType) -> str:
         """The name of what has changed: a value, or a function."""
-        pairs = [(name, names.get(name, MISSING), value) for names, name, value in self._names]
+        names = self.changed_names(function)
+        if names:
+            return names[0]
+        pairs = [(name, of.get(name, MISSING), value) for of, name, value in self._names]
         pairs += [
             (name, getattr(module, name, MISSING), old) for module, name, old in self._attributes
         ]
         for name, found, value in pairs:
-            if found is not value and not _is_equal(found, value):
+            if not _is_same(found, value):
                 return name
-        for function, code, defaults, named in self._functions:
-            now = function.__code__, function.__defaults__, function.__kwdefaults__
+        for each, code, defaults, named in self._functions:
+            now = each.__code__, each.__defaults__, each.__kwdefaults__
             if any(a is not b for a, b in zip(now, (code, defaults, named), strict=True)):
-                return function.__name__
+                return each.__name__
         return "a variable of a function around it"
 
-    def are_current(self) -> bool:
-        """True if all have these values."""
+    def are_current(self, function: types.FunctionType | None = None) -> bool:
+        """True if all have these values; `function`: another one of the code of the entry."""
+        entry = self._entry
+        if function is None:
+            function = entry
+        elif function is not entry and self._is_recursive:
+            return False
         for names, name, value in self._names:
             found = names.get(name, MISSING)
             if found is not value and not _is_equal(found, value):
                 return False
-        for function, code, defaults, named in self._functions:
-            if function.__code__ is not code or function.__defaults__ is not defaults:
+        for each, code, defaults, named in self._functions:
+            if each is entry and function is not entry:
+                continue  # a call passes the other one's defaults
+            if each.__code__ is not code or each.__defaults__ is not defaults:
                 return False
-            if function.__kwdefaults__ is not named:
+            if each.__kwdefaults__ is not named:
+                return False
+        if self._own:
+            cells = function.__closure__ if function is not None else None
+            if not _are_equal((_content(cells[n]), value) for n, _, value in self._own):  # type: ignore[index]  # an entry with free variables
                 return False
         if self._cells and not _are_equal((_content(cell), value) for cell, value in self._cells):
             return False
         return not self._attributes or _are_equal(
             (getattr(module, name, MISSING), value) for module, name, value in self._attributes
         )
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    """Names that a function uses, and the functions in it."""
+    inner = [each for each in code.co_consts if isinstance(each, types.CodeType)]
+    return {*code.co_names, *code.co_freevars}.union(*map(_names_in, inner))
 
 
 def _content(cell: types.CellType) -> Any:
@@ -106,7 +149,11 @@ def _content(cell: types.CellType) -> Any:
 
 
 def _are_equal(pairs: Iterable[tuple[object, object]]) -> bool:
-    return all(found is value or _is_equal(found, value) for found, value in pairs)
+    return all(_is_same(found, value) for found, value in pairs)
+
+
+def _is_same(found: object, value: object) -> bool:
+    return found is value or _is_equal(found, value)
 
 
 def _is_equal(a: object, b: object) -> bool:

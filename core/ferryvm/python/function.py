@@ -19,29 +19,23 @@ import textwrap
 import types
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from ferryvm.engine import Engine, TrapError
 from ferryvm.engine.active_call import InUseError
-from ferryvm.engine.instance import Instance
 from ferryvm.errors import FerryError
-from ferryvm.machine.state import Machine
 from ferryvm.policy import Policy
+from ferryvm.python.compiled_version import Version
 from ferryvm.python.continuation import resume
 from ferryvm.python.dependency import Dependencies
 from ferryvm.python.fast_call import method
 from ferryvm.python.fault import UnsupportedError
+from ferryvm.python.free_name import NO_NAMES, FreeNames
 from ferryvm.python.kind import Kind, MisfitError, kind_of
-from ferryvm.python.pause import PausedFrame, paused_frames
 from ferryvm.python.program import Unit
 from ferryvm.python.raised import python_error, site_of
-from ferryvm.python.result import arguments, reader, storage
 
 if TYPE_CHECKING:
-    from ferryvm.engine.call import Calls
-    from ferryvm.engine.execution import Execution
-    from ferryvm.engine.explain import Explained
-    from ferryvm.engine.reference import References
     from ferryvm.python.explanation import FunctionExplanation
 
 P = ParamSpec("P")
@@ -56,83 +50,6 @@ class Event:
     """The fact, without number and reason."""
     reason: str
     count: int = 0
-
-
-class Version:
-    """A function compiled for certain kinds of arguments."""
-
-    def __init__(
-        self,
-        function: types.FunctionType,
-        kinds: Sequence[Kind],
-        target: Kind | None,
-        engine: Engine,
-    ) -> None:
-        """`target`: the kind to which results are converted. Raises UnsupportedError."""
-        self.kinds = tuple(kinds)
-        unit = Unit(function, kinds, target)
-        self.results, self.sites, self.has_effects = unit.results, unit.sites, unit.has_effects
-        self._hosts, self._arrays = unit.hosts, unit.arrays
-        self._program, self._engine, self._maps = unit.program, engine, unit.maps
-        self.read = reader(unit.results or [], function.__name__)
-        self.flat = arguments(kinds)
-        self._calls: list[Calls] = []
-        """The calls of each instance."""
-        self.function = self._instance().function
-        """Calls the compiled function."""
-        self.others: list[Instance] = []
-        """Further instances that no call uses."""
-        self.dependencies = unit.dependencies
-        self.code = function.__code__
-        """The code of the function itself."""
-        self.has_names = self.dependencies.has_names
-        """True if it depends on more than that."""
-        self.is_current = self.dependencies.are_current
-        """True if free names, and the functions, are what the code is for."""
-
-    def another(self) -> Instance:
-        """An instance that no call uses. Put it back into `others` afterwards."""
-        try:
-            return self.others.pop()
-        except IndexError:
-            return self._instance()
-
-    def use(self, action: Callable[[Callable[..., Any]], R]) -> R:
-        """The result of an action with the compiled function of an instance that no call uses."""
-        try:
-            return action(self.function)
-        except InUseError:  # by another thread, or by what a signal has interrupted
-            instance = self.another()
-            try:
-                return action(instance.function)
-            finally:
-                self.others.append(instance)
-
-    def call(self, flat: Sequence[Any]) -> Any:
-        """The value for the slots of arguments. Raises what the call of an instance raises."""
-        found = self.use(lambda function: function(*flat))
-        return found if self.read is None else self.read(found)
-
-    def regions(self) -> tuple[Explained, ...]:
-        """The parts of its code that ran long, in all its instances."""
-        from ferryvm.engine.explain import regions
-
-        executions = [cast("Execution", calls.execution) for calls in self._calls]
-        return tuple(region for execution in executions for region in regions(execution))
-
-    def _instance(self) -> Instance:
-        instance = self._engine.instantiate(self._program, hosts=self._hosts)
-        for array, name in self._arrays:
-            instance.set_static(name, storage(array))
-        calls, _ = instance.function.__ferryvm__
-        calls.at_trap = self._paused
-        self._calls.append(calls)
-        return instance
-
-    def _paused(
-        self, machine: Machine, references: Callable[[], References]
-    ) -> list[PausedFrame] | None:
-        return paused_frames(machine, references, self._maps, self.sites)
 
 
 class PythonFunction(Generic[P, R]):
@@ -160,7 +77,11 @@ class PythonFunction(Generic[P, R]):
         """The number of arguments of a call by position alone; -1 if there is none."""
         self._plain: dict[tuple[type, ...], Version] = {}
         """Versions by the types of arguments that determine their kinds."""
-        self._versions: dict[tuple[tuple[Kind, ...], Kind | None], Version] = {}
+        self._versions: dict[tuple[tuple[Kind, ...], Kind | None, tuple[str, ...]], Version] = {}
+        self._free: dict[tuple[Kind, ...], FreeNames] = {}
+        """Free names that are arguments, by the kinds of those of calls."""
+        self._closed: set[tuple[Kind, ...]] = set()
+        """Kinds of arguments for which free names remain constants."""
         self._events: dict[tuple[str, str], Event] = {}
         self.parameters = tuple(self._signature.parameters)
         """The names of the parameters."""
@@ -211,7 +132,8 @@ class PythonFunction(Generic[P, R]):
                 raise
             self._warn(error)
             return self.python(values, error.place_and_reason)
-        flat = values if version.flat is None else version.flat(values)
+        given = (*values, *version.free.values(self.__ferryvm_function__))
+        flat = given if version.flat is None else version.flat(given)
         try:
             found: R = version.call(flat)
         except FerryError as error:
@@ -247,7 +169,8 @@ class PythonFunction(Generic[P, R]):
                 raise self.refused(what) from None
         version = self.of_kinds(tuple(kinds))
         found = tuple(map(type, values))
-        if self._count >= 0 and all(each in _SIMPLE for each in found):
+        is_simple = self._count >= 0 and not version.free.names
+        if is_simple and all(each in _SIMPLE for each in found):
             self._plain[found] = version
             self._specialise(found, version)
         return version
@@ -267,22 +190,86 @@ class PythonFunction(Generic[P, R]):
             return self._call(values, {})
         return self._left(version, error, values)
 
-    def of_kinds(self, kinds: tuple[Kind, ...], target: Kind | None = None) -> Version:
-        """The version for kinds of arguments, whose results are converted to `target` if that is
-        given. Raises UnsupportedError."""
-        version = self._versions.get((kinds, target))
-        if version is None or not version.is_current():
-            if version is not None:
-                self._noted(
-                    f"compiled {self.__name__} again",
-                    f"{version.dependencies.changed()} has changed",
-                )
-            try:
-                version = Version(self.__ferryvm_function__, kinds, target, self._engine)
-            except UnsupportedError as error:
-                self._count_refusal(error)
-                raise
-            self._versions[kinds, target] = version
+    def of_kinds(
+        self,
+        kinds: tuple[Kind, ...],
+        target: Kind | None = None,
+        function: types.FunctionType | None = None,
+        *,
+        is_closed: bool = False,
+    ) -> Version:
+        """The version for kinds of arguments, and the free names that are further ones. Raises
+        UnsupportedError.
+
+        `target`: the kind to which results are converted, after the version without it; `function`: the
+        one that is called, of the same code and module; `is_closed`: no free name is an argument.
+        """
+        function = function or self.__ferryvm_function__
+        free = NO_NAMES if is_closed else self._free.get(kinds, NO_NAMES)
+        of_free = free.kinds(function)
+        if of_free is None:
+            free, of_free = NO_NAMES, ()
+        version = self._versions.get(((*kinds, *of_free), target, free.names))
+        if version is not None and version.is_current(function):
+            return version
+        opened = None
+        if not is_closed and target is None and kinds not in self._closed:
+            opened = self._opened(kinds, free, version, function)
+        if version is not None:
+            reason = f"{version.dependencies.changed(function)} has changed"
+            if opened is not None and opened.free.names != free.names:
+                names = opened.free.names
+                verb = "is an argument" if len(names) == 1 else "are arguments"
+                reason += f"; {', '.join(names)} {verb} from now on"
+            self._noted(f"compiled {self.__name__} again", reason)
+        if opened is not None:
+            return opened
+        if target is None and free.names:
+            free, of_free = NO_NAMES, ()
+        return self._made((*kinds, *of_free), target, function, free)
+
+    def _opened(
+        self,
+        kinds: tuple[Kind, ...],
+        free: FreeNames,
+        stale: Version | None,
+        function: types.FunctionType,
+    ) -> Version | None:
+        """A version that takes free names as arguments, and those that have changed since a stale one
+        was made; None if there are none, or the results would be of other kinds than with constants."""
+        if stale is not None:
+            free = free.with_arguments(stale.dependencies.changed_names(function), function)
+        of_free = free.kinds(function)
+        if not free.names or of_free is None:
+            return None
+        try:
+            plain = Unit(function, kinds)
+            version = Version(function, (*kinds, *of_free), None, self._engine, free)
+            is_like = set(plain.results) == set(version.results)
+        except UnsupportedError:  # a constant is needed somewhere
+            is_like = False
+        if not is_like:
+            self._closed.add(kinds)
+            self._free.pop(kinds, None)
+            return None
+        self._free[kinds] = free
+        self._versions[version.kinds, None, free.names] = version
+        return version
+
+    def _made(
+        self,
+        kinds: tuple[Kind, ...],
+        target: Kind | None,
+        function: types.FunctionType,
+        free: FreeNames,
+    ) -> Version:
+        """A new version. Raises UnsupportedError."""
+        try:
+            version = Version(function, kinds, target, self._engine, free)
+        except UnsupportedError as error:
+            self._count_refusal(error)
+            raise
+        self._versions[kinds, target, free.names] = version
         return version
 
     def _trapped(self, version: Version, error: TrapError, values: Sequence[Any]) -> R:
@@ -344,7 +331,9 @@ class PythonFunction(Generic[P, R]):
         for version in self._versions.values():
             taken = ", ".join(
                 f"{name}: {kind}"
-                for name, kind in zip(self._signature.parameters, version.kinds, strict=True)
+                for name, kind in zip(
+                    (*self._signature.parameters, *version.free.names), version.kinds, strict=True
+                )
             )
             results = " or ".join(sorted(map(str, version.results))) or "nothing"
             signature = f"{self.__name__}({taken}) -> {results}"

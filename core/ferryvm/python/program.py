@@ -20,10 +20,10 @@ from ferryvm.python.list_code import declare
 from ferryvm.python.lower import Lowering
 from ferryvm.python.pause import FunctionMap
 from ferryvm.python.site import Sites
-from ferryvm.python.source import InnerFunction, Source
+from ferryvm.python.source import FreeFunction, InnerFunction, Source
 from ferryvm.python.version import Versions, result_types
 
-_Function = types.FunctionType | InnerFunction
+_Function = types.FunctionType | InnerFunction | FreeFunction
 _Key = tuple[_Function, tuple[Kind, ...], Kind | None, frozenset[type[BaseException]]]
 """A function, the kinds of its arguments, the kind that its results are converted to, and the
 exceptions that clauses of its callers get."""
@@ -36,12 +36,19 @@ class Unit:
     """The program of one function for certain kinds of arguments, exported as `function`."""
 
     def __init__(
-        self, function: types.FunctionType, kinds: Sequence[Kind], target: Kind | None = None
+        self,
+        function: types.FunctionType,
+        kinds: Sequence[Kind],
+        target: Kind | None = None,
+        free: tuple[str, ...] = (),
     ) -> None:
-        """`target`: the kind to which all results are converted. Raises UnsupportedError."""
+        """`kinds`: of its arguments, then of the free names `free`, which are further ones; `target`:
+        the kind to which all results are converted. Raises UnsupportedError."""
+        self._function = function
         self._sources: dict[_Function, tuple[Source, Lowering]] = {}
         self._results: dict[_Key, list[Kind]] = {}
-        self._key: _Key = function, tuple(kinds), target, frozenset()
+        entry = FreeFunction(function, free) if free else function
+        self._key: _Key = entry, tuple(kinds), target, frozenset()
         # The kinds of results of recursive functions are found by repetition, from none on.
         known, found = -1, 0
         while known < found:
@@ -71,7 +78,8 @@ class Unit:
 
     def _source(self, function: _Function) -> tuple[Source, Lowering]:
         if function not in self._sources:
-            source = function.source if isinstance(function, InnerFunction) else Source(function)
+            is_plain = isinstance(function, types.FunctionType)
+            source = Source(function) if is_plain else function.source  # type: ignore[arg-type, union-attr]  # by its type
             try:
                 self._sources[function] = source, Lowering(source)
             except NotCompilableError as refusal:
@@ -153,7 +161,7 @@ class Unit:
     @property
     def dependencies(self) -> Dependencies:
         """The values outside of it that it was made for."""
-        found = Dependencies()
+        found = Dependencies(self._function)
         for source, lowering in self._sources.values():
             if not is_hosted(source.function):
                 found.add(source, lowering.captured, lowering.expressions.attributes)

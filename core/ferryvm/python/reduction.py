@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import types
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,9 @@ from ferryvm.engine import ProgramInterrupted, TrapError, array_map
 from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
+from ferryvm.python.compiled_version import Version
 from ferryvm.python.element import dtype_of, is_of_objects, no_elements, observed, promoted
-from ferryvm.python.function import PythonFunction, Version
+from ferryvm.python.function import PythonFunction
 from ferryvm.python.kind import (
     BOOL,
     INT,
@@ -36,7 +38,7 @@ from ferryvm.python.kind import (
     is_masked,
     kind_of,
 )
-from ferryvm.python.mapping import python_function
+from ferryvm.python.mapped_function import python_function
 from ferryvm.python.raised import python_error, site_of
 
 if TYPE_CHECKING:
@@ -85,6 +87,8 @@ class _Combination:
     def __init__(self, form: str, function: Any, array: Any) -> None:
         """`form`: the name of the operation. Raises CallError, UnsupportedError."""
         self._of: PythonFunction[..., Any] = python_function(form, function)
+        is_plain = isinstance(function, types.FunctionType)
+        self._function = function if is_plain else self._of.__ferryvm_function__
         self._form, self._array = form, array
         self._element = self._element_kind()
         self._dtype = dtype_of(self._element)
@@ -128,15 +132,20 @@ class _Combination:
         element, parameters = self._element, self._of.parameters
         if len(parameters) != 2:
             raise self._fault(f"a function of two parameters is needed, found {len(parameters)}")
-        version = self._of.of_kinds((element, element))
+        version = self._version_of(element)
         values = self._values(version)
         if dtype_of(values) != self._dtype:
             raise self._fault(
                 f"its values are {values} where the elements are {element}; {self._advice(values)}"
             )
         if list(version.results) != [element]:
-            version = self._of.of_kinds((element, element), element)
+            version = self._version_of(element, element)
         return version
+
+    def _version_of(self, kind: Kind, target: Kind | None = None) -> Version:
+        """The function for two values of a kind. Free names are constants: an operation has two
+        operands."""
+        return self._of.of_kinds((kind, kind), target, self._function, is_closed=True)
 
     def _values(self, version: Version) -> Kind:
         """The kind of elements for the values of the function."""
@@ -152,9 +161,9 @@ class _Combination:
         seen = [self._dtype]
         while dtype_of(kind) not in seen:
             seen.append(dtype_of(kind))
-            kind = promoted([kind, self._values(self._of.of_kinds((kind, kind)))])
+            kind = promoted([kind, self._values(self._version_of(kind))])
         name = dtype_of(kind).name
-        if promoted([kind, self._values(self._of.of_kinds((kind, kind)))]) != kind:
+        if promoted([kind, self._values(self._version_of(kind))]) != kind:
             return "return values of the type of the parameters"
         if isinstance(self._element, Number):
             return f"pass numpy.array(a, numpy.{name})"
@@ -180,8 +189,8 @@ class _Combination:
             return self._scalar(start)
         elements = self._elements(raised)
         if initial is None:
-            return self._scalar(functools.reduce(self._of.__ferryvm_function__, elements))
-        return self._scalar(functools.reduce(self._of.__ferryvm_function__, elements, initial))
+            return self._scalar(functools.reduce(self._function, elements))
+        return self._scalar(functools.reduce(self._function, elements, initial))
 
     def scanned(self, out: Any) -> npt.NDArray[Any]:
         """The combinations up to each element."""
@@ -204,7 +213,7 @@ class _Combination:
             if is_narrow:
                 result[...] = to
             return result
-        found = itertools.accumulate(self._elements(raised), self._of.__ferryvm_function__)
+        found = itertools.accumulate(self._elements(raised), self._function)
         flat = result.reshape(-1)
         for number, value in enumerate(found):
             flat[number] = value

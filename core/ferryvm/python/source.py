@@ -24,9 +24,10 @@ MISSING = object()
 class Source:
     """A Python function as it was written."""
 
-    def __init__(self, function: types.FunctionType) -> None:
-        """Raises UnsupportedError if there is no source."""
-        self.function = function
+    def __init__(self, function: types.FunctionType, free: tuple[str, ...] = ()) -> None:
+        """`free`: free names that are further parameters. Raises UnsupportedError if there is no
+        source."""
+        self.function, self.free = function, free
         self.name = function.__qualname__.rpartition("<locals>.")[2]
         code = function.__code__
         self.file = code.co_filename
@@ -49,8 +50,8 @@ class Source:
                 Position(self.file, self.first, 1),
                 self.name,
             )
-        self.parameters = self._parameters()
-        self.variables = frozenset(code.co_varnames) | frozenset(code.co_cellvars)
+        self.parameters = [*self._parameters(), *free]
+        self.variables = frozenset((*code.co_varnames, *code.co_cellvars, *free))
         """Names that are variables of the function itself."""
         self.inner: dict[str, InnerFunction] = inner_functions(self)
         """The functions that are defined in it, by their names."""
@@ -114,6 +115,18 @@ class Source:
         return found if found is not MISSING else getattr(builtins, name, MISSING)
 
 
+class FreeFunction:
+    """A function whose code takes some of its free names as further arguments."""
+
+    def __init__(self, function: types.FunctionType, names: tuple[str, ...]) -> None:
+        self.function, self.names = function, names
+
+    @functools.cached_property
+    def source(self) -> Source:
+        """Its source. Raises UnsupportedError."""
+        return Source(self.function, self.names)
+
+
 class InnerFunction:
     """A function that is defined in another one. It gets the variables of the other one as further
     arguments, with the values that they have at the call."""
@@ -131,7 +144,9 @@ class InnerFunction:
         seen: set[str] = set()
         waiting = [self]
         while waiting:
-            for name in waiting.pop().code.co_freevars:
+            code = waiting.pop().code
+            free = [name for name in code.co_names if name in self.outer.free]
+            for name in (*code.co_freevars, *free):
                 other = self.outer.inner.get(name)
                 if other is None and name in self.outer.variables:
                     found.add(name)
@@ -181,6 +196,7 @@ class InnerSource(Source):
             outer.first,
         )
         self.code, self.node, self._outer = of.code, of.node, outer
+        self.free = tuple(name for name in outer.free if name in of.captured)
         self.parameters = [*self._parameters(), *of.captured]
         self.variables = frozenset((*of.code.co_varnames, *of.code.co_cellvars, *of.captured))
         others = outer.inner.items()

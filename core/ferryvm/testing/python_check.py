@@ -20,7 +20,8 @@ from ferryvm.engine import TrapError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.policy import Policy
-from ferryvm.python.function import PythonFunction, Version
+from ferryvm.python.compiled_version import Version
+from ferryvm.python.function import PythonFunction
 from ferryvm.python.raised import site_of
 from ferryvm.registry import Availability, Registry
 

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Python function compiled for certain kinds of arguments, with the instances that calls use.
+
+kinds ──> program (`ferryvm.python.program`) ──> instance ──> calls
+                                                 others, for threads and nested calls
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from ferryvm.engine import Engine
+from ferryvm.engine.active_call import InUseError
+from ferryvm.engine.instance import Instance
+from ferryvm.machine.state import Machine
+from ferryvm.python.free_name import NO_NAMES, FreeNames
+from ferryvm.python.kind import Kind
+from ferryvm.python.pause import PausedFrame, paused_frames
+from ferryvm.python.program import Unit
+from ferryvm.python.result import arguments, reader, storage
+
+if TYPE_CHECKING:
+    from ferryvm.engine.call import Calls
+    from ferryvm.engine.execution import Execution
+    from ferryvm.engine.explain import Explained
+    from ferryvm.engine.reference import References
+
+R = TypeVar("R")
+
+
+class Version:
+    """A function compiled for certain kinds of arguments."""
+
+    def __init__(
+        self,
+        function: types.FunctionType,
+        kinds: Sequence[Kind],
+        target: Kind | None,
+        engine: Engine,
+        free: FreeNames = NO_NAMES,
+    ) -> None:
+        """`kinds`: of the arguments, then of the free names `free`; `target`: the kind to which results
+        are converted. Raises UnsupportedError."""
+        self.kinds, self.free = tuple(kinds), free
+        unit = Unit(function, kinds, target, free.names)
+        self.results, self.sites, self.has_effects = unit.results, unit.sites, unit.has_effects
+        self._hosts, self._arrays = unit.hosts, unit.arrays
+        self._program, self._engine, self._maps = unit.program, engine, unit.maps
+        self.read = reader(unit.results or [], function.__name__)
+        self.flat = arguments(kinds)
+        self._calls: list[Calls] = []
+        """The calls of each instance."""
+        self.function = self._instance().function
+        """Calls the compiled function."""
+        self.others: list[Instance] = []
+        """Further instances that no call uses."""
+        self.dependencies = unit.dependencies
+        self.code = function.__code__
+        """The code of the function itself."""
+        self.has_names = self.dependencies.has_names
+        """True if it depends on more than that."""
+        self.is_current = self.dependencies.are_current
+        """True if free names, and the functions, are what the code is for."""
+
+    def another(self) -> Instance:
+        """An instance that no call uses. Put it back into `others` afterwards."""
+        try:
+            return self.others.pop()
+        except IndexError:
+            return self._instance()
+
+    def use(self, action: Callable[[Callable[..., Any]], R]) -> R:
+        """The result of an action with the compiled function of an instance that no call uses."""
+        try:
+            return action(self.function)
+        except InUseError:  # by another thread, or by what a signal has interrupted
+            instance = self.another()
+            try:
+                return action(instance.function)
+            finally:
+                self.others.append(instance)
+
+    def call(self, flat: Sequence[Any]) -> Any:
+        """The value for the slots of arguments. Raises what the call of an instance raises."""
+        found = self.use(lambda function: function(*flat))
+        return found if self.read is None else self.read(found)
+
+    def regions(self) -> tuple[Explained, ...]:
+        """The parts of its code that ran long, in all its instances."""
+        from ferryvm.engine.explain import regions
+
+        executions = [cast("Execution", calls.execution) for calls in self._calls]
+        return tuple(region for execution in executions for region in regions(execution))
+
+    def _instance(self) -> Instance:
+        instance = self._engine.instantiate(self._program, hosts=self._hosts)
+        for array, name in self._arrays:
+            instance.set_static(name, storage(array))
+        calls, _ = instance.function.__ferryvm__
+        calls.at_trap = self._paused
+        self._calls.append(calls)
+        return instance
+
+    def _paused(
+        self, machine: Machine, references: Callable[[], References]
+    ) -> list[PausedFrame] | None:
+        return paused_frames(machine, references, self._maps, self.sites)
