@@ -23,7 +23,7 @@ from ferryvm.verify import verify
 from ferryvm_backends._llvm import cache_entry, ir, native
 from ferryvm_backends._llvm.build import compile_module
 from ferryvm_backends._llvm.codegen import ObjectCode
-from ferryvm_backends.llvm.native import fault
+from ferryvm_backends.llvm.region_code import fault
 
 GARBAGE = cache_entry.packed(b"[[], []]", b"not an object")
 LOOP = "(define i 0) (while (< i 9) (set! i (+ i 1))) i"

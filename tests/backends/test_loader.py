@@ -59,6 +59,16 @@ def with_another_library(module: ir.Module) -> None:
     builder.ret(builder.call(own, []))
 
 
+def with_a_copy(module: ir.Module) -> None:
+    """A function of the C library on bytes."""
+    pointer = ir.PointerType()
+    own = ir.Function(module, ir.FunctionType(pointer, [pointer, pointer, WORD]), "memcpy")
+    function = ir.Function(module, ir.FunctionType(WORD, [pointer, pointer, WORD]), "copy")
+    builder = ir.IRBuilder(function.append_basic_block())
+    builder.call(own, list(function.args))
+    builder.ret(ir.Constant(WORD, 0))
+
+
 def called(code: NativeCode, name: str, *arguments: int) -> int:
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))
     return int(kind(code.address(name))(*arguments))
@@ -76,14 +86,22 @@ def test_a_self_contained_object_is_loaded_without_llvm() -> None:
     assert self_contained(compiled()) is not None
 
 
-def test_what_can_be_written_and_what_is_elsewhere_is_loaded_by_llvm() -> None:
-    for change, name, expected in (
-        (with_a_variable, "read", 8),
-        (with_another_library, "thread", threading.get_ident()),
-    ):
-        code = load(compiled(change))
-        assert isinstance(code, ObjectCode)
-        assert called(code, name) == expected
+def test_what_is_elsewhere_is_loaded_by_llvm() -> None:
+    code = load(compiled(with_another_library))
+    assert isinstance(code, ObjectCode)
+    assert called(code, "thread") == threading.get_ident()
+
+
+@pytest.mark.skipif(not IS_X86, reason="LLVM's loader loads all objects")
+def test_variables_and_functions_on_bytes_need_no_llvm() -> None:
+    code = load(compiled(with_a_variable))
+    assert not isinstance(code, ObjectCode)
+    assert [called(code, "read") for _ in range(2)] == [8, 9]
+    copying = load(compiled(with_a_copy))
+    assert not isinstance(copying, ObjectCode)
+    source, target = (ctypes.c_int64 * 3)(1, 2, 3), (ctypes.c_int64 * 3)()
+    called(copying, "copy", ctypes.addressof(target), ctypes.addressof(source), 16)
+    assert list(target) == [1, 2, 0]
 
 
 def test_text_cannot_be_written_and_data_cannot_be_run() -> None:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Object files into memory, without LLVM where one needs nothing but itself.
 
-    object   .ltext   .rodata   .rela: place = symbol + addend
-                │         │        │
-    memory   │ text, read and run │ data, read only │
+    object   .ltext   .rodata   .lbss   .rela: place = symbol + addend
+                │         │        └────────────────┐
+    memory   │ text, read and run │ data, read only │ data, written │
 
-Interpreters are such objects on x86-64: each relocation puts the address of a place in the object
-into a whole word (System V ABI, AMD64 supplement, R_X86_64_64), and no symbol is another library's.
-LLVM's loader, which takes longer to import than most programs run, loads all others.
+Interpreters and nearly all regions are such objects on x86-64: each relocation puts the address of a place in the object
+into a whole word (System V ABI, AMD64 supplement, R_X86_64_64), and of other libraries they need no
+more than the C library's functions on bytes. LLVM's loader, which takes longer to import than most programs run, loads all others.
 """
 
 from __future__ import annotations
@@ -34,13 +34,17 @@ PUBLISH = "ferry_publish"
 
 _ALLOCATED, _WRITABLE, _EXECUTABLE = 2, 1, 4
 """Flags of sections."""
-_PROGRAM_BITS, _SYMBOLS, _RELOCATIONS, _UNWIND = 1, 2, 4, 0x70000001
+_PROGRAM_BITS, _SYMBOLS, _RELOCATIONS, _NO_BITS, _UNWIND = 1, 2, 4, 8, 0x70000001
 """Types of sections. Nothing unwinds through an interpreter."""
 _WORD_RELOCATION = 1
 _SYMBOL = struct.Struct("<IBBHQQ")
 _WORD = struct.Struct("<Q")
 
 _libc = ctypes.CDLL(None, use_errno=True)
+
+_FOREIGN = frozenset([b"memcpy", b"memmove", b"memset"])
+"""Functions of the C library that code may call."""
+
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
@@ -84,7 +88,8 @@ class _SelfContained(NativeCode):
 
     def __init__(self, content: bytes) -> None:
         sections = binary.section_table(content)
-        offsets, text_size, size = _layout(sections)
+        offsets, ends = _layout(sections)
+        size = ends[-1]
         symbols = [section for section in sections if section.type == _SYMBOLS]
         if len(symbols) != 1:
             raise _NeedsLinkerError
@@ -92,24 +97,29 @@ class _SelfContained(NativeCode):
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         for number, offset in offsets.items():
             section = sections[number]
-            self._map[offset : offset + section.size] = _content(content, section)
+            if section.type != _NO_BITS:
+                self._map[offset : offset + section.size] = _content(content, section)
         names = sections[symbols[0].link]
         addresses: list[int] = []
         self._addresses: dict[str, int] = {}
         for name, info, _, number, value, _ in _SYMBOL.iter_unpack(_content(content, symbols[0])):
             address = base + offsets[number] + value if number in offsets else 0
-            addresses.append(address)
             if info >> 4:  # not local
-                if not address:
-                    raise _NeedsLinkerError
                 start = names.offset + name
-                self._addresses[content[start : content.index(0, start)].decode()] = address
+                word = content[start : content.index(0, start)]
+                if not address:
+                    if number or word not in _FOREIGN:
+                        raise _NeedsLinkerError
+                    address = _foreign(word.decode())
+                self._addresses[word.decode()] = address
+            addresses.append(address)
         for section in sections:
             if section.type == _RELOCATIONS and section.info in offsets:
                 offset, size_there = offsets[section.info], sections[section.info].size
                 self._relocate(_content(content, section), offset, size_there, addresses)
-        _protect(base, text_size, mmap.PROT_READ | mmap.PROT_EXEC)
-        _protect(base + text_size, size - text_size, mmap.PROT_READ)
+        text_end, read_end, _ = ends
+        _protect(base, text_end, mmap.PROT_READ | mmap.PROT_EXEC)
+        _protect(base + text_end, read_end - text_end, mmap.PROT_READ)
 
     def _relocate(self, table: memoryview, offset: int, size: int, addresses: list[int]) -> None:
         words = table.cast("q").tolist()
@@ -134,30 +144,40 @@ class _SelfContained(NativeCode):
         return self._addresses[symbol]
 
 
+def _foreign(name: str) -> int:
+    """The address of a function of the C library."""
+    found = ctypes.cast(getattr(_libc, name), ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
 def _content(content: bytes, section: Section) -> memoryview:
     return memoryview(content)[section.offset : section.offset + section.size]
 
 
-def _layout(sections: list[Section]) -> tuple[dict[int, int], int, int]:
-    """The start in memory of each allocated section, by its number: code first; then the bytes of
-    code, and of everything, in whole pages."""
+def _layout(sections: list[Section]) -> tuple[dict[int, int], tuple[int, int, int]]:
+    """The start in memory of each allocated section, by its number; then the ends, in whole pages,
+    of code, of what is read, and of what is written."""
     offsets: dict[int, int] = {}
-    size = text_size = 0
-    for executable in (_EXECUTABLE, 0):
+    ends: list[int] = []
+    size = 0
+    for kind in (_EXECUTABLE, 0, _WRITABLE):
         for number, section in enumerate(sections):
             is_needed = section.flags & _ALLOCATED and section.size and section.type != _UNWIND
-            if not is_needed or section.flags & _EXECUTABLE != executable:
+            if not is_needed or section.flags & (_EXECUTABLE | _WRITABLE) != kind:
                 continue
-            if section.flags & _WRITABLE or section.type != _PROGRAM_BITS:
+            if section.type != _PROGRAM_BITS and (section.type, kind) != (_NO_BITS, _WRITABLE):
                 raise _NeedsLinkerError
             size = _rounded(size, max(section.alignment, 1))
             offsets[number] = size
             size += section.size
         size = _rounded(size, mmap.PAGESIZE)
-        text_size = text_size or size
-    if not text_size:
+        ends.append(size)
+    written_and_run = _EXECUTABLE | _WRITABLE
+    if not ends[0] or any(each.flags & written_and_run == written_and_run for each in sections):
         raise _NeedsLinkerError
-    return offsets, text_size, size
+    text_end, read_end, end = ends
+    return offsets, (text_end, read_end, end)
 
 
 def _rounded(number: int, unit: int) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import functools
 
+from ferryvm import cache
 from ferryvm.machine.chunk import (
     CLOCK,
     ChunkLoop,
@@ -22,10 +23,10 @@ from ferryvm.machine.chunk import (
     RangeWorker,
 )
 from ferryvm.machine.control import ControlBlock, Status
-from ferryvm_backends._llvm.codegen import ObjectCode
-from ferryvm_backends._llvm.passes import Pipeline, improve
+from ferryvm_backends._llvm import cache_entry
+from ferryvm_backends._llvm.loader import NativeCode
+from ferryvm_backends._llvm.native import key, load
 from ferryvm_backends.llvm.chunk_slot import SLOTS, field_at, get, put
-from ferryvm_backends.llvm.native import emitted, parsed_text
 
 _TEXT = f"""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -403,8 +404,15 @@ begin:
 
 
 @functools.cache
-def _loaded() -> ObjectCode:
-    return ObjectCode(emitted(improve(parsed_text(_TEXT), Pipeline(2))))
+def _loaded() -> NativeCode:
+    def build() -> bytes:
+        from ferryvm_backends._llvm.passes import Pipeline, improve  # it takes LLVM
+        from ferryvm_backends.llvm.native import emitted, parsed_text
+
+        return cache_entry.packed(b"", emitted(improve(parsed_text(_TEXT), Pipeline.LEVEL_2)))
+
+    entry = cache.Entry("chunks", key(__package__), "llvm")
+    return load(cache_entry.unpacked(entry.get(build, cache_entry.fault))[1])
 
 
 def chunk_loop() -> ChunkLoop:

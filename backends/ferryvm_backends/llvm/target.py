@@ -7,19 +7,22 @@ cached code.
 
 from __future__ import annotations
 
-import llvmlite.binding as llvm
+from typing import TYPE_CHECKING
 
 from ferryvm import cache
 from ferryvm.backend import Code, Options
 from ferryvm.compiler import Compilation, Target
-from ferryvm.ir.graph import Module
 from ferryvm.region.region import Region
-from ferryvm_backends._llvm.codegen import target_machine
-from ferryvm_backends.llvm import native
+from ferryvm_backends.llvm import region_code
 from ferryvm_backends.llvm.key import region_key
 
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
 
-class NativeTarget(Target[llvm.ModuleRef]):
+    from ferryvm.ir.graph import Module
+
+
+class NativeTarget(Target["llvm.ModuleRef"]):
     """This processor."""
 
     kind = "region"
@@ -29,7 +32,7 @@ class NativeTarget(Target[llvm.ModuleRef]):
         return region_key(work.region, work.options)
 
     def fault(self, payload: bytes) -> str | None:
-        return native.fault(payload)
+        return region_code.fault(payload)
 
     def prepare(self) -> None:
         super().prepare()
@@ -48,13 +51,14 @@ class NativeTarget(Target[llvm.ModuleRef]):
             return optimised(work.module, work.options, self.level, work.step)
 
     def build(self, work: Compilation[llvm.ModuleRef]) -> bytes:
+        from ferryvm_backends.llvm import native
         from ferryvm_backends.llvm.build import refused
 
         module = work.lowered
         with refused(work.region):
             code = native.emitted(module, 0 if work.options.quick else 2)
             stack = native.stack_bytes(module, code)
-            return native.packed(work.module, stack, code, self._lanes(work))
+            return region_code.packed(work.module, stack, code, self._lanes(work))
 
     @staticmethod
     def _lanes(work: Compilation[llvm.ModuleRef]) -> tuple[int, int]:
@@ -68,9 +72,11 @@ class NativeTarget(Target[llvm.ModuleRef]):
     def load(
         self, work: Compilation[llvm.ModuleRef], payload: bytes, found: cache.Entry | None
     ) -> Code:
-        return native.RegionCode(payload)
+        return region_code.RegionCode(payload)
 
     def show(self, work: Compilation[llvm.ModuleRef], stage: str) -> str:
+        from ferryvm_backends._llvm.codegen import target_machine
+        from ferryvm_backends.llvm import native
         from ferryvm_backends.llvm.lower import lower
 
         if stage == "llvm":

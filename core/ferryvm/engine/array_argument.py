@@ -10,6 +10,7 @@ of several dimensions is its elements in row-major order; the program has no sha
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -70,7 +71,7 @@ def host_array(place: Place, t: Reference, argument: object) -> HostArray:
     if view is None:
         dtype = "float64" if kind is None else kind.dtype.name
         made = f"numpy.array({place.given}, dtype=numpy.{dtype})"
-        if isinstance(argument, np.ma.MaskedArray):
+        if is_masked(argument):
             made = f"{place.given}.filled()"
         elif isinstance(argument, str):  # a string of a program is its bytes in UTF-8
             made = f"{place.given}.encode()" if dtype == "uint8" else ""
@@ -145,9 +146,15 @@ def _misfit(
     )
 
 
+def is_masked(value: object) -> bool:
+    """True for a masked array."""
+    masked = sys.modules.get("numpy.ma")  # no array is masked before it is imported
+    return masked is not None and isinstance(value, masked.MaskedArray)
+
+
 def viewed(argument: object) -> npt.NDArray[Any] | None:
     """An ndarray of the memory of an object; None if it offers none."""
-    if isinstance(argument, np.ma.MaskedArray):
+    if is_masked(argument):
         return None
     if isinstance(argument, np.ndarray):
         return argument.view(np.ndarray)

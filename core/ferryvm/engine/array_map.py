@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ferryvm.engine.array_argument import NUMBER_ARRAYS, Place, host_array, viewed
+from ferryvm.engine.array_argument import NUMBER_ARRAYS, Place, host_array, is_masked, viewed
 from ferryvm.engine.fast_call import made, parameter_names
 from ferryvm.engine.marshal import CallError, described_parameters
 from ferryvm.engine.target import Target
@@ -320,8 +320,7 @@ def _kind(f: _Exported, number: int, type_: ValueType, value: object) -> ArrayTy
         return None
     view = viewed(value)
     if view is None or view.ndim == 0:
-        is_masked = isinstance(value, np.ma.MaskedArray)
-        if is_masked or (isinstance(value, Sequence) and not isinstance(value, str)):
+        if is_masked(value) or (isinstance(value, Sequence) and not isinstance(value, str)):
             name = f.parameters[number]
             host_array(_argument(f, number, name), OF_VALUE[type_].reference, value)
         return None

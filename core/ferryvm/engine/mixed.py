@@ -277,9 +277,9 @@ class MixedArtifact(Artifact):
                 else:
                     status = inner.enter(machine, counting)
             if status is Status.HOT:
-                if launches is not None and not counting:
-                    tiering.hot_in_launch(machine)
-                tiering.hot(control.pc, counting)
+                is_part = launches is not None and not counting and tiering.hot_in_launch(machine)
+                if not is_part or not tiering.count_on(control.pc):
+                    tiering.hot(control.pc, counting)
             elif status is Status.GUARD:
                 tiering.guard_failed(control.pc, counting)
             elif status is Status.SLICED:

@@ -46,6 +46,7 @@ _COUNTED = frozenset(
 )
 """States in which a count cell may lead to a step."""
 _AT_WORK = frozenset([SiteState.DECIDING, SiteState.COMPILING, SiteState.RECOMPILING])
+_PENDING = _AT_WORK | {SiteState.QUEUED}
 _ENTERED = frozenset([SiteState.INSTALLED, SiteState.RECOMPILING])
 """States with code that can be entered."""
 _RECOMPILING = frozenset([SiteState.RECOMPILING])
@@ -137,9 +138,19 @@ class Tiering:
             placement.why = why
         self._do(found.work, site)
 
-    def hot_in_launch(self, machine: Machine) -> None:
+    def count_on(self, pc: int) -> bool:
+        """Count a pc again that is hot, since other code is under way of which it is a part; False
+        if it is not counted, or is hot at once."""
+        site = self.sites.get((pc, False))
+        with self._lock:
+            if site is None or not site.is_counted or site.threshold == 1:
+                return False
+            self._cells.count(site, site.threshold)
+            return True
+
+    def hot_in_launch(self, machine: Machine) -> bool:
         """Code is hot where a machine stands: note the launch that it is at, or whose item it runs,
-        and request code for that."""
+        and request code for that. True if it runs an item, and code of the launch is under way."""
         from ferryvm.engine.launch_profile import sight  # few programs have launches
 
         hot = machine.control.pc
@@ -147,11 +158,14 @@ class Tiering:
         at = hot if launches is not None and launches.has(hot) else -1
         seen = sight(machine, at, self._passes)
         if seen is None or launches is None or not launches.has(seen[0]):
-            return
+            return False
         pc = seen[0]
         self._decider.note(*seen)
-        if pc != hot:
-            self._request_launch(pc, f"its items are hot, at pc {hot}")
+        if pc == hot:
+            return False
+        self._request_launch(pc, f"its items are hot, at pc {hot}")
+        site = self.sites.get((pc, False))
+        return site is not None and site.state in _PENDING
 
     def _passes(self, pc: int) -> int | None:
         """The times that control has come to a pc, if that is counted; at least, if it is not

@@ -8,11 +8,11 @@ another place: code is made for each combination (`ferryvm.python.version`).
 from __future__ import annotations
 
 import dataclasses
-import sys
 from typing import Any
 
 import numpy as np
 
+from ferryvm.engine.array_argument import is_masked
 from ferryvm.isa.element import Element
 from ferryvm.isa.type import F32, F64, FIRST_DECLARED, I32, I64, Reference, Type, ValueType
 
@@ -356,12 +356,6 @@ _HINTS: dict[type, str] = {
     str: "; pass its bytes as numpy.frombuffer(s.encode(), numpy.uint8)",
     bytes: "; pass numpy.frombuffer(b, numpy.uint8)",
 }
-
-
-def is_masked(value: object) -> bool:
-    """True for a masked array."""
-    masked = sys.modules.get("numpy.ma")  # no array is masked before it is imported
-    return masked is not None and isinstance(value, masked.MaskedArray)
 
 
 def _array_kind(array: np.ndarray[Any, Any]) -> Array:

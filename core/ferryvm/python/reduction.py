@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ferryvm.engine import ProgramInterrupted, TrapError, array_map
+from ferryvm.engine.array_argument import is_masked
 from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
@@ -35,7 +36,6 @@ from ferryvm.python.kind import (
     MisfitError,
     Number,
     Scalar,
-    is_masked,
     kind_of,
 )
 from ferryvm.python.mapped_function import python_function

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from ferryvm.engine.array_argument import is_masked
 from ferryvm.python.element import Observed, is_of_objects, observed
-from ferryvm.python.kind import MisfitError, is_masked
+from ferryvm.python.kind import MisfitError
 
 
 def is_taken(value: object) -> bool:

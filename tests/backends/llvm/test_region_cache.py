@@ -24,7 +24,7 @@ from ferryvm.region.region import Region, region
 from ferryvm.registry import Registry
 from ferryvm.verify import verify
 from ferryvm_backends.llvm.key import region_key
-from ferryvm_backends.llvm.native import fault
+from ferryvm_backends.llvm.region_code import fault
 
 LLVM = Registry().get("llvm")
 TEXT = """

@@ -13,7 +13,7 @@ that traps is the first to go on.
 
 from __future__ import annotations
 
-import statistics
+import math
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class SplitRanges(PlacedRanges):
     ) -> None:
         super().__init__(places, compile_, clock)
         for place in places:  # parts have other items each time
-            place.estimate = statistics.fmean
+            place.estimate = _mean
 
     def in_order(self, items: int) -> int:
         return 0
@@ -264,3 +264,7 @@ def divided(places: Sequence[LaunchPlace], first: int, limit: int, in_order: flo
         parts.append(Part(place, at, end))
         at = end
     return parts
+
+
+def _mean(times: Sequence[float]) -> float:
+    return math.fsum(times) / len(times)  # `statistics` takes long to import
