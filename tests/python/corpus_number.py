@@ -126,3 +126,87 @@ def complex_views(matrix):
 @case((np.arange(4) + 1j, -(1 << 63)))
 def complex_element(values, i):
     return values[i]
+
+
+# --- functions of numbers -------------------------------------------------------------------
+
+
+@case((2.675, 2), (0.5, 0), (-1234.5678, -2), (5e15 + 0.5, 0), (0.15, 1), (1e23, 2), (7, -1))
+@case((25, -1), (-35, -1), (1 << 62, -19), (True, 0), (math.inf, 3), (2.5, None), (-0.4, 0))
+@case((np.float64(2.675), 2), (np.float32(0.15), 1), (np.int64(7), 1), (0.1, 400), (1.5, 2.0))
+def rounded_to(x, digits):
+    return round(x, digits)
+
+
+@case((7.5, 2.0), (-7.5, 2), (1e308, 1e-308), (0.0, -1), (1.0, 0.0), (math.inf, 2.0), (3, math.nan))
+@case((-8, 1 / 3), (5e-324, 1.0))
+def functions_of_two(x, y):
+    close = math.isclose(x, y, abs_tol=5)
+    return math.fmod(x, y), math.remainder(x, y), math.pow(x, y), math.nextafter(x, y), close
+
+
+@case((0.1,), (-5e-324,), (3,), (math.inf,), (math.nan,), (1.7976931348623157e308,), (-0.0,))
+def parts_of_float(x):
+    fraction, exponent = math.frexp(x)
+    return math.ldexp(fraction, exponent), exponent, math.modf(x), math.ulp(x)
+
+
+@case((1.5, 1023), (1.0, -1074), (3.0, -1075), (5e-324, 2100), (1.0, 1 << 62), (-1.0, -(1 << 62)))
+def scaled_by_power(x, n):
+    return math.ldexp(x, n)
+
+
+@case((np.array([1e16, 1.0, 1e-16, -1e16]),), (np.array([0.1] * 10),), (np.array([1e308, 1e308]),))
+@case((np.array([math.inf, 1]),), ((1, 0.5),), (np.zeros(0),))
+def exact_total(values):
+    return math.fsum(values)
+
+
+@case((3.0, 4.0, 12.0), (1e300, 1e300, 0), (1e-320, 0.0, 0.0), (math.nan, math.inf, 1.0))
+def lengths(a, b, c):
+    return math.hypot(a, b, c), math.hypot(a), math.dist((a, b), (b, c)), math.dist((), ())
+
+
+@case((10, 3), (3, 10), (-1, 2), (30, 25), (5, -1))
+def counted(n, k):
+    return math.comb(n, k), math.perm(n, k), math.gcd(n, k, 6), math.lcm(n, k, 2), math.gcd()
+
+
+@case((8, 2), (10.0, 1), (2, 0))
+def logarithm(x, base):
+    return math.log(x, base)
+
+
+@case((0,), (255,), (-256,), (-(1 << 63),), (True,))
+def bits_of(n):
+    return n.bit_length(), n.bit_count(), n.conjugate(), n.real, n.imag
+
+
+@case((2.0,), (2.5,), (math.inf,), (np.float32(3),), (1e300,))
+def is_whole(x):
+    return x.is_integer(), round(x * 0 + 1)
+
+
+@case((1 - 2j,), (2.5,), (np.complex64(1 + 1j),))
+def conjugated(z):
+    return z.conjugate() * z, (z + 1).real
+
+
+@case((np.array([3.0, -4.0, 1.0]),), (np.zeros(0),), (np.array([2, -2]),))
+def extremes_by_key(values):
+    least = min(values, key=lambda v: (v - 1) * (v - 1), default=None)
+    greatest = max(values, default=0)
+    try:
+        return least, greatest, max(values, key=abs)
+    except ValueError:
+        return least, greatest
+
+
+@case((3, -5, 4), (1, 1, 1))
+def extremes_of_three(a, b, c):
+    return max(a, b, c, key=abs), min([a, b, c], key=lambda v: v % 3), sum((a, b), start=c)
+
+
+@case(())
+def numbers_in_texts():
+    return int("12"), int("ff", 16), float("-inf"), complex("1+2j")

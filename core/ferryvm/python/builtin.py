@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ferryvm.python import number_function
+
 _IS_COMPENSATED = sys.version_info >= (3, 12)
 """True if `sum` of floats carries the rounding errors along (Neumaier 1974), since Python 3.12."""
 
@@ -232,10 +234,13 @@ SELF_HOSTED: dict[object, Callable[..., Any]] = {
     math.radians: _radians,
 }
 """The functions by the objects whose calls they stand for."""
+SELF_HOSTED |= number_function.HOSTED
 SELF_HOSTED[sum] = _compensated_sum if _IS_COMPENSATED else _plain_sum
 ORIGINAL: dict[object, Any] = {each: of for of, each in SELF_HOSTED.items()}
 """The built-in functions that functions of this module stand for."""
 ORIGINAL |= {_least: min, _greatest: max, _power_modulo: pow}
+ORIGINAL[_product] = lambda values, start: math.prod(values, start=start)
+ORIGINAL |= number_function.ORIGINAL
 
 
 def replacement(function: object, arguments: int) -> Callable[..., Any] | None:
@@ -244,6 +249,8 @@ def replacement(function: object, arguments: int) -> Callable[..., Any] | None:
         return _least if function is min else _greatest
     if function is pow and arguments == 3:
         return _power_modulo
+    if arguments == 2 and function in (round, math.log):
+        return number_function.OF_TWO[function]
     try:
         return SELF_HOSTED.get(function)
     except TypeError:  # it cannot be hashed

@@ -353,3 +353,23 @@ def of_parts_kind(kinds: list[Kind]) -> Kind | None:
     if len(kinds) == 1 and is_complex(*kinds):
         return COMPLEX
     return COMPLEX if all(map(_is_real, kinds)) else None
+
+
+def conjugate_kind(kinds: list[Kind]) -> Kind | None:
+    """The kind of `.conjugate()` of a number."""
+    (kind,) = kinds
+    if _is_real(kind):
+        return INT if kind == BOOL else kind
+    return kind if is_complex(kind) else None
+
+
+def conjugate(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
+    """Push `.conjugate()` of a number."""
+    (kind,) = kinds
+    if isinstance(kind, Complex):
+        b.push(node.args[0])
+        negate(b, kind, is_conjugate=True)
+    else:
+        result = conjugate_kind(kinds)
+        assert result is not None
+        b.push_as(node.args[0], result)

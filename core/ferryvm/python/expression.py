@@ -17,7 +17,7 @@ from typing import Any
 
 from ferryvm.python.array_creation import creates, normalised
 from ferryvm.python.builtin import contains, in_range, replacement
-from ferryvm.python.comprehension import Comprehensions
+from ferryvm.python.builtin_call import BuiltinCalls, as_function
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.graph import (
     Append,
@@ -51,7 +51,7 @@ _EXPRESSIONS = {
 }
 
 
-class Expressions(Comprehensions):
+class Expressions(BuiltinCalls):
     """The lowering of the expressions of one function."""
 
     def __init__(self, source: Source, graph: GraphBuilder) -> None:
@@ -262,6 +262,8 @@ class Expressions(Comprehensions):
 
     def constant(self, node: ast.expr) -> object:
         """The value of a free name, or of an attribute of a module; MISSING for others."""
+        if isinstance(node, Known):
+            return node.value
         if isinstance(node, ast.Name):
             found = self._name(node)
             return found.value if isinstance(found, Known) else MISSING
@@ -317,17 +319,6 @@ class Expressions(Comprehensions):
         self.graph.block = after
         return name_of(name, node)
 
-    def _generated(self, node: ast.Call, of: ast.GeneratorExp, function: object) -> ast.expr:
-        """The value of a function of the items of a generator expression."""
-        if function is any or function is all:
-            return self.any_or_all(of, function is any)
-        items = like(of, ast.ListComp(of.elt, of.generators))
-        if function is list:
-            return self.comprehension(items)
-        if function not in (sum, min, max, math.prod):
-            raise NotCompilableError(of, "cannot compile a generator expression here; write a loop")
-        return self._call(like(node, ast.Call(node.func, [items, *node.args[1:]], node.keywords)))
-
     def _contained(self, node: ast.Compare) -> ast.expr:
         """The value of `in`: a comparison with each item, or with the ends of a range."""
         values, name = node.comparators[0], self.graph.temporary()
@@ -342,19 +333,6 @@ class Expressions(Comprehensions):
         if isinstance(node.ops[0], ast.In):
             return found
         return like(node, ast.UnaryOp(ast.Not(), found))
-
-    def _rewritten(self, node: ast.Call, function: object) -> ast.expr | None:
-        """The value of a call that other expressions stand for; None for others."""
-        first = node.args[0] if node.args else None
-        if isinstance(first, ast.GeneratorExp):
-            return self._generated(node, first, function)
-        if function is float and isinstance(first, ast.Constant) and isinstance(first.value, str):
-            return like(node, ast.Constant(float(first.value)))
-        if function is list and first is not None and len(node.args) == 1:
-            return self.listed(node, first)
-        if function is pow and len(node.args) == 2 and not node.keywords:
-            return self.value(like(node, ast.BinOp(node.args[0], ast.Pow(), node.args[1])))
-        return None
 
     def _method(self, node: ast.Call) -> ast.expr | None:
         """The value of a method of a list; None if it is no method that a list has."""
@@ -378,7 +356,9 @@ class Expressions(Comprehensions):
         if method is not None:
             return method
         is_inner = isinstance(node.func, ast.Name) and node.func.id in self._source.inner
-        rewritten = None if is_inner else self._rewritten(node, self.constant(node.func))
+        if not is_inner and self.constant(node.func) is MISSING:
+            node = as_function(node)
+        rewritten = None if is_inner else self.rewritten(node, self.constant(node.func))
         if rewritten is not None:
             return rewritten
         function = self._callee(node)
@@ -386,8 +366,6 @@ class Expressions(Comprehensions):
             return self._print(node)
         if function is enumerate and [each.arg for each in node.keywords] == ["start"]:
             node = like(node, ast.Call(node.func, [*node.args, node.keywords[0].value], []))
-        if function is min or function is max:
-            return self._extreme(node, function is min)
         if creates(function):
             arguments = normalised(node, function, lambda: Known(None, node))
             return like(node, ast.Call(Known(function, node.func), self.values(arguments), []))
@@ -446,26 +424,6 @@ class Expressions(Comprehensions):
             for name, parameter in signature.parameters.items()
         ] + [name_of(name, node) for name in captured]
 
-    def _extreme(self, node: ast.Call, is_min: bool) -> ast.expr:
-        """The value of `min` or `max`: the first argument, and each that is less, or greater."""
-        if node.keywords or len(node.args) < 2:
-            name = "min" if is_min else "max"
-            raise NotCompilableError(
-                node, f"{name} takes two or more values; write a loop over the others"
-            )
-        first, *others = (self.saved(value) for value in self.values(node.args))
-        name, op = self.graph.temporary(), ast.Lt() if is_min else ast.Gt()
-        self.graph.add(Assign(node, name, first))
-        for value in others:
-            better, after = self.graph.new(), self.graph.new()
-            test = ast.Compare(value, [op], [name_of(name, node)])
-            self.graph.end(Branch(node, like(node, test), better, after))
-            self.graph.block = better
-            self.graph.add(Assign(node, name, value))
-            self.graph.jump(node, after)
-            self.graph.block = after
-        return name_of(name, node)
-
     def _callee(self, node: ast.Call) -> object:
         """The function that a call is of; MISSING if that is not known."""
         if isinstance(node.func, ast.Name) and node.func.id in self._source.inner:
@@ -473,7 +431,7 @@ class Expressions(Comprehensions):
         function = self.constant(node.func)
         if not isinstance(function, types.FunctionType):  # one may be said to wrap another
             function = getattr(function, "__ferryvm_function__", function)
-        return replacement(function, len(node.args)) or function
+        return replacement(function, len(node.args) + len(node.keywords)) or function
 
     def has_control(self, node: ast.expr) -> bool:
         """True if statements are needed for an expression."""
@@ -497,6 +455,7 @@ class Expressions(Comprehensions):
                         or is_extreme
                         or function is list
                         or function is print
+                        or (function is math.hypot and len(each.args) != 2)
                         or (function in (len, type) and not _is_plain(each.args))
                         or isinstance(function, types.FunctionType | InnerFunction)
                     ):

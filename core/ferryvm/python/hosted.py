@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import types
 
-from ferryvm.python import builtin, complex_function
+from ferryvm.python import builtin, complex_function, number_function
 
-_MODULES = frozenset({builtin.__name__, complex_function.__name__})
+_MODULES = frozenset({builtin.__name__, complex_function.__name__, number_function.__name__})
 
 
 def is_hosted(function: types.FunctionType) -> bool:

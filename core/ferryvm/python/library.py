@@ -35,7 +35,9 @@ from ferryvm.python.kind import (
     Tuple,
 )
 from ferryvm.python.known import known_integer
+from ferryvm.python.number_function import METHODS
 from ferryvm.python.operation import boolean, convert, is_number
+from ferryvm.python.raw import Raw
 
 if TYPE_CHECKING:
     from ferryvm.python.code import Code
@@ -86,6 +88,7 @@ _NUMPY: dict[object, str] = {
         *("sinh", "cosh", "tanh", "cbrt", "exp2", "floor", "ceil", "trunc"),
     )
 }
+_NUMPY[np.rint] = "nearest"
 _NUMPY |= {np.arcsin: "asin", np.arccos: "acos", np.arctan: "atan", np.abs: "abs"}
 _TYPES: dict[object, Kind] = {int: INT, float: FLOAT, bool: BOOL} | {
     getattr(np, name): Scalar(name) for name in ("float64", "float32", "int64", "int32")
@@ -97,6 +100,12 @@ def call(b: Code, node: ast.Call) -> Kind:
     function = node.func.value  # type: ignore[attr-defined]  # `Known`
     kinds = [b.kind(argument) for argument in node.args]
     result = result_kind(node, function, kinds)
+    if isinstance(function, Raw):
+        for argument, operand in zip(node.args, function.operands, strict=True):
+            b.push_as(argument, operand)
+        b.at(node)
+        getattr(b.f, function.instruction)()
+        return result
     emit = _EMITTED.get(function)
     if emit is not None:
         emit(b, node, kinds)
@@ -116,6 +125,8 @@ def call(b: Code, node: ast.Call) -> Kind:
 
 def result_kind(node: ast.Call, function: object, kinds: list[Kind]) -> Kind:
     """The kind of the value of a call. Raises NotCompilableError for what cannot be compiled."""
+    if isinstance(function, Raw):
+        return function.result
     rule = _KINDS.get(function) if _is_hashable(function) else None
     if rule is None:
         raise NotCompilableError(node, f"cannot compile a call of {_name(function)}")
@@ -217,7 +228,11 @@ _KINDS: dict[object, tuple[tuple[int, ...], Callable[[list[Kind]], Kind | None]]
     type: ((1,), _type),
     len: ((1,), _length),
     range: ((1, 2, 3), _range),
-    round: ((1,), lambda kinds: INT if isinstance(kinds[0], Number) else None),
+    round: (
+        (1,),
+        lambda kinds: INT if is_number(kinds[0]) and kinds[0] != Scalar("bool") else None,
+    ),
+    METHODS["conjugate"]: ((1,), complex_code.conjugate_kind),
     math.isnan: ((1,), _numbers(BOOL)),
     math.isinf: ((1,), _numbers(BOOL)),
     math.isfinite: ((1,), _numbers(BOOL)),
@@ -228,7 +243,7 @@ _KINDS: dict[object, tuple[tuple[int, ...], Callable[[list[Kind]], Kind | None]]
 _KINDS |= {function: ((1,), _numbers(FLOAT)) for function in (*_FUNCTIONS, *_PLAIN)}
 _KINDS |= {function: ((1,), _numbers(INT)) for function in _ROUNDED}
 _KINDS |= dict.fromkeys(_NUMPY, ((1,), _of_numpy))
-_KINDS |= dict.fromkeys((np.floor, np.ceil, np.trunc), ((1,), _of_numpy_float))
+_KINDS |= dict.fromkeys((np.floor, np.ceil, np.trunc, np.rint), ((1,), _of_numpy_float))
 _KINDS[np.abs] = ((1,), _numpy_absolute)
 _KINDS[math.trunc] = ((1,), _truncated)
 _KINDS |= {function: ((1,), _numbers(kind)) for function, kind in _TYPES.items()}
@@ -288,7 +303,7 @@ def _rounded(b: Code, node: ast.Call, name: str) -> None:
     """A float as an int."""
     f = b.f
     kind = b.kind(node.args[0])
-    if kind in (INT, BOOL):
+    if kind in INTEGERS:
         b.push_as(node.args[0], INT)
         return
     b.push_as(node.args[0], FLOAT)
@@ -435,6 +450,7 @@ def _two(name: str) -> Callable[[Code, ast.Call, list[Kind]], None]:
 _EMITTED: dict[object, Callable[[Code, ast.Call, list[Kind]], None]] = {
     abs: _emit_abs,
     complex: complex_code.of_parts,
+    METHODS["conjugate"]: complex_code.conjugate,
     type: lambda _b, _node, _kinds: None,  # kinds know it
     len: _emit_len,
     range: _emit_range,
