@@ -133,6 +133,25 @@ class References:
             for t, word in zip(types, words, strict=True)
         ]
 
+    def look(self, view: ObjectView, action: Callable[[int], _R]) -> _R:
+        """The result of an action with the reference of an object, while other threads are excluded; it
+        must not run the machine. Raises CallError as `alone` does."""
+        found: _R = self._alone(lambda _: action(self.objects.handles.words[view._handle]))
+        return found
+
+    def fields_at(self, word: int, count: int) -> list[int]:
+        """The words of the fields of a struct, for a caller that excludes other threads."""
+        address = self.objects.space.base + word + STRUCT_HEADER_BYTES
+        return [*(ctypes.c_uint64 * count).from_address(address)]
+
+    def elements_at(self, word: int, count: int | None = None) -> list[int]:
+        """The words of an array of references, or so many of them; as `fields_at`."""
+        space = self.objects.space
+        if count is None:
+            count = space.words[(word + LENGTH_OFFSET) // WORD_BYTES]
+        place = space.words[(word + PLACE_OFFSET) // WORD_BYTES]
+        return [*(ctypes.c_uint64 * count).from_address((place + space.base) & _MASK)]
+
     # --- to the program -------------------------------------------------------------------------
 
     def words(

@@ -12,11 +12,19 @@ import numpy as np
 
 from ferryvm.build import Function, Local
 from ferryvm.isa.type import F64, I32
-from ferryvm.python import array_code, comparison, complex_code, library, list_code, operation
+from ferryvm.python import (
+    array_code,
+    comparison,
+    complex_code,
+    library,
+    list_code,
+    list_operator,
+    operation,
+)
 from ferryvm.python.array_creation import created_kind, is_creating, push_created
 from ferryvm.python.code import Code, Functions, Shared
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
-from ferryvm.python.graph import InPlace, IsInstance, Known
+from ferryvm.python.graph import IsInstance, Known
 from ferryvm.python.kind import (
     INT,
     Array,
@@ -67,9 +75,8 @@ class Body(Code):
                 return found
             case ast.BinOp():
                 left, right = self.kind(node.left), self.kind(node.right)
-                if isinstance(left, List) and isinstance(node, InPlace):
-                    message = "cannot change a list in place; write xs = xs * n, or append"
-                    raise NotCompilableError(node, message)
+                if isinstance(left, List) or isinstance(right, List):
+                    return list_operator.result_kind(self, node, left, right)
                 return operation.binary_kind(node, node.op, left, right)
             case ast.UnaryOp():
                 return operation.unary_kind(node, self.kind(node.operand))
@@ -81,7 +88,7 @@ class Body(Code):
             case ast.Tuple():
                 return Tuple(tuple(self.kind(item) for item in node.elts))
             case ast.List():
-                return self._list_kind(node)
+                return list_code.display_kind(self, node)
             case IsInstance():
                 return Number(bool)
             case ast.Subscript():
@@ -121,7 +128,7 @@ class Body(Code):
             return of.items[number]
         if isinstance(of, List):
             if of.item is None:
-                raise UnknownItemsError(node, "the list is empty here")
+                raise UnknownItemsError(node.value, "the list is empty here")
             return of.item
         if isinstance(of, Array):
             return array_code.item_kind(self, node, of)
@@ -155,7 +162,7 @@ class Body(Code):
             case ast.BinOp():
                 kind = self.kind(node)
                 if isinstance(kind, List):
-                    list_code.repeated(self, node, kind)
+                    list_operator.push(self, node, kind)
                 else:
                     operation.binary(self, node)
                 return kind
@@ -169,8 +176,8 @@ class Body(Code):
                 self._push_test(node)
                 return Number(bool)
             case ast.List():
-                made = self._list_kind(node)
-                list_code.literal(self, node, made)
+                made = list_code.display_kind(self, node)
+                list_code.display(self, node, made)
                 return made
             case ast.Subscript():
                 return self._push_item(node)
@@ -231,18 +238,6 @@ class Body(Code):
                 f.i64_const(each)
                 f.i64_eq()
                 f.i32_or()
-
-    def _list_kind(self, node: ast.List) -> List:
-        kinds = [self.kind(item) for item in node.elts]
-        for kind in kinds:
-            if not isinstance(kind, Number | Scalar):
-                raise NotCompilableError(node, f"cannot compile a list of {kind}")
-            if kind != kinds[0]:
-                message = f"a list of {kinds[0]} and {kind}; give its items one type"
-                raise NotCompilableError(node, message)
-        first = kinds[0] if kinds else None
-        assert first is None or isinstance(first, Number | Scalar)
-        return List(first)
 
     def slots(self, node: ast.expr) -> list[Local]:
         """Locals with the slots of an expression's value: those of a variable, if it is one."""

@@ -5,21 +5,19 @@ from __future__ import annotations
 
 import abc
 import ast
+import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ferryvm.build import Function, Host, Local, Program, Static, Struct, Tag
 from ferryvm.errors import Position
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import I64, Type
+from ferryvm.isa.type import I64, Reference, Type
 from ferryvm.machine.host import HostFunction
 from ferryvm.python.host_statement import executing
-from ferryvm.python.kind import Array, Kind
+from ferryvm.python.kind import INT, Array, Kind, List
 from ferryvm.python.site import EXCEPTIONS, Site, Sites
 from ferryvm.python.source import InnerFunction, Source
-
-if TYPE_CHECKING:
-    import types
 
 _SPARES = 4
 """Locals of each type for the operands of one operation."""
@@ -42,6 +40,14 @@ class Shared:
         """Host functions that execute statements."""
         self.lists: Struct | None = None
         """The struct type of lists, if the program has any."""
+        self.list_kinds: dict[List, None] = {}
+        """The kinds of lists that variables have."""
+        self.reads_kinds = False
+        """True if code reads the kind of a list, so that it depends on `list_kinds`."""
+        self.changed: set[int] = set()
+        """The numbers of kinds of items that change in lists."""
+        self.has_effects = False
+        """True if it changes arrays, or calls a host function."""
         self._made: dict[str, Function] = {}
 
     def array(self, array: Any, kind: Array) -> Static:
@@ -131,6 +137,8 @@ class Code(abc.ABC):
         for local in reversed(self.locals(name, kind)):
             self.f.local_set(local)
         self.env[name] = kind
+        if isinstance(kind, List) and kind.item is not None:
+            self._shared.list_kinds[kind] = None
 
     def get(self, name: str, kind: Kind) -> None:
         """Push the value of a variable."""
@@ -145,6 +153,30 @@ class Code(abc.ABC):
         if number == len(pool):
             pool.append(self.f.local(None, word))
         return pool[number]
+
+    def scratch(self, name: str) -> Local:
+        """A local for an integer that one statement needs."""
+        return self.locals(name, INT)[0]
+
+    def call_hosted(
+        self, node: ast.AST, function: Callable[..., Any], kinds: list[Kind], result: Kind
+    ) -> None:
+        """Call a function of this package, whose arguments are on the stack."""
+        found = self.hosted(function, tuple(kinds), result)
+        self.at(node)
+        self.f.call(found)
+
+    def zeros(self, kind: Kind) -> None:
+        """Push any value of a kind."""
+        for slot in kind.slots:
+            if isinstance(slot, Reference):
+                self.f.ref_null(slot)
+            else:
+                getattr(self.f, f"{slot}_const")(0)
+
+    def changes(self, kind: List) -> None:
+        """State that lists of a kind change."""
+        self._shared.changed.add(kind.number)
 
     def shared(self, name: str, make: Callable[[Program, str], Function]) -> Function:
         """A function that compiled code needs."""

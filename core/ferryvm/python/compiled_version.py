@@ -11,12 +11,14 @@ import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ferryvm.engine import Engine
+from ferryvm.engine import Engine, marshal
 from ferryvm.engine.active_call import InUseError
 from ferryvm.engine.instance import Instance
 from ferryvm.machine.state import Machine
 from ferryvm.python.free_name import NO_NAMES, FreeNames
 from ferryvm.python.kind import Kind
+from ferryvm.python.list_argument import passer, passing
+from ferryvm.python.list_value import ViewReader
 from ferryvm.python.pause import PausedFrame, paused_frames
 from ferryvm.python.program import Unit
 from ferryvm.python.result import arguments, reader, storage
@@ -49,7 +51,11 @@ class Version:
         self._hosts, self._arrays = unit.hosts, unit.arrays
         self._program, self._engine, self._maps = unit.program, engine, unit.maps
         self.read = reader(unit.results or [], function.__name__)
+        self.has_lists = unit.has_lists
+        """True if there are lists among the arguments."""
+        self._made, self._changed = unit.made, unit.changed
         self.flat = arguments(kinds)
+        self._passed = passer(kinds)
         self._calls: list[Calls] = []
         """The calls of each instance."""
         self.function = self._instance().function
@@ -82,10 +88,24 @@ class Version:
             finally:
                 self.others.append(instance)
 
-    def call(self, flat: Sequence[Any]) -> Any:
-        """The value for the slots of arguments. Raises what the call of an instance raises."""
+    def call(self, values: Sequence[Any]) -> Any:
+        """The value for arguments. Raises what the call of an instance raises, MisfitError,
+        and LargeItemError."""
+        if self.has_lists:
+            return self._call_with_lists(values)
+        flat = values if self.flat is None else self.flat(values)
         found = self.use(lambda function: function(*flat))
         return found if self.read is None else self.read(found)
+
+    def _call_with_lists(self, values: Sequence[Any]) -> Any:
+        flat, originals = self._passed(values)
+        with passing(originals):
+            found = self.use(lambda function: function(*flat))
+        *found, made = found if isinstance(found, tuple) else (found,)
+        lists = ViewReader(originals, self._changed)
+        lists.update(made)
+        result = marshal.value(found)
+        return result if self.read is None else self.read(result, lists)
 
     def regions(self) -> tuple[Explained, ...]:
         """The parts of its code that ran long, in all its instances."""
@@ -106,4 +126,4 @@ class Version:
     def _paused(
         self, machine: Machine, references: Callable[[], References]
     ) -> list[PausedFrame] | None:
-        return paused_frames(machine, references, self._maps, self.sites)
+        return paused_frames(machine, references, self._maps, self.sites, self._made)

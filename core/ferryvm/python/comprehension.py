@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.graph import Append, Assign, Block, Known
+from ferryvm.python.graph import Assign, Block, Known, Method
 from ferryvm.python.graph_builder import GraphBuilder, like, name_of, renamed
 
 
@@ -39,7 +39,13 @@ class Comprehensions(abc.ABC):
         self.uses_lists = True
         name = self.graph.temporary()
         self.graph.add(Assign(node, name, like(node, ast.List([], ast.Load()))))
-        self._loops(node, lambda item: self.graph.add(Append(node.elt, name, self.value(item))))
+
+        def append(item: ast.expr) -> None:
+            value = self.value(item)
+            unused = self.graph.temporary()
+            self.graph.add(Method(node.elt, unused, name, "append", [value]))
+
+        self._loops(node, append)
         return name_of(name, node)
 
     def listed(self, node: ast.AST, of: ast.expr) -> ast.expr:

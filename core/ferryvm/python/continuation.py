@@ -16,19 +16,19 @@ from typing import Any
 
 from ferryvm.python.builtin import ORIGINAL
 from ferryvm.python.graph import (
-    Append,
     Assign,
     Block,
     Branch,
     Call,
     Delete,
+    DeleteItem,
     Evaluate,
     Host,
     Iterate,
     Jump,
     Known,
+    Method,
     Next,
-    Pop,
     Raise,
     RaiseAgain,
     Return,
@@ -188,11 +188,14 @@ class _Frame:
                 self._do(statement, _deletion(statement))
             case Host():
                 self._do(statement, statement.statement)
-            case Append():
-                self.variables[statement.list].append(self._value(statement.value))
-            case Pop():
-                pop = ast.Attribute(ast.Name(statement.list, ast.Load()), "pop", ast.Load())
-                call = ast.copy_location(ast.Call(pop, [], []), statement.node)
+            case DeleteItem():
+                item = ast.Subscript(statement.list, statement.index, ast.Del())
+                delete = ast.Delete([ast.copy_location(item, statement.node)])
+                self._do(statement, ast.copy_location(delete, statement.node))
+            case Method():
+                of = ast.Name(statement.of, ast.Load())
+                method = ast.Attribute(of, statement.method, ast.Load())
+                call = ast.copy_location(ast.Call(method, statement.arguments, []), statement.node)
                 self.variables[statement.name] = self._value(call, id(statement))
             case Call():
                 called = ORIGINAL.get(statement.function, statement.function)

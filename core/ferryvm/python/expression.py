@@ -20,7 +20,6 @@ from ferryvm.python.builtin import contains, in_range, replacement
 from ferryvm.python.builtin_call import BuiltinCalls, as_function
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.graph import (
-    Append,
     Assign,
     Block,
     Branch,
@@ -29,14 +28,21 @@ from ferryvm.python.graph import (
     IsInstance,
     Iterate,
     Known,
+    Method,
     Next,
-    Pop,
     Store,
     Unpack,
 )
 from ferryvm.python.graph_builder import GraphBuilder, like, name_of
 from ferryvm.python.source import MISSING, InnerFunction, Source
 
+METHODS = frozenset(
+    {
+        *("append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove"),
+        *("reverse", "sort"),
+    }
+)
+"""The methods of lists."""
 _EXPRESSIONS = {
     ast.SetComp: "a set",
     ast.Set: "a set",
@@ -219,7 +225,7 @@ class Expressions(BuiltinCalls):
                 return name_of(node.target.id, node)
             case ast.Subscript():
                 array, index = self.values([node.value, node.slice])
-                if isinstance(array, ast.Tuple):
+                if isinstance(array, ast.Tuple | ast.Subscript):
                     array = self.saved(array)
                 return like(node, ast.Subscript(array, index, ast.Load()))
             case ast.Tuple():
@@ -335,21 +341,34 @@ class Expressions(BuiltinCalls):
         return like(node, ast.UnaryOp(ast.Not(), found))
 
     def _method(self, node: ast.Call) -> ast.expr | None:
-        """The value of a method of a list; None if it is no method that a list has."""
+        """The value of a method of an object; None if it is no method that one has."""
         of = node.func
-        if not isinstance(of, ast.Attribute) or not isinstance(of.value, ast.Name):
+        if not isinstance(of, ast.Attribute) or of.attr not in METHODS:
             return None
-        name = of.value.id
-        if name not in self._source.variables or node.keywords:
+        if self.constant(of) is not MISSING:
             return None
-        if of.attr == "append" and len(node.args) == 1:
-            self.graph.add(Append(node, name, self.value(node.args[0])))
-            return Known(None, node)
-        if of.attr == "pop" and not node.args:
-            result = self.graph.temporary()
-            self.graph.add(Pop(node, result, name))
-            return name_of(result, node)
-        return None
+        if node.keywords:
+            raise NotCompilableError(node, f"cannot compile the method {of.attr!r} with keywords")
+        self.uses_lists = True
+        object_, *arguments = self.values([of.value, *node.args])
+        name, owners = self._owned(object_)
+        result = self.graph.temporary()
+        self.graph.add(Method(node, result, name, of.attr, arguments, owners))
+        return name_of(result, node)
+
+    def _owned(self, value: ast.expr) -> tuple[str, tuple[str, ...]]:
+        """The variable with an object, and those with the lists in which it is an item."""
+        owners: tuple[str, ...] = ()
+        if isinstance(value, ast.Subscript) and not isinstance(value.slice, ast.Slice):
+            name, others = self._owned(value.value)
+            owners = (name, *others)
+            value = like(value, ast.Subscript(name_of(name, value), value.slice, ast.Load()))
+        found = value if isinstance(value, ast.Name) else self.saved(value)
+        if not isinstance(found, ast.Name):  # a constant, or a tuple
+            name = self.graph.temporary()
+            self.graph.add(Assign(value, name, found))
+            return name, owners
+        return found.id, owners
 
     def _call(self, node: ast.Call) -> ast.expr:
         method = self._method(node)

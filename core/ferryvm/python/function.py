@@ -32,6 +32,7 @@ from ferryvm.python.fast_call import method
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.free_name import NO_NAMES, FreeNames
 from ferryvm.python.kind import Kind, MisfitError, kind_of
+from ferryvm.python.list_argument import LargeItemError
 from ferryvm.python.program import Unit
 from ferryvm.python.raised import python_error, site_of
 
@@ -133,11 +134,14 @@ class PythonFunction(Generic[P, R]):
             self._warn(error)
             return self.python(values, error.place_and_reason)
         given = (*values, *version.free.values(self.__ferryvm_function__))
-        flat = given if version.flat is None else version.flat(given)
         try:
-            found: R = version.call(flat)
+            found: R = version.call(given)
         except FerryError as error:
             raised = error
+        except LargeItemError:
+            return self.python(values, "an item of a list does not fit into 64 bits")
+        except MisfitError as misfit:
+            raise self.refused(str(misfit)) from None
         else:
             return found
         return self._left(version, raised, values)

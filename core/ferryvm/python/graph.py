@@ -73,21 +73,25 @@ class Store:
 
 
 @dataclasses.dataclass
-class Append:
-    """`list.append(value)`, of the list in a variable."""
-
-    node: ast.AST
-    list: str
-    value: ast.expr
-
-
-@dataclasses.dataclass
-class Pop:
-    """`name = list.pop()`, of the list in a variable."""
+class Method:
+    """`name = of.method(arguments)`, of the object in a variable."""
 
     node: ast.AST
     name: str
-    list: str
+    of: str
+    method: str
+    arguments: list[ast.expr]
+    owners: tuple[str, ...] = ()
+    """The list whose item the object is, if it is one; the one whose item that is; and so on."""
+
+
+@dataclasses.dataclass
+class DeleteItem:
+    """`del list[index]`."""
+
+    node: ast.AST
+    list: ast.expr
+    index: ast.expr
 
 
 @dataclasses.dataclass
@@ -133,7 +137,9 @@ class Iterate:
     value: ast.expr
 
 
-Statement = Assign | Unpack | Store | Append | Pop | Delete | Host | Evaluate | Call | Iterate
+Statement = (
+    Assign | Unpack | Store | Method | DeleteItem | Delete | Host | Evaluate | Call | Iterate
+)
 
 
 @dataclasses.dataclass
@@ -272,11 +278,13 @@ def read(expression: ast.expr | ast.stmt | None) -> set[str]:
 def expressions(step: Statement | Terminator) -> list[ast.expr]:
     """The expressions that a statement, or the end of a block, evaluates."""
     match step:
-        case Assign() | Unpack() | Evaluate() | Append() | Return():
+        case Assign() | Unpack() | Evaluate() | Return():
             return [step.value]
+        case DeleteItem():
+            return [step.list, step.index]
         case Store():
             return [step.array, step.index, step.value]
-        case Call():
+        case Call() | Method():
             return step.arguments
         case Branch():
             return [step.condition]
@@ -289,8 +297,8 @@ def reads(step: Statement | Terminator) -> set[str]:
     match step:
         case Iterate():
             return read(step.value)
-        case Append() | Pop():
-            return found | {step.list}
+        case Method():
+            return found | {step.of, *step.owners}
         case Host():
             return read(step.statement)
         case Next():
@@ -309,11 +317,11 @@ def reads(step: Statement | Terminator) -> set[str]:
 def writes(statement: Statement) -> set[str]:
     """The variables that a statement assigns."""
     match statement:
-        case Assign() | Call() | Iterate() | Pop() | Delete():
+        case Assign() | Call() | Iterate() | Method() | Delete():
             return {statement.name}
         case Unpack():
             return set(statement.names)
-        case Store() | Evaluate() | Append() | Host():
+        case Store() | Evaluate() | DeleteItem() | Host():
             return set()
 
 

@@ -67,7 +67,8 @@ def begin(b: Code, node: ast.expr) -> Kind:
             b.push(node)
             (of,) = b.locals("%iterated", kind)
             f.local_set(of)
-            list_code.begin(b, node, of, kind)
+            if kind.item is None:
+                list_code.check_empty(b, node, of)
             f.local_get(of)
             f.i64_const(0)
             return ListIterator(kind)
@@ -169,21 +170,20 @@ def _advance(
             of, at = slots
             listed = kind.of.item
             assert listed is not None
-            (item,) = b.locals(f"{name} item", listed)
+            found_items = b.locals(f"{name} item", listed)
             f.local_get(at)
             list_code.length(b, of)
             f.i64_ge_s()
             with f.if_():
                 over()
-            list_code.items(b, of, kind.of)
-            f.local_get(at)
-            getattr(f, f"array_get_{listed.word}")()
-            f.local_set(item)
+            list_code.load(b, of, at, listed)
+            for local in reversed(found_items):
+                f.local_set(local)
             f.local_get(at)
             f.i64_const(1)
             f.i64_add()
             f.local_set(at)
-            return listed, kind, [item]
+            return listed, kind, found_items
         case Enumerated():
             (number,) = b.locals(f"{name} number", INT)
             rest, then, items = _advance(b, node, f"{name} of", kind.of, slots[1:], over)

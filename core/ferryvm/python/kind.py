@@ -8,6 +8,8 @@ another place: code is made for each combination (`ferryvm.python.version`).
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import itertools
 from typing import Any
 
 import numpy as np
@@ -201,22 +203,83 @@ LIST = Reference(FIRST_DECLARED, "list")
 
 @dataclasses.dataclass(frozen=True)
 class List(Kind):
-    """A list of numbers of one kind; that of an empty one may not be known yet. Slots: the list."""
+    """A list of items of one kind; that of an empty one may not be known yet. Slots: the list."""
 
-    item: Number | Scalar | None
+    item: Kind | None
     slots = (LIST,)
 
     @property
     def number(self) -> int:
         """The number of the kind of items in the list itself; 0 if it is not known."""
-        return 0 if self.item is None else LIST_ITEMS.index(self.item) + 1
+        return 0 if self.item is None else _number_of_item(self.item)
 
     def __str__(self) -> str:
         return "list" if self.item is None else f"list of {self.item}"
 
 
 LIST_ITEMS: tuple[Number | Scalar, ...] = (INT, FLOAT, BOOL, *(Scalar(name) for name in DTYPES))
-"""The kinds that items of lists may have."""
+"""The kinds of numbers that items of lists may have."""
+_numbered: dict[int, Kind] = dict(enumerate(LIST_ITEMS, 1))
+_numbers: dict[Kind, int] = {kind: number for number, kind in _numbered.items()}
+
+
+def _number_of_item(kind: Kind) -> int:
+    """The number of a kind of items: that of a tuple or a list is a digest of it, so that programs do
+    not depend on what was compiled before."""
+    found = _numbers.get(kind)
+    if found is None:
+        digest = hashlib.blake2b(repr(kind).encode(), digest_size=8).digest()
+        found = int.from_bytes(digest, "little") >> 2
+        assert found not in _numbered
+        _numbers[kind], _numbered[found] = found, kind
+    return found
+
+
+def item_of_number(number: int) -> Kind | None:
+    """The kind of items with a number; None for 0."""
+    return _numbered.get(number)
+
+
+def is_item(kind: Kind) -> bool:
+    """True for a kind that items of a list may have: numbers, lists, and tuples of them."""
+    if isinstance(kind, Tuple):
+        return all(map(is_item, kind.items))
+    return isinstance(kind, Number | Scalar | Complex | List)
+
+
+def has_list(kind: Kind) -> bool:
+    """True for a list, and for a tuple with one."""
+    if isinstance(kind, Tuple):
+        return any(map(has_list, kind.items))
+    return isinstance(kind, List)
+
+
+def united(one: Kind, other: Kind) -> Kind | None:
+    """The kind of both of two values; lists whose items are not known yet get those of the other one.
+    None if there is none."""
+    if one == other:
+        return one
+    if isinstance(one, List) and isinstance(other, List):
+        if one.item is None or other.item is None:
+            return one if other.item is None else other
+        item = united(one.item, other.item)
+        return None if item is None else List(item)
+    if isinstance(one, Tuple) and isinstance(other, Tuple) and len(one.items) == len(other.items):
+        items = [united(a, b) for a, b in zip(one.items, other.items, strict=True)]
+        return None if None in items else Tuple(tuple(each for each in items if each is not None))
+    return None
+
+
+def less_known(kind: Kind) -> list[Kind]:
+    """The kinds with the same values of which less is known: lists in it have any items."""
+    if isinstance(kind, List):
+        items = [] if kind.item is None else less_known(kind.item)
+        known: list[Kind] = [List(item) for item in items]
+        return known if kind.item is None else [List(None), *known]
+    if isinstance(kind, Tuple):
+        choices = [[item, *less_known(item)] for item in kind.items]
+        return [Tuple(items) for items in [*itertools.product(*choices)][1:]]
+    return []
 
 
 @dataclasses.dataclass(frozen=True)
@@ -335,7 +398,38 @@ def kind_of(value: object) -> Kind:
         return Tuple(tuple(map(kind_of, value)))
     if isinstance(value, range):
         return Range(value.step)
+    if type(value) is list:
+        return _list_kind(value)
     raise MisfitError(f"a {type(value).__name__} is not supported{_HINTS.get(type(value), '')}")
+
+
+def _list_kind(value: list[Any]) -> List:
+    """The kind of a list, all of whose items are looked at. Raises MisfitError."""
+    types_ = set(map(type, value))
+    if not types_:
+        return List(None)
+    if len(types_) == 1:
+        found = _OF_TYPE.get(next(iter(types_)))
+        if isinstance(found, Number | Scalar):
+            return List(found)
+    try:
+        kinds = dict.fromkeys(map(kind_of, value))
+    except RecursionError:
+        raise MisfitError("a list that contains itself is not supported") from None
+    item, *others = kinds
+    for other in others:
+        both = united(item, other)
+        if both is None:
+            number = next(n for n, each in enumerate(value) if kind_of(each) == other)
+            raise MisfitError(
+                f"item {number} of the list is {other} where those before are {item}; all must be of one type"
+            )
+        item = both
+    if not is_item(item):
+        raise MisfitError(
+            f"a list of {item} is not supported; its items must be numbers, tuples or lists"
+        )
+    return List(item)
 
 
 _OF_TYPE: dict[type, Kind] = {
@@ -351,7 +445,6 @@ _OF_TYPE: dict[type, Kind] = {
     np.bool_: Scalar("bool"),
 }
 _HINTS: dict[type, str] = {
-    list: "; pass numpy.array(a), or a tuple",
     dict: "; pass the values by themselves",
     str: "; pass its bytes as numpy.frombuffer(s.encode(), numpy.uint8)",
     bytes: "; pass numpy.frombuffer(b, numpy.uint8)",

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of numbers: a struct with the length, the kind of items, and an array that may be longer.
+"""Code for lists: displays, items, and the kind of items of a list that was empty.
 
-There is a field for the array of each type of items, one of which is used. An empty list has no kind
-yet; the first `append` determines it. Another variable with the same list does not see that, so code
-for a list whose kind is not known asks the list, and leaves what is not empty to CPython.
+An empty list has no kind of items yet; the first that is appended determines it. Another variable with
+the same list does not see that, so code for a list whose kind is not known asks the list itself.
 """
 
 from __future__ import annotations
@@ -11,41 +10,45 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from ferryvm.build import Function, Program, Struct
-from ferryvm.isa.element import Element
+from ferryvm.build import Function
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import I64, Reference, Type
-from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import INT, INTEGERS, LIST, Kind, List, Number, Scalar
+from ferryvm.isa.type import I64
+from ferryvm.python import list_function
+from ferryvm.python.fault import NotCompilableError, UnknownItemsError
+from ferryvm.python.kind import INT, INTEGERS, Kind, List, Tuple, is_item, united
 from ferryvm.python.known import known_integer
+from ferryvm.python.list_layout import Elements, Layout, layout_of
 from ferryvm.python.operation import convert
 
 if TYPE_CHECKING:
     from ferryvm.build import Local
     from ferryvm.python.code import Code
 
-_ELEMENTS = {
-    Type.I64: Element.I64,
-    Type.F64: Element.F64,
-    Type.I32: Element.I32,
-    Type.F32: Element.F32,
-}
-_GROWTH = 4
-"""Elements that the array of a list has room for when it first grows."""
+_ASSIGNED = "list assignment index out of range"
 
 
-def _word(kind: List) -> Type:
+def layout(kind: List) -> Layout:
+    """The layout of a list whose items are known."""
     assert kind.item is not None
-    return kind.item.word
+    return layout_of(kind.item)
 
 
-def declare(program: Program) -> Struct:
-    """The struct type of lists."""
-    fields: dict[str, Type | Reference] = {"length": I64, "kind": I64}
-    fields |= {str(word): element.array for word, element in _ELEMENTS.items()}
-    made = program.struct(LIST.name, fields)
-    assert made.type == LIST
-    return made
+def display_kind(b: Code, node: ast.List) -> List:
+    """The kind of a list that is written out. Raises NotCompilableError."""
+    found: Kind | None = None
+    for each in node.elts:
+        kind = b.kind(each)
+        if not is_item(kind):
+            raise NotCompilableError(node, f"cannot compile a list of {kind}{_advice(kind)}")
+        both = kind if found is None else united(found, kind)
+        if both is None:
+            raise NotCompilableError(node, f"a list of {found} and {kind}; give its items one type")
+        found = both
+    return List(found)
+
+
+def _advice(kind: Kind) -> str:
+    return "; write a number that stands for it" if str(kind) == "None" else ""
 
 
 def new(b: Code) -> None:
@@ -53,15 +56,7 @@ def new(b: Code) -> None:
     b.f.struct_new_default(b.list_struct)
 
 
-def _only_empty(b: Code, node: ast.AST, of: Local) -> None:
-    """Leave a list to CPython that is not empty, although the kind of its items is not known."""
-    length(b, of)
-    b.f.i64_const(0)
-    b.f.i64_ne()
-    b.throw_if(node, TypeError, "items of a type that is not known here", is_limit=True)
-
-
-def literal(b: Code, node: ast.List, kind: List) -> None:
+def display(b: Code, node: ast.List, kind: List) -> None:
     """Push a new list of the values of expressions."""
     new(b)
     if kind.item is None:
@@ -71,136 +66,72 @@ def literal(b: Code, node: ast.List, kind: List) -> None:
     f.local_set(made)
     for item in node.elts:
         f.local_get(made)
-        b.push_as(item, kind.item)
-        _call_append(b, kind)
+        push_item(b, item, kind.item)
+        f.i64_const(kind.number)
+        f.call(list_function.append(b, layout(kind)))
     f.local_get(made)
 
 
-def append(b: Code, node: ast.AST, name: str, value: ast.expr) -> None:
-    """Append a value to the list in a variable, which gets the kind of its items by that if it is
-    empty. Raises NotCompilableError."""
-    f, kind, item = b.f, b.env.get(name), b.kind(value)
-    if not isinstance(kind, List):
-        raise NotCompilableError(node, f"cannot append to {kind}")
-    if not isinstance(item, Number | Scalar):
-        raise NotCompilableError(node, f"cannot compile a list of {item}")
-    if kind.item is None:
-        kind = List(item)
-        determine(b, node, name, kind)
-    elif item != kind.item:
-        message = f"cannot append {item} to a list of {kind.item}; convert one of them"
-        raise NotCompilableError(node, message)
-    f.local_get(b.locals(name, kind)[0])
-    b.push(value)
-    _call_append(b, kind)
+def push_item(b: Code, node: ast.expr, wanted: Kind) -> None:
+    """Push a value that becomes an item: a list in it, whose items may be not known yet, gets their kind.
+    Raises NotCompilableError for a value of another kind."""
+    found = b.push(node)
+    adapt(b, node, found, wanted)
+
+
+def adapt(b: Code, node: ast.AST, found: Kind, wanted: Kind) -> None:
+    """Turn the value on the stack into another kind with the same values, of which more is known."""
+    if found == wanted:
+        return
+    if united(found, wanted) != wanted:
+        convert(b, node, found, wanted)
+        return
+    slots = b.locals(f"%adapted {len(b.all_locals)}", found)
+    for local in reversed(slots):
+        b.f.local_set(local)
+    _settle_slots(b, node, slots, found, wanted)
+    for local in slots:
+        b.f.local_get(local)
+
+
+def _settle_slots(b: Code, node: ast.AST, slots: list[Local], found: Kind, wanted: Kind) -> None:
+    if isinstance(wanted, List) and found != wanted:
+        settle(b, node, slots[0], wanted)
+    elif isinstance(wanted, Tuple):
+        assert isinstance(found, Tuple)
+        start = 0
+        for one, other in zip(found.items, wanted.items, strict=True):
+            _settle_slots(b, node, slots[start : start + len(one.slots)], one, other)
+            start += len(one.slots)
+
+
+def settle(b: Code, node: ast.AST, of: Local, kind: List) -> None:
+    """Give a list the kind of its items, which code did not know. CPython takes over if it has others."""
+    f = b.f
+    f.local_get(of)
+    f.call(list_function.settle(b, kind))
+    f.i32_eqz()
+    b.throw_if(node, TypeError, "items of another type", is_limit=True)
 
 
 def determine(b: Code, node: ast.AST, name: str, kind: List) -> None:
-    """Give the list in a variable the kind of its items, which is not known yet. CPython takes over if
-    it has others."""
-    f, (of,) = b.f, b.locals(name, List(None))
-    f.local_get(of)
-    f.struct_get(b.list_struct["kind"])
-    f.i64_const(0)
-    f.i64_ne()
-    f.local_get(of)
-    f.struct_get(b.list_struct["kind"])
-    f.i64_const(kind.number)
-    f.i64_ne()
-    f.i32_and()
-    b.throw_if(node, TypeError, "items of another type", is_limit=True)
-    f.local_get(of)
+    """State the kind of the list in a variable, which code did not know: as `settle`."""
+    (of,) = b.locals(name, b.env[name])
+    settle(b, node, of, kind)
+    b.f.local_get(of)
     b.set(name, kind)
 
 
-def settle(b: Code, node: ast.AST, name: str, kind: List) -> None:
-    """As `determine`; a list that is empty gets the kind, too."""
-    determine(b, node, name, kind)
-    f, word = b.f, _word(kind)
-    f.local_get(b.locals(name, kind)[0])
-    f.i64_const(kind.number)
-    f.call(b.shared(f"settle {word}", lambda program, made: _settle(b, program, made, word)))
-
-
-def _settle(b: Code, program: Program, name: str, word: Type) -> Function:
-    struct = b.list_struct
-    f = program.function(name, {"list": struct, "kind": I64})
-    of, kind = f.parameters
-    f.local_get(of)
-    f.struct_get(struct["kind"])
-    f.i64_eqz()
-    with f.if_():
-        f.local_get(of)
-        f.local_get(kind)
-        f.struct_set(struct["kind"])
-        f.local_get(of)
-        f.i64_const(0)
-        getattr(f, f"array_new_default_{_ELEMENTS[word]}")()
-        f.struct_set(struct[str(word)])
-    return f
-
-
-def _call_append(b: Code, kind: List) -> None:
+def append(b: Code, node: ast.AST, of: Local, kind: List, value: ast.expr) -> None:
+    """Append a value to a list whose items are known."""
+    assert kind.item is not None
     f = b.f
+    f.local_get(of)
+    push_item(b, value, kind.item)
+    b.at(node)
     f.i64_const(kind.number)
-    word = _word(kind)
-    f.call(b.shared(f"append {word}", lambda program, name: _append(b, program, name, word)))
-
-
-def _append(b: Code, program: Program, name: str, word: Type) -> Function:
-    struct, element = b.list_struct, _ELEMENTS[word]
-    items = struct[str(word)]
-    f = program.function(name, {"list": struct, "item": word, "kind": I64})
-    of, item, kind = f.parameters
-    longer, length = f.local("longer", element.array), f.local("length", I64)
-    f.local_get(of)
-    f.struct_get(struct["kind"])
-    f.i64_eqz()
-    with f.if_():
-        f.local_get(of)
-        f.local_get(kind)
-        f.struct_set(struct["kind"])
-        f.local_get(of)
-        f.i64_const(_GROWTH)
-        getattr(f, f"array_new_default_{element}")()
-        f.struct_set(items)
-    f.local_get(of)
-    f.struct_get(struct["length"])
-    f.local_set(length)
-    f.local_get(length)
-    f.local_get(of)
-    f.struct_get(items)
-    f.array_length()
-    f.i64_ge_s()
-    with f.if_():
-        f.local_get(length)
-        f.i64_const(2)
-        f.i64_mul()
-        f.i64_const(_GROWTH)
-        f.i64_add()
-        getattr(f, f"array_new_default_{element}")()
-        f.local_set(longer)
-        f.local_get(longer)
-        f.i64_const(0)
-        f.local_get(of)
-        f.struct_get(items)
-        f.i64_const(0)
-        f.local_get(length)
-        getattr(f, f"array_copy_{element}")()
-        f.local_get(of)
-        f.local_get(longer)
-        f.struct_set(items)
-    f.local_get(of)
-    f.struct_get(items)
-    f.local_get(length)
-    f.local_get(item)
-    getattr(f, f"array_set_{element}")()
-    f.local_get(of)
-    f.local_get(length)
-    f.i64_const(1)
-    f.i64_add()
-    f.struct_set(struct["length"])
-    return f
+    f.call(list_function.append(b, layout(kind)))
+    b.changes(kind)
 
 
 def length(b: Code, of: Local) -> None:
@@ -209,18 +140,11 @@ def length(b: Code, of: Local) -> None:
     b.f.struct_get(b.list_struct["length"])
 
 
-def items(b: Code, of: Local, kind: List) -> None:
-    """Push the array of the list in a local."""
-    b.f.local_get(of)
-    b.f.struct_get(b.list_struct[str(_word(kind))])
-
-
-def place(b: Code, node: ast.AST, index: ast.expr, of: Local, kind: List) -> None:
-    """Push the items of a list, and the index of one; negative ones count from the end."""
+def place(b: Code, node: ast.AST, index: ast.expr, of: Local, message: str) -> None:
+    """Push the number of the item at an index; negative ones count from the end."""
     f, at = b.f, b.spare(I64)
     if b.kind(index) not in INTEGERS:
         raise NotCompilableError(index, f"an index must be an int, found {b.kind(index)}")
-    items(b, of, kind)
     b.push_as(index, INT)
     known = known_integer(index)
     if known is None and isinstance(index, ast.Name) and index.id in b.counters:
@@ -235,7 +159,6 @@ def place(b: Code, node: ast.AST, index: ast.expr, of: Local, kind: List) -> Non
         f.i64_lt_s()
         f.select()
         f.i64_add()
-    message = "list index out of range"
     if IndexError in b.caught:
         f.local_set(at)
         f.local_get(at)
@@ -249,107 +172,90 @@ def place(b: Code, node: ast.AST, index: ast.expr, of: Local, kind: List) -> Non
     f.array_index()
 
 
-def begin(b: Code, node: ast.AST, of: Local, kind: List) -> None:
-    """Check a list over which a loop iterates: if the kind of items is not known, it is empty."""
-    if kind.item is None:
-        _only_empty(b, node, of)
+def load(b: Code, of: Local, at: Local, item: Kind) -> None:
+    """Push the item with a number, which is there."""
+    for column, place_ in layout_of(item).places():
+        _element(b, of, at, column.name, column.stride, place_)
+        Elements(b.f, b.list_struct, column.type).get()
+
+
+def _element(b: Code, of: Local, at: Local, name: str, count: int, place_: int) -> None:
+    """Push a column of a list, and the place of a slot of an item in it."""
+    f = b.f
+    f.local_get(of)
+    f.struct_get(b.list_struct[name])
+    f.local_get(at)
+    if count != 1:
+        f.i64_const(count)
+        f.i64_mul()
+    if place_:
+        f.i64_const(place_)
+        f.i64_add()
 
 
 def item(b: Code, node: ast.Subscript, of: Local, kind: List) -> Kind:
     """Push an item of a list."""
-    place(b, node, node.slice, of, kind)
-    getattr(b.f, f"array_get_{_ELEMENTS[_word(kind)]}")()
     assert kind.item is not None
+    message = "list index out of range"
+    columns = layout(kind).columns
+    if len(layout(kind).slots) == 1:
+        b.f.local_get(of)
+        b.f.struct_get(b.list_struct[columns[0].name])
+        place(b, node, node.slice, of, message)
+        Elements(b.f, b.list_struct, columns[0].type).get()
+        return kind.item
+    at = b.scratch(f"%at {node.lineno} {node.col_offset}")
+    place(b, node, node.slice, of, message)
+    b.f.local_set(at)
+    load(b, of, at, kind.item)
     return kind.item
 
 
 def store(b: Code, node: ast.AST, index: ast.expr, of: Local, kind: List, value: ast.expr) -> None:
     """Replace an item of a list."""
-    found = b.kind(value)
-    if found != kind.item:
+    found, f = b.kind(value), b.f
+    assert kind.item is not None
+    if united(found, kind.item) != kind.item:
         message = f"cannot store {found} into a list of {kind.item}; convert one of them"
         raise NotCompilableError(node, message)
-    place(b, node, index, of, kind)
-    convert(b, node, b.push(value), found)
-    getattr(b.f, f"array_set_{_ELEMENTS[_word(kind)]}")()
+    columns = layout(kind).columns
+    b.changes(kind)
+    if len(layout(kind).slots) == 1 and IndexError not in b.caught:
+        f.local_get(of)
+        f.struct_get(b.list_struct[columns[0].name])
+        place(b, node, index, of, _ASSIGNED)
+        push_item(b, value, kind.item)
+        Elements(f, b.list_struct, columns[0].type).set()
+        return
+    at = b.scratch("%stored at")
+    items = b.locals(f"%stored {kind.item}", kind.item)
+    push_item(b, value, kind.item)
+    for local in reversed(items):
+        f.local_set(local)
+    place(b, node, index, of, _ASSIGNED)
+    f.local_set(at)
+    for local, (column, place_) in zip(items, layout(kind).places(), strict=True):
+        _element(b, of, at, column.name, column.stride, place_)
+        f.local_get(local)
+        Elements(f, b.list_struct, column.type).set()
 
 
-def pop(b: Code, node: ast.AST, of: Local, kind: List) -> None:
-    """Remove the last item of a list, and push it."""
-    f, last = b.f, b.spare(I64)
-    struct = b.list_struct
+def check_empty(b: Code, node: ast.AST, of: Local) -> None:
+    """Leave a list to CPython that is not empty, although the kind of its items is not known."""
     length(b, of)
-    f.i64_eqz()
-    b.throw_if(node, IndexError, "pop from empty list")
-    length(b, of)
-    f.i64_const(1)
-    f.i64_sub()
-    f.local_set(last)
-    f.local_get(of)
-    f.local_get(last)
-    f.struct_set(struct["length"])
-    items(b, of, kind)
-    f.local_get(last)
-    getattr(f, f"array_get_{_ELEMENTS[_word(kind)]}")()
+    b.f.i64_const(0)
+    b.f.i64_ne()
+    b.throw_if(node, TypeError, "items of a type that is not known here", is_limit=True)
 
 
-def repeated(b: Code, node: ast.BinOp, kind: List) -> None:
-    """Push a list that repeats another one, `[0] * n`."""
-    f, word = b.f, _word(kind)
-    b.push(node.left)
-    b.push_as(node.right, INT)
+def known(node: ast.AST, kind: List) -> List:
+    """A kind of list whose items are known. Raises UnknownItemsError."""
+    if kind.item is None:
+        raise UnknownItemsError(node, "the list is empty here")
+    return kind
+
+
+def call(b: Code, node: ast.AST, function: Function) -> None:
+    """Call a function at the position of a node."""
     b.at(node)
-    f.call(b.shared(f"repeat {word}", lambda program, name: _repeat(b, program, name, word)))
-
-
-def _repeat(b: Code, program: Program, name: str, word: Type) -> Function:
-    struct, element = b.list_struct, _ELEMENTS[word]
-    items = struct[str(word)]
-    f = program.function(name, {"list": struct, "times": I64}, [struct])
-    of, times = f.parameters
-    size, made = f.local("size", I64), f.local("made", element.array)
-    at, result = f.local("at", I64), f.local("result", struct)
-    f.local_get(times)
-    f.i64_const(0)
-    f.local_get(times)
-    f.i64_const(0)
-    f.i64_gt_s()
-    f.select()
-    f.local_get(of)
-    f.struct_get(struct["length"])
-    f.i64_mul_checked()
-    f.local_set(size)
-    f.local_get(size)
-    getattr(f, f"array_new_default_{element}")()
-    f.local_set(made)
-    with f.block() as done, f.loop() as again:
-        f.local_get(at)
-        f.local_get(size)
-        f.i64_ge_s()
-        f.br_if(done)
-        f.local_get(made)
-        f.local_get(at)
-        f.local_get(of)
-        f.struct_get(items)
-        f.i64_const(0)
-        f.local_get(of)
-        f.struct_get(struct["length"])
-        getattr(f, f"array_copy_{element}")()
-        f.local_get(at)
-        f.local_get(of)
-        f.struct_get(struct["length"])
-        f.i64_add()
-        f.local_set(at)
-        f.br(again)
-    f.struct_new_default(struct)
-    f.local_set(result)
-    for field, value in (("length", size), (str(word), made)):
-        f.local_get(result)
-        f.local_get(value)
-        f.struct_set(struct[field])
-    f.local_get(result)
-    f.local_get(of)
-    f.struct_get(struct["kind"])
-    f.struct_set(struct["kind"])
-    f.local_get(result)
-    return f
+    b.f.call(function)

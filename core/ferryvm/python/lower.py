@@ -15,6 +15,7 @@ from ferryvm.python.graph import (
     Branch,
     Clause,
     Delete,
+    DeleteItem,
     Evaluate,
     Handler,
     InPlace,
@@ -40,7 +41,6 @@ _STATEMENTS = {
     ast.Nonlocal: "an assignment to a variable of another function; return the value instead",
     ast.Import: "an import; import outside the function",
     ast.ImportFrom: "an import; import outside the function",
-    ast.Delete: "del of an item",
     ast.Match: "match; write if and elif",
     ast.AsyncFor: "async",
     ast.AsyncWith: "async",
@@ -177,12 +177,27 @@ class Lowering:
                 self.graph.block = passed
             case ast.Raise():
                 self._raise(node)
-            case ast.Delete() if all(isinstance(each, ast.Name) for each in node.targets):
-                for name in {each.id: None for each in node.targets if isinstance(each, ast.Name)}:
-                    self.graph.add(Delete(node, name))
+            case ast.Delete():
+                for target in node.targets:
+                    self._delete(node, target)
             case _:
                 what = _STATEMENTS.get(type(node), f"the statement {type(node).__name__}")
                 raise NotCompilableError(node, f"cannot compile {what}")
+
+    def _delete(self, node: ast.Delete, target: ast.expr) -> None:
+        match target:
+            case ast.Name():
+                self.graph.add(Delete(node, target.id))
+            case ast.Tuple() | ast.List():
+                for each in target.elts:
+                    self._delete(node, each)
+            case ast.Subscript():
+                self.expressions.uses_lists = True
+                of, index = self.expressions.values([target.value, target.slice])
+                of = self.expressions.saved(of)
+                self.graph.add(DeleteItem(node, of, index))
+            case _:
+                raise NotCompilableError(node, "cannot compile del of an attribute")
 
     def _assign(self, node: ast.Assign) -> None:
         expressions = self.expressions

@@ -34,6 +34,7 @@ from ferryvm.python.kind import (
     Number,
     Scalar,
     Tuple,
+    has_list,
     kind_of,
 )
 from ferryvm.python.pause import PausedFrame
@@ -157,6 +158,8 @@ class MapPlan:
             except MisfitError as misfit:
                 what = f"argument {name}: {misfit}"
                 raise self._of.refused(what) from None
+            if has_list(kind):
+                raise self._of.refused(f"argument {name}: a list in a map; pass numpy.array(a)")
             if number in self._elementwise:
                 assert isinstance(kind, Array)
                 if kind.dtype in PAIRS:

@@ -16,7 +16,7 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 from ferryvm.python import complex_code
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import BOOL, FLOAT, INT, Complex, Kind, List, Number, Scalar, Tuple
+from ferryvm.python.kind import BOOL, FLOAT, INT, Complex, Kind, Number, Scalar, Tuple
 from ferryvm.python.site import DIVISION
 
 if TYPE_CHECKING:
@@ -73,8 +73,6 @@ def binary_kind(node: ast.AST, op: ast.operator, left: Kind, right: Kind) -> Kin
             return FLOAT
     elif is_number(left) and is_number(right):
         return _scalar_kind(node, symbol, left, right)
-    elif symbol == "*" and isinstance(left, List) and right == INT and left.item is not None:
-        return left
     elif symbol == "+" and isinstance(left, Tuple) and isinstance(right, Tuple):
         return Tuple(left.items + right.items)
     raise NotCompilableError(node, f"cannot compile {left} {symbol} {right}")

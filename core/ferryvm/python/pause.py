@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferryvm.build import Local
-from ferryvm.isa.object import STRUCT_HEADER_BYTES
-from ferryvm.isa.type import WORD_BYTES, Reference, ValueType, as_number, to_python
+from ferryvm.isa.type import Reference, ValueType, as_number, to_python
 from ferryvm.machine.state import Machine
 from ferryvm.python.graph import Block
 from ferryvm.python.kind import (
@@ -31,6 +30,8 @@ from ferryvm.python.kind import (
     TupleIterator,
     Zipped,
 )
+from ferryvm.python.list_argument import ENTRY, passed
+from ferryvm.python.list_value import ListReader
 from ferryvm.python.raised import caught_error
 from ferryvm.python.result import value_of
 from ferryvm.python.site import Sites
@@ -74,15 +75,6 @@ class PausedFrame:
     variables: dict[str, Any]
 
 
-class _ListView:
-    """The fields of a list in a machine that has stopped, and its Python list once that is made."""
-
-    def __init__(self, length: int, kind: int, arrays: Sequence[Any]) -> None:
-        self.length, self.kind = length, kind
-        self.i64, self.f64, self.i32, self.f32 = arrays
-        self.made: list[Any] | None = None
-
-
 class _Words:
     """The words of a machine that has stopped, as Python values."""
 
@@ -90,22 +82,21 @@ class _Words:
         self, machine: Machine, references: Callable[[], References], sites: Sites
     ) -> None:
         self._machine, self._references, self.sites = machine, references, sites
-        self._lists: dict[int, _ListView] = {}
-        """By reference, so that two variables have one list."""
+        self._reader: ListReader | None = None
 
     def value(self, type_: ValueType, word: int) -> Any:
-        """The value of a word: of a list, a view."""
+        """The value of a word."""
         if not isinstance(type_, Reference):
             return to_python(as_number(type_), word & type_.mask)
         if not word or type_ != LIST:
             return self._references().value(word)
-        if word not in self._lists:
-            assert self._machine.objects is not None
-            first = (word + STRUCT_HEADER_BYTES) // WORD_BYTES
-            length, kind, *arrays = self._machine.objects.space.words[first : first + 6].tolist()
-            found = [self._references().value(array) for array in arrays]
-            self._lists[word] = _ListView(length, kind, found)
-        return self._lists[word]
+        return self.lists().read(word)
+
+    def lists(self) -> ListReader:
+        """The reader of its lists, each of which is one object."""
+        if self._reader is None:
+            self._reader = ListReader(self._references(), passed())
+        return self._reader
 
 
 def paused_frames(
@@ -113,8 +104,10 @@ def paused_frames(
     references: Callable[[], References],
     maps: dict[str, FunctionMap],
     sites: Sites,
+    made: int,
 ) -> list[PausedFrame] | None:
-    """The frames of Python functions, innermost first; None if there are none, or very many."""
+    """The frames of Python functions, innermost first; None if there are none, or very many. `made`: the
+    word of a frame of `list_argument.entry` with the lists that the call got, which get their items."""
     stack, program = machine.memory.stack, machine.program
     pc, fp = machine.control.pc, machine.control.fp
     words = _Words(machine, references, sites)
@@ -125,6 +118,10 @@ def paused_frames(
         if of is not None:
             found.append(_paused(of, pc - function.entry, stack, fp, words))
         elif found:
+            if (
+                function.name == ENTRY
+            ):  # all lists that the call got, also where no variable has them
+                words.lists().read_all(stack[fp + _signed(made)])
             return found
         distance = stack[fp + 1]
         if not distance:

@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from ferryvm.build import Function
 from ferryvm.machine.host import HostFunction
 from ferryvm.program import Program
+from ferryvm.python import list_argument
 from ferryvm.python.code import Compiled, Shared
 from ferryvm.python.dependency import Dependencies
 from ferryvm.python.fault import NotCompilableError, UnsupportedError
-from ferryvm.python.graph import Host, Store
 from ferryvm.python.hosted import is_hosted
-from ferryvm.python.kind import Kind
-from ferryvm.python.list_code import declare
+from ferryvm.python.kind import Kind, List, has_list
+from ferryvm.python.list_layout import declare
 from ferryvm.python.lower import Lowering
 from ferryvm.python.pause import FunctionMap
 from ferryvm.python.site import Sites
@@ -50,20 +50,31 @@ class Unit:
         entry = FreeFunction(function, free) if free else function
         self._key: _Key = entry, tuple(kinds), target, frozenset()
         # The kinds of results of recursive functions are found by repetition, from none on.
+        self._lists: dict[List, None] = {}
         known, found = -1, 0
         while known < found:
             known = found
             self._build()
             found = sum(1 + len(kinds) for kinds in self._results.values())
+            found += len(self._lists) * self._shared.reads_kinds
 
     def _build(self) -> None:
         self._shared = Shared()
+        self._shared.list_kinds = self._lists
         self.maps: dict[str, FunctionMap] = {}
         """The places of the statements of its functions, by the functions' names."""
         self._made: dict[_Key, Compiled] = {}
         self._waiting: list[tuple[_Key, Function]] = []
         entry = self._compiled(self._key)
-        self._shared.program.export(entry.function, "function")
+        exported = entry.function
+        self.made = 0
+        """The word of the outermost frame with the lists among the arguments, if there are some."""
+        if self.has_lists:
+            assert self._shared.lists is not None
+            struct, program = self._shared.lists, self._shared.program
+            exported, made = list_argument.entry(program, struct, exported, self._key[1])
+            self.made = made.word
+        self._shared.program.export(exported, "function")
         while self._waiting:
             key, function = self._waiting.pop()
             source, lowering = self._source(key[0])
@@ -102,7 +113,8 @@ class Unit:
         found = self._made.get(key)
         if found is None:
             source, lowering = self._source(function)
-            if lowering.uses_lists and not self._shared.lists:
+            uses_lists = lowering.uses_lists or any(map(has_list, kinds))
+            if uses_lists and not self._shared.lists:
                 self._shared.lists = declare(self._shared.program)
             if len(self._made) == MOST_FUNCTIONS:
                 message = f"{MOST_FUNCTIONS} functions are called, by kinds of arguments"
@@ -122,6 +134,16 @@ class Unit:
 
     def _titles(self) -> set[str]:
         return {compiled.function.name for compiled in self._made.values()}
+
+    @property
+    def has_lists(self) -> bool:
+        """True if there are lists among the arguments."""
+        return any(map(has_list, self._key[1]))
+
+    @property
+    def changed(self) -> Container[int]:
+        """The numbers of kinds of items that change in lists."""
+        return self._shared.changed
 
     @property
     def program(self) -> Program:
@@ -151,12 +173,7 @@ class Unit:
     @property
     def has_effects(self) -> bool:
         """True if it may change arrays."""
-        return any(
-            isinstance(statement, Store | Host)
-            for _, lowering in self._sources.values()
-            for block in lowering.blocks
-            for statement in block.statements
-        )
+        return self._shared.has_effects
 
     @property
     def dependencies(self) -> Dependencies:

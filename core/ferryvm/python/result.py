@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ferryvm.engine.object_view import StructView
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.kind import (
     BOOL,
     FLOAT,
     INT,
-    LIST_ITEMS,
     PAIRS,
     Array,
     Complex,
@@ -23,9 +23,11 @@ from ferryvm.python.kind import (
     Scalar,
     Tuple,
 )
+from ferryvm.python.list_value import ViewReader
 
-Reader = Callable[[Any], Any]
-"""Turns what a call of an instance returns into the value of the Python function."""
+Reader = Callable[..., Any]
+"""Turns what a call of an instance returns into the value of the Python function; a reader of lists may be
+given, too."""
 
 
 def reader(kinds: Sequence[Kind], name: str) -> Reader | None:
@@ -37,22 +39,23 @@ def reader(kinds: Sequence[Kind], name: str) -> Reader | None:
         if kind in (INT, FLOAT) or kind == Constant(None):
             return None
         if kind == BOOL:
-            return bool
+            return lambda value, _lists=None: bool(value)
         if isinstance(kind, Scalar):
-            return _scalar_type(kind)
+            scalar = _scalar_type(kind)
+            return lambda value, _lists=None: scalar(value)
         if len(kind.slots) == 1:
-            return lambda value: value_of(kind, [value])
-        return lambda values: value_of(kind, values or ())
+            return lambda value, lists=None: value_of(kind, [value], lists)
+        return lambda values, lists=None: value_of(kind, values or (), lists)
     starts = [1]
     for kind in kinds:
         starts.append(starts[-1] + len(kind.slots))
 
-    def read(values: Sequence[Any]) -> Any:
+    def read(values: Sequence[Any], lists: ViewReader | None = None) -> Any:
         number = values[0]
-        return value_of(kinds[number], values[starts[number] : starts[number + 1]])
+        return value_of(kinds[number], values[starts[number] : starts[number + 1]], lists)
 
     if starts[-1] == 1:  # kinds without slots: the number is the only value
-        return lambda number: value_of(kinds[number], ())
+        return lambda number, _lists=None: value_of(kinds[number], ())
     return read
 
 
@@ -73,14 +76,15 @@ def _scalar_type(kind: Scalar) -> Callable[[Any], Any]:
     return np.dtype(kind.dtype).type
 
 
-def value_of(kind: Kind, values: Sequence[Any]) -> Any:
-    """The Python object of a kind with these slots."""
+def value_of(kind: Kind, values: Sequence[Any], lists: ViewReader | None = None) -> Any:
+    """The Python object of a kind with these slots. `lists`: reads lists, each of them once."""
     match kind:
         case Tuple():
             found, start = [], 0
+            lists = lists or ViewReader()
             for item in kind.items:
                 end = start + len(item.slots)
-                found.append(value_of(item, values[start:end]))
+                found.append(value_of(item, values[start:end], lists))
                 start = end
             return tuple(found)
         case Array():
@@ -96,7 +100,9 @@ def value_of(kind: Kind, values: Sequence[Any]) -> Any:
         case Scalar():
             return _scalar_type(kind)(values[0])
         case List():
-            return _list(values[0])
+            if isinstance(values[0], StructView):
+                return (lists or ViewReader()).read(values[0])
+            return values[0]
         case Constant():
             return kind.value
     return bool(values[0]) if kind == BOOL else values[0]
@@ -111,24 +117,6 @@ def _view(array: Any, numbers: Sequence[int], dimensions: int) -> Any:
     return np.ndarray(
         lengths, array.dtype, array, first * size, [stride * size for stride in strides]
     )
-
-
-def _list(view: Any) -> list[Any]:
-    """The Python list of a list in a program; of one that is seen while the program has stopped,
-    always the same one."""
-    made: list[Any] | None = getattr(view, "made", None)
-    if made is None:
-        made = []
-        if view.kind:
-            kind = LIST_ITEMS[view.kind - 1]
-            items = getattr(view, str(kind.word))[: view.length]
-            if isinstance(kind, Scalar):
-                made = [*items.astype(kind.dtype)]
-            else:
-                made = [bool(item) for item in items] if kind == BOOL else items.tolist()
-        if hasattr(view, "made"):
-            view.made = made
-    return made
 
 
 def arguments(kinds: Sequence[Kind]) -> Callable[[Sequence[Any]], list[Any]] | None:

@@ -5,11 +5,28 @@ from __future__ import annotations
 
 import ast
 import builtins
+import operator
 import types
 from typing import Any
 
-from ferryvm.python.graph import IsInstance, Known
+from ferryvm.python.graph import InPlace, IsInstance, Known
 from ferryvm.python.source import Source
+
+_IN_PLACE: dict[type[ast.operator], Any] = {
+    ast.Add: operator.iadd,
+    ast.Sub: operator.isub,
+    ast.Mult: operator.imul,
+    ast.Div: operator.itruediv,
+    ast.FloorDiv: operator.ifloordiv,
+    ast.Mod: operator.imod,
+    ast.Pow: operator.ipow,
+    ast.LShift: operator.ilshift,
+    ast.RShift: operator.irshift,
+    ast.BitAnd: operator.iand,
+    ast.BitOr: operator.ior,
+    ast.BitXor: operator.ixor,
+    ast.MatMult: operator.imatmul,
+}
 
 
 class Statements:
@@ -37,6 +54,11 @@ class Statements:
             name = f"%known {len(self.known)}"
             self.known[name] = node.value
             made: ast.AST = ast.Name(name, ast.Load())
+        elif isinstance(node, InPlace):
+            change = _IN_PLACE.get(type(node.op))
+            assert change is not None
+            arguments = [node.left, node.right]
+            made = self._in_file(ast.Call(Known(change, node), arguments, []))
         elif isinstance(node, IsInstance):
             arguments = [ast.Name(node.name, ast.Load()), Known(node.clause.types, node)]
             made = self._in_file(ast.Call(Known(isinstance, node), arguments, []))

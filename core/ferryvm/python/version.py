@@ -15,24 +15,24 @@ import numpy as np
 
 from ferryvm.build import Function, Label
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import I64, Reference, ValueType
-from ferryvm.python import array_code, list_code, raising
+from ferryvm.isa.type import I64, ValueType
+from ferryvm.python import array_code, list_code, method_code, raising
 from ferryvm.python.body import Body
 from ferryvm.python.code import Functions, Shared
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
 from ferryvm.python.graph import (
-    Append,
     Assign,
     Block,
     Branch,
     Call,
     Delete,
+    DeleteItem,
     Evaluate,
     Host,
     Iterate,
     Jump,
+    Method,
     Next,
-    Pop,
     Raise,
     RaiseAgain,
     Return,
@@ -44,6 +44,7 @@ from ferryvm.python.graph import (
     live_after,
     reads,
 )
+from ferryvm.python.graph_builder import name_of
 from ferryvm.python.iteration import advance, begin
 from ferryvm.python.kind import (
     Array,
@@ -55,6 +56,8 @@ from ferryvm.python.kind import (
     Scalar,
     Tuple,
     element_kind,
+    less_known,
+    united,
 )
 from ferryvm.python.lower import Lowering
 from ferryvm.python.operation import convert
@@ -144,7 +147,7 @@ class Versions:
             self._point(block, number)
             if number == index and self._has_merged(statement.node, block, index, env):
                 return
-            if self._is_left(statement):
+            if self._is_left(statement, block, number):
                 return
             body.at(statement.node)
             is_call = isinstance(statement, Call)
@@ -158,11 +161,12 @@ class Versions:
         for (number, place, other), label in self._labels.items():
             if (number, place) == (block.number, index) and other != env and len(other) == len(env):
                 pairs = [*zip(env, other, strict=True)]
-                if all(mine == its or _is_unknown(mine, its) for mine, its in pairs):
+                if all(mine == its or _is_less_known(mine, its) for mine, its in pairs):
                     for (name, kind), (_, known) in pairs:
                         if kind != known:
-                            assert isinstance(known, List)
-                            list_code.settle(self._body, node, name, known)
+                            self._body.get(name, kind)
+                            list_code.adapt(self._body, node, kind, known)
+                            self._body.set(name, known)
                     self._body.f.jump(label)
                     return True
         return False
@@ -201,17 +205,14 @@ class Versions:
                 self._unpack(statement)
             case Store():
                 self._store(statement)
-            case Append():
-                list_code.append(body, statement.node, statement.list, statement.value)
+            case Method():
+                method_code.call(body, statement)
+            case DeleteItem():
+                method_code.delete(body, statement)
             case Delete():
                 del body.env[statement.name]
             case Host():
                 self._host(statement)
-            case Pop():
-                kind = self._list(statement.node, statement.list)
-                assert kind.item is not None
-                list_code.pop(body, statement.node, body.locals(statement.list, kind)[0], kind)
-                body.set(statement.name, kind.item)
             case Iterate():
                 body.set(statement.name, begin(body, statement.value))
             case Call():
@@ -226,7 +227,7 @@ class Versions:
         body, end = self._body, block.end
         assert end is not None
         self._point(block, len(block.statements))
-        if self._is_left(end):
+        if self._is_left(end, block, len(block.statements)):
             return
         body.at(end.node)
         if isinstance(end, Jump):
@@ -270,7 +271,7 @@ class Versions:
         body = self._body
         return FunctionMap(self._source, self._points, body.all_locals)
 
-    def _is_left(self, step: Statement | Terminator) -> bool:
+    def _is_left(self, step: Statement | Terminator, block: Block, number: int) -> bool:
         """True if a statement cannot be executed with the kinds of its variables: one has no value,
         which raises an exception, or the items of a list are not known, which CPython sorts out."""
         if isinstance(step, Call) and isinstance(step.function, InnerFunction):
@@ -280,17 +281,39 @@ class Versions:
         try:
             for expression in expressions(step):
                 self._body.kind(expression)
-            if isinstance(step, Pop):
-                self._list(step.node, step.list)
-            elif isinstance(step, Store):
-                kind = self._body.kind(step.array)
-                if kind == List(None):
-                    raise UnknownItemsError(step.node, "the list is empty here")
+            match step:
+                case Iterate():
+                    for name in sorted(reads(step)):
+                        self._look_up_kind(name_of(name, step.node), block, number)
+                case Method():
+                    method_code.result_kind(self._body, step)
+                case Store() if self._body.kind(step.array) == List(None):
+                    raise UnknownItemsError(step.array, "the list is empty here")
         except UnknownItemsError as error:
+            self._look_up_kind(error.node, block, number)
             message = "items of a list that may be any here"
             self._body.throw(error.node, IndexError, message, is_limit=True)
             return True
         return False
+
+    def _look_up_kind(self, node: ast.AST, block: Block, number: int) -> None:
+        """Go on at a statement with the kind that the list in a variable has by now."""
+        body, f = self._body, self._body.f
+        kind = body.env.get(node.id) if isinstance(node, ast.Name) else None
+        if not isinstance(node, ast.Name) or kind != List(None):
+            return
+        self._shared.reads_kinds = True
+        (of,) = body.locals(node.id, kind)
+        for known in [*self._shared.list_kinds]:
+            if known != kind and united(kind, known) == known:
+                f.local_get(of)
+                f.struct_get(body.list_struct["kind"])
+                f.i64_const(known.number)
+                f.i64_eq()
+                with f.if_():
+                    f.local_get(of)
+                    f.local_set(body.locals(node.id, known)[0])
+                    self._go(node, block, number, {**body.env, node.id: known})
 
     def _check_captured(self, step: Call, function: InnerFunction) -> None:
         """Refuse a call of an inner function with a variable that has no value: it may not use it."""
@@ -333,22 +356,12 @@ class Versions:
             found_.add(name)
             body.set(name, item)
 
-    def _list(self, node: ast.AST, name: str) -> List:
-        """The kind of a list in a variable, whose items are known."""
-        kind = self._body.env.get(name)
-        if not isinstance(kind, List):
-            raise NotCompilableError(node, f"cannot compile this method of {kind}")
-        if kind.item is None:
-            raise UnknownItemsError(node, "the list is empty here")
-        return kind
-
     def _store(self, statement: Store) -> None:
         body = self._body
         of = body.kind(statement.array)
-        if isinstance(of, List) and isinstance(statement.array, ast.Name):
-            kind = self._list(statement.node, statement.array.id)
-            (local,) = body.locals(statement.array.id, kind)
-            list_code.store(body, statement.node, statement.index, local, kind, statement.value)
+        if isinstance(of, List):
+            (local,) = body.slots(statement.array)
+            list_code.store(body, statement.node, statement.index, local, of, statement.value)
             return
         node = ast.copy_location(
             ast.Subscript(statement.array, statement.index, ast.Store()), statement.node
@@ -357,6 +370,7 @@ class Versions:
             raise NotCompilableError(statement.node, f"cannot store into {of}")
         if isinstance(array_code.item_kind(body, node, of), Array):
             raise NotCompilableError(statement.node, "cannot store into a slice; write a loop")
+        self._shared.has_effects = True
         slots = body.slots(statement.array)
         body.f.local_get(slots[0])
         array_code.push_place(body, node, of, slots)
@@ -384,6 +398,7 @@ class Versions:
         body = self._body
         names = [name for name in sorted(reads(statement)) if name in body.env]
         kinds = [body.env[name] for name in names]
+        self._shared.has_effects = True
         host = self._shared.host(self._source, statement.statement, names, kinds)
         for name, kind in zip(names, kinds, strict=True):
             body.get(name, kind)
@@ -459,18 +474,10 @@ class Versions:
                 if other == kind:
                     body.push(end.value)
                     continue
-                for slot in other.slots:
-                    _push_zero(f, slot)
+                body.zeros(other)
         f.return_()
 
 
-def _is_unknown(mine: tuple[str, Kind], its: tuple[str, Kind]) -> bool:
-    """True if a variable has a list of unknown items here, and one of known ones there."""
-    return mine[0] == its[0] and mine[1] == List(None) and isinstance(its[1], List)
-
-
-def _push_zero(f: Function, slot: ValueType) -> None:
-    if isinstance(slot, Reference):
-        f.ref_null(slot)
-    else:
-        getattr(f, f"{slot}_const")(0)
+def _is_less_known(mine: tuple[str, Kind], its: tuple[str, Kind]) -> bool:
+    """True if a variable has a value here of which more is known there."""
+    return mine[0] == its[0] and mine[1] in less_known(its[1])
