@@ -8,6 +8,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,14 +17,14 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 import ferryvm
+import ferryvm_backends
 from ferryvm.cache import entry
-from ferryvm_backends import ferryvm_backends
 
-from .bytecode import BytecodeFolder, import_part
+from .bytecode import BytecodeFolder, PlainFinder, import_part
 from .double.distribution import plant_campaign
 from .native import NativeBuild, await_build
 from .processor_time import used
-from .tier import mark_rotated
+from .tier import leave_out_constants, mark_rotated
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _LONGEST = "--longest"
 _SPENT = "--spent"
 
-BACKENDS = tuple(entry.name for entry in ferryvm_backends())
+BACKENDS = tuple(entry.name for entry in ferryvm_backends.ferryvm_backends())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,6 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+sys.meta_path.insert(0, PlainFinder(("ferryvm", "ferryvm_backends", "hypothesis")))
 _bytecode = BytecodeFolder()
 _build = NativeBuild()
 
@@ -58,6 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give processes a place for bytecode, and have native code built, before workers start."""
     _bytecode.begin()
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        _bytecode.fill(Path(package.__path__[0]) for package in (ferryvm, ferryvm_backends))
         _build.begin()
 
 
@@ -90,6 +93,7 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 @pytest.hookimpl(tryfirst=True)  # marks count before tests are chosen by them
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort tests into tiers."""
+    leave_out_constants()
     mark_rotated(items)
 
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,16 @@ def examples(number: int) -> settings:
     from hypothesis import settings  # few tests need it
 
     return settings(max_examples=number * int(os.environ.get(TIMES, "1")), deadline=None)
+
+
+def leave_out_constants() -> None:
+    """Have properties of the default tier try no constants of modules under test. To find these,
+    Hypothesis looks for the files of all modules and parses them, in each process."""
+    providers = sys.modules.get("hypothesis.internal.conjecture.providers")
+    if providers is not None and TIMES not in os.environ:
+        assert hasattr(providers, "_get_local_constants"), "Hypothesis has another name for it now"
+        constants = providers._local_constants
+        vars(providers)["_get_local_constants"] = lambda: constants
 
 
 def together(

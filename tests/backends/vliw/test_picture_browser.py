@@ -6,14 +6,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, Page
 
 from ferryvm_backends.vliw.show.render import page
 
 from ...browsing import CONTRAST, VIEWS
 from .picture import drawn, with_loops
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 BUNDLES = 2_000
 

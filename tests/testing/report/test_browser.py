@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, Page
 
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS
 from ferryvm.isa.manual import CHAPTERS
@@ -16,6 +16,9 @@ from ferryvm.testing.report.edge import EDGES
 
 from ...browsing import CONTRAST, VIEWS
 from .conftest import NAMES
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 
 class Seen:
