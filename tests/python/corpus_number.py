@@ -210,3 +210,45 @@ def extremes_of_three(a, b, c):
 @case(())
 def numbers_in_texts():
     return int("12"), int("ff", 16), float("-inf"), complex("1+2j")
+
+
+# --- types and ranges -----------------------------------------------------------------------
+
+
+@case((True,), (3,), (2.5,), (1j,), (np.float64(2),), (np.int32(1),), ((1, 2),), (np.zeros(2),))
+def classified(x):
+    if isinstance(x, bool):
+        return x, 1
+    if isinstance(x, int):
+        return 2
+    if isinstance(x, float | complex):
+        return 3, isinstance(x, complex)
+    if isinstance(x, (np.integer, np.ndarray)):  # also as a tuple
+        return 4
+    return type(x) == tuple, type(x) in (int, tuple)  # types are compared, too
+
+
+@case((1, 20, 3), (20, 1, -7), (1, 5, 0), (-(1 << 63), (1 << 63) - 1, 1 << 62), (5, 1, 2))
+def ranges_of_any_step(start, stop, step):
+    total = 0
+    for k, i in enumerate(range(start, stop, step)):
+        total = total * 3 + i % 1000 + k
+    return total, len(range(start, stop, step)), start in range(stop, start, step)
+
+
+@case((50,))
+def sieve_with_steps(n):
+    is_prime = np.ones(n + 1, dtype=bool)
+    for p in range(2, n + 1):
+        if is_prime[p]:
+            for multiple in range(p * p, n + 1, p):
+                is_prime[multiple] = False
+    return sum(is_prime[2:])
+
+
+@case((1, 80, 7))
+def product_leaves_a_stepped_range(start, stop, step):
+    total = 1
+    for i in range(start, stop, step):
+        total *= i * i
+    return total

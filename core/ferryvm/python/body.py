@@ -34,13 +34,12 @@ from ferryvm.python.kind import (
     List,
     MisfitError,
     Number,
-    Range,
     Scalar,
     Tuple,
     constant_kind,
     is_of_numpy,
 )
-from ferryvm.python.known import known_integer
+from ferryvm.python.known import is_instance, known_integer
 from ferryvm.python.site import EXCEPTIONS
 from ferryvm.python.source import Source
 
@@ -98,11 +97,9 @@ class Body(Code):
             case ast.Call() if is_creating(node):
                 return created_kind(self, node, node.func.value)  # type: ignore[attr-defined]  # `Known`
             case ast.Call():
-                step = library.range_step(node)
                 kinds = [self.kind(argument) for argument in node.args]
                 function = node.func.value  # type: ignore[attr-defined]  # `Known`
-                found = library.result_kind(node, function, kinds)
-                return found if step is None else Range(step)
+                return library.result_kind(node, function, kinds)
         raise NotCompilableError(node, f"cannot compile {type(node).__name__} here")
 
     def _constant_kind(self, node: ast.AST, value: object) -> Kind:
@@ -272,6 +269,10 @@ class Body(Code):
         if isinstance(node, ast.Compare):
             left, right = self.kind(node.left), self.kind(node.comparators[0])
             return comparison.known_comparison(node, left, right)
+        if isinstance(node, ast.Call):
+            known = is_instance(node, self.kind(node.args[0]) if node.args else None)
+            if known is not None:
+                return known
         kind = self.kind(node)
         if isinstance(kind, Constant):
             return bool(kind.value)

@@ -39,6 +39,14 @@ class BuiltinCalls(Comprehensions):
         """A value in a temporary variable, unless it cannot change."""
 
     @abc.abstractmethod
+    def evaluated(self, value: ast.expr) -> ast.expr:
+        """A value of which code may use the kind alone: what may raise is in variables."""
+
+    @abc.abstractmethod
+    def constant(self, node: ast.expr) -> object:
+        """The value of a free name, or of an attribute of a module; MISSING for others."""
+
+    @abc.abstractmethod
     def values(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
         """The values of expressions that are evaluated in this order."""
 
@@ -59,6 +67,10 @@ class BuiltinCalls(Comprehensions):
             return self.listed(node, first)
         if node.keywords:
             return None
+        if function is isinstance and len(node.args) == 2:
+            types_ = Known(self._types(node.args[1]), node)
+            value = self.evaluated(self.value(node.args[0]))
+            return like(node, ast.Call(Known(isinstance, node.func), [value, types_], []))
         if function is pow and len(node.args) == 2:
             return self.value(like(node, ast.BinOp(node.args[0], ast.Pow(), node.args[1])))
         if function is math.hypot and len(node.args) != 2:
@@ -70,6 +82,22 @@ class BuiltinCalls(Comprehensions):
         if (function is math.gcd or function is math.lcm) and len(node.args) != 2:
             return self.value(_folded(node, 0 if function is math.gcd else 1))
         return None
+
+    def _types(self, node: ast.expr) -> tuple[type, ...]:
+        """The types that the second argument of `isinstance` names."""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            return self._types(node.left) + self._types(node.right)
+        if isinstance(node, ast.Tuple):
+            return tuple(each for item in node.elts for each in self._types(item))
+        found = self.constant(node)
+        if isinstance(found, type):
+            return (found,)
+        if found is None or (isinstance(node, ast.Constant) and node.value is None):
+            return (type(None),)
+        args = found if isinstance(found, tuple) else getattr(found, "__args__", ())
+        if args and all(isinstance(each, type) for each in args):
+            return tuple(args)
+        raise NotCompilableError(node, "isinstance takes types, such as (int, float)")
 
     def _parsed(self, node: ast.Call, function: object) -> ast.expr:
         """A number of a text that is written out."""

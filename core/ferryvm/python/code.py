@@ -316,3 +316,41 @@ class Code(abc.ABC):
                 f.i64_add()
             f.else_()
             f.i64_const(0)
+
+    def stepped_length(self) -> None:
+        """Turn start, stop and step of a range on the stack into its length, modulo 2^64."""
+        f = self.f
+        step, stop, start = (self.spare(I64) for _ in range(3))
+        for local in (step, stop, start):
+            f.local_set(local)
+        f.local_get(step)
+        f.i64_const(0)
+        f.i64_lt_s()
+        with f.if_([I64]):
+            self._counted(stop, start, step, is_down=True)
+            f.else_()
+            self._counted(start, stop, step, is_down=False)
+
+    def _counted(self, low: Local, high: Local, step: Local, is_down: bool) -> None:
+        """Push how many steps there are from one number up to another one."""
+        f = self.f
+        f.local_get(low)
+        f.local_get(high)
+        f.i64_lt_s()
+        with f.if_([I64]):
+            f.local_get(high)
+            f.local_get(low)
+            f.i64_sub()
+            f.i64_const(1)
+            f.i64_sub()
+            if is_down:
+                f.i64_const(0)
+                f.local_get(step)
+                f.i64_sub()
+            else:
+                f.local_get(step)
+            f.i64_div_u()
+            f.i64_const(1)
+            f.i64_add()
+            f.else_()
+            f.i64_const(0)

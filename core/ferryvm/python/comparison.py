@@ -65,14 +65,19 @@ def _suffix(word: Type, name: str) -> str:
     return "_s" if word in (I32, I64) and name not in ("eq", "ne") else ""
 
 
-def _is_text(kind: Kind) -> bool:
-    return isinstance(kind, Constant) and isinstance(kind.value, str)
+def _are_comparable(left: Kind, right: Kind) -> bool:
+    """True for two texts, or two types, which are known."""
+    if not isinstance(left, Constant) or not isinstance(right, Constant):
+        return False
+    return any(
+        isinstance(left.value, type_) and isinstance(right.value, type_) for type_ in (str, type)
+    )
 
 
 def known_comparison(node: ast.Compare, left: Kind, right: Kind) -> bool | None:
     """The value of a comparison by `is`, which kinds determine. Raises NotCompilableError if they do not."""
     op = node.ops[0]
-    if isinstance(op, ast.Eq | ast.NotEq) and _is_text(left) and _is_text(right):
+    if isinstance(op, ast.Eq | ast.NotEq) and _are_comparable(left, right):
         return (left == right) == isinstance(op, ast.Eq)
     if not isinstance(op, ast.Is | ast.IsNot):
         return None

@@ -473,6 +473,7 @@ class Expressions(BuiltinCalls):
                         is_method
                         or is_extreme
                         or function is list
+                        or function is isinstance
                         or function is print
                         or (function is math.hypot and len(each.args) != 2)
                         or (function in (len, type) and not _is_plain(each.args))

@@ -52,13 +52,20 @@ def begin(b: Code, node: ast.expr) -> Kind:
             b.push(node)
             if abs(kind.step) == 1:
                 return RangeIterator(kind.step)
-            stop, start = b.spare(I64), b.spare(I64)
+            stop, start, step = b.spare(I64), b.spare(I64), b.spare(I64)
+            if not kind.step:
+                f.local_set(step)
             f.local_set(stop)
             f.local_set(start)
             f.local_get(start)
             f.local_get(start)
             f.local_get(stop)
-            b.range_length(kind.step)
+            if kind.step:
+                b.range_length(kind.step)
+            else:
+                f.local_get(step)
+                b.stepped_length()
+                f.local_get(step)
             return RangeIterator(kind.step)
         case Tuple():
             b.push(node)
@@ -128,7 +135,7 @@ def _advance(
     f = b.f
     match kind:
         case RangeIterator():
-            value, end = slots
+            value, end, *step = slots
             (item,) = b.locals(f"{name} item", INT)
             f.local_get(value if abs(kind.step) == 1 else end)
             if kind.step == 1:
@@ -149,7 +156,10 @@ def _advance(
             f.local_get(value)
             f.local_set(item)
             f.local_get(value)
-            f.i64_const(kind.step)
+            if step:
+                f.local_get(step[0])
+            else:
+                f.i64_const(kind.step)
             f.i64_add()
             f.local_set(value)
             return INT, kind, [item]

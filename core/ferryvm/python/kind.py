@@ -295,10 +295,14 @@ class ListIterator(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class Range(Kind):
-    """A range with a step that is known. Slots: start, stop."""
+    """A range. Slots: start, stop, and the step, unless that is known."""
 
     step: int
-    slots = (I64, I64)
+    """0: it is not known."""
+
+    @property
+    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
+        return (I64, I64) if self.step else (I64, I64, I64)
 
     def __str__(self) -> str:
         return "range"
@@ -307,10 +311,15 @@ class Range(Kind):
 @dataclasses.dataclass(frozen=True)
 class RangeIterator(Kind):
     """An iterator of a range. Slots: the next number, and, for steps of 1 and -1, the stop of the
-    range; for others, which could overflow at it, how many numbers there are."""
+    range; for others, which could overflow at it, how many numbers there are, and the step, unless
+    that is known."""
 
     step: int
-    slots = (I64, I64)
+    """0: it is not known."""
+
+    @property
+    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
+        return (I64, I64) if self.step else (I64, I64, I64)
 
     def __str__(self) -> str:
         return "iterator of a range"

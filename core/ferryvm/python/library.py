@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import F32, F64, I32
+from ferryvm.isa.type import F32, F64, I32, I64
 from ferryvm.python import complex_code
 from ferryvm.python.complex_code import is_complex
 from ferryvm.python.fault import NotCompilableError
@@ -34,7 +34,7 @@ from ferryvm.python.kind import (
     Scalar,
     Tuple,
 )
-from ferryvm.python.known import known_integer
+from ferryvm.python.known import class_of, is_instance, known_integer
 from ferryvm.python.number_function import METHODS
 from ferryvm.python.operation import boolean, convert, is_number
 from ferryvm.python.raw import Raw
@@ -135,6 +135,8 @@ def result_kind(node: ast.Call, function: object, kinds: list[Kind]) -> Kind:
         counts = " or ".join(map(str, wanted))
         raise NotCompilableError(node, f"{_name(function)} takes {counts} arguments here")
     found = kind_of(kinds)
+    if function is range and len(kinds) == 3 and found is not None:
+        return Range(known_integer(node.args[2]) or 0)
     if found is None:
         shown = ", ".join(map(str, kinds))
         hint = "; write z.real, or a function of cmath" if is_complex(*kinds) else ""
@@ -199,12 +201,16 @@ def _truncated(kinds: list[Kind]) -> Kind | None:
 
 
 def _type(kinds: list[Kind]) -> Kind | None:
-    (kind,) = kinds
-    if isinstance(kind, Number):
-        return Constant(kind.type)
-    if isinstance(kind, Complex):
-        return Constant(np.dtype(kind.dtype).type if kind.dtype else complex)
-    return Constant(np.dtype(kind.dtype).type) if isinstance(kind, Scalar) else None
+    class_ = class_of(kinds[0])
+    return None if class_ is None else Constant(class_)
+
+
+def _instance(kinds: list[Kind]) -> Kind | None:
+    return None if class_of(kinds[0]) is None else BOOL
+
+
+def _emit_instance(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
+    b.f.i32_const(int(bool(is_instance(node, kinds[0]))))
 
 
 def _length(kinds: list[Kind]) -> Kind | None:
@@ -226,6 +232,7 @@ _KINDS: dict[object, tuple[tuple[int, ...], Callable[[list[Kind]], Kind | None]]
     abs: ((1,), _absolute),
     complex: ((1, 2), complex_code.of_parts_kind),
     type: ((1,), _type),
+    isinstance: ((2,), _instance),
     len: ((1,), _length),
     range: ((1, 2, 3), _range),
     round: (
@@ -402,14 +409,35 @@ def _emit_len(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
         return
     assert isinstance(kind, Range)
     b.push(node.args[0])
-    b.range_length(kind.step)
+    if kind.step:
+        b.range_length(kind.step)
+        return
+    b.stepped_length()
+    size = b.spare(I64)
+    f.local_set(size)
+    f.local_get(size)
+    f.i64_const(0)
+    f.i64_lt_s()
+    b.throw_if(node, OverflowError, "a length", is_limit=True)
+    f.local_get(size)
 
 
 def _emit_range(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
     if len(kinds) == 1:
         b.f.i64_const(0)
-    for argument in node.args[:2]:
+    for argument in node.args:
         b.push_as(argument, INT)
+    if len(kinds) < 3:
+        return
+    f, step = b.f, b.spare(I64)
+    f.local_set(step)
+    if known_integer(node.args[2]):
+        return
+    b.at(node)
+    f.local_get(step)
+    f.i64_eqz()
+    b.throw_if(node, ValueError, "range() arg 3 must not be zero")
+    f.local_get(step)
 
 
 def _emit_nearest(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
@@ -450,6 +478,7 @@ def _two(name: str) -> Callable[[Code, ast.Call, list[Kind]], None]:
 _EMITTED: dict[object, Callable[[Code, ast.Call, list[Kind]], None]] = {
     abs: _emit_abs,
     complex: complex_code.of_parts,
+    isinstance: _emit_instance,
     METHODS["conjugate"]: complex_code.conjugate,
     type: lambda _b, _node, _kinds: None,  # kinds know it
     len: _emit_len,
@@ -462,17 +491,3 @@ _EMITTED: dict[object, Callable[[Code, ast.Call, list[Kind]], None]] = {
     math.hypot: _two("hypot"),
     math.atan2: _two("atan2"),
 }
-
-
-def range_step(node: ast.expr) -> int | None:
-    """The step of a call of `range`, if it is one whose step is known."""
-    if not isinstance(node, ast.Call) or getattr(node.func, "value", None) is not range:
-        return None
-    if len(node.args) < 3:
-        return 1
-    step = known_integer(node.args[2])
-    if step is None or step == 0:
-        raise NotCompilableError(
-            node, "the step of a range must be a number that is written out, and not 0"
-        )
-    return step

@@ -154,11 +154,12 @@ def _variable(kind: Kind, values: Sequence[Any]) -> Any:
     """The object that a variable holds; iterators go on where they are."""
     match kind:
         case Range():
-            return range(values[0], values[1], kind.step)
+            return range(values[0], values[1], kind.step or values[2])
         case RangeIterator():
-            start, end = values
-            stop = end if abs(kind.step) == 1 else start + kind.step * end
-            return iter(range(start, stop, kind.step))
+            start, end, *rest = values
+            step = kind.step or rest[0]
+            stop = end if abs(kind.step) == 1 else start + step * end
+            return iter(range(start, stop, step))
         case ListIterator():
             items = iter(value_of(kind.of, values[:-1]))
             for _ in range(values[-1]):
