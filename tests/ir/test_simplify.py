@@ -22,6 +22,7 @@ from ferryvm.ir.graph import (
 from ferryvm.ir.operation import PURE, SHAPES, AnyType, AttributeKind, IrError, computed_types
 from ferryvm.ir.simplify import _RULES, evaluate
 from ferryvm.isa.emitter import Condition
+from ferryvm.isa.mathematics.table import TABLES
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
 
 NANS = {F32: (0x7FC0_0000, 0xFFC0_0001, 0x7F80_0001), F64: (0x7FF8 << 48, 0xFFF8_0000_0000_0001)}
@@ -89,6 +90,7 @@ def statics(name: str) -> list[tuple[Static, ...]]:
     every: list[tuple[Static, ...]] = [(), *((t,) for t in types)]
     every += itertools.product(types, types)
     every += itertools.product(types, conditions)
+    every += ((table,) for table in TABLES.values())
     kinds = SHAPES[name].static
     found = []
     for static in every:

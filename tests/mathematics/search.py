@@ -11,10 +11,12 @@ range.
 from __future__ import annotations
 
 import argparse
+import functools
 import math
+import multiprocessing
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 from mpmath import mp, mpf
@@ -47,12 +49,16 @@ def titles(name: str) -> list[str]:
     return [*(f"[{low}, {high}]" for low, high in RANGES[name]), "all bits"]
 
 
-def examined(name: str, seed: tuple[int, int], count: int) -> list[Worst]:
-    """The largest error in each range."""
-    random = np.random.default_rng(seed)
+@functools.cache
+def _compiled(name: str) -> Callable[..., object]:
     names, ones = ("x y", "1.0 1.0") if name in BINARY else ("x", "1.0")
     program = ferryvm.compile(f"(define (f {names}) (f64.{name} {names})) (print! (f {ones}))")
-    function = ferryvm.Engine("llvm").instantiate(program).f
+    return ferryvm.Engine("llvm").instantiate(program).f
+
+
+def examined(name: str, seed: int, count: int, place: int) -> list[Worst]:
+    """The largest error in each range, for the part of the operands with a number."""
+    random, function = np.random.default_rng((seed, place)), _compiled(name)
     with np.errstate(all="ignore"):  # NaN and infinities are among the operands
         ranges = list(samples(name, random, count))
     return [worst(name, ferryvm.map(function, *each), *each) for each in ranges]
@@ -75,18 +81,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mathematics.search")
     parser.add_argument("names", nargs="+", choices=[*RANGES, *BINARY], metavar="NAME")
     parser.add_argument("--millions", type=float, default=1.0, help="operands of a function")
-    parser.add_argument("--jobs", type=int, default=1, help="threads")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     for name in options.names:
         wanted = math.ceil(options.millions * 1e6 / len(titles(name)))
         parts = math.ceil(wanted / PART)
         found = [Worst(0.0, (math.nan,), 0)] * len(titles(name))
-
-        def part(place: int, name: str = name, count: int = min(wanted, PART)) -> list[Worst]:
-            return examined(name, (options.seed, place), count)
-
-        with ThreadPoolExecutor(options.jobs) as pool:
+        part = functools.partial(examined, name, options.seed, min(wanted, PART))
+        # Threads would wait for each other: NumPy draws operands under the interpreter's lock.
+        with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
             for done, results in enumerate(pool.map(part, range(parts)), 1):
                 found = [_together(*pair) for pair in zip(found, results, strict=True)]
                 print(f"\r{name} {done} of {parts}", end="", file=sys.stderr)

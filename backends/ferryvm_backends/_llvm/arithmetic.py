@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 
 from ferryvm.architecture import IS_X86
+from ferryvm.isa.constant_table import ConstantTable
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.pure_function import PureFunction
 from ferryvm.isa.type import F32, F64, I32, I64, Type, to_float
@@ -145,6 +146,28 @@ class Arithmetic(PureEmitter[ir.Value]):
 
     def select(self, p: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
         return self.builder.select(p, a, b)
+
+    def lookup(self, table: ConstantTable, index: ir.Value) -> ir.Value:
+        last = ir.Constant(LLVM_TYPE[table.type.integer], len(table) - 1)
+        place = self.builder.and_(index, last)
+        array = self._array(table)
+        where = self.builder.gep(array, [place], LLVM_TYPE[table.type])
+        return self.builder.load(where, typ=LLVM_TYPE[table.type])
+
+    def _array(self, table: ConstantTable) -> ir.Value:
+        """The constants of a table in memory, defined once in the module."""
+        name = f"table {table}"
+        found = self.builder.module.globals.get(name)
+        if found is None:
+            element = LLVM_TYPE[table.type]
+            found = ir.GlobalVariable(self.builder.module, ir.ArrayType(element, len(table)), name)
+            found.initializer = ir.Constant(found.value_type, self._constants(table))
+            found.linkage, found.global_constant, found.align = "internal", True, 64
+        return found
+
+    def _constants(self, table: ConstantTable) -> list[ir.Value]:
+        element = StraightLineArithmetic(self.builder)  # of lanes, too, these are no vectors
+        return [element.constant(table.type, bits) for bits in table.bits]
 
     def fadd(self, t: Type, a: ir.Value, b: ir.Value) -> ir.Value:
         return self.builder.fadd(a, b)

@@ -106,10 +106,11 @@ def _is_vectorised(body: Body) -> bool:
 
 
 def _prevents_vectors(operation: Operation) -> bool:
-    """True if LLVM vectorises no loop with an operation: a fenced square root, a call of a function
-    that it does not inline, or one with a part that is branched over."""
+    """True if LLVM vectorises no loop with an operation, or not well: a fenced square root, a call of
+    a function that it does not inline, or one with a part that is branched over; a look-up, which it
+    makes a gather."""
     if operation.name != "apply":
-        return operation.name == "fsqrt"
+        return operation.name in ("fsqrt", "lookup")
     body = function_body(operation.fact(0, PureFunction))
     is_large = len(body.operations) > MOST_INLINED
     return is_large or bool(body.conditional()) or any(map(_prevents_vectors, body.operations))

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ferryvm.isa.constant_table import ConstantTable
 from ferryvm.isa.overflow import EXPANSIONS
 from ferryvm.isa.type import Type
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, Arithmetic, StraightLineArithmetic
+from ferryvm_backends.llvm.lane_count import vector_bits
+from ferryvm_backends.llvm.lane_table import PERMUTING_BITS, can_permute, gathered, permuted
 
 
 class LaneArithmetic(StraightLineArithmetic):
@@ -65,6 +68,13 @@ class LaneArithmetic(StraightLineArithmetic):
         expansion = EXPANSIONS[f"{name[1:]}_overflows"]
         found: ir.Value = expansion(self, t, self.vector(a), self.vector(b))
         return found
+
+    def lookup(self, table: ConstantTable, index: ir.Value) -> ir.Value:
+        if not isinstance(index.type, ir.VectorType):
+            return super().lookup(table, index)
+        if vector_bits() == PERMUTING_BITS and can_permute(table, self.lanes):
+            return permuted(self.builder, table, index)
+        return gathered(self.builder, table, self._array(table), index)
 
     # What a conversion yields where no lane takes part must be some value, not poison: it may
     # decide a branch.

@@ -18,6 +18,7 @@ from ferryvm.ir.graph import (
     ValueType,
 )
 from ferryvm.ir.simplify import SimplifyingEmitter, simplify
+from ferryvm.isa.constant_table import ConstantTable
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.pure_function import PureFunction
 from ferryvm.isa.type import F32, F64, I32, I64, Type
@@ -164,6 +165,9 @@ class Builder(SimplifyingEmitter):
 
     def select(self, p: Value, a: Value, b: Value) -> Value:
         return self.pure("select", (), (p, a, b), a.type)
+
+    def lookup(self, table: ConstantTable, index: Value) -> Value:
+        return self.pure("lookup", (table,), (index,), table.type)
 
     def fadd(self, t: Type, a: Value, b: Value) -> Value:
         return self.pure("fadd", (t,), (a, b), t)

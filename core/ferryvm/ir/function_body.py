@@ -10,6 +10,8 @@ from typing import NamedTuple
 from ferryvm.ir.build import Builder
 from ferryvm.ir.graph import Block, Body, Operation, Parameter, Value
 from ferryvm.ir.use import substitute
+from ferryvm.isa.constant_table import ConstantTable
+from ferryvm.isa.emitter import Condition
 from ferryvm.isa.overflow import EXPANSIONS
 from ferryvm.isa.pure_function import Meaning, PureFunction
 from ferryvm.isa.type import Type
@@ -55,14 +57,14 @@ def meaning_body(meaning: Meaning, types: Sequence[Type]) -> FunctionBody:
 
 def expand(body: Body) -> bool:
     """Replace each application of a function by the function's operations, those of functions that it
-    applies included, and tests of overflow likewise; false if there is none."""
+    applies included, and look-ups and tests of overflow likewise; false if there is none."""
     found = False
     while _expand(body):
         found = True
     return found
 
 
-_EXPANDED = frozenset({"apply", *EXPANSIONS})
+_EXPANDED = frozenset({"apply", "lookup", *EXPANSIONS})
 
 
 def _expand(body: Body) -> bool:
@@ -79,6 +81,9 @@ def _expand(body: Body) -> bool:
             if operation.name == "apply":
                 function = operation.fact(0, PureFunction)
                 new[operation] = function.meaning(builder, *arguments)
+            elif operation.name == "lookup":
+                (index,) = arguments
+                new[operation] = _selected(builder, operation.fact(0, ConstantTable), index)
             elif operation.name in EXPANSIONS:
                 one, other = arguments
                 expansion = EXPANSIONS[operation.name]
@@ -88,3 +93,17 @@ def _expand(body: Body) -> bool:
     if new:
         substitute(body.blocks, new)
     return bool(new)
+
+
+def _selected(builder: Builder, table: ConstantTable, index: Value) -> Value:
+    """The constant of a table by selections: a bit of the index decides between each two."""
+    integer = table.type.integer
+    found: list[Value] = [builder.constant(table.type, bits) for bits in table.bits]
+    step, none = 1, builder.constant(integer, 0)
+    while len(found) > 1:
+        bit = builder.bit_and(integer, index, builder.constant(integer, step))
+        is_odd = builder.compare(integer, Condition.NE, bit, none)
+        pairs = zip(found[::2], found[1::2], strict=True)
+        found = [builder.select(is_odd, odd, even) for even, odd in pairs]
+        step *= 2
+    return found[0]

@@ -16,6 +16,7 @@ import inspect
 from ferryvm.errors import FerryError
 from ferryvm.ir.build import Builder
 from ferryvm.ir.graph import BOOLEAN, Block, Parameter, Static, Value, ValueType
+from ferryvm.isa.constant_table import ConstantTable
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Atomic, Condition, FunctionField, PureEmitter
 from ferryvm.isa.pure_function import PureFunction
@@ -58,6 +59,7 @@ class AttributeKind(enum.Enum):
     ELEMENTS = "an element kind or the number of a type of arrays of references"
     UPDATE = "an atomic update"
     FUNCTION = "a mathematical function"
+    TABLE = "a table of constants"
 
     def holds(self, item: Static) -> bool:
         """True if an item is of this kind."""
@@ -70,6 +72,7 @@ class AttributeKind(enum.Enum):
                 | AttributeKind.FLAG
                 | AttributeKind.UPDATE
                 | AttributeKind.FUNCTION
+                | AttributeKind.TABLE
             ):
                 return isinstance(item, _CLASS[self])
             case AttributeKind.FUNCTIONS:
@@ -96,6 +99,7 @@ _CLASS: dict[AttributeKind, type] = {
     AttributeKind.FLAG: bool,
     AttributeKind.UPDATE: Atomic,
     AttributeKind.FUNCTION: PureFunction,
+    AttributeKind.TABLE: ConstantTable,
 }
 
 
@@ -257,15 +261,21 @@ _SOURCE = {"wrap": I64, "extend_s": I32, "extend_u": I32, "promote": F32, "demot
 """Types of operands, by name of the operation."""
 
 
+_ANNOTATED = {
+    "Type": AttributeKind.TYPE,
+    "Condition": AttributeKind.CONDITION,
+    "ConstantTable": AttributeKind.TABLE,
+}
+"""Kinds of static attributes, by the types of the emitter's parameters."""
+
+
 def _shape(method: object) -> Shape:
     """The shape of a pure operation, from a method of the emitter."""
     static: list[AttributeKind] = []
     arguments = 0
     for name, parameter in inspect.signature(method).parameters.items():  # type: ignore[arg-type]  # a method
         if name != "self":
-            kind = {"Type": AttributeKind.TYPE, "Condition": AttributeKind.CONDITION}.get(
-                parameter.annotation
-            )
+            kind = _ANNOTATED.get(parameter.annotation)
             if kind is None:
                 arguments += 1
             else:
@@ -341,6 +351,10 @@ def computed_types(
         (function,) = static
         assert isinstance(function, PureFunction)
         return function.parameters, function.result
+    if name == "lookup":
+        (table,) = static
+        assert isinstance(table, ConstantTable)
+        return (table.type.integer,), table.type
     types = [item for item in static if isinstance(item, Type)]
     fault = _fault(name, static, types)
     if fault is not None:

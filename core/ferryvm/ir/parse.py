@@ -36,6 +36,7 @@ from ferryvm.ir.operation import SHAPES, AttributeKind, IrError, Role
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Atomic, Condition, FunctionField
 from ferryvm.isa.mathematics import FUNCTIONS
+from ferryvm.isa.mathematics.table import TABLES
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type, from_float
 
@@ -349,6 +350,8 @@ class _BodyParser:
                 return p._one("element kind", {e.kind: e for e in Element})
             case AttributeKind.FUNCTION:
                 return p._one("mathematical function", FUNCTIONS)
+            case AttributeKind.TABLE:
+                return p._one("table of constants", TABLES)
             case AttributeKind.UPDATE:
                 return p._one("atomic update", {each.value: each for each in Atomic})
             case AttributeKind.NUMBER | AttributeKind.BYTES:

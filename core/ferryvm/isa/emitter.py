@@ -22,6 +22,7 @@ import abc
 import enum
 from typing import Generic, TypeVar
 
+from ferryvm.isa.constant_table import ConstantTable
 from ferryvm.isa.pure_function import PureFunction
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
@@ -192,6 +193,10 @@ class PureEmitter(abc.ABC, Generic[V]):
     @abc.abstractmethod
     def select(self, p: V, a: V, b: V) -> V:
         """`a` if `p` holds, else `b`; both of one type, or both slots."""
+
+    @abc.abstractmethod
+    def lookup(self, table: ConstantTable, index: V) -> V:
+        """The constant with a number, an integer as wide as the table's type, modulo their number."""
 
     # --- floats -----------------------------------------------------------------------------
 

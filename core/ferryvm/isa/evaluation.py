@@ -11,6 +11,7 @@ import math
 import operator
 from collections.abc import Callable
 
+from ferryvm.isa.constant_table import ConstantTable
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.pure_function import PureFunction
 from ferryvm.isa.type import F32, F64, Type, from_float, signed, to_float
@@ -148,6 +149,9 @@ class PythonArithmetic(PureEmitter[int]):
 
     def select(self, p: int, a: int, b: int) -> int:
         return a if p else b
+
+    def lookup(self, table: ConstantTable, index: int) -> int:
+        return table.at(index)
 
     def fadd(self, t: Type, a: int, b: int) -> int:
         return from_float(t, to_float(t, a) + to_float(t, b))

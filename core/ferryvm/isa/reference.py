@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 
 from ferryvm.isa.binding import Lines
+from ferryvm.isa.constant_table import ConstantTable
 from ferryvm.isa.emitter import Atomic, Condition, Emitter, FunctionField
 from ferryvm.isa.pure_function import PureFunction
 from ferryvm.isa.table import Immediate, Instruction
@@ -113,6 +114,9 @@ class TextEmitter(Emitter[str]):
 
     def select(self, p: str, a: str, b: str) -> str:
         return f"({p} ? {a} : {b})"
+
+    def lookup(self, table: ConstantTable, index: str) -> str:
+        return f"{table}[{index}]"
 
     def fadd(self, t: Type, a: str, b: str) -> str:
         return f"({a} + {b})"

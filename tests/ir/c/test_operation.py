@@ -17,6 +17,7 @@ from ferryvm.ir.operation import PURE, SHAPES, AttributeKind, IrError, computed_
 from ferryvm.ir.simplify import evaluate
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.mathematics import FUNCTIONS
+from ferryvm.isa.mathematics.table import TABLES
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type, from_float, to_float
 from ferryvm.machine.declaration import declarations
 
@@ -58,6 +59,7 @@ def _statics(name: str) -> Iterator[tuple[Static, ...]]:
         AttributeKind.TYPE: Type,
         AttributeKind.CONDITION: Condition,
         AttributeKind.FUNCTION: FUNCTIONS.values(),
+        AttributeKind.TABLE: TABLES.values(),
     }
     yield from itertools.product(*(possible[kind] for kind in SHAPES[name].static))
 

@@ -7,6 +7,7 @@ python -m tests.mathematics.double > core/ferryvm/isa/mathematics/double/coeffic
 from __future__ import annotations
 
 from mpmath import mp, mpf
+from tests.mathematics.chebyshev import bits
 from tests.mathematics.double.minimax import Number, minimax
 
 _HEAD = '''\
@@ -76,6 +77,13 @@ def _words_of_quotient() -> list[int]:
     return [bits >> 64 * n & (1 << 64) - 1 for n in reversed(range(_QUOTIENT_WORDS))]
 
 
+def _powers() -> tuple[list[int], list[float]]:
+    """2^(j/16) for j from 0 to 15: the bits of the f64, less j 2^48, and its relative error."""
+    exact = [mpf(2) ** (mpf(j) / 16) for j in range(16)]
+    words = [bits(value) - (j << 48) for j, value in enumerate(exact)]
+    return words, [float((value - float(value)) / float(value)) for value in exact]
+
+
 def _log(z: Number) -> Number:
     """(ln((1 + s) / (1 - s)) - 2 s) / s^3, where z = s^2."""
     if z < mpf(2) ** -80:
@@ -127,6 +135,11 @@ def _pow_log(z: Number) -> Number:
     return (mp.log((2 + s) / (2 - s)) / s - 1 - z / 12 - z**2 / 80) / z**3
 
 
+def _inverse_root(d: Number) -> Number:
+    """((1 - d)^(-1/2) - 1) / d."""
+    return (1 / mp.sqrt(1 - d) - 1) / d if abs(d) > mpf(2) ** -80 else mpf(1) / 2
+
+
 def _pair(divisor: int) -> list[float]:
     """The reciprocal of an integer as a pair."""
     inverse = 1 / mpf(divisor)
@@ -149,11 +162,13 @@ def text() -> str:
     erf_0 = 2 / mp.sqrt(mp.pi)
     numbers = {
         "LN2": ln2,
-        "LN2_REST": ln2 - float(ln2),
         "LN2_HIGH": high,
         "LN2_LOW": ln2 - high,
         "LOG2_E": 1 / ln2,
         "LOG2_E_REST": 1 / ln2 - float(1 / ln2),
+        "SIXTEENTHS_E": 16 / ln2,
+        "LN2_16_HIGH": high / 16,
+        "LN2_16_LOW": (ln2 - high) / 16,
         "LOG10_2_HIGH": decimal_high,
         "LOG10_2_LOW": decimal - decimal_high,
         "LOG10_E": mp.log10(mp.e),
@@ -177,7 +192,8 @@ def text() -> str:
     most = ((root - 1) / (root + 1)) ** 2 * _WIDER
     polynomials = {
         "EXP": minimax(_exp, -half, half, 10),
-        "EXP2": minimax(_exp2, -_WIDER / 2, _WIDER / 2, 10),
+        "EXP_SIXTEENTH": minimax(_exp, -half / 16, half / 16, 5),
+        "EXP2_SIXTEENTH": minimax(_exp2, -_WIDER / 32, _WIDER / 32, 5),
         "SINH": minimax(_sinh, 0, half**2, 5),
         "COSH": minimax(_cosh, 0, half**2, 5),
         "SIN": minimax(_sin, -(quarter**2) / 8, 0, 6),
@@ -189,13 +205,18 @@ def text() -> str:
         "POW_LOG": [*_pair(12), *_pair(80), *minimax(_pow_log, 0, 4 * most, 6)],
         "ATAN": minimax(_atan, 0, (root - 1) ** 2 * _WIDER, 11),
         "ASIN": minimax(_asin, 0, mpf(1) / 4 * _WIDER, 12),
+        "INVERSE_ROOT": minimax(_inverse_root, -mpf("0.069"), mpf("0.069"), 4),
     }
+    powers, tails = _powers()
+    polynomials["POWER_TAILS"] = tails
+    whole = {"TWO_OVER_PI_WORDS": _words_of_quotient(), "POWER_WORDS": powers}
     lines = [f"{name} = {_hex(float(value))}\n" for name, value in numbers.items()]
     for name, coefficients in polynomials.items():
         inner = "".join(f"    {_hex(each)},\n" for each in coefficients)
         lines.append(f"\n{name} = (\n{inner})\n")
-    words = "".join(f"    0x{each:016X},\n" for each in _words_of_quotient())
-    lines.append(f"\nTWO_OVER_PI_WORDS = (\n{words})\n")
+    for name, words in whole.items():
+        inner = "".join(f"    0x{each:016X},\n" for each in words)
+        lines.append(f"\n{name} = (\n{inner})\n")
     return _HEAD + "".join(lines)
 
 

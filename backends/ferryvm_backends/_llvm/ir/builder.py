@@ -136,6 +136,14 @@ class IRBuilder:
         text = f"shufflevector {kind.text} {first.reference}, {kind.text} poison, {places}"
         return self._value(kind, text)
 
+    def permuted(self, a: Value, b: Value, places: Sequence[int]) -> Value:
+        """The vector of the elements at some places of two vectors of one type, one after the other."""
+        assert isinstance(a.type, VectorType)
+        kind = VectorType(a.type.element, len(places))
+        chosen = ", ".join(f"i32 {place}" for place in places)
+        pair = f"{a.type.text} {a.reference}, {b.type.text} {b.reference}"
+        return self._value(kind, f"shufflevector {pair}, <{len(places)} x i32> <{chosen}>")
+
     def select(self, p: Value, a: Value, b: Value) -> Value:
         kind = a.type.text
         text = (
@@ -168,7 +176,9 @@ class IRBuilder:
     def gep(self, pointer: Value, indices: Sequence[Value], source_etype: Type) -> Value:
         places = ", ".join(f"{index.type.text} {index.reference}" for index in indices)
         text = f"getelementptr {source_etype.text}, ptr {pointer.reference}, {places}"
-        return self._value(POINTER, text)
+        vector = next((i.type for i in indices if isinstance(i.type, VectorType)), None)
+        kind = POINTER if vector is None else VectorType(POINTER, vector.count)
+        return self._value(kind, text)
 
     def load(
         self, pointer: Value, align: int = 0, typ: Type | None = None, metadata: str = ""

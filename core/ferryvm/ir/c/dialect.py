@@ -70,6 +70,8 @@ class Dialect:
     """The definition of `ENTRY` for a text that has no variables of its own and so counts nothing;
     then `exit_id` identifies the failed guard, and `interrupted` is called occasionally to stop
     it."""
+    constant: str = "static const "
+    """Declaration specifiers of arrays of constants, with the space after them."""
     byte: str = "uint8_t"
     space: str = ""
     """Qualifier of pointers to the machine's memory, with the space after it."""

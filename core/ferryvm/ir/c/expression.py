@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 
 from ferryvm.ir.c.dialect import Dialect
+from ferryvm.isa.constant_table import ConstantTable
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.pure_function import PureFunction
 from ferryvm.isa.type import F32, F64, I32, I64, Type, signed, to_float
@@ -25,6 +26,11 @@ _SMALL = 1 << 16
 def function_name(function: PureFunction) -> str:
     """The helper of a function of the instruction table."""
     return "ferry_" + function.name.replace(".", "_")
+
+
+def table_name(table: ConstantTable) -> str:
+    """The array of a table of constants."""
+    return f"ferry_table_{table}"
 
 
 class Arithmetic(PureEmitter[str]):
@@ -135,6 +141,11 @@ class Arithmetic(PureEmitter[str]):
 
     def select(self, p: str, a: str, b: str) -> str:
         return f"{p} ? {a} : {b}"
+
+    def lookup(self, table: ConstantTable, index: str) -> str:
+        name, last = table_name(table), self.constant(table.type.integer, len(table) - 1)
+        self.used.add(name)
+        return f"{name}[{index} & {last}]"
 
     def fadd(self, t: Type, a: str, b: str) -> str:
         return f"{a} + {b}"

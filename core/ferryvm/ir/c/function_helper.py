@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pure functions of the instruction table as helpers in C."""
+"""Pure functions of the instruction table as helpers in C, and their tables of constants."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 
 from ferryvm.ir.c.dialect import Dialect, helper_text
-from ferryvm.ir.c.expression import Arithmetic, function_name
+from ferryvm.ir.c.expression import Arithmetic, function_name, table_name
 from ferryvm.ir.function_body import FunctionBody, function_body
 from ferryvm.ir.graph import BOOLEAN, Constant, Value
+from ferryvm.isa.constant_table import declared
 from ferryvm.isa.mathematics import FUNCTIONS, PARTS
 from ferryvm.isa.pure_function import PureFunction
 from ferryvm.isa.type import Type
@@ -17,7 +19,8 @@ _BY_NAME = {function_name(each): each for each in (FUNCTIONS | PARTS).values()}
 
 
 def function_definitions(dialect: Dialect, used: set[str]) -> list[str]:
-    """Definitions of the functions among some helpers; the helpers of these are added to `used`."""
+    """Definitions of the tables and functions among some helpers; the helpers of these are added to
+    `used`."""
     found: dict[str, str] = {}
     waiting = [name for name in _BY_NAME if name in used]
     while waiting:
@@ -27,7 +30,16 @@ def function_definitions(dialect: Dialect, used: set[str]) -> list[str]:
         found = {name: text} | {key: value for key, value in found.items() if key != name}
         waiting += [each for each in _BY_NAME if each in needed]
         used |= needed
-    return list(found.values())
+    return [*_tables(dialect, used), *found.values()]
+
+
+def _tables(dialect: Dialect, used: set[str]) -> Iterator[str]:
+    for table in declared().values():
+        if table_name(table) in used:
+            arithmetic = Arithmetic(dialect)
+            words = ", ".join(arithmetic.constant(table.type, bits) for bits in table.bits)
+            kind = f"{dialect.constant}{dialect.types[table.type]}"
+            yield f"{kind} {table_name(table)}[{len(table)}] = {{{words}}};\n"
 
 
 @functools.cache

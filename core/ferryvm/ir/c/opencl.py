@@ -324,6 +324,7 @@ def opencl(aligned: bool = False, apart: bool = False, objects: bool = False) ->
         parameters="__global struct ferry_control *const control, const struct ferry_memory memory",
         passed="control, memory",
         entry=_entry(apart, objects),
+        constant="__constant ",
         byte="uchar",
         space="__global ",
         # LLVM 14 would compute pairs of values in vectors, also in loops, to store them at an exit.

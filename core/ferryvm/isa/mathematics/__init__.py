@@ -87,6 +87,19 @@ FUNCTIONS: dict[str, PureFunction] = {
 }
 """All of them, by mnemonic."""
 
+_PARTS: tuple[tuple[str, int, str, str], ...] = (
+    ("f64.sin_huge f64.cos_huge f64.tan_huge", 1, "trigonometric", "of operands from 2^20 on"),
+    (
+        "f64.fmod_long f64.remainder_long",
+        2,
+        "remainder",
+        "of magnitudes whose quotient is 2^52 or more",
+    ),
+    ("f64.exp_rare f64.exp2_rare", 1, "exponential", "of operands that are large or NaN"),
+    ("f64.hypot_rare", 2, "root", "where a sum of squares would overflow or be subnormal"),
+)
+"""Names, number of operands, the module that has their meanings, and their operands."""
+
 PARTS: dict[str, PureFunction] = {
     name: PureFunction(
         name,
@@ -95,20 +108,7 @@ PARTS: dict[str, PureFunction] = {
         f"For the function of that name, {which}.",
         f"ferryvm.isa.mathematics.double.{module}:{name.partition('.')[2]}",
     )
-    for names, count, which, module in (
-        (
-            ("f64.sin_huge", "f64.cos_huge", "f64.tan_huge"),
-            1,
-            "of operands from 2^20 on",
-            "trigonometric",
-        ),
-        (
-            ("f64.fmod_long", "f64.remainder_long"),
-            2,
-            "of magnitudes whose quotient is 2^52 or more",
-            "remainder",
-        ),
-    )
-    for name in names
+    for names, count, module, which in _PARTS
+    for name in names.split()
 }
 """Functions that meanings of others apply, and that are no instructions."""

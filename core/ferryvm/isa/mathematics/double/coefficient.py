@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 LN2 = float.fromhex("0x1.62e42fefa39efp-1")
-LN2_REST = float.fromhex("0x1.abc9e3b39803fp-56")
 LN2_HIGH = float.fromhex("0x1.62e42fefa3800p-1")
 LN2_LOW = float.fromhex("0x1.ef35793c76730p-45")
 LOG2_E = float.fromhex("0x1.71547652b82fep+0")
 LOG2_E_REST = float.fromhex("0x1.777d0ffda0d24p-56")
+SIXTEENTHS_E = float.fromhex("0x1.71547652b82fep+4")
+LN2_16_HIGH = float.fromhex("0x1.62e42fefa3800p-5")
+LN2_16_LOW = float.fromhex("0x1.ef35793c76730p-49")
 LOG10_2_HIGH = float.fromhex("0x1.34413509f7800p-2")
 LOG10_2_LOW = float.fromhex("0x1.fef311f12b358p-46")
 LOG10_E = float.fromhex("0x1.bcb7b1526e50ep-2")
@@ -41,18 +43,22 @@ EXP = (
     float.fromhex("0x1.1f8b4469a96c9p-29"),
 )
 
-EXP2 = (
-    float.fromhex("0x1.ebfbdff82c58fp-3"),
+EXP_SIXTEENTH = (
+    float.fromhex("0x1.0000000000001p-1"),
+    float.fromhex("0x1.5555555555557p-3"),
+    float.fromhex("0x1.55555554e9465p-5"),
+    float.fromhex("0x1.11111110abadbp-7"),
+    float.fromhex("0x1.6c17ed4cf2892p-10"),
+    float.fromhex("0x1.a01b65096352ep-13"),
+)
+
+EXP2_SIXTEENTH = (
+    float.fromhex("0x1.ebfbdff82c590p-3"),
     float.fromhex("0x1.c6b08d704a0c2p-5"),
-    float.fromhex("0x1.3b2ab6fba4e79p-7"),
-    float.fromhex("0x1.5d87fe78a5275p-10"),
-    float.fromhex("0x1.430912f86b063p-13"),
-    float.fromhex("0x1.ffcbfc670e321p-17"),
-    float.fromhex("0x1.62c02245558abp-20"),
-    float.fromhex("0x1.b524fae518922p-24"),
-    float.fromhex("0x1.e4cf04ec1da1ap-28"),
-    float.fromhex("0x1.e9d4001eaff4cp-32"),
-    float.fromhex("0x1.c4b5b106e73fcp-36"),
+    float.fromhex("0x1.3b2ab6fb41211p-7"),
+    float.fromhex("0x1.5d87fe7824abap-10"),
+    float.fromhex("0x1.430a1d09153d7p-13"),
+    float.fromhex("0x1.ffcdb17eaac21p-17"),
 )
 
 SINH = (
@@ -206,6 +212,33 @@ ASIN = (
     float.fromhex("0x1.db20b77a3b280p-6"),
 )
 
+INVERSE_ROOT = (
+    float.fromhex("0x1.0000000c3d387p-1"),
+    float.fromhex("0x1.7fff942658660p-2"),
+    float.fromhex("0x1.3ffefb26f2ad7p-2"),
+    float.fromhex("0x1.19617734e489fp-2"),
+    float.fromhex("0x1.fb982a238482ap-3"),
+)
+
+POWER_TAILS = (
+    float.fromhex("0x0.0p+0"),
+    float.fromhex("0x1.79aa65d837b6dp-54"),
+    float.fromhex("-0x1.01b15eaa59348p-55"),
+    float.fromhex("0x1.68efde3a8a894p-54"),
+    float.fromhex("0x1.34d754db0abb6p-55"),
+    float.fromhex("0x1.59f48a72a4c6dp-55"),
+    float.fromhex("0x1.690cebb7aafb0p-56"),
+    float.fromhex("0x1.063e1e21c5409p-54"),
+    float.fromhex("-0x1.3b3efbf5e2228p-54"),
+    float.fromhex("-0x1.b32dcb94da51dp-56"),
+    float.fromhex("0x1.db72fc1f0eab4p-55"),
+    float.fromhex("0x1.1affc2b91ce27p-56"),
+    float.fromhex("0x1.c1a7792cb3387p-55"),
+    float.fromhex("0x1.36eae30af0cb3p-56"),
+    float.fromhex("0x1.4a385a63d07a7p-56"),
+    float.fromhex("-0x1.ff7128fd391f0p-55"),
+)
+
 TWO_OVER_PI_WORDS = (
     0x0000000028BE60DB,
     0x9391054A7F09D5F4,
@@ -226,4 +259,23 @@ TWO_OVER_PI_WORDS = (
     0xFAF97C5ECF41CE7D,
     0xE294A4BA9AFED7EC,
     0x47E357421580CC11,
+)
+
+POWER_WORDS = (
+    0x3FF0000000000000,
+    0x3FEFB5586CF9890F,
+    0x3FEF72B83C7D517B,
+    0x3FEF387A6E756238,
+    0x3FEF06FE0A31B715,
+    0x3FEEDEA64C123422,
+    0x3FEEBFDAD5362A27,
+    0x3FEEAB07DD485429,
+    0x3FEEA09E667F3BCD,
+    0x3FEEA11473EB0187,
+    0x3FEEACE5422AA0DB,
+    0x3FEEC49182A3F090,
+    0x3FEEE89F995AD3AD,
+    0x3FEF199BDD85529C,
+    0x3FEF5818DCFBA487,
+    0x3FEFA4AFA2A490DA,
 )

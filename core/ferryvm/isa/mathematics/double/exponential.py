@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exponential functions of f64.
 
-    x = k ln 2 + r,  |r| <= ln 2 / 2       e^x = 2^k e^r,  e^r = 1 + r + r^2 P(r)
+    x = (16 k + j) ln 2 / 16 + r,  |r| <= ln 2 / 32        e^x = 2^k 2^(j/16) e^r,  e^r = 1 + r + r^2 P(r)
 
 The reduction is that of Cody and Waite ("Software Manual for the Elementary Functions", 1980,
-chapter 6), exact by `fma`. e^r is a sum of two f64: `high`, near 1, and a small `tail`.
+chapter 6), exact by `fma`; the powers 2^(j/16) are in a table, with their errors (Tang, "Table-driven
+implementation of the exponential function in IEEE floating-point arithmetic", ACM Transactions on
+Mathematical Software 15(2), 1989). expm1 and others reduce to |r| <= ln 2 / 2, with no table: e^r is a
+sum of two f64 then, `high`, near 1, and a small `tail`.
 """
 
 from __future__ import annotations
@@ -12,17 +15,21 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics import PARTS
 from ferryvm.isa.mathematics.double.coefficient import (
     EXP,
-    EXP2,
+    EXP2_SIXTEENTH,
+    EXP_SIXTEENTH,
     LN2,
+    LN2_16_HIGH,
+    LN2_16_LOW,
     LN2_HIGH,
     LN2_LOW,
-    LN2_REST,
     LOG2_E,
+    SIXTEENTHS_E,
 )
-from ferryvm.isa.mathematics.double.polynomial import polynomial, polynomial_by_fours
-from ferryvm.isa.mathematics.double.special import number_unless_nan, unless_zero
+from ferryvm.isa.mathematics.double.polynomial import polynomial, polynomial_by_pairs
+from ferryvm.isa.mathematics.double.special import magnitude, number_unless_nan, unless_zero
 from ferryvm.isa.mathematics.pair import (
     add,
     clamped,
@@ -34,12 +41,18 @@ from ferryvm.isa.mathematics.pair import (
     sub,
     two_sum,
 )
+from ferryvm.isa.mathematics.table import POWER_TAILS, POWER_WORDS
 from ferryvm.isa.type import F64, I64
 
 V = TypeVar("V")
 
 _LARGEST = 709.782712893384
 """The largest operand whose power of e is finite."""
+
+_LARGEST_PLAIN = 708.0
+"""The magnitude up to which powers of e are finite normal numbers."""
+_LARGEST_PLAIN_2 = 1021.0
+"""The same for powers of 2."""
 
 SHIFT = 1.5 * 2.0**52
 """The last place of a sum with this number is 1: the sum is rounded to an integer."""
@@ -50,28 +63,66 @@ _LIFT = 64
 
 def exp(m: PureEmitter[V], x: V) -> V:
     """e^x."""
-    inside = clamped(m, x, -746.0, 710.0)
-    shifted, whole = nearest(m, fma(m, inside, number(m, LOG2_E), number(m, SHIFT)))
-    near = fma(m, whole, number(m, -LN2_HIGH), inside)  # exact: LN2_HIGH has 42 bits
-    r = fma(m, whole, number(m, -LN2_LOW), near)
-    high, low = fast_two_sum(m, number(m, 1.0), near)
-    low = fma(m, whole, number(m, -LN2_LOW), low)
-    tail = fma(m, mul(m, r, r), polynomial_by_fours(m, r, EXP), low)
-    is_small = m.compare(F64, Condition.LT, inside, number(m, -708.0))
-    return number_unless_nan(m, x, lifted(m, add(m, high, tail), shifted, is_small))
+    is_plain = m.compare(F64, Condition.LE, magnitude(m, x), number(m, _LARGEST_PLAIN))
+    bits, q = _natural(m, x)
+    return m.apply_if(m.none(is_plain), PARTS["f64.exp_rare"], _grown(m, bits, q), x)
 
 
 def exp2(m: PureEmitter[V], x: V) -> V:
-    """2^x = 2^k 2^r, |r| <= 1/2; exact for integers."""
+    """2^x; exact for integers."""
+    is_plain = m.compare(F64, Condition.LE, magnitude(m, x), number(m, _LARGEST_PLAIN_2))
+    bits, q = _binary(m, x)
+    return m.apply_if(m.none(is_plain), PARTS["f64.exp2_rare"], _grown(m, bits, q), x)
+
+
+def exp_rare(m: PureEmitter[V], x: V) -> V:
+    """e^x of any operand."""
+    inside = clamped(m, x, -746.0, 710.0)
+    is_small = m.compare(F64, Condition.LT, inside, number(m, -708.0))
+    return number_unless_nan(m, x, _lifted_sixteenths(m, *_natural(m, inside), is_small))
+
+
+def exp2_rare(m: PureEmitter[V], x: V) -> V:
+    """2^x of any operand."""
     inside = clamped(m, x, -1080.0, 1024.0)
-    shifted, whole = nearest(m, add(m, inside, number(m, SHIFT)))
-    r = sub(m, inside, whole)
-    first = mul(m, r, number(m, LN2))
-    rest = fma(m, r, number(m, LN2_REST), fma(m, r, number(m, LN2), negated(m, first)))
-    high, low = fast_two_sum(m, number(m, 1.0), first)
-    tail = fma(m, mul(m, r, r), polynomial_by_fours(m, r, EXP2), add(m, low, rest))
     is_small = m.compare(F64, Condition.LT, inside, number(m, -1021.0))
-    return number_unless_nan(m, x, lifted(m, add(m, high, tail), shifted, is_small))
+    return number_unless_nan(m, x, _lifted_sixteenths(m, *_binary(m, inside), is_small))
+
+
+def _natural(m: PureEmitter[V], x: V) -> tuple[V, V]:
+    """Bits that end with n, and q: e^x = 2^(n/16) (1 + q) with the f64 nearest to 2^(j/16)."""
+    shifted = fma(m, x, number(m, SIXTEENTHS_E), number(m, SHIFT))
+    bits, whole = nearest(m, shifted)
+    near = fma(m, whole, number(m, -LN2_16_HIGH), x)  # exact: a multiple of 2^-58 below 2^-5
+    r = fma(m, whole, number(m, -LN2_16_LOW), near)
+    square = mul(m, r, r)
+    first = add(m, r, m.lookup(POWER_TAILS, bits))
+    return bits, fma(m, square, polynomial_by_pairs(m, r, square, EXP_SIXTEENTH), first)
+
+
+def _binary(m: PureEmitter[V], x: V) -> tuple[V, V]:
+    """The same for 2^x."""
+    shifted = add(m, x, number(m, SHIFT / 16))  # the last place of the sum is 1/16
+    bits = m.reinterpret(I64, F64, shifted)
+    r = sub(m, x, sub(m, shifted, number(m, SHIFT / 16)))
+    square = mul(m, r, r)
+    first = fma(m, r, number(m, LN2), m.lookup(POWER_TAILS, bits))
+    return bits, fma(m, square, polynomial_by_pairs(m, r, square, EXP2_SIXTEENTH), first)
+
+
+def _grown(m: PureEmitter[V], bits: V, q: V) -> V:
+    """2^(n/16) (1 + q), a normal number; `bits` end with n = 16 k + j. The words of the table lack
+    j 2^48, so the addition of n 2^48 adds k to the exponent."""
+    n = m.shl(I64, bits, m.constant(I64, 48))
+    scale = m.reinterpret(F64, I64, m.add(I64, m.lookup(POWER_WORDS, bits), n))
+    return fma(m, scale, q, scale)
+
+
+def _lifted_sixteenths(m: PureEmitter[V], bits: V, q: V, is_small: V) -> V:
+    """The same, for any n: see `lifted`."""
+    j = m.bit_and(I64, bits, m.constant(I64, 15))
+    k = m.shr_s(I64, bits, m.constant(I64, 4))
+    return lifted(m, _grown(m, j, q), k, is_small)
 
 
 def expm1(m: PureEmitter[V], x: V) -> V:

@@ -53,6 +53,13 @@ def polynomial_by_fours(m: PureEmitter[V], x: V, coefficients: Sequence[float]) 
     return total
 
 
+def polynomial_by_pairs(m: PureEmitter[V], x: V, square: V, coefficients: Sequence[float]) -> V:
+    """The same, of an even number of terms in pairs, which Horner's scheme over x^2 joins."""
+    group = [number(m, each) for each in coefficients]
+    pairs = [fma(m, odd, x, even) for even, odd in zip(group[::2], group[1::2], strict=True)]
+    return horner(m, square, pairs)
+
+
 def horner(m: PureEmitter[V], x: V, terms: Sequence[V]) -> V:
     """The same by Horner's scheme, of coefficients that are values: no products but those of the
     steps. Where many elements are computed side by side, as in loops over arrays, nothing else
