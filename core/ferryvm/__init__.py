@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ferryvm.errors import FerryError, SourceError
     from ferryvm.machine.host import HostFunction
     from ferryvm.program import Program
+    from ferryvm.python.device_array import DeviceArray, resident
     from ferryvm.python.fault import UnsupportedError
     from ferryvm.python.function import function
     from ferryvm.python.interruption import MapInterrupted
@@ -45,6 +46,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "ArrayView": "engine.object_view",
     "CallError": "engine.instance",
+    "DeviceArray": "python.device_array",
     "Engine": "engine",
     "Execution": "engine",
     "FerryError": "errors",
@@ -76,6 +78,7 @@ _HOMES = {
     "native_host": "engine.native_declaration",
     "progress": "python.progress",
     "reduce": "python.reduction",
+    "resident": "python.device_array",
     "scan": "python.reduction",
     "type_name": "engine.object_view",
 }
@@ -84,6 +87,7 @@ _HOMES = {
 __all__ = [
     "ArrayView",
     "CallError",
+    "DeviceArray",
     "Engine",
     "Execution",
     "FerryError",
@@ -120,6 +124,7 @@ __all__ = [
     "progress",
     "read",
     "reduce",
+    "resident",
     "run",
     "save",
     "scan",

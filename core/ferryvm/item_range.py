@@ -16,6 +16,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from ferryvm import record
 from ferryvm.errors import FerryError
 from ferryvm.machine.state import Machine
+from ferryvm.residency import Residency
 
 __all__ = ["LostItemsError", "PlaceActivity", "RangeOutcome", "RangeRunner"]
 
@@ -141,6 +142,19 @@ class RangeRunner(abc.ABC):
         If it raises one of the errors of `run`, the results of all launches since the last `write_back`
         are lost: the machine's heap and objects are as they were there."""
         return self.run(machine, first, limit)
+
+    def resident(self, items: int, residency: Residency) -> RangeRunner | None:
+        """The runner for so many items whose arrays are in a device's memory, or whose results are to
+        remain there; None if there is none, or others are expected to end earlier."""
+        is_there = residency.memory in (None, self.deferral)
+        return self if is_there and self.deferral is not None else None
+
+    def run_resident(
+        self, machine: Machine, first: int, limit: int, residency: Residency
+    ) -> RangeOutcome:
+        """As `run`, where the device has elements of arrays that the host lacks. If all items are done
+        `residency.left` has the results that remain there, else the machine is as it was."""
+        raise NotImplementedError
 
     def write_back(self, machine: Machine) -> None:
         """Bring the results of launches with the same `deferral` to the machine. Raises as `run`."""

@@ -15,6 +15,7 @@ import ctypes
 import dataclasses
 import functools
 import time
+import weakref
 from collections import OrderedDict
 
 from ferryvm.backend import Activity, Options
@@ -27,6 +28,7 @@ from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.kernel import BufferOffset, Kernel
 from ferryvm_backends.opencl.launch import ENTER, FAILED
+from ferryvm_backends.opencl.left_elements import LeftElements
 from ferryvm_backends.opencl.packet import Packet
 from ferryvm_backends.opencl.report import KernelMetrics
 from ferryvm_backends.opencl.resident import Copied, Needs
@@ -50,6 +52,8 @@ class Residents:
         self._running: tuple[int, ...] = ()
         """The machine that has its memory there to run."""
         session.pool.give_up = self._give_up
+        self._left: weakref.WeakSet[LeftElements] = weakref.WeakSet()
+        """Results that remain on the device."""
 
     def copied(self, control: ControlBlock) -> Copied:
         """Raises BackendError, cl.Error."""
@@ -69,13 +73,26 @@ class Residents:
         self._cached[key] = control.heap_capacity, found
         return found
 
+    def leave(self, control: ControlBlock, address: int) -> LeftElements:
+        """The elements at an address of the host, which remain on the device as they are there. Raises
+        BackendError, cl.Error."""
+        found = self.copied(control).objects.leave(address)
+        found.memory = self
+        self._left.add(found)
+        return found
+
     def _give_up(self) -> bool:
         """Release the memory of the machine that was used longest ago, but for the one that runs and
-        those whose results are only there; False if there is none."""
+        those whose results are only there, or bring results that remain there to the host; False if
+        there is nothing."""
         for key, (_, one) in self._cached.items():
             if key != self._running and not one.objects.is_ahead:
                 del self._cached[key]
                 one.close()
+                return True
+        for elements in [*self._left]:
+            if elements.is_there:
+                elements.give_up()
                 return True
         return False
 

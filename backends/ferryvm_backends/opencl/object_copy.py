@@ -17,6 +17,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import time
+import weakref
 from array import array
 from collections.abc import Container, Iterator, Sequence
 from typing import Any
@@ -32,10 +33,12 @@ from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.object_layout import first_fit
 from ferryvm.machine.object_memory import ObjectMemory, OutsideArray
 from ferryvm.region.object_access import ObjectAccess
+from ferryvm.residency import DeviceElements, Residency
 from ferryvm.traffic import SPACE, Traffic, array_name
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.host_memory import CHUNK, runs, zeros
 from ferryvm_backends.opencl.kernel import BufferOffset, finish
+from ferryvm_backends.opencl.left_elements import LeftElements
 from ferryvm_backends.opencl.segment import ZERO, Part, Segment, buffer_of_zeros, fill_zeros, view
 
 _MASK = (1 << 64) - 1
@@ -60,6 +63,20 @@ class _Copy(Segment):
         self.number, self.address, self.size = number, address, size
         self.start = 0
         """Bytes from the start of the arena."""
+        self._taken: weakref.ref[DeviceElements] | None = None
+        """The elements that it has got on the device."""
+
+    def push(self, start: int, end: int) -> int:
+        self._taken = None
+        return super().push(start, end)
+
+    def take(self, elements: DeviceElements) -> None:
+        """Copy elements on the device. Raises cl.Error."""
+        assert isinstance(elements, LeftElements)
+        if self._taken is None or self._taken() is not elements:
+            elements.copy_to(self.place)
+            self.forget(0)
+            self._taken = weakref.ref(elements)
 
     def fits(self, size: int) -> bool:
         """True if it can be that of elements of this size, which are at its address now: an array
@@ -94,6 +111,9 @@ class ObjectCopy:
         host has all."""
         self._sent: dict[tuple[ObjectAccess, int], list[ArrayActivity]] = {}
         """Metrics of the parts that uses of objects need and that are among these, for each `Traffic`."""
+        self.residency: Residency | None = None
+        """The elements that are on the device already for the next `push`, and the arrays that it may
+        access; None: all are on the host."""
         self.unsent: list[int] = []
         """Addresses of the arrays that were not sent by the last `push`, as a kernel overwrites them."""
         self._may_be_marked = False
@@ -252,8 +272,13 @@ class ObjectCopy:
                 del self._copies[address]
         self._base = control.objects
         prepared = (control.prepared + self._base) & _MASK if control.prepared else 0
+        there = self.residency
         wanted = [
-            one for one in outside if one.size and use.concerns(one.type, one.address == prepared)
+            one
+            for one in outside
+            if one.size
+            and use.concerns(one.type, one.address == prepared)
+            and (there is None or one.address in there.arrays)
         ]
         self._provide(control, wanted)
         assert self._space is not None
@@ -275,7 +300,13 @@ class ObjectCopy:
             parts = [part for part in parts if part[0] not in self._ahead]
             self._ahead.update((segment, None) for segment, _, _ in parts)
         sent = []
+        given = {} if there is None else there.given
         for segment, end, row in parts:
+            if isinstance(segment, _Copy) and segment.address in given:
+                segment.take(given[segment.address])
+                row.entries += 1
+                row.unchanged += 1
+                continue
             if isinstance(segment, _Copy) and segment.address in written:
                 self.unsent.append(segment.address)
                 end = 0
@@ -326,6 +357,12 @@ class ObjectCopy:
             self.version += 1
         self._rows = found
         cl.enqueue_copy(self._session.queue, self._tables, np.frombuffer(found, np.uint8))
+
+    def leave(self, address: int) -> LeftElements:
+        """Elements as they are on the device, which has no copy of them for the host any more. Raises
+        BackendError, cl.Error."""
+        copy = self._copies.pop(address)
+        return LeftElements(self._session, copy.place, copy.host)
 
     def device_place(self, place: int) -> int:
         """The device's place for one that a header has on the host; 0 if nothing is there."""

@@ -19,6 +19,7 @@ import numpy as np
 from ferryvm.engine.array_argument import NUMBER_ARRAYS, Place, host_array, is_masked, viewed
 from ferryvm.engine.fast_call import made, parameter_names
 from ferryvm.engine.marshal import CallError, described_parameters
+from ferryvm.engine.resident_call import call_resident
 from ferryvm.engine.target import Target
 from ferryvm.failure import shown
 from ferryvm.isa import INSTRUCTIONS
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from ferryvm.engine.call import Calls
     from ferryvm.engine.object_view import Item
+    from ferryvm.residency import Residency
 
     Array = npt.NDArray[Any]
 
@@ -124,13 +126,36 @@ def map_unmasked(
     _mapped(_exported("map", function), values, tuple(out), (mask,))
 
 
+def map_resident(
+    function: Callable[..., Any],
+    values: Sequence[Any],
+    out: Sequence[Array],
+    residency: Residency,
+) -> bool:
+    """As `map` into arrays, where elements of some are on a device alone; True if the results are there,
+    or in the arrays; False if nothing was done. `values` has an argument for each parameter. The function
+    has no effects."""
+    f = _exported("map", function)
+    plan = _planned(f, values, tuple(out), ())
+    if plan.sequences:
+        values = _with_steps(f, plan, values)
+    return call_resident(f.calls, plan.target, (*values, *out), residency)
+
+
+def _planned(
+    f: _Exported, values: Sequence[Any], given: tuple[Any, ...], mask: tuple[Array, ...]
+) -> _Plan:
+    key = (f.target.function, len(mask), *(_key(value) for value in (*values, *given)))
+    plan: _Plan | None = f.calls.extension.plans.get(key)
+    if plan is None:
+        plan = f.calls.extension.plans[key] = _plan(f, values, given, has_mask=bool(mask))
+    return plan
+
+
 def _mapped(
     f: _Exported, values: Sequence[Any], given: tuple[Any, ...], mask: tuple[Array, ...]
 ) -> Any:
-    key = (f.target.function, len(mask), *(_key(value) for value in (*values, *given)))
-    plan = f.calls.extension.plans.get(key)
-    if plan is None:
-        plan = f.calls.extension.plans[key] = _plan(f, values, given, has_mask=bool(mask))
+    plan = _planned(f, values, given, mask)
     shape = _shape(f, plan, values)
     for array in given:
         if array.shape != shape or not array.flags.writeable:
@@ -165,6 +190,8 @@ class _Plan(NamedTuple):
 
     call: Callable[..., object]
     """Calls the adapter."""
+    target: Target
+    """The adapter."""
     elementwise: tuple[int, ...]
     """The numbers of the parameters that get elements of arrays, or numbers of ranges."""
     sequences: tuple[int, ...]
@@ -211,7 +238,7 @@ def _plan(f: _Exported, values: Sequence[Any], given: Sequence[Any], *, has_mask
         of.adapter, lambda: mapping.adapter(of), f.what, (*names, *places, *["mask"] * has_mask)
     )
     dtypes = tuple(NUMBER_ARRAYS[array.reference.number].dtype for array in fresh)
-    return _Plan(made(f.calls, target), elementwise, sequences, dtypes)
+    return _Plan(made(f.calls, target), target, elementwise, sequences, dtypes)
 
 
 def reduce(function: Callable[..., Any], array: Any, initial: float | None = None) -> Item:

@@ -39,10 +39,9 @@ from ferryvm.engine.target import Target
 from ferryvm.errors import FerryError
 from ferryvm.failure import SignalRaised, shown
 from ferryvm.float_environment import call_in_ours, in_ours
-from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES, Type
-from ferryvm.machine.control import CALL_FORMAT, CALL_REGISTERS, Status
+from ferryvm.machine.control import CALL_REGISTERS, Status
 from ferryvm.machine.state import Machine
 from ferryvm.program import has_references
 
@@ -51,8 +50,6 @@ if TYPE_CHECKING:
     from ferryvm.engine.reference import Passing, References
 
 _R = TypeVar("_R")
-
-_HALT = BY_MNEMONIC["halt"].opcode
 
 MOST_NESTED = 100
 """The largest depth of calls from host functions inside each other."""
@@ -265,34 +262,6 @@ class Calls:
 
         self.alone(enter)
 
-    def take_up(self, targets: Sequence[Target]) -> None:
-        """Find the active calls on the stack of a machine that was loaded."""
-        machine, words = self.machine, self.machine.memory.stack
-        control, owner = machine.control, machine.verified.owner
-        of_stub = {owner(target.entry): target for target in targets}
-        pc, fp, at, status = control.pc, control.fp, self._registers(), Status.FUEL
-        found: list[Call] = []
-        function = -1  # of the frame that was seen last
-        while distance := words[fp + 1]:  # the outermost frame has none
-            function, above = owner(pc), fp
-            pc, fp = words[fp] - 1, fp - distance
-            target = of_stub.get(function)
-            if target is not None:
-                if not words[fp + 1]:
-                    status = Status.HALT
-                sp = above - len(target.signature.parameters)
-                before = CALL_FORMAT.pack(status, 0, 0, pc, sp, fp)
-                found.append(Call(self, target, before, at))
-                at = before
-        if function < 0:
-            if control.status != Status.HALT:
-                raise CallError("this state stands in the start function: go on with Engine.resume")
-            return
-        if function not in of_stub or machine.program.code.opcodes[pc] != _HALT:
-            raise CallError("this state is no call of an instance: go on with Engine.resume")
-        self.idle = found[-1].before
-        self.thread, self.stopped = 0, tuple(reversed(found))
-
     def allocate(self, size: int) -> int:
         """The offset of new bytes in the heap."""
         if not hasattr(size, "__index__"):
@@ -331,6 +300,28 @@ class Calls:
         finally:
             self.execution.owner = 0
             self.busy.free = True
+
+    def stand(
+        self, target: Target, arguments: Sequence[object], action: Callable[[], _R], otherwise: _R
+    ) -> _R:
+        """The result of an action while the machine stands at the entry of a call, which is removed
+        from the stack afterwards; `otherwise` while another call is active."""
+
+        def enter(is_nested: bool) -> _R:
+            if is_nested or self.stopped:
+                return otherwise
+            self.thread = 0
+            self._rest()
+            before = self._registers()
+            try:
+                self.machine.control.interrupt = 0
+                self._push(Call(self, target, before), self._words(target, arguments))
+                return action()
+            finally:
+                self.block[CALL_REGISTERS] = before
+                self._arm()
+
+        return self.alone(enter)
 
     def _check_nested(self) -> None:
         """Raise CallError if the execution is in use, except by a host function of this thread's

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ferryvm.engine.host_tape import HostTape
     from ferryvm.engine.instance import Instance
     from ferryvm.engine.journal import Placement
+    from ferryvm.engine.launching import Launches
     from ferryvm.engine.object_view import Item
 
 _R = TypeVar("_R")
@@ -163,6 +164,15 @@ class Execution:
         artifacts = [artifact for _, artifact in self._prepared.values()]
         journals = [each.journal for each in artifacts if isinstance(each, MixedArtifact)]
         return [placement for journal in journals for placement in journal.placements]
+
+    @property
+    def launches(self) -> Launches | None:
+        """The launches of the program as it is now, as code of the engine's backend leaves for them;
+        None if there are none, or they are not to be left for."""
+        from ferryvm.engine.mixed import MixedArtifact
+
+        _, artifact = self._prepared.get((self.engine.backend.name, frozenset()), (None, None))
+        return artifact.ready_launches if isinstance(artifact, MixedArtifact) else None
 
     def collections(self) -> dict[str, object] | None:
         """Metrics of the collections of objects so far; None for a program without references.

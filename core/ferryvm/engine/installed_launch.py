@@ -52,6 +52,8 @@ class LaunchActivity:
     """Items that were done so."""
     suspended: int = 0
     """Items that were suspended meanwhile."""
+    remained: int = 0
+    """Times that results remained on a device."""
     failures: dict[int, int] = record.field(default_factory=dict)
     """Items that failed a guard, out of order or in samples, by the pc of the branch."""
     expected: float = 0.0

@@ -76,7 +76,9 @@ class Instance:
     def take_up(self) -> None:
         """Find the stopped call in a machine that was loaded, if there is one. Raises CallError if
         the state is not an instance's."""
-        self._calls.take_up(list(self._targets.values()))
+        from ferryvm.engine.loaded_call import take_up  # few machines are loaded
+
+        take_up(self._calls, list(self._targets.values()))
 
     def _function(self, export: Export, target: Target) -> Callable[..., Any]:
         """The Python function that calls an export."""

@@ -43,6 +43,7 @@ from ferryvm.verify import Verified
 if TYPE_CHECKING:
     from ferryvm.region.known_word import KnownWord
     from ferryvm.region.region import Region
+    from ferryvm.residency import Residency
 
 NEVER = (1 << 63) - 1
 """A word that no number of items is above."""
@@ -276,6 +277,36 @@ class Launches:
                 raise
             self._stop(launch, f"they cannot run out of order: {error}")
             return Status.LEAVE
+
+    def run_resident(self, machine: Machine, residency: Residency) -> bool:
+        """True if all items of the launch at which a machine stands have run on a device, where what
+        they have stored remains as far as that is wanted; False if the machine is as it was. Raises the exceptions of
+        signal handlers."""
+        launch, operands = self._launches.get(machine.control.pc), launch_operands(machine.control)
+        first, limit = operands.next, operands.limit
+        if launch is None or launch.activity.stopped or self._words_known.get(launch.pc):
+            return False
+        runner = launch.ranges.resident(limit - first, residency)
+        if runner is None:
+            return False
+        activity, began = launch.activity, time.perf_counter()
+        activity.exits += 1
+        activity.most = max(activity.most, limit - first)
+        try:
+            outcome = runner.run_resident(machine, first, limit, residency)
+        except FAILURE as error:
+            if is_signals(error):
+                raise
+            self._stop(launch, f"they cannot run out of order: {error}")
+            return False
+        activity.seconds += time.perf_counter() - began
+        activity.times += 1
+        if outcome.completed < limit - first:
+            launch.failed(outcome.completed + outcome.suspended, outcome.stops)
+            return False
+        activity.items += outcome.completed
+        activity.remained += bool(residency.left)
+        return True
 
     def _run_range(
         self, launch: InstalledLaunch, machine: Machine, first: int, limit: int, run: _Run

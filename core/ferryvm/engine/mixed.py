@@ -43,6 +43,7 @@ from ferryvm.region.loop_head import may_launch
 from ferryvm.verify import Verified
 
 if TYPE_CHECKING:
+    from ferryvm.engine.launching import Launches
     from ferryvm.engine.shadow import Shadow
 
 
@@ -192,6 +193,12 @@ class MixedArtifact(Artifact):
         self._inner, self._compilers = inner, compilers
         self._requirements, self._shadow = requirements, shadow
         self.launches = compilers.launches
+
+    @property
+    def ready_launches(self) -> Launches | None:
+        """The launches; None if a shadow repeats what runs, or programs wait for compilers."""
+        is_free = self._requirements.is_free and not self._requirements.may_stop
+        return self.launches if is_free and self._shadow is None else None
 
     @property
     def waited(self) -> float:  # type: ignore[override]  # counted where programs wait

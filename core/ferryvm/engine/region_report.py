@@ -66,6 +66,8 @@ def _launch_lines(region: Explained) -> list[str]:
             if one.expected:
                 spent += f", expected in order {milliseconds(one.expected)}"
             lines.append(f"on {one.where} {how_often(one.times)}: {done}; {spent}")
+        if one.remained:
+            lines.append(f"results remained on the device {how_often(one.remained)}")
         for pc, times in sorted(one.failures.items()):
             lines.append(f"the guard at pc {pc} failed for {times} items")
         for place in one.places:

@@ -5,13 +5,16 @@ executions imports the one of calls."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ferryvm.backend import DirectEntry
 from ferryvm.engine.possession import Possession
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.verify import Verified
+
+if TYPE_CHECKING:
+    from ferryvm.engine.launching import Launches
 
 
 class Runner(Protocol):
@@ -41,6 +44,10 @@ class Runner(Protocol):
     @property
     def last_direct(self) -> DirectEntry | None:
         """The direct entry by which the program ended last, which serves on."""
+
+    @property
+    def launches(self) -> Launches | None:
+        """The launches of the program, as its code leaves for them; None if it has none."""
 
     def go_nested(self) -> Status:
         """Continue inside a host call."""

@@ -70,6 +70,11 @@ class Version:
         self.is_current = self.dependencies.are_current
         """True if free names, and the functions, are what the code is for."""
 
+    @property
+    def arrays(self) -> list[Any]:
+        """Arrays that free names refer to."""
+        return [array for array, _ in self._arrays]
+
     def another(self) -> Instance:
         """An instance that no call uses. Put it back into `others` afterwards."""
         try:

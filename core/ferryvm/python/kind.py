@@ -409,7 +409,9 @@ def kind_of(value: object) -> Kind:
         return Range(value.step)
     if type(value) is list:
         return _list_kind(value)
-    raise MisfitError(f"a {type(value).__name__} is not supported{_HINTS.get(type(value), '')}")
+    has_array = hasattr(value, "__array__") and not isinstance(value, type)
+    hint = "; pass numpy.asarray(a)" if has_array else _HINTS.get(type(value), "")
+    raise MisfitError(f"a {type(value).__name__} is not supported{hint}")
 
 
 def _list_kind(value: list[Any]) -> List:

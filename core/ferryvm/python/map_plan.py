@@ -21,6 +21,7 @@ from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.python.continuation import resume
+from ferryvm.python.device_array import DeviceArray
 from ferryvm.python.element import Observed, dtype_of, no_elements, promoted
 from ferryvm.python.function import PythonFunction
 from ferryvm.python.interruption import MapInterrupted, left_by
@@ -42,6 +43,7 @@ from ferryvm.python.progress import shown_progress
 from ferryvm.python.raised import site_of
 from ferryvm.python.result import flatten
 from ferryvm.python.site import Site
+from ferryvm.residency import Residency
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -222,13 +224,7 @@ class MapPlan:
 
     def run(self, values: Sequence[Any], out: Any, mask: Any = None) -> Any:
         """The results, in these arrays if there are some. `mask`: True for items that are left out."""
-        if self._tuples:
-            values = self._apart(values)
-        first, *others = self._elementwise
-        shape = _shape(values[first])
-        for number in others:
-            if _shape(values[number]) != shape:
-                raise self._unequal(values)
+        values, shape = self._checked(values)
         results = self._results(shape, out, mask)
         if mask is not None and mask.shape != shape:
             raise fault(self._of, f"a mask has the shape {mask.shape}, the arrays have {shape}")
@@ -254,6 +250,66 @@ class MapPlan:
             found = tuple(results) if isinstance(self._target, Tuple) else results[0]
             raise MapInterrupted(self._of.__name__, found, size, left) from None
         return tuple(results) if isinstance(self._target, Tuple) else results[0]
+
+    def _checked(self, values: Sequence[Any]) -> tuple[Sequence[Any], tuple[int, ...]]:
+        """The arguments with tuples of arrays taken apart, and the one shape of all. Raises CallError."""
+        if self._tuples:
+            values = self._apart(values)
+        first, *others = self._elementwise
+        shape = _shape(values[first])
+        for number in others:
+            if _shape(values[number]) != shape:
+                raise self._unequal(values)
+        return values, shape
+
+    def run_resident(
+        self, values: Sequence[Any], given: Sequence[DeviceArray], out: Any, *, remains: bool
+    ) -> Any:
+        """The results of arguments of which the host may lack some, `given`. `remains`: as
+        `DeviceArray`s."""
+        found = self._on_device(values, given, remains) if out is None else None
+        if found is None:
+            for each in given:
+                each.array()
+            arrays = self.run(values, out)
+            if not remains or out is not None:
+                return arrays
+            listed = arrays if isinstance(arrays, tuple) else (arrays,)
+            found = [DeviceArray(each, None) for each in listed]
+        return tuple(found) if isinstance(self._target, Tuple) else found[0]
+
+    def _on_device(
+        self, values: Sequence[Any], given: Sequence[DeviceArray], remains: bool
+    ) -> list[Any] | None:
+        """The results of all items, run by a device; None if nothing was run."""
+        there = {
+            address_of(each.memory): each.elements for each in given if each.elements is not None
+        }
+        if self.version.has_effects or shown_progress.get() is not None:
+            return None
+        if not (there or remains) or len({each.memory for each in there.values()}) > 1:
+            return None
+        values, shape = self._checked(values)
+        results = self._results(shape, None, None)
+        if not results[0].size:
+            return None
+        arrays = [value for value in values if isinstance(value, np.ndarray)]
+        wanted = frozenset(map(address_of, results)) if remains else frozenset[int]()
+        known = frozenset(map(address_of, (*arrays, *results, *self.version.arrays)))
+        residency = Residency(known, there, wanted)
+        passed = [each.view(np.uint8) if each.dtype == bool else each for each in results]
+        flat = values if self._is_plain else self._flat(values)
+        try:
+            if not self.version.use(
+                lambda function: array_map.map_resident(function, flat, passed, residency)
+            ):
+                return None
+        except KeyboardInterrupt:
+            size = results[0].size
+            raise MapInterrupted(self._of.__name__, results, size, [(0, size)]) from None
+        if not remains:
+            return results
+        return [DeviceArray(each, residency.left.get(address_of(each))) for each in results]
 
     def _part(self, items: _Items, first: int, end: int) -> _Items:
         """Some of the items, in row-major order."""
@@ -420,6 +476,12 @@ def _fits(value: object, dtype: np.dtype[Any]) -> bool:
 def _has_elements(value: object) -> bool:
     """True for an argument whose elements an item gets."""
     return isinstance(value, range | Observed) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+def address_of(array: Any) -> int:
+    """The address of the elements of an array."""
+    found: int = array.__array_interface__["data"][0]
+    return found
 
 
 def _shape(value: npt.NDArray[Any] | range) -> tuple[int, ...]:

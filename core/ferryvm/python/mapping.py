@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ferryvm.engine import array_map
+from ferryvm.python.device_array import device_arrays, is_resident, memory_of, on_host
+from ferryvm.python.foreign_array import viewed_array
 from ferryvm.python.function import PythonFunction
 from ferryvm.python.kind import MisfitError
 from ferryvm.python.map_plan import MapPlan, fault, plan_key
@@ -35,8 +37,8 @@ def map(
     tuple of arrays if it has several results.
 
     `function`: a Python function, also one of `ferryvm.function`, or a function of an instance.
-    `arrays`: NumPy arrays of one shape, and ranges, for its parameters in order; a number stands
-    for an array of it. `arguments`: those of the other parameters, by name, as they are: an array
+    `arrays`: arrays of one shape, of NumPy or any library whose arrays it can read, and ranges, for its
+    parameters in order; a number stands for an array of it. `arguments`: those of the other parameters, by name, as they are: an array
     is the same for all items. `out`: the array for the results, or one for each; it may be one of
     those that are read. For a function of an instance, `arguments` may be arrays of elements, too.
 
@@ -55,13 +57,46 @@ def _mapped(
     of = python_function("map", given)
     function = given if given.__class__ is types.FunctionType else of.__ferryvm_function__
     values, count = _bound(of, function, arrays, arguments), len(arrays)
+    if is_resident.get():
+        return _resident(of, function, count, _viewed(of, values), out, True)
     plan: MapPlan | None = of.maps.get(plan_key(values, count))
     free = None if plan is None else plan.free(function)
     if plan is None or free is None:
+        values = _viewed(of, values)
+        if any(device_arrays(value) for value in values):
+            return _resident(of, function, count, values, out, False)
         if any(is_taken(value) for value in values[:count]):
             return _looked_at(of, function, count, values, out)
         plan, free = _planned(of, function, count, values)
     return plan.run([*values, *free], out)
+
+
+def _viewed(of: PythonFunction[..., Any], values: Sequence[Any]) -> list[Any]:
+    """The arguments, with arrays of NumPy in the place of those of other libraries."""
+    found = []
+    for name, value in zip(of.parameters, values, strict=True):
+        try:
+            found.append(viewed_array(value))
+        except MisfitError as misfit:
+            raise fault(of, f"argument {name}: {misfit}") from None
+    return found
+
+
+def _resident(
+    of: PythonFunction[..., Any],
+    function: types.FunctionType,
+    count: int,
+    values: Sequence[Any],
+    out: Any,
+    remains: bool,
+) -> Any:
+    """The map of arrays that may be on a device. `remains`: results are to be there, too."""
+    if any(is_taken(value) for value in values[:count]):
+        return _looked_at(of, function, count, [on_host(value) for value in values], out)
+    hosts = [memory_of(value) for value in values]
+    plan, free = _planned(of, function, count, hosts)
+    given = [each for value in values for each in device_arrays(value)]
+    return plan.run_resident([*hosts, *free], given, out, remains=remains)
 
 
 def _planned(

@@ -25,7 +25,9 @@ from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.python.compiled_version import Version
+from ferryvm.python.device_array import on_host
 from ferryvm.python.element import dtype_of, is_of_objects, no_elements, observed, promoted
+from ferryvm.python.foreign_array import viewed_array
 from ferryvm.python.function import PythonFunction
 from ferryvm.python.kind import (
     BOOL,
@@ -89,7 +91,10 @@ class _Combination:
         self._of: PythonFunction[..., Any] = python_function(form, function)
         is_plain = isinstance(function, types.FunctionType)
         self._function = function if is_plain else self._of.__ferryvm_function__
-        self._form, self._array = form, array
+        try:
+            self._form, self._array = form, viewed_array(on_host(array))
+        except MisfitError as misfit:
+            raise CallError(f"{form} of {self._of.__name__}: {misfit}") from None
         self._element = self._element_kind()
         self._dtype = dtype_of(self._element)
         self._version = self._found_version()

@@ -6,12 +6,14 @@ from __future__ import annotations
 import abc
 import ctypes
 import dataclasses
-from collections.abc import Container, Hashable, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 
+from ferryvm.backend import BackendError
 from ferryvm.ir.operation import PLACE
 from ferryvm.isa.object import PLACE_OFFSET
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
+from ferryvm.residency import Residency
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.copied import residents
@@ -53,6 +55,16 @@ class ItemMemory(abc.ABC):
         """Let the device see what items may read: the places of statics and heap, then of copied
         objects and their tables; `marks`: items may set dirty marks; `written`: addresses of arrays
         that they overwrite unseen, if all are done. Raises BackendError, cl.Error."""
+
+    def push_resident(
+        self, control: ControlBlock, marks: bool, written: Mapping[int, int], residency: Residency
+    ) -> list[BufferOffset]:
+        """As `push`, where the device has elements that the host lacks."""
+        raise BackendError("opencl: nothing remains on a device that works in the host's memory")
+
+    def leave(self, control: ControlBlock, residency: Residency) -> None:
+        """Let results remain on the device: `pull` does not copy them. Raises BackendError, cl.Error."""
+        raise BackendError("opencl: nothing remains on a device that works in the host's memory")
 
     @property
     def unsent(self) -> Sequence[int]:
@@ -139,6 +151,21 @@ class CopiedMemory(ItemMemory):
         memory.push(control, self.needs, self.traffic, marks, written)
         objects = [] if self.needs.objects is None else [*memory.objects.places]
         return [memory.statics.place, memory.heap.place, *objects]
+
+    def push_resident(
+        self, control: ControlBlock, marks: bool, written: Mapping[int, int], residency: Residency
+    ) -> list[BufferOffset]:
+        objects = residents(self.session).copied(control).objects
+        objects.residency = residency
+        try:
+            return self.push(control, marks, (*residency.wanted, *written))
+        finally:
+            objects.residency = None
+
+    def leave(self, control: ControlBlock, residency: Residency) -> None:
+        of = residents(self.session)
+        for address in residency.wanted:
+            residency.left[address] = of.leave(control, address)
 
     def header_word(self, control: ControlBlock, reference: int, word: int) -> int:
         found = super().header_word(control, reference, word)

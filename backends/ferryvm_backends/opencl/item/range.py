@@ -51,6 +51,7 @@ from ferryvm.machine.piece import reserve
 from ferryvm.machine.state import Machine
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.region import Region
+from ferryvm.residency import Residency
 from ferryvm.thread import Bell, ThreadError
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.copied import SLICE
@@ -164,6 +165,11 @@ class ItemRanges(RangeRunner):
     def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
         return self._run_in_pool(machine, first, limit, True)
 
+    def run_resident(
+        self, machine: Machine, first: int, limit: int, residency: Residency
+    ) -> RangeOutcome:
+        return self._run_in_pool(machine, first, limit, False, residency)
+
     def write_back(self, machine: Machine) -> None:
         if not self._memory.is_ahead(machine.control):
             return
@@ -177,9 +183,16 @@ class ItemRanges(RangeRunner):
             self._memory.drop(control)
             raise
 
-    def _run_in_pool(self, machine: Machine, first: int, limit: int, defers: bool) -> RangeOutcome:
+    def _run_in_pool(
+        self,
+        machine: Machine,
+        first: int,
+        limit: int,
+        defers: bool,
+        residency: Residency | None = None,
+    ) -> RangeOutcome:
         control, found = machine.control, RangeRun()
-        run = functools.partial(self._run, machine, first, limit, found, defers)
+        run = functools.partial(self._run, machine, first, limit, found, defers, residency)
         self._in_pool(machine, found, run)
         stops = Counter[int]() if found.slots is None else counted(self._stops(found.slots))
         stopped = stops.total()
@@ -237,7 +250,15 @@ class ItemRanges(RangeRunner):
 
     # --- in the pool ------------------------------------------------------------------------
 
-    def _run(self, machine: Machine, first: int, limit: int, found: RangeRun, defers: bool) -> None:
+    def _run(
+        self,
+        machine: Machine,
+        first: int,
+        limit: int,
+        found: RangeRun,
+        defers: bool,
+        residency: Residency | None,
+    ) -> None:
         control, stack, objects = machine.control, machine.memory.stack, machine.objects
         assert objects is not None  # the program has launches
         memory, buffers = self._memory, suspended(self._memory.session, self._memory.wraps)
@@ -258,7 +279,10 @@ class ItemRanges(RangeRunner):
             may_mark = marks or self._shape.marks_others or bool(own)
             push = memory.push_ahead if defers else memory.push
             written = {} if own else self._overwritten(control, words, first, limit)
-            places = push(control, may_mark, written)
+            if residency is None:
+                places = push(control, may_mark, written)
+            else:
+                places = memory.push_resident(control, may_mark, written, residency)
             headers = [
                 self._memory.header_word(control, words[number], word)
                 for number, word in self._shape.headers
@@ -277,6 +301,11 @@ class ItemRanges(RangeRunner):
             if self._shape.entry is not None and found.slots is not None:
                 found.slots = self._at_entry(found.slots, words)
             self._mark(control, words, first, limit, marks)
+            if residency is not None:
+                if found.is_left:
+                    memory.drop(control)
+                    return
+                memory.leave(control, residency)
             if not defers or found.is_stopped or found.is_left:
                 stale = [] if not found.is_left else [(a, written[a]) for a in memory.unsent]
                 saved = [view(address, limit * size).copy() for address, size in stale]

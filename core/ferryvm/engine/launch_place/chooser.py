@@ -26,6 +26,7 @@ from ferryvm.engine.launch_place.place import FAR, LEAST, LaunchPlace, PlaceStat
 from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine.launch import put_off
 from ferryvm.machine.state import Machine
+from ferryvm.residency import Residency
 from ferryvm.wrapper import CodeWrapper
 
 Clock = Callable[[], float]
@@ -154,6 +155,20 @@ class PlacedRanges(RangeRunner):
             put_off(machine, end, limit)
         most = FAR * self._best(end - first)[1]
         return self._run(place, machine, first, end, check=most)
+
+    def resident(self, items: int, residency: Residency) -> RangeRunner | None:
+        """The runner of the place that has elements; without any, that of the place which is expected
+        to end first, if it is a device."""
+        memory = residency.memory
+        best, _ = self._best(items)
+        for place in self._ready() if memory is not None else [best]:
+            found = None if place.runner is None else place.runner.resident(items, residency)
+            if found is not None:
+                self._ranges += 1
+                place.activity.times += 1
+                place.activity.items += items
+                return found
+        return None
 
     def _decide(self, items: int) -> LaunchPlace:
         """The place of the next range, or `_alone`."""

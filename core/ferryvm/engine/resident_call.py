@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of a function that does nothing but one launch, whose arrays may be on a device alone.
+
+    frame ──> interlude ──> launch.test ──> all items on the device ──> interlude ──> halt
+                  │              │ no code for that, or an item left
+                  └──────────────┴──> nothing has happened: False
+
+Interpreters and native code would read arrays whose elements the host lacks. So they run nothing here
+but straight lines that access no element (`ferryvm.engine.launch_interlude`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ferryvm.engine.interrupt import interruptible
+from ferryvm.float_environment import call_in_ours
+from ferryvm.machine.control import Status
+from ferryvm.residency import Residency
+
+if TYPE_CHECKING:
+    from ferryvm.engine.call import Calls
+    from ferryvm.engine.target import Target
+
+
+def call_resident(
+    calls: Calls, target: Target, arguments: Sequence[object], residency: Residency
+) -> bool:
+    """True if all items of the launch in a function ran on a device, and what they stored is there,
+    or in the machine's memory; False if it is as if the call had not been. The function has no result, and
+    its items have no other effects. Raises CallError, and the exceptions of signal handlers."""
+
+    def run() -> bool:
+        machine, launches = calls.machine, calls.execution.launches
+        if launches is None or launches.interlude is None or not launches.interlude.is_plain():
+            return False
+        launches.bind(machine.control)
+        interlude = launches.interlude
+        if interlude.run(machine) is not Status.PARALLEL:
+            return False
+        if not launches.run_resident(machine, residency):
+            return False
+        interlude.run(machine)
+        return bool(machine.control.pc == target.halt)
+
+    def guarded() -> bool:
+        return interruptible(calls.machine.control, lambda: call_in_ours(run))
+
+    return calls.stand(target, arguments, guarded, otherwise=False)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements of arrays that are on a device with memory of its own, and that the host may lack.
+
+    launch ──> results in the device's memory ──> next launch, which finds them there
+                                             └──> fetch: the array of the host
+
+The array on the host exists from the start, at the address by which programs know it; until `fetch` its
+content is of no meaning. Nothing but a device that has the elements may run code that accesses it.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Hashable, Mapping
+
+from ferryvm import record
+
+
+class DeviceElements(abc.ABC):
+    """The elements of an array, on a device."""
+
+    memory: Hashable
+    """The memory that they are in: the `deferral` of runners that use it."""
+    where: str
+    """The device, for people."""
+    owner: object = None
+    """The array of the host, which is alive as long as they are."""
+
+    @property
+    @abc.abstractmethod
+    def is_there(self) -> bool:
+        """True if the device has them: it may have had no memory for them any more."""
+
+    @property
+    @abc.abstractmethod
+    def is_on_host(self) -> bool:
+        """True if the array of the host has them, too."""
+
+    @abc.abstractmethod
+    def fetch(self) -> None:
+        """Copy them into the array of the host. Raises BackendError if the device has failed: then
+        they are lost."""
+
+
+@record.dataclass
+class Residency:
+    """Elements on a device, in front of a launch and behind it. Addresses are those of elements on the
+    host."""
+
+    arrays: frozenset[int]
+    """All arrays that items may access."""
+    given: Mapping[int, DeviceElements]
+    """The elements that a device has of these."""
+    wanted: frozenset[int]
+    """Arrays of which items store all elements and read none, and which are to remain on the device."""
+    left: dict[int, DeviceElements] = record.field(default_factory=dict)
+    """The elements of these behind the launch, once all items are done."""
+
+    @property
+    def memory(self) -> Hashable | None:
+        """The memory of the device that has elements; None if none has any."""
+        for each in self.given.values():
+            return each.memory
+        return None
