@@ -66,7 +66,8 @@ class LaneArithmetic(StraightLineArithmetic):
         if not _are_vectors((a, b)):
             return super()._overflows(name, t, a, b)
         expansion = EXPANSIONS[f"{name[1:]}_overflows"]
-        found: ir.Value = expansion(self, t, self.vector(a), self.vector(b))
+        vectors = _VectorArithmetic(self.builder, self.lanes)
+        found: ir.Value = expansion(vectors, t, self.vector(a), self.vector(b))
         return found
 
     def lookup(self, table: ConstantTable, index: ir.Value) -> ir.Value:

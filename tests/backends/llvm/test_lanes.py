@@ -11,8 +11,10 @@ import numpy
 import pytest
 
 import ferryvm
+import ferryvm.build
 from ferryvm import Engine
 from ferryvm.backend import Options as BackendOptions
+from ferryvm.build import I64, I64_ARRAY
 from ferryvm.engine import launching, team
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.mixed import MixedArtifact
@@ -323,3 +325,28 @@ def test_random_launches_in_lanes_end_as_in_an_interpreter(vectors: list[int]) -
         if expected[0].status is not Status.TRAP:  # then higher items may be done
             assert found[0] == expected[0], number
     assert sum(vectors) > 100
+
+
+def test_checked_arithmetic_in_lanes_ends_as_that_of_the_loop(vectors: list[int]) -> None:
+    program = ferryvm.build.Program()
+    main = program.function("main")
+    put = program.function("put", {"item": I64, "to": I64_ARRAY})
+    put.local_get("to")
+    put.local_get("item")
+    put.local_get("item")
+    put.local_get("item")
+    put.i64_mul_checked()
+    put.i64_const((1 << 63) - 1 - 40 * 40)
+    put.i64_add_checked()
+    put.local_get("item")
+    put.i64_sub_checked()
+    put.array_set_i64()
+    main.i64_const(ITEMS)
+    main.array_new_default_i64()
+    main.i64_const(ITEMS)
+    main.launch(put)
+    program.start(main)
+    _, _, trap = ended(started(program.build(), 4))
+    assert trap == ended(Engine("threaded").start(program.build()))[2]
+    assert "in item 41" in trap
+    assert sum(vectors) >= 40
