@@ -59,6 +59,7 @@ def lifted(
     exceptions: bool = False,
     launches: bool = False,
     items: bool = False,
+    fields: bool = False,
     prepare: Callable[[Module], None] = lambda _module: None,
 ) -> Module:
     """The region IR, improved by the passes that every compiler shares.
@@ -67,7 +68,7 @@ def lifted(
     the lowest level at which they are run; `natives`: the target lowers `call_host`, so that native
     functions are called; `launches`: the target lowers `launch_word` and `parallel_if`; `items`: it
     runs items out of order only, so that `options.known` holds; `prepare`: a change before these
-    passes; `unrolled`, `remarks`: as for `ferryvm.ir.passes.optimise`.
+    passes; `unrolled`, `remarks`, `fields`: as for `ferryvm.ir.passes.optimise`.
     """
     from ferryvm.ir.lift import lift
     from ferryvm.ir.passes import optimise
@@ -84,7 +85,13 @@ def lifted(
         inline_items(module, region.verified.program)
     prepare(module)
     optimise(
-        module, level, region.verified, unrolled=unrolled, check=options.check, remarks=remarks
+        module,
+        level,
+        region.verified,
+        unrolled=unrolled,
+        check=options.check,
+        remarks=remarks,
+        fields=fields,
     )
     return module
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from ferryvm.ir.graph import Body
 from ferryvm.ir.passes.code_motion import hoist_invariants
 
 from .change import changed
@@ -121,3 +122,24 @@ def test_a_loop_that_is_entered_in_two_ways_gets_a_block_in_front() -> None:
         "branch %2 preheader.b1(%0) preheader.b1(%1)\npreheader.b1 @1 (%3: i64):\n  %4: i64 = mul"
         in after
     )
+
+
+def with_fields(body: Body) -> None:
+    hoist_invariants(body, fields=True)
+
+
+def test_a_field_is_loaded_before_the_loop_and_of_null_it_is_zero() -> None:
+    text = changed(with_fields, LOOP.format(operation="field_load 12 0 %0"))
+    entry, rest = text.split("b1 @1")
+    assert "= compare i64 eq %0, i64:0" in entry
+    assert "= field_load 12 0 %0" in entry
+    assert "= select %2, i64:0, %3" in entry
+    assert "field_load" not in rest
+
+
+@pytest.mark.parametrize(
+    ("change", "is_moved"), [("field_store 12 0 %1, %4", False), ("field_store 12 1 %1, %4", True)]
+)
+def test_a_field_that_the_loop_changes_is_loaded_in_it(change: str, is_moved: bool) -> None:
+    text = LOOP.format(operation="field_load 12 0 %0").replace("  poll", f"  {change}\n  poll")
+    assert ("field_load" in changed(with_fields, text).split("b1 @1")[0]) is is_moved

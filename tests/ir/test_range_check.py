@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 
 import pytest
 
@@ -62,6 +63,27 @@ def test_a_check_depends_on_what_is_asked_in_front() -> None:
     assert preheader.count("heap_load 8") == 1
     assert "heap_capacity" in preheader
     assert loop.count("heap_load 8") == 1
+
+
+OVERFLOWS = "%8: boolean = {} i64 %2, %0\n  trap_if INTEGER_OVERFLOW %8 @2 [_ _ %0 %1]"
+
+
+@pytest.mark.parametrize("name", ["add_overflows", "sub_overflows", "mul_overflows"])
+def test_an_overflow_is_excluded_before_the_loop(name: str) -> None:
+    loop = asked(more=OVERFLOWS.format(name)).split("checked.b1 @1")[1]
+    (flag,) = re.findall(rf"(%\d+): boolean = {name}", loop)
+    assert re.search(rf"= all {flag}, %\d+\n  trap_if INTEGER_OVERFLOW", loop)
+
+
+def test_an_index_from_the_end_is_a_plain_one_where_it_is_not_negative() -> None:
+    value = (
+        "add i64 %2, %1\n  %9: boolean = compare i64 lt_s %4, i64:0\n"
+        "  %10: i64 = select %9, %0, i64:0\n  %11: i64 = add i64 %4, %10"
+    )
+    text = LOOP.replace("ge_u %4", "ge_u %11").format(**{**USUAL, "value": value})
+    loop = changed(hoist_range_checks, text).split("checked.b1 @1")[1]
+    assert len(re.findall(r"= all %\d+, %\d+", loop)) == 2  # the sign, and the check
+    assert re.search(r"= all (%\d+), %\d+\n  %\d+: i64 = select", loop)
 
 
 WITHOUT_RANGE = [

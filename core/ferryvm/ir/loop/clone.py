@@ -9,7 +9,7 @@ Clones have the states and back edges of their originals.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from ferryvm.ir.graph import (
     Block,
@@ -43,11 +43,21 @@ class Clones:
             clone = self.values[parameter] = Parameter(parameter.type)
             new.parameters.append(clone)
 
-    def operations(self, old: Block, is_omitted: Callable[[Operation], bool]) -> None:
-        """Give the clone of a block its operations, without the omitted ones."""
-        self.blocks[old].operations = [
-            self._operation(each) for each in old.operations if not is_omitted(each)
-        ]
+    def operations(
+        self,
+        old: Block,
+        is_omitted: Callable[[Operation], bool],
+        replaced: Mapping[Operation, Value] | None = None,
+    ) -> None:
+        """Give the clone of a block its operations, without the omitted ones. `replaced`: operations
+        in whose place clones use other values, each with that value."""
+        operations = []
+        for each in old.operations:
+            if replaced and each in replaced:
+                (self.values[each],) = self.all([replaced[each]])
+            elif not is_omitted(each):
+                operations.append(self._operation(each))
+        self.blocks[old].operations = operations
 
     def end(self, old: Block, edges: tuple[Edge, ...]) -> None:
         """Terminate the clone of a block, with these edges."""
@@ -85,9 +95,15 @@ class Clones:
 class LoopClone(Clones):
     """A clone of a loop with its tails. No edge enters it: `select_version` adds one."""
 
-    def __init__(self, body: Body, loop: Loop, omitted: Collection[Operation] = ()) -> None:
+    def __init__(
+        self,
+        body: Body,
+        loop: Loop,
+        omitted: Collection[Operation] = (),
+        replaced: Mapping[Operation, Value] | None = None,
+    ) -> None:
         """Requires that the loop has one exit. `omitted`: operations without a value that the clone
-        omits."""
+        omits; `replaced`: as for `operations`."""
         super().__init__()
         self.body, self.loop = body, loop
         self.labels = Labels(body)
@@ -95,7 +111,7 @@ class LoopClone(Clones):
             self.start(old, self.labels.block(old, "unchecked"))
         exit_ = self._join_exits()
         for old in loop.extent:
-            self.operations(old, omitted.__contains__)
+            self.operations(old, omitted.__contains__, replaced)
             self.end(old, tuple(self._edge(edge) for edge in old.end.edges))
         before = {old: [new] for old, new in self.blocks.items()}
         if exit_ is not None:

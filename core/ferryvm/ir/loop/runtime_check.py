@@ -5,6 +5,8 @@ A check is *eliminated* if it passes wherever the objects that the nest accesses
 (`ferryvm.ir.loop.access`), or if its smallest index is not negative and its largest is below a
 limit that is invariant in the nest. Lengths of arrays are, and two arrays are one or do not
 overlap; so of arrays it only matters, for loads that a copy is to hoist, which are stored into.
+A test of overflow is eliminated if its operands are so small that none can happen. An index that counts
+from the end where it is negative is found not to be, and the copy uses it as it is.
 First and last byte of an access are found at the extremes of each induction variable
 (`ferryvm.ir.loop.iteration_space`). Building the checks changes nothing in the body.
 """
@@ -18,6 +20,7 @@ from ferryvm.ir.address import split
 from ferryvm.ir.footprint import Footprint
 from ferryvm.ir.graph import Block, Body, Constant, Operation, Value
 from ferryvm.ir.headroom import headroom
+from ferryvm.ir.index import plain_index
 from ferryvm.ir.loop.access import LARGEST_OFFSET, AccessRange, HeapObject
 from ferryvm.ir.loop.affine import AffineExpression, Interval
 from ferryvm.ir.loop.iteration_space import FailureConditions, IterationSpace
@@ -26,6 +29,7 @@ from ferryvm.ir.operation import CALLS, PLACE, UPDATES, element_bytes
 from ferryvm.ir.versioned_nest import VersioningReason
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Condition
+from ferryvm.isa.overflow import EXPANSIONS
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, signed
 
@@ -36,6 +40,9 @@ MOST_OBJECTS = 16
 FEWEST_OBJECTS = 2
 """The minimum of objects, arrays included, of a loop without inner loops: with one, runtime checks
 were measured to cost more than they save."""
+
+LARGEST_FACTOR = 1 << 31
+"""The limit of the magnitudes of two factors whose product is to fit."""
 
 OUTSIDE = "an address may be outside of the heap or of its object"
 TOO_LARGE = "an index may be past the last element"
@@ -91,6 +98,8 @@ class RuntimeChecks:
         self.nest = nest
         self.eliminated: set[Operation] = set()
         """The checks that the versioned copy omits."""
+        self.replaced: dict[Operation, Value] = {}
+        """Values in whose place the versioned copy uses others."""
         self.objects: dict[Value, HeapObject] = {}
         """The objects by their references."""
         self.accesses: dict[Operation, tuple[Value, AccessRange]] = {}
@@ -142,7 +151,7 @@ class RuntimeChecks:
             return None
         if not all(map(loop.is_invariant, load.arguments)):
             return None
-        expression = self.space.expression_at(access.at, place)
+        expression = self.space.expression_at(plain_index(access.at), place)
         assert expression is not None
         if loop is not self.nest and not self.space.holds(expression.terms, preheader):
             return None
@@ -253,9 +262,39 @@ class RuntimeChecks:
             if is_range and isinstance(p, Operation):
                 self._note_index(*p.arguments)
             self.conditions.doubt(p, VersioningReason("a check fails", (check.pc,)))
-        elif not (is_range and isinstance(p, Operation) and self._index(check, p, place)):
+        elif not isinstance(p, Operation):
+            return
+        elif p.name in EXPANSIONS:
+            if not self._is_exact(check, p, place):
+                return
+        elif not is_range or not self._index(check, p, place):
             return
         self.eliminated.add(check)
+
+    def _is_exact(self, check: Operation, p: Operation, place: int) -> bool:
+        """True if runtime checks can prove that an operation does not overflow; adds them."""
+        if p.static != (I64,):
+            return False
+        found = [self.space.expression_at(each, place) for each in p.arguments]
+        a, b = found
+        if a is None or b is None:
+            return False
+        if p.name != "mul_overflows":  # both are within 2^62 of zero if they do not wrap
+            self.space.check(a, check.pc)
+            self.space.check(b, check.pc)
+            return True
+        if a.terms and b.terms:
+            return False
+        if b.terms:
+            a, b = b, a
+        self.space.check(a, check.pc)
+        self.space.check(b, check.pc)
+        reason = VersioningReason("a factor is too large", (check.pc,))
+        m = self.conditions
+        for value in (*self.space.extremes(a), b.base):
+            moved = m.add(I64, value, m.constant(I64, LARGEST_FACTOR))
+            m.doubt_above(moved, 2 * LARGEST_FACTOR, reason)
+        return True
 
     def _note_index(self, value: Value, limit: Value) -> None:
         """Note an index that runtime checks prove to be below a limit, which may be a length."""
@@ -265,7 +304,8 @@ class RuntimeChecks:
     def _index(self, check: Operation, p: Operation, place: int) -> bool:
         """True if runtime checks can prove that an index is below a limit; adds them."""
         value, limit = p.arguments
-        expression = self.space.expression_at(value, place)
+        index = plain_index(value)
+        expression = self.space.expression_at(index, place)
         if expression is None or not self.nest.is_invariant(limit):
             return False
         self.space.check(expression, check.pc)
@@ -273,6 +313,9 @@ class RuntimeChecks:
         self.conditions.doubt_below(
             low, self.conditions.zero, VersioningReason("an index may be negative", (check.pc,))
         )
+        if index is not value:
+            assert isinstance(value, Operation)
+            self.replaced[value] = index
         self._note_index(value, limit)
         over = self.conditions.compare(I64, Condition.GE_U, high, limit)
         self.conditions.doubt(over, VersioningReason(TOO_LARGE, (check.pc,)))

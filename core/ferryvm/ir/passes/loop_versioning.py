@@ -123,7 +123,10 @@ class _Split:
         self, body: Body, checks: RuntimeChecks, remarks: list[VersionedNest] | None
     ) -> None:
         self.remarks, self.checks, self.m = remarks, checks, checks.conditions
-        self.nest, self.clone = checks.nest, LoopClone(body, checks.nest, checks.eliminated)
+        self.nest, self.clone = (
+            checks.nest,
+            LoopClone(body, checks.nest, checks.eliminated, checks.replaced),
+        )
         self.first, self.pairs, self.original, self.preheader = (
             self.clone.new_block(name) for name in ("check", "overlap", "original", "preheader")
         )

@@ -62,18 +62,20 @@ def optimise(
     apart: bool = False,
     check: bool = False,
     remarks: bool = False,
+    fields: bool = False,
 ) -> None:
     """Improve a module in place; higher levels (0 to 3) run more passes.
 
     `verified`: the program, for the checks. `unrolled`: fully unroll short loops. `apart`: as for
     `version_loops`, for compilers that order accesses themselves. `check`: verify
     the module before and after each pass, as `FERRYVM_CHECK_IR` does. `remarks`: code reports the
-    executed versions of nests.
+    executed versions of nests. `fields`: as for `hoist_invariants`, for compilers whose code can read
+    the first page of the object space.
     """
     verify = checker(module, verified, check)
     verify()
     for body in module.bodies:
-        _optimise(module, body, level, verify, unrolled, apart, remarks)
+        _optimise(module, body, level, verify, unrolled, apart, remarks, fields)
     verify()
 
 
@@ -104,6 +106,7 @@ def _optimise(
     unrolled: bool,
     apart: bool,
     remarks: bool,
+    fields: bool,
 ) -> None:
     def run(*passes: Pass) -> None:
         for each in passes:
@@ -118,7 +121,7 @@ def _optimise(
         if thread_exits(body):
             check(body)
             run(remove_dead_code, number_values, thread_jumps)
-        run(hoist_invariants)
+        run(lambda body: hoist_invariants(body, fields))
     run(number_values, eliminate_checks)
     if level >= 2 and _has_decided_branch(body):
         run(thread_jumps, remove_dead_code, add_preheaders, number_values)

@@ -25,6 +25,7 @@ effects and exits; adds blocks before loops.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import NamedTuple, TypeGuard
 
@@ -40,12 +41,14 @@ from ferryvm.ir.graph import (
     Terminator,
     Value,
 )
+from ferryvm.ir.index import from_end, plain_index
 from ferryvm.ir.loop.affine import AffineAnalysis, AffineExpression, Interval, looks_negative
 from ferryvm.ir.loop.induction import InductionVariable, find_induction_variable
 from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.ir.loop.preheader import Labels, insert_before, lead_to
 from ferryvm.ir.operation import HEAP_CHANGES
 from ferryvm.isa.emitter import Condition
+from ferryvm.isa.overflow import EXPANSIONS
 from ferryvm.isa.type import I64, WORD_BYTES, signed
 
 LARGEST_COUNT = 1 << 31
@@ -59,14 +62,23 @@ def hoist_range_checks(body: Body) -> int:
     """Hoist range checks of all loops that profit from it; the number of these loops."""
     made: dict[Block, tuple[Block, ...]] = {}
     labels = Labels(body)
-    for loop in find_loops(body):
-        if loop.is_innermost:
+    loops = find_loops(body)
+    slow = _with_all_checks(body, loops)
+    for loop in loops:
+        if loop.is_innermost and loop.header not in slow:
             checks = _LoopChecks(body, loop, labels)
             if checks.is_profitable:
                 made[loop.header] = checks.hoist()
     if made:
         insert_before(body, made)
     return len(made)
+
+
+def _with_all_checks(body: Body, loops: list[Loop]) -> set[Block]:
+    """The headers of loops in nests that have a version without checks (`loop_versioning`)."""
+    labels = {block.label for block in body.blocks}
+    slow = [loop for loop in loops if f"unchecked.{loop.header.label}" in labels]
+    return {loop.header for loop in loops if any(nest.contains(loop) for nest in slow)}
 
 
 class _RangeCheck(NamedTuple):
@@ -86,6 +98,8 @@ class _LoopChecks(Builder):
         self.one = self.constant(I64, 1)
         self.fixed: list[Operation] = []
         """Checks of loop-invariant values."""
+        self.exact: list[Operation] = []
+        """Checks of overflow."""
         self.ranges: list[_RangeCheck] = []
         variable = self._find_induction_variable()
         if variable is not None:
@@ -96,7 +110,7 @@ class _LoopChecks(Builder):
     @property
     def is_profitable(self) -> bool:
         """True if there is a check that can be saved."""
-        return bool(self.ranges)
+        return bool(self.ranges)  # LLVM finds more needless tests of overflow than this pass
 
     def _open(self, block: Block) -> None:
         """Build in a block, and find affine expressions there."""
@@ -123,14 +137,24 @@ class _LoopChecks(Builder):
                 p = operation.arguments[0]
                 if self.loop.is_invariant(p):
                     self.fixed.append(operation)
+                elif block is self.loop.header:
+                    continue  # the variable has no known bounds there
+                elif isinstance(p, Operation) and p.name in EXPANSIONS:
+                    if self._may_be_exact(p):
+                        self.exact.append(operation)
                 elif (
                     isinstance(p, Operation)
                     and p.static == (I64, Condition.GE_U)
-                    and block is not self.loop.header  # the variable has no known bounds there
                     and self._is_limit(p.arguments[1])
-                    and self._is_monotonic(p.arguments[0])
+                    and self._is_monotonic(plain_index(p.arguments[0]))
                 ):
                     self.ranges.append(_RangeCheck(operation, *p.arguments))
+
+    def _may_be_exact(self, p: Operation) -> bool:
+        """True if an operation can be checked not to overflow."""
+        if p.static != (I64,) or not all(map(self._is_monotonic, p.arguments)):
+            return False
+        return p.name != "mul_overflows" or any(map(self.loop.is_invariant, p.arguments))
 
     def _is_limit(self, value: Value) -> bool:
         return self.loop.is_invariant(value) or self._is_length(value)
@@ -189,34 +213,47 @@ class _LoopChecks(Builder):
         return doubt
 
     def _doubt_of_ranges(self) -> Value:
-        """True if a range check may fail."""
-        doubt: Value = self.constant(BOOLEAN, 0)
+        """True if a range check may fail, or an operation overflow."""
+        doubts: dict[Value, None] = {}
         zero = self.constant(I64, 0)
-        ends = Interval(self.variable.start, self.sub(I64, self.variable.bound, self.one))
         for each in self.ranges:
-            expression = self.affine.expression(each.value)
-            assert expression is not None
-            low, high = self.affine.extremes(expression, {self.variable.value: ends})
-            base = self.add(I64, expression.base, self.constant(I64, LARGEST_BASE))
-            doubt = self.any(doubt, self._is_above(base, 2 * LARGEST_BASE))
-            for _, scale in expression.terms:
-                size = self.sub(I64, zero, scale) if looks_negative(scale) else scale
-                doubt = self.any(doubt, self._is_above(size, LARGEST_COUNT))
-            doubt = self.any(doubt, self.compare(I64, Condition.LT_S, low, zero))
-            is_over = self.compare(I64, Condition.GE_U, high, self._limit(each.limit))
-            doubt = self.any(doubt, is_over)
-        return doubt
+            low, high = self._extremes(plain_index(each.value), doubts)
+            doubts[self.compare(I64, Condition.LT_S, low, zero)] = None
+            doubts[self.compare(I64, Condition.GE_U, high, self._limit(each.limit))] = None
+        for check in self.exact:
+            (p,) = check.arguments
+            assert isinstance(p, Operation)
+            most = LARGEST_COUNT if p.name == "mul_overflows" else LARGEST_BASE
+            for operand in p.arguments:
+                for end in self._extremes(operand, doubts):
+                    moved = self.add(I64, end, self.constant(I64, most))
+                    doubts[self._is_above(moved, 2 * most)] = None
+        return functools.reduce(self.any, doubts)
+
+    def _extremes(self, value: Value, doubts: dict[Value, None]) -> Interval:
+        """The extremes of an affine expression; adds the conditions under which it may wrap."""
+        expression = self.affine.expression(value)
+        assert expression is not None
+        ends = Interval(self.variable.start, self.sub(I64, self.variable.bound, self.one))
+        zero = self.constant(I64, 0)
+        base = self.add(I64, expression.base, self.constant(I64, LARGEST_BASE))
+        doubts[self._is_above(base, 2 * LARGEST_BASE)] = None
+        for _, scale in expression.terms:
+            size = self.sub(I64, zero, scale) if looks_negative(scale) else scale
+            doubts[self._is_above(size, LARGEST_COUNT)] = None
+        return self.affine.extremes(expression, {self.variable.value: ends})
 
     def _spare_checks(self, doubt: Value) -> None:
-        """Make the loop's checks depend on the doubt."""
-        spared = {*self.fixed, *(each.check for each in self.ranges)}
+        """Make the loop's checks depend on the doubt, and what is added to negative indices."""
+        spared = {*self.fixed, *self.exact, *(each.check for each in self.ranges)}
+        spared |= {found[1] for each in self.ranges if (found := from_end(each.value))}
         for block in self.loop.members:
             operations = []
             for operation in block.operations:
                 if operation in spared:
                     p = Operation("all", BOOLEAN, (), (operation.arguments[0], doubt))
                     p.pc = operation.pc
-                    operation.arguments = (p,)
+                    operation.arguments = (p, *operation.arguments[1:])
                     operations.append(p)
                 operations.append(operation)
             block.operations = operations

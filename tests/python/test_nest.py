@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops over lists whose checks are made once, before them: at the edges they do what CPython does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ferryvm.testing import check
+
+M = 1 << 63
+
+
+def grid(n, first, step, scale, base):
+    xs = [0] * n
+    ys = [i * 3 for i in range(n)]
+    total = 0
+    for i in range(first, n):
+        for k in range(n):
+            total = total + ys[k * step] * scale
+        xs[i * scale + base] = total
+    return total, xs[0], xs[-1]
+
+
+def back(n, m, off):
+    xs = [float(i) for i in range(n)]
+    s = 0.0
+    for i in range(m):
+        s = s + xs[i - off] * xs[off - i]
+        xs[i - off] = s
+    return s
+
+
+def scaled(n, f, a):
+    xs = [1] * 40
+    ys = [2] * 40
+    for i in range(n):
+        xs[i] = ys[i] * f + (i * a + a)
+    return xs[n - 1]
+
+
+def downward(n, m, d):
+    xs = [5] * n
+    t = 0
+    for i in range(m):
+        t = t - xs[n - 1 - i] * d
+        xs[i] = t - i
+    return t
+
+
+def growing(n):
+    xs = [1]
+    t = 0
+    for i in range(n):
+        t = t + xs[i]
+        xs.append(t)
+    return t
+
+
+def shrinking(n):
+    xs = [i * 1 for i in range(n)]
+    t = 0
+    while len(xs) > 3:
+        t = t + xs[-1] + xs[0]
+        xs.pop()
+    for i in range(n):
+        t = t + xs[i]
+    return t
+
+
+CASES: dict[Callable[..., Any], list[tuple[int, ...]]] = {
+    grid: [
+        *((5, 0, 1, 1, 0), (5, 0, 1, 1, 1), (5, 0, 1, 1, -1), (5, 0, 1, 1, -6), (5, 0, 2, 1, 0)),
+        *((5, 0, -1, 1, 0), (5, 0, 1, 2, -5), (5, 0, 1, M // 8, 0), (5, 3, 1, -1, 0)),
+        *((5, 0, M // 2, 1, 0), (5, 0, -M // 2, 1, 0)),
+    ],
+    back: [
+        *((5, 5, 0), (5, 6, 0), (5, 5, 2), (5, 5, 5), (5, 5, 6), (5, 5, -1), (0, 1, 0), (0, 0, 0)),
+        (5, 5, M - 1),
+    ],
+    scaled: [
+        *((9, 1, 1), (40, 1, 1), (41, 1, 1), (9, M // 2, 1), (9, M // 2 - 1, 2), (9, 1, M // 8)),
+        *((7, 1, M // 8), (9, 1, -M // 8), (9, 1, -M // 16)),
+    ],
+    downward: [(5, 5, 1), (5, 6, 1), (5, 5, M // 5), (5, 5, M // 25), (5, 11, 1)],
+    growing: [(10,), (70,)],
+    shrinking: [(10,), (3,), (0,)],
+}
+NIGHTLY = {downward, growing, shrinking}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(f, id=f.__name__, marks=[pytest.mark.nightly] if f in NIGHTLY else [])
+        for f in CASES
+    ],
+)
+def test_loops_without_checks_run_only_where_none_fails(function: Callable[..., Any]) -> None:
+    for arguments in CASES[function]:
+        expected: Any = None
+        try:
+            expected = function(*arguments)
+        except (IndexError, ArithmeticError) as error:
+            expected = type(error)
+        try:
+            found = check(function, *arguments, backends=["llvm"])
+        except (IndexError, ArithmeticError) as error:
+            found = type(error)
+        assert found == expected
