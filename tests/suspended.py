@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import ferryvm
 from ferryvm import Engine
 from ferryvm.engine.execution import Execution
+from ferryvm.machine.active_item import innermost
 from ferryvm.machine.item_batch import SLOT_WORDS, ItemBatch, range_slot
-from ferryvm.machine.launch import abandon, finish, innermost, space_for
+from ferryvm.machine.launch import abandon, finish, space_for
 from ferryvm.machine.launch_operands import launch_operands
 from ferryvm.machine.piece import reserve
 

@@ -14,8 +14,9 @@ from ferryvm.engine.execution import Execution
 from ferryvm.engine.result import ProgramInterrupted
 from ferryvm.image import ImageError
 from ferryvm.isa import Trap
+from ferryvm.machine.active_item import innermost, running_item
 from ferryvm.machine.control import Status
-from ferryvm.machine.launch import innermost, running_item, suspend
+from ferryvm.machine.launch import suspend
 from ferryvm.machine.memory import AddressSpaceError, Limits
 from ferryvm.machine.piece import elements, pieces, read
 from ferryvm.testing.differential import Differ, Verdict

@@ -119,6 +119,7 @@ class _Writer(WordCode):
             "frame": builder.load(frame),
             "words": builder.load(words),
             "references": builder.load(references),
+            "waiting": word(0),
         }
         for place, name in enumerate(Piece._fields):
             self.put(fields[name], piece, STRUCT_HEADER_BYTES + WORD_BYTES * place)

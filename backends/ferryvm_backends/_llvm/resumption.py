@@ -17,7 +17,7 @@ from ferryvm.isa.object import LENGTH_OFFSET, PLACE_OFFSET, STRUCT_HEADER_BYTES
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.item_map import ROW_WORDS, MapAddresses, ResumptionOutcome
-from ferryvm.machine.piece import Piece
+from ferryvm.machine.piece import PHASE, Piece
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
@@ -111,6 +111,8 @@ class _Resume(WordCode):
         is_left = builder.icmp_signed("<", self.at(operands, WORD_BYTES), self.at(operands))
         self._return_if(builder.or_(self._is_zero(record), is_left), ResumptionOutcome.REFUSED)
         piece = self._piece(record)
+        is_phase = builder.icmp_unsigned("==", piece["pc"], word(PHASE))
+        self._return_if(is_phase, ResumptionOutcome.REFUSED)
         limit, next_, following = (self.variable(piece[name]) for name in ("end", "first", "next"))
         with builder.if_then(builder.not_(self._is_zero(piece["words"]))):
             self._resume(pc, sp, parameters, piece)

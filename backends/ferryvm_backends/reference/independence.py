@@ -8,7 +8,8 @@
 It follows the instructions of a run in order, and notes for each element, field, static and byte of
 the heap which item of the running launch wrote it and which ones read it. That is the definition of
 a race by accesses, not by what happened to be overwritten: it does not depend on how a backend would
-have run the items. An access in a nested launch is one of the item around it, too.
+have run the items. An access in a nested launch is one of the item around it, too. Where all items have
+waited for each other at a barrier, a new phase begins, for which the accesses before it do not count.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.object import LENGTH_OFFSET, type_number
 from ferryvm.isa.struct import field_of
 from ferryvm.isa.type import I64, WORD_BYTES, signed
+from ferryvm.machine.active_item import running_item
 from ferryvm.machine.frame_chain import follow
 from ferryvm.machine.state import Machine
 from ferryvm.named_tuple import NamedTuple
@@ -36,8 +38,8 @@ from ferryvm.region.atomic import commuting, is_update
 if TYPE_CHECKING:
     from ferryvm.machine.object_memory import ObjectMemory
 
-_BEGIN, _TEST, _ITEM, _CALL = (
-    BY_MNEMONIC[name].opcode for name in ("launch.begin", "launch.test", "launch.item", "call")
+_BEGIN, _ITEM, _CALL, _BARRIER = (
+    BY_MNEMONIC[name].opcode for name in ("launch.begin", "launch.item", "call", "launch.barrier")
 )
 
 _ORDERED = (
@@ -116,6 +118,15 @@ class _Launch:
         self.item: int | None = None
         """The item that runs."""
         self.seen: dict[Place, _Seen] = {}
+        self.phase = 0
+        """Barriers at which all items have waited."""
+
+    def resume(self, item: int) -> None:
+        """Note that an item goes on behind a barrier, of which the first one begins a phase."""
+        if self.item is None and item == 0:
+            self.seen = {}
+            self.phase += 1
+        self.item = item
 
 
 class Independence:
@@ -152,6 +163,10 @@ class Independence:
                 top = _Launch(fp, sp, self._written(pc, fp))
                 self._launches.append(top)
             top.item = signed(I64, self._machine.memory.stack[sp])
+        elif row.opcode == _BARRIER:
+            item = running_item(self._machine)
+            if self._launches and item is not None:
+                self._launches[-1].resume(item)
         elif self._launches:
             if is_update(row.opcode):
                 place = _ELEMENT, self._handle(operands[0]), operands[1]
@@ -259,9 +274,10 @@ class Independence:
         self, launch: _Launch, place: Place, other: _Access, access: _Access
     ) -> DependenceError:
         did, does = other.verb.value[0], access.verb.value[1]
+        behind = f" behind barrier {launch.phase}" if launch.phase else ""
         text = (
             f"items {other.item} and {access.item} of the launch at {self._at(launch.pc)} are not "
-            f"independent: item {other.item} {did} {self._name(place)} at {self._at(other.pc)}, "
+            f"independent{behind}: item {other.item} {did} {self._name(place)} at {self._at(other.pc)}, "
             f"item {access.item} {does} it at {self._at(access.pc)}"
         )
         return DependenceError(

@@ -149,6 +149,15 @@ class Function(Instructions):
         for _ in range(LAUNCH_WORDS + len(function.signature.parameters) - 1):
             self.drop()
 
+    def barrier(self) -> None:
+        """( -- ): wait until every item of the launch that this function runs in waits here, too; what
+        each did before it is then seen by all.
+
+        Traps where an item ends or waits at another barrier, and outside of a launch.
+        """
+        self.i32_const(0)
+        self.launch_barrier()
+
     def reduce(self, operation: str | Function, initial: bool = False) -> None:
         """( array -- value ), or ( initial array -- value ): combine all elements of an array of
         numbers, in launches; docs/parallel.md states the order.

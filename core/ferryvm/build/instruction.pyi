@@ -1704,6 +1704,11 @@ class Instructions(Body):
 
         Push the next item of the launch and the launch's arguments, which a call of the function takes; the item counts as done from then on."""
 
+    def launch_barrier(self) -> None:
+        """launch.barrier ( i32 -- )
+
+        Wait, where the operand is 0, until every item of the innermost launch waits at this barrier; each then goes on from here with 1. Leaves for the engine, which traps outside of a launch, and where items end or wait elsewhere meanwhile."""
+
     def array_atomic_add_i32(self) -> None:
         """array.atomic_add_i32 ( i32[] i64 i32 -- i32 )
 

@@ -17,7 +17,9 @@ from ferryvm.machine.control import EXIT_ID, FP, PC, SP, Status
 from ferryvm.machine.state import Machine
 
 _THROWING = frozenset(row.opcode for row in INSTRUCTIONS if row.flow is Flow.THROW)
-_HALT, _HOST, _TEST = (BY_MNEMONIC[name].opcode for name in ("halt", "host", "launch.test"))
+_HALT, _HOST, _TEST, _BARRIER = (
+    BY_MNEMONIC[name].opcode for name in ("halt", "host", "launch.test", "launch.barrier")
+)
 _TRAPS = frozenset(int(trap) for trap in Trap if trap is not Trap.NONE)
 
 
@@ -105,15 +107,22 @@ class ExitChecker:
             if fault is not None:
                 return fault
         elif status is Status.LAUNCH:
-            limit, next_, record = self._machine.memory.stack[control.sp - 3 : control.sp]
-            is_launch = self._machine.program.code.opcodes[control.pc] == _TEST
-            if not is_launch or signed(I64, next_) < signed(I64, limit) or not record:
+            if not self._is_launch_due():
                 return f"with LAUNCH at pc {control.pc}, where no piece of a launch is due"
         elif status is Status.FUEL and not counting:
             return "for want of fuel, which nobody counts"
         if counting and control.fuel < 0:
             return f"with {control.fuel} fuel"
         return None
+
+    def _is_launch_due(self) -> bool:
+        """True if the next piece of a launch is due, or an item is to wait at a barrier."""
+        control, stack = self._control, self._machine.memory.stack
+        opcode = self._machine.program.code.opcodes[control.pc]
+        if opcode == _BARRIER:
+            return not stack[control.sp - 1]
+        limit, next_, record = stack[control.sp - 3 : control.sp]
+        return opcode == _TEST and signed(I64, next_) >= signed(I64, limit) and bool(record)
 
     def _allocation_fault(self) -> str | None:
         control, objects = self._control, self._objects

@@ -14,7 +14,7 @@ from ferryvm.isa.element import Element
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.object import LENGTH_OFFSET, type_number
 from ferryvm.isa.type import I64, WORD_BYTES, Reference, signed
-from ferryvm.machine.launch import MOST_FRAMES, innermost, running_launch
+from ferryvm.machine.active_item import MOST_FRAMES, innermost, running_launch
 from ferryvm.machine.state import Machine
 from ferryvm.named_tuple import NamedTuple
 from ferryvm.region.call import call_graph

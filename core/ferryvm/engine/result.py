@@ -45,7 +45,7 @@ class TrapError(FerryError):
 def _item_number(machine: Machine) -> int | None:
     if machine.objects is None:
         return None
-    from ferryvm.machine.launch import running_item  # few programs have launches
+    from ferryvm.machine.active_item import running_item  # few programs have launches
 
     return running_item(machine)
 
@@ -55,7 +55,7 @@ def _item(machine: Machine) -> str:
     if machine.objects is None:
         return ""
     # few programs have launches
-    from ferryvm.machine.launch import active_item
+    from ferryvm.machine.active_item import active_item
     from ferryvm.skeleton.grid import item_indices
 
     item = active_item(machine)

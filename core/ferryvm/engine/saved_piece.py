@@ -13,6 +13,7 @@ import numpy as np
 from ferryvm.engine.saved_frame import FrameShape, Misfit, frame_shape
 from ferryvm.engine.saved_object import SavedObjects
 from ferryvm.isa.type import LAUNCH, with_article
+from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.piece import Piece, elements, read
 from ferryvm.machine.state import Machine
 from ferryvm.region.launch import CALL_DISTANCE, item_call
@@ -24,12 +25,31 @@ def check_pieces(machine: Machine, objects: SavedObjects) -> None:
     assert machine.objects is not None  # it has those
     for offset in objects.offsets_of(LAUNCH.number):
         piece = read(machine.objects, offset)
+        if piece.is_phase:
+            _check_phase(machine.objects, offset, piece)
         if bool(piece.words) != bool(piece.references):
             raise Misfit(f"the piece of a launch at {offset} has words or references alone")
         if piece.words:
             words = elements(machine.objects, piece.words)
             references = elements(machine.objects, piece.references)
             _check_block(machine, piece, words, references, objects)
+
+
+def _check_phase(objects: ObjectMemory, offset: int, phase: Piece) -> None:
+    """Check the phase of a launch: it has two lists of pieces, and items with frames wait."""
+    what = f"the phase of a launch at {offset}"
+    if phase.words or phase.references:
+        raise Misfit(f"{what} has the frames of an item")
+    for first in (phase.next, phase.waiting):
+        reference, seen = first, set[int]()
+        while reference:
+            piece = read(objects, reference)
+            if piece.is_phase or reference in seen:
+                raise Misfit(f"{what} has a phase within, or a piece that follows itself")
+            if first == phase.waiting and not piece.words:
+                raise Misfit(f"at {what} an item waits without frames")
+            seen.add(reference)
+            reference = piece.next
 
 
 def _check_block(

@@ -13,6 +13,8 @@ from ferryvm.isa.effect import Effect, effects
 from ferryvm.isa.object import LENGTH_OFFSET, type_number
 from ferryvm.isa.table import Instruction
 from ferryvm.isa.type import I31REF, WORD_BYTES, to_python, with_article
+from ferryvm.machine.launch_operands import launch_operands
+from ferryvm.machine.piece import opened
 from ferryvm.machine.state import Machine
 
 FEWEST_OF_RANGES = 4
@@ -37,7 +39,35 @@ def trap_detail(machine: Machine) -> str:
     if trap == Trap.CAST_FAILURE:
         wanted = machine.program.code.immediates[pc]
         return f": {with_article(_type(machine, operands[0]))} is no {_name(machine, wanted)}"
+    if trap == Trap.BARRIER_DIVERGENCE:
+        return _places(machine)
     return ""
+
+
+def _places(machine: Machine) -> str:
+    """The places of two items that do not wait at one barrier."""
+    from ferryvm.machine.barrier import divergence  # few programs have barriers
+
+    assert machine.objects is not None  # it has a launch
+    phase, _ = opened(machine.objects, launch_operands(machine.control).record)
+    found = divergence(machine.objects, phase) if phase is not None else None
+    if found is None:
+        return ""
+
+    def at(pc: int) -> str:
+        return str(machine.program.source_map.position(pc) or f"pc {pc}")
+
+    texts, first = [], found[0].place
+    for item, place in found:
+        text = f"item {item} has ended"
+        if place:
+            text = f"item {item} waits at {at(place[0])}"
+            if found[1].place and found[1].place[0] == first[0]:  # in calls that differ
+                calls = zip(first, found[1].place, strict=False)
+                depth = next(depth for depth, (one, other) in enumerate(calls) if one != other)
+                text += f", called at {at(place[depth])}"
+        texts.append(text)
+    return ": " + "; ".join(texts)
 
 
 def _outside(machine: Machine, row: Instruction, operands: list[int]) -> Iterator[str]:
@@ -75,7 +105,7 @@ def _word(machine: Machine, offset: int) -> int:
 
 def _limit(machine: Machine, row: Instruction) -> str:
     """The limit that an allocation would have passed, and how it is raised."""
-    if Effect.ALLOCATES_OBJECTS not in effects(row):
+    if not {Effect.ALLOCATES_OBJECTS, Effect.CONTINUES_LAUNCHES} & effects(row):
         limit = machine.memory.heap_limit
         return f": it may grow to {limit} bytes (--heap-limit, Limits.heap)"
     objects, what = machine.objects, ""

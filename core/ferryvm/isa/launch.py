@@ -18,6 +18,9 @@ the engine takes the first piece from the record (`ferryvm.machine.launch`).
 In order, these instructions are a loop like any other. What they add is a promise of the program:
 no item accesses an element that another one writes. So a backend may run the items of a range in
 any order, or at once, and leave those it did not finish in the record.
+
+Items of a launch may wait for each other at a *barrier*: then they run in turn, each up to its next
+barrier (`ferryvm.machine.barrier`).
 """
 
 from __future__ import annotations
@@ -70,3 +73,11 @@ def launch_item(m: Emitter[V], function: V) -> None:
     first = m.sub(I64, end, m.add(I64, size, m.constant(I64, (LAUNCH_WORDS - 1) * WORD_BYTES)))
     m.set_word(next_, m.to_slot(I64, m.add(I64, item, m.constant(I64, 1))))
     m.push_words(m.to_slot(I64, item), first, m.sub(I64, parameters, m.constant(I64, 1)))
+
+
+@instruction("launch.barrier", pops=(I32,))
+def launch_barrier(m: Emitter[V], is_complete: V) -> None:
+    """Wait, where the operand is 0, until every item of the innermost launch waits at this barrier;
+    each then goes on from here with 1. Leaves for the engine, which traps outside of a launch, and
+    where items end or wait elsewhere meanwhile."""
+    m.continue_launch_if(m.compare(I32, Condition.EQ, is_complete, m.constant(I32, 0)))

@@ -32,6 +32,8 @@ class Trap(enum.IntEnum):
     READ_ONLY_ARRAY = 16
     NEGATIVE_COUNT = 17
     INVALID_LAUNCH = 18
+    BARRIER_DIVERGENCE = 19
+    BARRIER_OUTSIDE = 20
 
     @property
     def message(self) -> str:
@@ -59,4 +61,6 @@ _MESSAGES = {
     Trap.READ_ONLY_ARRAY: "store into a read-only array",
     Trap.NEGATIVE_COUNT: "negative number of items",
     Trap.INVALID_LAUNCH: "record of another launch",
+    Trap.BARRIER_DIVERGENCE: "items do not all wait at one barrier",
+    Trap.BARRIER_OUTSIDE: "barrier outside of a launch",
 }

@@ -75,8 +75,8 @@ class Status(enum.IntEnum):
     """pc is an allocation of `wanted` bytes for an object of type `wanted_type` that does not fit,
     state is as before it."""
     LAUNCH = 15
-    """pc is a `launch.test` whose range is done and whose record has more; the state is as before
-    it."""
+    """pc is a `launch.test` whose range is done and whose record has more, or a `launch.barrier` at
+    which the item is to wait; the state is as before it."""
     PARALLEL = 16
     """pc is a `launch.test` that compiled code came to with more items left than the launch's word
     in `launches`: to run them out of order may pay; the state is as before it."""

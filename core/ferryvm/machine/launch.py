@@ -7,7 +7,8 @@
 `ferryvm.isa.launch` has the operands of a launch, `ferryvm.isa.declared_type` the fields of a piece.
 A piece never changes, so nothing is copied when it is taken: the record becomes the next piece.
 The range that comes right after a resumed item becomes that of the launch: where a single item was
-suspended, the operands are then what they were.
+suspended, the operands are then what they were. Items that wait at a barrier are in a phase, see
+`ferryvm.machine.barrier`.
 
 A suspended item is a block of words: the stack from its arguments on, up to the operands of its
 innermost frame. It does not depend on where on the stack it stands, since frames have distances.
@@ -23,8 +24,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from ferryvm.isa import BY_MNEMONIC, Trap
+from ferryvm.isa import Trap
 from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.machine.active_item import innermost, outermost
+from ferryvm.machine.barrier import BARRIER, begin_phase, wait
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.item_batch import ItemBatch
 from ferryvm.machine.launch_operands import launch_operands, operands_below
@@ -35,36 +38,43 @@ from ferryvm.machine.piece import (
     add_item,
     add_range,
     block,
+    closed,
     elements,
+    opened,
+    pieces,
     read,
     reserve,
 )
 from ferryvm.machine.state import Machine
-from ferryvm.named_tuple import NamedTuple
 from ferryvm.region.launch import CALL_DISTANCE, item_call
-
-_CALLS = frozenset(BY_MNEMONIC[name].opcode for name in ("call", "call_indirect"))
 
 
 def continue_launch(machine: Machine) -> Status:
-    """Take the first piece from the record of the launch at pc, whose range is done.
+    """Take the first piece from the record of the launch at pc, whose range is done; or make the item
+    at pc wait there, at a barrier.
 
     RUNNING if the machine stands where it is to continue; TRAP if the piece belongs to another
-    launch, or its frames do not fit on the stack.
+    launch, its frames do not fit on the stack, or items do not come to one barrier.
     """
     control, stack, objects = machine.control, machine.memory.stack, machine.objects
+    if machine.program.code.opcodes[control.pc] == BARRIER:
+        return _stop(control, wait(machine))
     assert objects is not None  # the program has references
-    sp = control.sp
     launch = launch_operands(control)
-    piece = read(objects, launch.record)
+    if read(objects, launch.record).is_phase:
+        fault = begin_phase(machine)
+        if fault is not Trap.NONE or not launch.record:
+            return _stop(control, fault)
+    sp = control.sp
+    phase, record = opened(objects, launch.record)
+    piece = read(objects, record)
     if not piece.words:
         launch.limit, launch.next = piece.end, piece.first
     else:
         words = elements(objects, piece.words)
         fault = _fault(machine, piece, words)
         if fault is not Trap.NONE:
-            control.status, control.trap = Status.TRAP, fault
-            return Status.TRAP
+            return _stop(control, fault)
         fp, end = sp + piece.frame, sp + len(words)
         stack[sp:end] = words
         positions = objects.frame_references(stack, piece.pc, fp, sp)
@@ -78,9 +88,16 @@ def continue_launch(machine: Machine) -> Status:
             limit, piece = rest.end, rest
         # The running item is the one below `next`, as where nobody disturbed it.
         launch.limit, launch.next = limit, piece.first if piece is rest else limit
-    launch.record = piece.next
+    launch.record = closed(objects, phase, piece.next)
+    return _stop(control, Trap.NONE)
+
+
+def _stop(control: ControlBlock, trap: Trap) -> Status:
+    """Stop with a trap, or go on if it is none; the status."""
     control.status = Status.RUNNING
-    return Status.RUNNING
+    if trap is not Trap.NONE:
+        control.status, control.trap = Status.TRAP, trap
+    return Status(control.status)
 
 
 def _fault(machine: Machine, piece: Piece, words: memoryview) -> Trap:
@@ -104,9 +121,9 @@ def learn_next(objects: ObjectMemory) -> bool:
     """Learn what native code needs to take the first piece from the record of the launch at which a
     machine stands; False if only Python can take it."""
     control, items = objects.control, objects.items
-    piece = read(objects, launch_operands(control).record)
     if not items.learn_launch(control.pc):
         return False
+    piece = read(objects, launch_operands(control).record)
     if piece.words:
         items.learn_item(elements(objects, piece.words), piece.pc, piece.frame)
     return True
@@ -135,29 +152,29 @@ def finish(objects: ObjectMemory, limit: int, left: Sequence[Left]) -> None:
         objects.gathered.append((limit, left))
         return
     launch = launch_operands(objects.control)
-    pieces = launch.record
+    phase, following = opened(objects, launch.record)
     for first, what in reversed(left):
         if isinstance(what, ItemBatch):
-            pieces = what.write(objects, pieces)
+            following = what.write(objects, following)
         elif isinstance(what, Block):
-            pieces = add_item(objects, first, what, pieces)
+            following = add_item(objects, first, what, following)
         else:
-            pieces = add_range(objects, first, what, pieces)
+            following = add_range(objects, first, what, following)
     launch.limit = launch.next = limit
-    launch.record = pieces
+    launch.record = closed(objects, phase, following)
 
 
 def space_for(left: Sequence[Left]) -> tuple[int, int]:
     """The pieces that `finish` makes, and their words in all, at most, for `reserve`."""
-    pieces = words = 0
+    count, words = 1, 0  # a phase, if there is one
     for _, what in left:
         if isinstance(what, ItemBatch):
-            pieces, words = pieces + what.count, words + what.words
+            count, words = count + what.count, words + what.words
         else:
-            pieces += 1
+            count += 1
             if isinstance(what, Block):
                 words += len(what.words) + len(what.references)
-    return pieces, words
+    return count, words
 
 
 def put_off(machine: Machine, first: int, limit: int) -> None:
@@ -165,59 +182,10 @@ def put_off(machine: Machine, first: int, limit: int) -> None:
     AddressSpaceError if there is no memory for that."""
     objects, launch = machine.objects, launch_operands(machine.control)
     assert objects is not None  # the program has launches
-    reserve(objects, 1, 0)
-    launch.record = add_range(objects, first, limit, launch.record)
+    reserve(objects, 2, 0)
+    phase, others = opened(objects, launch.record)
+    launch.record = closed(objects, phase, add_range(objects, first, limit, others))
     launch.limit = first
-
-
-MOST_FRAMES = 10_000
-"""Frames of an item that are walked for messages."""
-
-
-def innermost(machine: Machine, most: int | None = None) -> int | None:
-    """The word of the header of the frame whose launch runs the current item, the innermost one;
-    None if no launch does, or the item has called a host function that called the program, or is
-    more than `most` frames deep."""
-    stack, fp = machine.memory.stack, machine.control.fp
-    program = machine.program
-    opcodes = program.code.opcodes
-    frames = 0
-    while stack[fp + 1] and frames != most:
-        frames += 1
-        call, fp = stack[fp] - 1, fp - stack[fp + 1]
-        if call >= CALL_DISTANCE and item_call(program, call - CALL_DISTANCE) == call:
-            return fp
-        if opcodes[call] not in _CALLS:
-            return None
-    return None
-
-
-class ActiveItem(NamedTuple):
-    """The item that control is in, of the innermost launch."""
-
-    number: int
-    function: int
-    """Number of the item function."""
-    arguments: tuple[int, ...]
-    """The words of its arguments, as they are now."""
-
-
-def active_item(machine: Machine) -> ActiveItem | None:
-    """The item that control is in, for messages; None if it is in none, or in very many frames."""
-    launch_fp = innermost(machine, MOST_FRAMES)
-    if launch_fp is None:
-        return None
-    call, start = _outermost(machine, launch_fp)
-    stack, function = machine.memory.stack, machine.program.code.immediates[call]
-    count = len(machine.program.signature(function).parameters)
-    number = operands_below(machine.control, start).next - 1
-    return ActiveItem(number, function, tuple(stack[start : start + count]))
-
-
-def running_item(machine: Machine) -> int | None:
-    """The number of that item; None likewise."""
-    found = active_item(machine)
-    return None if found is None else found.number
 
 
 def unfinished(machine: Machine) -> list[tuple[int, int]] | None:
@@ -226,7 +194,7 @@ def unfinished(machine: Machine) -> list[tuple[int, int]] | None:
     objects, launch_fp = machine.objects, innermost(machine)
     found: list[tuple[int, int]] = []
     if launch_fp is not None:
-        launch = operands_below(machine.control, _outermost(machine, launch_fp)[1])
+        launch = operands_below(machine.control, outermost(machine, launch_fp)[1])
         found.append((launch.next - 1, launch.next))
     else:
         pc = machine.control.pc  # the test, or the jump to it
@@ -234,13 +202,12 @@ def unfinished(machine: Machine) -> list[tuple[int, int]] | None:
             return None
         launch = launch_operands(machine.control)
     found.append((launch.next, launch.limit))
-    record = launch.record
-    while record and objects is not None:
-        piece = read(objects, record)
-        found.append((piece.first, piece.first + 1) if piece.words else (piece.first, piece.end))
-        record = piece.next
+    if objects is not None:
+        for piece in pieces(objects, launch.record):
+            end = piece.first + 1 if piece.words else piece.end
+            found.append((piece.first, end))
     joined: list[tuple[int, int]] = []
-    for first, end in found:
+    for first, end in sorted(found):
         if joined and joined[-1][1] == first:
             joined[-1] = joined[-1][0], end
         elif first < end:
@@ -248,27 +215,11 @@ def unfinished(machine: Machine) -> list[tuple[int, int]] | None:
     return joined
 
 
-def running_launch(machine: Machine) -> int | None:
-    """pc of the `launch.test` of the innermost launch whose item control is in; None likewise."""
-    launch_fp = innermost(machine, MOST_FRAMES)
-    return None if launch_fp is None else _outermost(machine, launch_fp)[0] - CALL_DISTANCE
-
-
-def _outermost(machine: Machine, launch_fp: int) -> tuple[int, int]:
-    """Of the running item of the launch in the frame at word `launch_fp`: pc of its call, and the
-    word of the stack at which its frames begin, with its first argument."""
-    program, stack, fp = machine.program, machine.memory.stack, machine.control.fp
-    while fp - stack[fp + 1] != launch_fp:
-        fp -= stack[fp + 1]
-    call = stack[fp] - 1
-    return call, fp - len(program.signature(program.code.immediates[call]).parameters)
-
-
 def abandon(machine: Machine, launch_fp: int) -> None:
     """Drop the running item of a launch, as if it were done: the machine then stands at
     `launch.test`. Otherwise as `suspend`."""
     control = machine.control
-    call, start = _outermost(machine, launch_fp)
+    call, start = outermost(machine, launch_fp)
     control.pc, control.sp, control.fp = call - CALL_DISTANCE, start, launch_fp
 
 
@@ -281,14 +232,14 @@ def suspend(machine: Machine, launch_fp: int) -> None:
     """
     stack, control, objects = machine.memory.stack, machine.control, machine.objects
     assert objects is not None  # the program has references
-    call, start = _outermost(machine, launch_fp)
+    call, start = outermost(machine, launch_fp)
     positions = objects.frame_references(stack, control.pc, control.fp, start)
-    reserve(objects, 2, control.sp - start + len(positions))
+    reserve(objects, 3, control.sp - start + len(positions))
     block = packed(objects, stack, control, start)
     launch = operands_below(control, start)
-    record = launch.record
+    phase, others = opened(objects, launch.record)
     if launch.next < launch.limit:
-        record = add_range(objects, launch.next, launch.limit, record)
-    record = add_item(objects, launch.next - 1, block, record)
-    launch.limit, launch.record = launch.next, record
+        others = add_range(objects, launch.next, launch.limit, others)
+    others = add_item(objects, launch.next - 1, block, others)
+    launch.limit, launch.record = launch.next, closed(objects, phase, others)
     control.pc, control.sp, control.fp = call - CALL_DISTANCE, start, launch_fp

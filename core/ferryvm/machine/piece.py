@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pieces of a launch as objects: read, and made.
 
-    piece  │ first │ end │ pc │ frame │ words │ references │ next │
+    piece  │ first │ end │ pc │ frame │ words │ references │ next │ waiting │
                                           └─> i64[]  └─> launch.references
 
 `ferryvm.isa.declared_type.PIECE` says what the fields are. The engine makes pieces between two runs
@@ -39,8 +39,16 @@ class Piece(NamedTuple):
     words: int
     references: int
     next: int
+    waiting: int
+
+    @property
+    def is_phase(self) -> bool:
+        """True for the record of a launch some of whose items wait at a barrier."""
+        return self.pc == PHASE
 
 
+PHASE = I64.mask
+"""The pc of a phase."""
 _PIECE_BYTES = STRUCT_HEADER_BYTES + WORD_BYTES * len(Piece._fields)
 
 
@@ -72,11 +80,36 @@ def read(objects: ObjectMemory, reference: int) -> Piece:
 
 
 def pieces(objects: ObjectMemory, record: int) -> Iterator[Piece]:
-    """The pieces of a record, in the order of items."""
+    """The pieces of a record, in the order of items; those that wait at a barrier come last."""
     while record:
         piece = read(objects, record)
+        if piece.is_phase:
+            yield from pieces(objects, piece.next)
+            yield from sorted(pieces(objects, piece.waiting))
+            return
         yield piece
         record = piece.next
+
+
+def opened(objects: ObjectMemory, record: int) -> tuple[Piece | None, int]:
+    """The phase of a record, if items wait at a barrier, and the pieces of the others."""
+    phase = read(objects, record) if record else None
+    return (phase, phase.next) if phase is not None and phase.is_phase else (None, record)
+
+
+def closed(objects: ObjectMemory, phase: Piece | None, others: int) -> int:
+    """The record of such a phase, with other pieces in place of its own."""
+    return others if phase is None else add_phase(objects, phase.first, phase.waiting, others)
+
+
+def add_phase(objects: ObjectMemory, items: int, waiting: int, others: int) -> int:
+    """A new record of a launch of so many items, of which some wait at a barrier."""
+    return _add(objects, Piece(items, 0, PHASE, 0, 0, 0, others, waiting))
+
+
+def add_again(objects: ObjectMemory, piece: Piece, following: int) -> int:
+    """A new piece for an item that has one, in front of another piece."""
+    return _add(objects, piece._replace(next=following))
 
 
 def elements(objects: ObjectMemory, reference: int) -> memoryview:
@@ -107,7 +140,7 @@ def reserve(objects: ObjectMemory, blocks: int, words: int, collects: bool = Tru
 
 def add_range(objects: ObjectMemory, first: int, end: int, following: int) -> int:
     """A new piece for items that have not begun."""
-    return _add(objects, Piece(first & I64.mask, end & I64.mask, 0, 0, 0, 0, following))
+    return _add(objects, Piece(first & I64.mask, end & I64.mask, 0, 0, 0, 0, following, 0))
 
 
 def add_item(objects: ObjectMemory, item: int, block: Block, following: int) -> int:
@@ -124,6 +157,7 @@ def add_item(objects: ObjectMemory, item: int, block: Block, following: int) -> 
             words,
             references,
             following,
+            0,
         ),
     )
 

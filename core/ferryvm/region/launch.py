@@ -9,6 +9,7 @@ from itertools import repeat
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.program import HOST_TAG, Clause, Program
 from ferryvm.region.atomic import ordered_updates
+from ferryvm.region.barrier import waiting
 from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
 
@@ -58,6 +59,10 @@ def why_in_order(verified: Verified, pc: int) -> str:
     """
     if _may_be_caught(verified, pc + CALL_DISTANCE):
         return "its items run in order: a handler outside of them may catch their exceptions"
+    barrier = waiting(verified).get(verified.program.code.immediates[pc + CALL_DISTANCE])
+    if barrier is not None:
+        position = verified.program.source_map.position(barrier) or f"pc {barrier}"
+        return f"its items run in order: they wait for each other at {position}"
     ordered = ordered_updates(verified)
     if ordered:
         from ferryvm.region.call import call_graph

@@ -109,6 +109,7 @@ class FormParser:
             "cond": self._cond,
             "while": self._while,
             "for-each-item": functools.partial(skeleton_form.launch_form, self),
+            "barrier": functools.partial(skeleton_form.barrier_form, self),
             "map": functools.partial(skeleton_form.map_form, self),
             "map!": functools.partial(skeleton_form.map_form, self),
             "scan": functools.partial(skeleton_form.scan_form, self),

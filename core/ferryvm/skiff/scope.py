@@ -41,6 +41,7 @@ FORMS = {
     "while": "(while condition form ...)",
     "for-each-item": "(for-each-item count (function argument ...)) or "
     "(for-each-item (size ...) (function argument ...))",
+    "barrier": "(barrier)",
     "map": "(map function array ...) or (map (function argument ...) array ...)",
     "map!": "(map! to function array ...) or (map! to (function argument ...) array ...)",
     "scan": "(scan operator array) or (scan function array)",

@@ -1,18 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`for-each-item`, `map`, `map!`, `reduce` and `scan`, from their datum to a node."""
+"""`for-each-item`, `barrier`, `map`, `map!`, `reduce` and `scan`, from their datum to a node."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ferryvm.isa import Type
 from ferryvm.isa.launch import MOST_DIMENSIONS
-from ferryvm.skiff.number import parse_number
+from ferryvm.skiff.number import Number, parse_number
 from ferryvm.skiff.operation import Parser
 from ferryvm.skiff.operator import CONVERSIONS, DIRECT
 from ferryvm.skiff.operator import OPERATORS as ALL_OPERATORS
 from ferryvm.skiff.reader import Atom, Datum, Sequence
 from ferryvm.skiff.scope import show
-from ferryvm.skiff.tree import Broken, Function, Launch, Map, Node, Reduce, Scan, Variable
+from ferryvm.skiff.tree import (
+    Broken,
+    Direct,
+    Function,
+    Launch,
+    Literal,
+    Map,
+    Node,
+    Reduce,
+    Scan,
+    Variable,
+)
 from ferryvm.skiff.type import ELEMENTS, RESULTS, Unknown
 
 if TYPE_CHECKING:
@@ -54,6 +66,15 @@ def launch_form(parser: Parser, datum: Sequence) -> Node:
         message = f"'{head.text}' gets {item} and {len(arguments)} arguments"
         return parser.broken(call.place, f"{message}, it takes ({head.text}{names})")
     return Launch(datum.place, sizes, function, arguments)
+
+
+def barrier_form(parser: Parser, datum: Sequence) -> Node:
+    """The node of `barrier`, whose instruction has an operand that says if it is complete."""
+    if len(datum.items) != 1:
+        return parser.usage(datum)
+    row = DIRECT["launch.barrier"]
+    is_complete = Literal(datum.place, Number("0", 0, Type.I32))
+    return Direct(datum.place, row, 0, [is_complete])
 
 
 def _sizes(parser: Parser, datum: Datum) -> list[Datum]:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from ferryvm.backend import Artifact
 from ferryvm.isa.type import I64, signed
+from ferryvm.machine.active_item import innermost, running_item
 from ferryvm.machine.control import Status
 from ferryvm.machine.difference import Difference, byte_difference, register_difference
-from ferryvm.machine.launch import abandon, continue_launch, innermost, running_item
+from ferryvm.machine.launch import abandon, continue_launch
 from ferryvm.machine.launch_operands import launch_operands, operands_below
 from ferryvm.machine.memory_difference import memory_difference
 from ferryvm.machine.piece import pieces

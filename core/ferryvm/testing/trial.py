@@ -23,10 +23,11 @@ from ferryvm.engine.host_tape import ReplayError
 from ferryvm.errors import FerryError
 from ferryvm.failure import class_name, described, one_line, text_of
 from ferryvm.float_environment import CONTROL
+from ferryvm.machine.active_item import innermost
 from ferryvm.machine.control import Status
 from ferryvm.machine.difference import Difference
 from ferryvm.machine.host import HostError
-from ferryvm.machine.launch import innermost, suspend
+from ferryvm.machine.launch import suspend
 from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.testing.environment import STICKY, control_word, environment
 from ferryvm.testing.held import HeldObject

@@ -20,6 +20,7 @@ from ferryvm.float_environment import in_ours
 from ferryvm.isa.type import as_number, to_python
 from ferryvm.machine.control import Status
 from ferryvm.machine.host import STANDARD
+from ferryvm.machine.launch import continue_launch
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.state import Machine
 from ferryvm.program import HostImport
@@ -196,6 +197,10 @@ class Recorder:
                 self.steps.append(Allocate(number, *provided))
                 provide(machine.objects, machine, *provided)
                 return True
+        if machine.status is Status.LAUNCH:
+            onward = continue_launch(machine)
+            self.move(observe(machine, False), number)
+            return onward is Status.RUNNING
         return False
 
     def _call(self, machine: Machine, host: HostImport, arguments: list[int]) -> int | None:
