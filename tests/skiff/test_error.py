@@ -156,6 +156,7 @@ MISUSED = {
     "set!": "(set! 5 1)",
     "if": "(if 1)",
     "cond": "(cond)",
+    "barrier": "(barrier 1)",
     "while": "(while)",
     "for-each-item": "(for-each-item 1)",
     "map": "(map +)",
