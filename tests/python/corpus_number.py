@@ -252,3 +252,35 @@ def product_leaves_a_stepped_range(start, stop, step):
     for i in range(start, stop, step):
         total *= i * i
     return total
+
+
+# --- NumPy's scalars ------------------------------------------------------------------------
+
+
+@case((np.array([1, 1 << 63, 7], np.uint64), 5), (np.array([1, 1 << 31, 7], np.uint32), -1))
+@case((np.array([250, 3, 7], np.uint8), np.uint8(9)), (np.array([-128, 3, 7], np.int8), 2))
+def numpy_integers(values, k):
+    total = 0
+    for value in values:
+        total += value * value
+    values[0] = values[1] // 3
+    values[2] = k
+    largest = max(values[0], values[1])
+    return total, values[1] >> 3, values[1] << 2, ~values[1], -values[1], values[1] % 5, largest
+
+
+@case((np.uint64(1 << 63), np.int64(-1)), (np.uint32(5), np.int8(-3)), (np.int64(3), np.int64(-1)))
+@case((np.int16(7), np.int16(0)), (np.float32(-7), np.float32(2)), (np.uint8(3), np.uint8(200)))
+def numpy_mixtures(a, b):
+    return a + b, a < b, a == b, a // b, a % b, a**b, float(a), bool(b), np.float64(a)
+
+
+@case((np.float64(-0.0), 0.0), (1, 2.5), (np.float32(math.nan), 1.0), (np.int8(-5), np.uint8(3)))
+def numpy_functions(a, b):
+    least, greatest = np.minimum(a, b), np.maximum(a, b)
+    return least, greatest, np.clip(a, -1, b), np.sign(a), np.add(a, b), np.isnan(a), np.square(b)
+
+
+@case((np.uint16(70),), (np.int32(-3),), (np.uint64((1 << 64) - 1),), (3,), (np.bool_(True),))
+def numpy_conversions(x):
+    return np.uint8(np.int64(x)), np.uint32(np.int64(x)), np.int16(np.int64(x)), np.bool_(x)

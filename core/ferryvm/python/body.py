@@ -210,7 +210,7 @@ class Body(Code):
         info = np.iinfo(kind.dtype)
         if not info.min <= known <= info.max:
             raise NotCompilableError(node, f"Python integer {known} out of bounds for {kind.dtype}")
-        self.f.i32_const(known)
+        self.f.i32_const(known - (known >> 31 << 32))
         return True
 
     def push_converted(self, node: ast.expr, kind: Kind) -> None:

@@ -10,8 +10,9 @@ from ferryvm.isa.type import F64, I32, I64, Type
 from ferryvm.python.complex_code import compare as complex_comparison
 from ferryvm.python.complex_code import is_complex
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import BOOL, FLOAT, INT, Constant, Kind, Number, Scalar
-from ferryvm.python.operation import SYMBOLS, exact, is_number, promoted
+from ferryvm.python.kind import BOOL, FLOAT, INT, INTEGERS, Constant, Kind, Number, Scalar
+from ferryvm.python.operation import SYMBOLS, exact, is_number
+from ferryvm.python.scalar_code import promoted
 
 if TYPE_CHECKING:
     from ferryvm.python.code import Code
@@ -52,12 +53,15 @@ def compare(b: Code, node: ast.Compare) -> Kind:
         getattr(f, f"{word}_{name}" + _suffix(word, name))()
         return BOOL
     common = Scalar(promoted(left, right).name)
-    if INT in (left, right) and not common.is_float:  # the int need not fit into the other type
-        common = INT
+    if {left, right} <= {*INTEGERS} and (INT in (left, right) or common.is_float):
+        common = INT  # an int need not fit into the other type
     b.push_as(node.left, common)
     b.push_as(node.comparators[0], common)
     b.at(node)
-    getattr(f, f"{common.word}_{name}" + _suffix(common.word, name))()
+    suffix = _suffix(common.word, name)
+    if isinstance(common, Scalar) and common.is_full:
+        suffix = suffix.replace("s", "u")
+    getattr(f, f"{common.word}_{name}" + suffix)()
     return Scalar("bool")
 
 

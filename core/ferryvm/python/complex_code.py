@@ -151,7 +151,7 @@ def convert(b: Code, node: ast.AST, source: Kind, target: Complex) -> None:
     """Turn the number on top of the stack into a complex one, as operators do."""
     f = b.f
     if isinstance(source, Number | Scalar):
-        _as_part(b, source.word, target.word)
+        _as_part(b, source, target.word)
         getattr(f, f"{target.word}_const")(0.0)
         return
     if not isinstance(source, Complex):
@@ -166,11 +166,12 @@ def convert(b: Code, node: ast.AST, source: Kind, target: Complex) -> None:
     change()
 
 
-def _as_part(b: Code, have: Type, want: Type) -> None:
+def _as_part(b: Code, source: Number | Scalar, want: Type) -> None:
     """Turn a number on the stack into a float of a part."""
-    f = b.f
+    f, have = b.f, source.word
     if have in (I32, I64):
-        getattr(f, f"{want}_convert_{have}_s")()
+        sign = "u" if isinstance(source, Scalar) and source.is_full else "s"
+        getattr(f, f"{want}_convert_{have}_{sign}")()
     elif have is not want:
         f.f32_demote_f64() if want is F32 else f.f64_promote_f32()
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import types
 
-from ferryvm.python import builtin, builtin_list, complex_function, number_function
+from ferryvm.python import builtin, builtin_list, complex_function, number_function, scalar_function
 
 _MODULES = frozenset(
-    each.__name__ for each in (builtin, builtin_list, complex_function, number_function)
+    each.__name__
+    for each in (builtin, builtin_list, complex_function, number_function, scalar_function)
 )
 
 

@@ -11,21 +11,15 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64
 from ferryvm.python import array_code, list_code
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import (
-    INT,
-    Array,
+from ferryvm.python.iterator_kind import (
     ArrayIterator,
     Enumerated,
-    Kind,
-    List,
     ListIterator,
-    Range,
     RangeIterator,
-    Tuple,
     TupleIterator,
     Zipped,
-    element_kind,
 )
+from ferryvm.python.kind import INT, Array, Kind, List, Range, Tuple, element_kind
 
 if TYPE_CHECKING:
     from ferryvm.build import Local

@@ -56,6 +56,8 @@ DTYPES = {
     "int32": Element.I32,
     "int16": Element.I16,
     "int8": Element.I8,
+    "uint64": Element.I64,
+    "uint32": Element.U32,
     "uint16": Element.U16,
     "uint8": Element.U8,
     "bool": Element.U8,
@@ -86,6 +88,16 @@ class Scalar(Kind):
     def is_float(self) -> bool:
         """True for floating-point numbers."""
         return self.word in (F32, F64)
+
+    @property
+    def is_full(self) -> bool:
+        """True for integers without a sign that need all bits of their slot."""
+        return self.dtype in ("uint32", "uint64")
+
+    @property
+    def bits(self) -> int:
+        """Width of an element in memory."""
+        return DTYPES[self.dtype].bits
 
     def __str__(self) -> str:
         return f"numpy.{self.dtype}"
@@ -283,17 +295,6 @@ def less_known(kind: Kind) -> list[Kind]:
 
 
 @dataclasses.dataclass(frozen=True)
-class ListIterator(Kind):
-    """An iterator of a list. Slots: the list, and the next index."""
-
-    of: List
-    slots = (LIST, I64)
-
-    def __str__(self) -> str:
-        return "iterator of a list"
-
-
-@dataclasses.dataclass(frozen=True)
 class Range(Kind):
     """A range. Slots: start, stop, and the step, unless that is known."""
 
@@ -306,75 +307,6 @@ class Range(Kind):
 
     def __str__(self) -> str:
         return "range"
-
-
-@dataclasses.dataclass(frozen=True)
-class RangeIterator(Kind):
-    """An iterator of a range. Slots: the next number, and, for steps of 1 and -1, the stop of the
-    range; for others, which could overflow at it, how many numbers there are, and the step, unless
-    that is known."""
-
-    step: int
-    """0: it is not known."""
-
-    @property
-    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
-        return (I64, I64) if self.step else (I64, I64, I64)
-
-    def __str__(self) -> str:
-        return "iterator of a range"
-
-
-@dataclasses.dataclass(frozen=True)
-class TupleIterator(Kind):
-    """An iterator of a tuple, in front of an item. Slots: those of the tuple."""
-
-    of: Tuple
-    at: int
-
-    @property
-    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
-        return self.of.slots
-
-    def __str__(self) -> str:
-        return "iterator of a tuple"
-
-
-@dataclasses.dataclass(frozen=True)
-class ArrayIterator(Kind):
-    """An iterator of an array: of its elements, or of views of one dimension less. Slots: those of the
-    array, and the next index."""
-
-    of: Array
-
-    @property
-    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
-        return (*self.of.slots, I64)
-
-    def __str__(self) -> str:
-        return "iterator of an array"
-
-
-@dataclasses.dataclass(frozen=True)
-class Enumerated(Kind):
-    """An iterator with a count. Slots: the count, and those of the iterator."""
-
-    of: Kind
-
-    @property
-    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
-        return (I64, *self.of.slots)
-
-
-@dataclasses.dataclass(frozen=True)
-class Zipped(Kind):
-    """Iterators side by side. Slots: those of all."""
-
-    of: tuple[Kind, ...]
-
-    @property
-    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
-        return tuple(slot for each in self.of for slot in each.slots)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import F32, F64, I32, I64
-from ferryvm.python import complex_code
+from ferryvm.isa.type import F32, F64, I64
+from ferryvm.python import complex_code, numpy_function, scalar_code
 from ferryvm.python.complex_code import is_complex
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.kind import (
     BOOL,
+    DTYPES,
     FLOAT,
     INT,
     INTEGERS,
@@ -91,7 +92,7 @@ _NUMPY: dict[object, str] = {
 _NUMPY[np.rint] = "nearest"
 _NUMPY |= {np.arcsin: "asin", np.arccos: "acos", np.arctan: "atan", np.abs: "abs"}
 _TYPES: dict[object, Kind] = {int: INT, float: FLOAT, bool: BOOL} | {
-    getattr(np, name): Scalar(name) for name in ("float64", "float32", "int64", "int32")
+    np.dtype(name).type: Scalar(name) for name in DTYPES
 }
 
 
@@ -105,6 +106,9 @@ def call(b: Code, node: ast.Call) -> Kind:
             b.push_as(argument, operand)
         b.at(node)
         getattr(b.f, function.instruction)()
+        return result
+    if function in numpy_function.FUNCTIONS:
+        numpy_function.call(b, node, function, kinds)
         return result
     emit = _EMITTED.get(function)
     if emit is not None:
@@ -127,8 +131,17 @@ def result_kind(node: ast.Call, function: object, kinds: list[Kind]) -> Kind:
     """The kind of the value of a call. Raises NotCompilableError for what cannot be compiled."""
     if isinstance(function, Raw):
         return function.result
+    if _is_hashable(function) and function in numpy_function.FUNCTIONS:
+        found = numpy_function.call_kind(node, function, kinds)
+        if found is None:
+            shown = ", ".join(map(str, kinds))
+            raise NotCompilableError(node, f"cannot compile {_name(function)}({shown})")
+        return found
     rule = _KINDS.get(function) if _is_hashable(function) else None
     if rule is None:
+        hinted = numpy_function.refused(node, function) if _is_hashable(function) else None
+        if hinted is not None:
+            raise hinted
         raise NotCompilableError(node, f"cannot compile a call of {_name(function)}")
     wanted, kind_of = rule
     if len(kinds) not in wanted:
@@ -188,10 +201,7 @@ def _absolute(kinds: list[Kind]) -> Kind | None:
         return kind.part
     if isinstance(kind, Number):
         return INT if kind == BOOL else kind
-    return kind if isinstance(kind, Scalar) and kind.dtype in _SIGNED else None
-
-
-_SIGNED = ("float64", "float32", "int64", "int32")
+    return kind if isinstance(kind, Scalar) and kind.dtype != "bool" else None
 
 
 def _truncated(kinds: list[Kind]) -> Kind | None:
@@ -345,26 +355,26 @@ def _converted(b: Code, node: ast.Call, kind: Kind, result: Kind) -> None:
     b.at(node)
     f = b.f
     assert isinstance(result, Number | Scalar)
-    if result == BOOL:
+    if result in (BOOL, Scalar("bool")):
         boolean(b, node, kind)
         return
     assert isinstance(kind, Number | Scalar)
     if result == kind:
-        pass
-    elif result == INT and kind.word in (F32, F64):
+        return
+    is_to_float = result.word in (F32, F64)
+    if result == INT and kind.word in (F32, F64):
         if kind.word is F32:
             f.f64_promote_f32()
         f.f64_trunc()
         _as_integer(b, node)
     elif result == Scalar("float32") and kind.word is F64:
         f.f32_demote_f64()
-    elif kind.word is not result.word:
-        if kind.word in (F32, F64) and result.word not in (F32, F64):
-            raise NotCompilableError(node, f"cannot compile {result}({kind}); write int(x) first")
-        if kind == Scalar("int64") and result.word is I32:  # NumPy wraps
-            f.i32_wrap_i64()
-            return
-        convert(b, node, INT if kind == Scalar("int64") else kind, result)
+    elif kind.word in (F32, F64) and not is_to_float:
+        raise NotCompilableError(node, f"cannot compile {result}({kind}); write int(x) first")
+    elif isinstance(kind, Scalar) and isinstance(result, Scalar) and not is_to_float:
+        scalar_code.cast(b, kind, result)
+    else:
+        convert(b, node, kind, result)
 
 
 def _emit_abs(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
@@ -380,6 +390,8 @@ def _emit_abs(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
     if word in (F32, F64):
         getattr(f, f"{word}_abs")()
         return
+    if isinstance(result, Scalar) and result.dtype[0] == "u":
+        return
     value = b.spare(word)  # type: ignore[arg-type]  # a number
     f.local_set(value)
     f.local_get(value)
@@ -390,6 +402,8 @@ def _emit_abs(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
         f.local_get(value)
         b.trap(node, Trap.INTEGER_OVERFLOW, OverflowError, None, is_limit=True)
         getattr(f, f"{word}_sub" + ("_checked" if result == INT else ""))()
+        if isinstance(result, Scalar):
+            scalar_code.wrap(b, result.dtype)
         f.else_()
         f.local_get(value)
 

@@ -41,7 +41,7 @@ from ferryvm.python.kind import (
 from ferryvm.python.pause import PausedFrame
 from ferryvm.python.progress import shown_progress
 from ferryvm.python.raised import site_of
-from ferryvm.python.result import flatten
+from ferryvm.python.result import flatten, storage
 from ferryvm.python.site import Site
 from ferryvm.residency import Residency
 
@@ -114,7 +114,8 @@ class MapPlan:
         items = self._target.items if isinstance(self._target, Tuple) else (self._target,)
         self._dtypes = [dtype_of(kind) for kind in items]
         self._is_plain = all(
-            isinstance(kind, Scalar | Number) and dtype_of(kind) != bool for kind in self._kinds
+            isinstance(kind, Scalar | Number) and dtype_of(kind) not in (bool, np.uint64)
+            for kind in self._kinds
         )
         self._is_direct = (
             self._is_plain
@@ -324,7 +325,7 @@ class MapPlan:
         """Compute the items, the first of which has the number `base`; the trap of the first one that
         traps."""
         values, results, mask = items
-        passed = [each.view(np.uint8) if each.dtype == bool else each for each in results]
+        passed = [*map(storage, results)]
         given = values if self._is_plain else self._flat(values)
 
         def start(function: Callable[..., Any]) -> None:
@@ -421,8 +422,7 @@ class MapPlan:
         found: list[Any] = []
         for number, (kind, value) in enumerate(zip(self._kinds, values, strict=True)):
             if number in self._elementwise:
-                is_bool = not isinstance(value, range) and value.dtype == bool
-                found.append(value.view(np.uint8) if is_bool else value)
+                found.append(value if isinstance(value, range) else storage(value))
             else:
                 flatten(kind, value, found)
         return found

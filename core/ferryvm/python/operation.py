@@ -14,7 +14,7 @@ import numpy as np
 
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, I32, I64, Type
-from ferryvm.python import complex_code
+from ferryvm.python import complex_code, scalar_code
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.kind import BOOL, FLOAT, INT, Complex, Kind, Number, Scalar, Tuple
 from ferryvm.python.site import DIVISION
@@ -72,43 +72,10 @@ def binary_kind(node: ast.AST, op: ast.operator, left: Kind, right: Kind) -> Kin
         if symbol == "/":
             return FLOAT
     elif is_number(left) and is_number(right):
-        return _scalar_kind(node, symbol, left, right)
+        return scalar_code.binary_kind(node, symbol, left, right)
     elif symbol == "+" and isinstance(left, Tuple) and isinstance(right, Tuple):
         return Tuple(left.items + right.items)
     raise NotCompilableError(node, f"cannot compile {left} {symbol} {right}")
-
-
-def promoted(left: Kind, right: Kind) -> np.dtype[np.generic]:
-    """The common dtype of a NumPy scalar and another number."""
-    parts = [
-        np.dtype(each.dtype) if isinstance(each, Scalar) else each.type
-        for each in (left, right)
-        if isinstance(each, Scalar | Number)
-    ]
-    samples = [part(0) if isinstance(part, type) else part for part in parts]
-    return np.result_type(*samples)
-
-
-def _scalar_kind(node: ast.AST, symbol: str, left: Kind, right: Kind) -> Kind:
-    dtype = promoted(left, right)
-    name = dtype.name
-    is_boolean, is_float = name == "bool", dtype.kind == "f"
-    if symbol in _BITWISE and not is_float:
-        return Scalar(name)
-    if symbol in ("+", "-", "*", "/") and not is_boolean:
-        if symbol == "/" and not is_float:
-            return Scalar("float64")
-        if name in ("float64", "float32", "int64", "int32", "int16", "int8", "uint16", "uint8"):
-            return Scalar(name)
-    if symbol in ("//", "%") and not is_boolean and name not in ("float32", "float16"):
-        return Scalar(name)
-    if symbol in ("<<", ">>") and name in ("int64", "int32"):
-        return Scalar(name)
-    if symbol == "**" and is_float:
-        return Scalar(name)
-    raise NotCompilableError(
-        node, f"cannot compile {left} {symbol} {right}; convert with float() or int()"
-    )
 
 
 def binary(b: Code, node: ast.BinOp) -> Kind:
@@ -125,7 +92,7 @@ def binary(b: Code, node: ast.BinOp) -> Kind:
         _of_python(b, node, symbol, result)
     else:
         assert isinstance(result, Scalar)
-        _of_numpy(b, node, symbol, result)
+        scalar_code.binary(b, node, symbol, result)
     return result
 
 
@@ -254,119 +221,6 @@ def exact(b: Code, node: ast.AST, local: Local) -> None:
     b.throw_if(node, OverflowError, "an integer above 2**53 as a float", is_limit=True)
 
 
-def _of_numpy(b: Code, node: ast.BinOp, symbol: str, result: Scalar) -> None:
-    f = b.f
-    operand = result
-    if symbol == "**":
-        from ferryvm.python.power import numpy_power
-
-        numpy_power(b, node, result)
-        return
-    b.push_as(node.left, operand)
-    b.push_as(node.right, operand)
-    b.at(node)
-    word = operand.word
-    if symbol in _BITWISE:
-        getattr(f, f"{word}_{_BITWISE[symbol]}")()
-    elif symbol == "/":
-        getattr(f, f"{word}_div")()
-    elif symbol in _FLOORED and word is F64:
-        _numpy_float_division(b, node, symbol)
-    elif symbol in _FLOORED:
-        _numpy_division(b, symbol, word)
-        wrap(b, result.dtype)
-    elif symbol in ("<<", ">>"):
-        _numpy_shift(b, symbol, word)
-    else:
-        getattr(f, f"{word}_{_PLAIN[symbol]}")()
-        wrap(b, result.dtype)
-
-
-def _numpy_division(b: Code, symbol: str, word: Type) -> None:
-    """NumPy's floored division: by 0 it is 0, and the smallest by -1 wraps."""
-    f, divisor, dividend = b.f, b.spare(word), b.spare(word)
-    f.local_set(divisor)
-    f.local_set(dividend)
-    constant = getattr(f, f"{word}_const")
-    f.local_get(divisor)
-    getattr(f, f"{word}_eqz")()
-    with f.if_([word]):
-        constant(0)
-        f.else_()
-        if symbol == "//":
-            f.local_get(divisor)
-            constant(-1)
-            getattr(f, f"{word}_eq")()
-            with f.if_([word]):
-                constant(0)
-                f.local_get(dividend)
-                getattr(f, f"{word}_sub")()
-                f.else_()
-                f.local_get(dividend)
-                f.local_get(divisor)
-                getattr(f, f"{word}_div_floor")()
-        else:
-            f.local_get(dividend)
-            f.local_get(divisor)
-            getattr(f, f"{word}_mod_floor")()
-
-
-def _numpy_float_division(b: Code, node: ast.BinOp, symbol: str) -> None:
-    """NumPy's floored division of floats: Python's; by 0 the quotient is that of `/`."""
-    from ferryvm.python.power import floored
-
-    f, divisor, dividend = b.f, b.spare(F64), b.spare(F64)
-    f.local_set(divisor)
-    f.local_set(dividend)
-    if symbol == "//":
-        f.local_get(dividend)
-        f.local_get(divisor)
-        f.f64_div()
-    f.local_get(dividend)
-    f.local_get(divisor)
-    floored(b, node, symbol)
-    if symbol == "//":
-        f.local_get(divisor)
-        f.f64_const(0.0)
-        f.f64_eq()
-        f.select()
-
-
-def _numpy_shift(b: Code, symbol: str, word: Type) -> None:
-    """NumPy's shifts: by a count that is negative, or that all bits leave, they give 0, or the sign."""
-    f, count = b.f, b.spare(word)
-    constant = getattr(f, f"{word}_const")
-    f.local_set(count)
-    if symbol == ">>":
-        f.local_get(count)
-        constant(word.bits - 1)
-        f.local_get(count)
-        constant(word.bits)
-        getattr(f, f"{word}_lt_u")()
-        f.select()
-        getattr(f, f"{word}_shr_s")()
-        return
-    f.local_get(count)
-    getattr(f, f"{word}_shl")()
-    constant(0)
-    f.local_get(count)
-    constant(word.bits)
-    getattr(f, f"{word}_lt_u")()
-    f.select()
-
-
-def wrap(b: Code, dtype: str) -> None:
-    """Bring a result in an i32 into the range of a narrow dtype."""
-    f = b.f
-    if dtype == "int8":
-        f.i32_extend8_s()
-    elif dtype == "int16":
-        f.i32_extend16_s()
-    elif dtype in ("uint8", "uint16"):
-        f.i32_const(0xFF if dtype == "uint8" else 0xFFFF)
-        f.i32_and()
-
-
 def convert(b: Code, node: ast.AST, source: Kind, target: Kind) -> None:
     """Turn the number on top of the stack into another kind, as an operator does with its
     operands. Raises NotCompilableError."""
@@ -385,14 +239,15 @@ def convert(b: Code, node: ast.AST, source: Kind, target: Kind) -> None:
     is_weak = isinstance(source, Number) and isinstance(target, Scalar)
     have, want = source.word, target.word
     if have is want:
-        if is_weak and source == INT and target != Scalar("int64"):
-            raise NotCompilableError(node, f"{source} cannot be used as {target}")
+        if Scalar("uint64") in (source, target) and INT in (source, target):
+            _checked_sign(b, node, is_weak)
         return
+    sign = "u" if isinstance(source, Scalar) and source.is_full else "s"
     match have, want:
         case Type.I32, Type.I64:
-            f.i64_extend_i32_s()
+            getattr(f, f"i64_extend_i32_{sign}")()
         case ((Type.I32 | Type.I64), (Type.F64 | Type.F32)):
-            getattr(f, f"{want}_convert_{have}_s")()
+            getattr(f, f"{want}_convert_{have}_{sign}")()
         case Type.F32, Type.F64:
             f.f64_promote_f32()
         case Type.F64, Type.F32 if is_weak:
@@ -401,6 +256,18 @@ def convert(b: Code, node: ast.AST, source: Kind, target: Kind) -> None:
             _narrowed(b, node, target)
         case _:
             raise NotCompilableError(node, f"{source} cannot be used as {target}")
+
+
+def _checked_sign(b: Code, node: ast.AST, is_weak: bool) -> None:
+    """An int as a NumPy integer of 64 bits without a sign, or the other way round: it must fit."""
+    f, value = b.f, b.spare(I64)
+    f.local_set(value)
+    f.local_get(value)
+    f.i64_const(0)
+    f.i64_lt_s()
+    message = "Python integer out of bounds for uint64" if is_weak else "an integer above 2**63"
+    b.throw_if(node, OverflowError, message, is_limit=not is_weak)
+    f.local_get(value)
 
 
 def _narrowed(b: Code, node: ast.AST, target: Kind) -> None:
@@ -453,6 +320,8 @@ def unary(b: Code, node: ast.UnaryOp) -> Kind:
             word = result.slots[0]
             getattr(f, f"{word}_const")(1 if result == Scalar("bool") else -1)
             getattr(f, f"{word}_xor")()
+            if isinstance(result, Scalar):
+                scalar_code.wrap(b, result.dtype)
         case ast.USub():
             word = result.slots[0]
             if word in (F32, F64):
@@ -468,7 +337,7 @@ def unary(b: Code, node: ast.UnaryOp) -> Kind:
             else:
                 getattr(f, f"{word}_sub")()
                 assert isinstance(result, Scalar)
-                wrap(b, result.dtype)
+                scalar_code.wrap(b, result.dtype)
     return result
 
 
@@ -482,7 +351,7 @@ def unary_kind(node: ast.UnaryOp, kind: Kind) -> Kind:
         return kind
     if isinstance(kind, Scalar):
         is_inverted = isinstance(node.op, ast.Invert)
-        if is_inverted and not kind.is_float and kind.dtype[0] != "u":
+        if is_inverted and not kind.is_float:
             return kind
         if not is_inverted and kind.dtype != "bool":
             return kind

@@ -18,18 +18,15 @@ from ferryvm.build import Local
 from ferryvm.isa.type import Reference, ValueType, as_number, to_python
 from ferryvm.machine.state import Machine
 from ferryvm.python.graph import Block
-from ferryvm.python.kind import (
-    LIST,
+from ferryvm.python.iterator_kind import (
     ArrayIterator,
     Enumerated,
-    Kind,
     ListIterator,
-    Raised,
-    Range,
     RangeIterator,
     TupleIterator,
     Zipped,
 )
+from ferryvm.python.kind import LIST, Kind, Raised, Range
 from ferryvm.python.list_argument import ENTRY, passed
 from ferryvm.python.list_value import ListReader
 from ferryvm.python.raised import caught_error

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import ast
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import F64, I64
+from ferryvm.isa.type import F64, I64, Type
 from ferryvm.python.kind import FLOAT, INT, Kind, Number, Scalar
 
 if TYPE_CHECKING:
@@ -138,76 +140,81 @@ def _integer_power(program: Program, name: str) -> Function:
     return f
 
 
-def floored(b: Code, node: ast.BinOp, symbol: str) -> None:
-    """Turn two f64 on the stack into their floored quotient or modulus, as CPython's
+def floored(b: Code, node: ast.BinOp, symbol: str, word: Type = F64) -> None:
+    """Turn two floats on the stack into their floored quotient or modulus, as CPython's
     Objects/floatobject.c computes them."""
-    b.f.call(b.shared("float // float" if symbol == "//" else "float % float", _floored))
+    make = functools.partial(_floored, word=word)
+    b.f.call(b.shared(f"{word} {symbol} {word}", make))
 
 
-def _floored(program: Program, name: str) -> Function:
-    f = program.function(name, {"x": F64, "y": F64}, [F64])
+def _floored(program: Program, name: str, word: Type) -> Function:
+    f = program.function(name, {"x": word, "y": word}, [word])
     x, y = f.parameters
-    rest = f.local("rest", F64)
-    quotient, down = f.local("quotient", F64), f.local("down", F64)
+
+    def do(operation: str) -> Callable[..., None]:
+        return getattr(f, f"{word}_{operation}")  # type: ignore[no-any-return]  # an emitter
+
+    rest = f.local("rest", word)
+    quotient, down = f.local("quotient", word), f.local("down", word)
     f.local_get(x)
     f.local_get(y)
-    f.f64_fmod()
+    do("fmod")()
     f.local_set(rest)
     f.local_get(x)
     f.local_get(rest)
-    f.f64_sub()
+    do("sub")()
     f.local_get(y)
-    f.f64_div()
+    do("div")()
     f.local_set(quotient)
     f.local_get(rest)
-    f.f64_const(0.0)
-    f.f64_ne()
+    do("const")(0.0)
+    do("ne")()
     with f.if_():
         f.local_get(y)
-        f.f64_const(0.0)
-        f.f64_lt()
+        do("const")(0.0)
+        do("lt")()
         f.local_get(rest)
-        f.f64_const(0.0)
-        f.f64_lt()
+        do("const")(0.0)
+        do("lt")()
         f.i32_ne()
         with f.if_():
             f.local_get(rest)
             f.local_get(y)
-            f.f64_add()
+            do("add")()
             f.local_set(rest)
             f.local_get(quotient)
-            f.f64_const(1.0)
-            f.f64_sub()
+            do("const")(1.0)
+            do("sub")()
             f.local_set(quotient)
         f.else_()
-        f.f64_const(0.0)
+        do("const")(0.0)
         f.local_get(y)
-        f.f64_copysign()
+        do("copysign")()
         f.local_set(rest)
     if "%" in name:
         f.local_get(rest)
         return f
     f.local_get(quotient)
-    f.f64_const(0.0)
-    f.f64_ne()
-    with f.if_([F64]):
+    do("const")(0.0)
+    do("ne")()
+    with f.if_([word]):
         f.local_get(quotient)
-        f.f64_floor()
+        do("floor")()
         f.local_set(down)
         f.local_get(down)
-        f.f64_const(1.0)
-        f.f64_add()
+        do("const")(1.0)
+        do("add")()
         f.local_get(down)
         f.local_get(quotient)
         f.local_get(down)
-        f.f64_sub()
-        f.f64_const(0.5)
-        f.f64_gt()
+        do("sub")()
+        do("const")(0.5)
+        do("gt")()
         f.select()
         f.else_()
-        f.f64_const(0.0)
+        do("const")(0.0)
         f.local_get(x)
         f.local_get(y)
-        f.f64_div()
-        f.f64_copysign()
+        do("div")()
+        do("copysign")()
     return f

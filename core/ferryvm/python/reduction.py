@@ -42,6 +42,7 @@ from ferryvm.python.kind import (
 )
 from ferryvm.python.mapped_function import python_function
 from ferryvm.python.raised import python_error, site_of
+from ferryvm.python.result import flatten
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -246,12 +247,16 @@ class _Combination:
 
     def _raw(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The array that compiled code takes, where narrow elements have 32 bits."""
+        if array.dtype.kind == "u" and array.itemsize >= 4:
+            return array.view(f"i{array.itemsize}")
         return array.astype(np.int32) if array.itemsize < 4 else array
 
     def _scalar(self, value: Any) -> Any:
         """The result in Python."""
         if isinstance(self._element, Number):
             return bool(value) if self._element == BOOL else value
+        if not isinstance(value, np.generic) and self._element.is_full:
+            value &= (1 << self._element.bits) - 1
         return self._dtype.type(value)
 
     def _converted(self, initial: Any) -> Any:
@@ -262,7 +267,9 @@ class _Combination:
         fits = found is not None and getattr(initial, "ndim", 0) == 0
         if fits and "biuf".find(found.kind) in range(1 + "biuf".index(self._dtype.kind)):  # type: ignore[union-attr]  # `fits`
             with contextlib.suppress(OverflowError):
-                return self._dtype.type(initial).item()
+                found_: list[Any] = []
+                flatten(self._element, self._dtype.type(initial), found_)
+                return found_[0].item() if isinstance(found_[0], np.generic) else found_[0]
         name = getattr(wanted, "__name__", wanted)
         raise self._fault(f"initial is {shown(initial)}; a value for {name} is needed")
 

@@ -73,7 +73,11 @@ def _check(kind: Kind, name: str) -> None:
 
 
 def _scalar_type(kind: Scalar) -> Callable[[Any], Any]:
-    return np.dtype(kind.dtype).type
+    type_ = np.dtype(kind.dtype).type
+    if not kind.is_full:
+        return type_
+    mask = (1 << kind.bits) - 1
+    return lambda value: type_(value & mask)
 
 
 def value_of(kind: Kind, values: Sequence[Any], lists: ViewReader | None = None) -> Any:
@@ -89,7 +93,7 @@ def value_of(kind: Kind, values: Sequence[Any], lists: ViewReader | None = None)
             return tuple(found)
         case Array():
             array, *shape = values
-            if kind.dtype == "bool" or kind.dtype in PAIRS:
+            if kind.dtype in ("bool", "uint64") or kind.dtype in PAIRS:
                 array = array.view(kind.dtype)
             if kind.is_view:
                 return _view(array, shape, kind.dimensions)
@@ -123,7 +127,7 @@ def arguments(kinds: Sequence[Kind]) -> Callable[[Sequence[Any]], list[Any]] | N
     """The function from the arguments of a Python function to those of the compiled one; None if they
     are the same."""
     if all(
-        len(kind.slots) == 1 and not isinstance(kind, Array | Tuple) and kind != Scalar("bool")
+        len(kind.slots) == 1 and not isinstance(kind, Array | Tuple) and not _is_changed(kind)
         for kind in kinds
     ):
         return None
@@ -137,10 +141,17 @@ def arguments(kinds: Sequence[Kind]) -> Callable[[Sequence[Any]], list[Any]] | N
     return flat
 
 
+def _is_changed(kind: Kind) -> bool:
+    """True for a scalar that a program has as another type of numbers."""
+    return kind == Scalar("bool") or (isinstance(kind, Scalar) and kind.is_full)
+
+
 def storage(array: Any) -> Any:
     """An array as a program has it: of a type that has elements, or of the parts of complex numbers."""
     if array.dtype == bool:
         return array.view(np.uint8)
+    if array.dtype == np.uint64:
+        return array.view(np.int64)
     pair = PAIRS.get(array.dtype.name)
     return array if pair is None else array.view(f"f{pair.bytes}")
 
@@ -158,6 +169,9 @@ def flatten(kind: Kind, value: Any, found: list[Any]) -> None:
             pass
         case Scalar(dtype="bool"):
             found.append(int(value))
+        case Scalar(is_full=True):
+            sign = 1 << (kind.bits - 1)
+            found.append((int(value) ^ sign) - sign)
         case Complex():
             found += (value.real, value.imag)
         case _ if len(kind.slots) == 2:  # a range
