@@ -80,3 +80,23 @@ b1 @1 (%2: f64):
   leave @1 [_ _ canonical(%2)]
 """
     assert "leave @1 [_ _ canonical(%1)]" in changed(remove_dead_code, text)
+
+
+def test_of_parameters_with_the_same_arguments_one_is_left() -> None:
+    text = """
+entry @0 ():
+  %0: i64 = word 2
+  jump b1(i64:0, i64:0, %0, i64:0)
+b1 @1 (%1: i64, %2: i64, %3: i64, %4: i64):
+  %5: i64 = add i64 %1, i64:1
+  %6: boolean = compare i64 lt_s %5, %3
+  branch %6 b2() b3()
+b2 @1 ():
+  poll @1 [_ _ %2 %4]
+  jump b1(%5, %5, %3, %1)^
+b3 @2 ():
+  leave @2 [_ _ %2 %4]
+"""
+    after = changed(remove_dead_code, text)
+    assert "b1 @1 (%1: i64, %2: i64):" in after
+    assert "leave @2 [_ _ %1 %2]" in after

@@ -240,7 +240,9 @@ class _LaneLowering:
         is_uniform = not isinstance(p.type, ir.VectorType)
         leaving = mask if is_uniform else builder.and_(mask, p)
         beyond = None if is_uniform else self._may_be_beyond(operation.arguments[1])
-        is_any = beyond or (p if is_uniform else self._any(leaving))
+        # All lanes that come to an exit leave, but mostly none comes.
+        is_certain = isinstance(operation.arguments[1], Constant)
+        is_any = beyond or (p if is_uniform and not is_certain else self._any(leaving))
         before = builder.block
         with self.function.rarely(is_any, "suspend") as onward:
             self._suspend(operation.exit, leaving, int(bool(stops)))

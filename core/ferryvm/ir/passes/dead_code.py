@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dead-code elimination: remove operations without a use, and parameters with one value.
+"""Dead-code elimination: remove operations without a use, parameters with one value, and all but one of
+equal parameters.
 
-Requires no other pass; preserves effects. A block parameter whose arguments are all one value (or
+Requires no other pass; preserves effects. Two parameters of a block are equal if each edge has the
+same argument for both. A block parameter whose arguments are all one value (or
 itself) is that value (Braun et al.: Simple and Efficient Construction of Static Single Assignment
 Form, 2013, section 3.1); nested loops take a few iterations of the pass.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ferryvm.ir.control_flow_graph import edges_to
-from ferryvm.ir.graph import Body, Operation, Parameter, Terminator, Value
+from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator, Value
 from ferryvm.ir.operation import EFFECTS
 from ferryvm.ir.use import substitute
 
@@ -45,11 +47,25 @@ def _redundant(body: Body) -> dict[Value, Value]:
                 if len(values) != 1:
                     continue
                 stands_for[parameter] = values.pop()
-                del block.parameters[index]
-                for edge in edges:
-                    del edge.arguments[index]
+                _remove_parameter(block, index, edges)
                 has_changed = True
+            same: dict[tuple[Value | None, ...], Parameter] = {}
+            for parameter in [*block.parameters] if edges else ():
+                index = block.parameters.index(parameter)
+                values_ = (settled(edge.arguments[index]) for edge in edges)
+                key = tuple([None if value is parameter else value for value in values_])
+                first = same.setdefault(key, parameter)
+                if first is not parameter:
+                    stands_for[parameter] = first
+                    _remove_parameter(block, index, edges)
+                    has_changed = True
     return {parameter: settled(parameter) for parameter in stands_for}
+
+
+def _remove_parameter(block: Block, index: int, edges: Iterable[Edge]) -> None:
+    del block.parameters[index]
+    for edge in edges:
+        del edge.arguments[index]
 
 
 def _remove_dead(body: Body) -> None:
