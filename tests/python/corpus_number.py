@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 
 import numpy as np
@@ -284,3 +285,37 @@ def numpy_functions(a, b):
 @case((np.uint16(70),), (np.int32(-3),), (np.uint64((1 << 64) - 1),), (3,), (np.bool_(True),))
 def numpy_conversions(x):
     return np.uint8(np.int64(x)), np.uint32(np.int64(x)), np.int16(np.int64(x)), np.bool_(x)
+
+
+# --- cmath ----------------------------------------------------------------------------------
+
+
+@case((8, 3), (-1.0, 2), (1j, 4), (complex("nan"), 1), (complex("inf"), 1), (0, 2))
+def roots_of(z, n):
+    if z == 0:
+        return cmath.sqrt(z), cmath.isnan(z), n
+    size, angle = cmath.polar(z)
+    total = 0j
+    for k in range(n):
+        total += cmath.rect(size ** (1 / n), (angle + 2 * math.pi * k) / n)
+    return cmath.isclose(total, 0, abs_tol=1e-9) or n == 1, cmath.isfinite(z)
+
+
+@case((0.5 + 0.25j,), (2,), (-1.5j,), (complex(1e400, 1),), (800.0,))
+def euler(z):
+    turned = cmath.exp(1j * z)
+    difference = cmath.cos(z) + 1j * cmath.sin(z) - turned
+    inverse = cmath.log(cmath.exp(z)) - z
+    square = cmath.sqrt(z) ** 2
+    hyperbolic = cmath.cosh(z) ** 2 - cmath.sinh(z) ** 2
+    quotient = cmath.tan(z) - cmath.sin(z) / cmath.cos(z)
+    size = abs(difference) + abs(inverse) + abs(hyperbolic - 1) + abs(quotient)
+    return size < 1e-9, cmath.isclose(square, z), cmath.phase(z) == cmath.log(z).imag
+
+
+@case((np.array([1 + 1j, -2, 0.5j]), 3), (np.array([2j, 1], np.complex64), 1))
+def polynomial_value(coefficients, x):
+    total = 0
+    for coefficient in coefficients[::-1]:
+        total = total * x + coefficient
+    return total, total.conjugate().imag, total == 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ferryvm.python import number_function
+from ferryvm.python import cmath_function, number_function
 
 _IS_COMPENSATED = sys.version_info >= (3, 12)
 """True if `sum` of floats carries the rounding errors along (Neumaier 1974), since Python 3.12."""
@@ -234,13 +234,14 @@ SELF_HOSTED: dict[object, Callable[..., Any]] = {
     math.radians: _radians,
 }
 """The functions by the objects whose calls they stand for."""
-SELF_HOSTED |= number_function.HOSTED
+SELF_HOSTED |= number_function.HOSTED | cmath_function.HOSTED
+_OF_TWO = number_function.OF_TWO | cmath_function.OF_TWO
 SELF_HOSTED[sum] = _compensated_sum if _IS_COMPENSATED else _plain_sum
 ORIGINAL: dict[object, Any] = {each: of for of, each in SELF_HOSTED.items()}
 """The built-in functions that functions of this module stand for."""
 ORIGINAL |= {_least: min, _greatest: max, _power_modulo: pow}
 ORIGINAL[_product] = lambda values, start: math.prod(values, start=start)
-ORIGINAL |= number_function.ORIGINAL
+ORIGINAL |= number_function.ORIGINAL | cmath_function.ORIGINAL
 
 
 def replacement(function: object, arguments: int) -> Callable[..., Any] | None:
@@ -249,8 +250,8 @@ def replacement(function: object, arguments: int) -> Callable[..., Any] | None:
         return _least if function is min else _greatest
     if function is pow and arguments == 3:
         return _power_modulo
-    if arguments == 2 and function in (round, math.log):
-        return number_function.OF_TWO[function]
+    if arguments == 2 and any(function is each for each in _OF_TWO):
+        return _OF_TWO[function]
     try:
         return SELF_HOSTED.get(function)
     except TypeError:  # it cannot be hashed

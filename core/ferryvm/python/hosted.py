@@ -9,11 +9,25 @@ from __future__ import annotations
 
 import types
 
-from ferryvm.python import builtin, builtin_list, complex_function, number_function, scalar_function
+from ferryvm.python import (
+    builtin,
+    builtin_list,
+    cmath_function,
+    complex_function,
+    number_function,
+    scalar_function,
+)
 
 _MODULES = frozenset(
     each.__name__
-    for each in (builtin, builtin_list, complex_function, number_function, scalar_function)
+    for each in (
+        builtin,
+        builtin_list,
+        cmath_function,
+        complex_function,
+        number_function,
+        scalar_function,
+    )
 )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,6 +36,14 @@ from ferryvm.python.kind import (
     Tuple,
 )
 from ferryvm.python.known import class_of, is_instance, known_integer
+from ferryvm.python.math_code import (
+    FUNCTIONS,
+    as_integer,
+    classified,
+    mathematical,
+    of_two,
+    rounded,
+)
 from ferryvm.python.number_function import METHODS
 from ferryvm.python.operation import boolean, convert, is_number
 from ferryvm.python.raw import Raw
@@ -43,43 +51,6 @@ from ferryvm.python.raw import Raw
 if TYPE_CHECKING:
     from ferryvm.python.code import Code
 
-_INF = float("inf")
-
-
-class _Domain(NamedTuple):
-    """The operands for which a function of `math` raises."""
-
-    low: float = -_INF
-    """Operands below are a domain error."""
-    high: float = _INF
-    is_open: bool = False
-    """True if the lower bound itself is a domain error."""
-
-
-_FUNCTIONS: dict[object, tuple[str, _Domain]] = {
-    math.sqrt: ("sqrt", _Domain(0.0)),
-    math.exp: ("exp", _Domain()),
-    math.expm1: ("expm1", _Domain()),
-    math.log: ("log", _Domain(0.0, is_open=True)),
-    math.log2: ("log2", _Domain(0.0, is_open=True)),
-    math.log10: ("log10", _Domain(0.0, is_open=True)),
-    math.log1p: ("log1p", _Domain(-1.0, is_open=True)),
-    math.sin: ("sin", _Domain()),
-    math.cos: ("cos", _Domain()),
-    math.tan: ("tan", _Domain()),
-    math.asin: ("asin", _Domain(-1.0, 1.0)),
-    math.acos: ("acos", _Domain(-1.0, 1.0)),
-    math.atan: ("atan", _Domain()),
-    math.sinh: ("sinh", _Domain()),
-    math.cosh: ("cosh", _Domain()),
-    math.tanh: ("tanh", _Domain()),
-    math.erf: ("erf", _Domain()),
-    math.erfc: ("erfc", _Domain()),
-}
-_INFINITE_OPERAND_FAULTS = (math.sin, math.cos, math.tan)
-if hasattr(math, "exp2"):  # since Python 3.11
-    _FUNCTIONS[math.exp2] = ("exp2", _Domain())
-    _FUNCTIONS[math.cbrt] = ("cbrt", _Domain())
 _PLAIN: dict[object, str] = {math.fabs: "abs"}
 _ROUNDED: dict[object, str] = {math.floor: "floor", math.ceil: "ceil", math.trunc: "trunc"}
 _NUMPY: dict[object, str] = {
@@ -113,10 +84,10 @@ def call(b: Code, node: ast.Call) -> Kind:
     emit = _EMITTED.get(function)
     if emit is not None:
         emit(b, node, kinds)
-    elif function in _FUNCTIONS:
-        _mathematical(b, node, function)
+    elif function in FUNCTIONS:
+        mathematical(b, node, function)
     elif function in _ROUNDED:
-        _rounded(b, node, _ROUNDED[function])
+        rounded(b, node, _ROUNDED[function])
     elif function in _NUMPY:
         _numpy(b, node, _NUMPY[function], result)
     elif function in _PLAIN:
@@ -142,7 +113,8 @@ def result_kind(node: ast.Call, function: object, kinds: list[Kind]) -> Kind:
         hinted = numpy_function.refused(node, function) if _is_hashable(function) else None
         if hinted is not None:
             raise hinted
-        raise NotCompilableError(node, f"cannot compile a call of {_name(function)}")
+        hint = _HINTS.get(function, "") if _is_hashable(function) else ""
+        raise NotCompilableError(node, f"cannot compile a call of {_name(function)}{hint}")
     wanted, kind_of = rule
     if len(kinds) not in wanted:
         counts = " or ".join(map(str, wanted))
@@ -155,6 +127,25 @@ def result_kind(node: ast.Call, function: object, kinds: list[Kind]) -> Kind:
         hint = "; write z.real, or a function of cmath" if is_complex(*kinds) else ""
         raise NotCompilableError(node, f"cannot compile {_name(function)}({shown}){hint}")
     return found
+
+
+_HINTS: dict[object, str] = {
+    math.asinh: "; write math.log(x + math.sqrt(x * x + 1))",
+    math.acosh: "; write math.log(x + math.sqrt(x * x - 1))",
+    math.atanh: "; write 0.5 * math.log((1 + x) / (1 - x))",
+    math.gamma: "; write math.factorial(n - 1) of an integer",
+    math.lgamma: "; write the sum of the logarithms of an integer's factors",
+    str: "; a text cannot be made, print the number",
+    hex: "; a text cannot be made, print the number",
+    bin: "; a text cannot be made, print the number",
+    complex: "; pass two floats",
+    sorted: "; write a loop",
+    map: "; write a loop",
+    filter: "; write a loop",
+    iter: "; write a loop",
+    next: "; write a loop",
+}
+"""Code that does what a function would."""
 
 
 def _is_hashable(value: object) -> bool:
@@ -257,7 +248,7 @@ _KINDS: dict[object, tuple[tuple[int, ...], Callable[[list[Kind]], Kind | None]]
     math.hypot: ((2,), _numbers(FLOAT)),
     math.atan2: ((2,), _numbers(FLOAT)),
 }
-_KINDS |= {function: ((1,), _numbers(FLOAT)) for function in (*_FUNCTIONS, *_PLAIN)}
+_KINDS |= {function: ((1,), _numbers(FLOAT)) for function in (*FUNCTIONS, *_PLAIN)}
 _KINDS |= {function: ((1,), _numbers(INT)) for function in _ROUNDED}
 _KINDS |= dict.fromkeys(_NUMPY, ((1,), _of_numpy))
 _KINDS |= dict.fromkeys((np.floor, np.ceil, np.trunc, np.rint), ((1,), _of_numpy_float))
@@ -265,45 +256,6 @@ _KINDS[np.abs] = ((1,), _numpy_absolute)
 _KINDS[math.trunc] = ((1,), _truncated)
 _KINDS |= {function: ((1,), _numbers(kind)) for function, kind in _TYPES.items()}
 _KINDS[bool] = ((1,), lambda kinds: BOOL if is_number(kinds[0]) or is_complex(kinds[0]) else None)
-
-
-def _mathematical(b: Code, node: ast.Call, function: object) -> None:
-    """A function of `math`: ValueError outside its domain, OverflowError for an infinite result of a
-    finite operand."""
-    f = b.f
-    name, domain = _FUNCTIONS[function]
-    b.push_as(node.args[0], FLOAT)
-    b.at(node)
-    operand = b.spare(F64)
-    f.local_set(operand)
-    wrong = []
-    if domain.low > -_INF:
-        wrong.append((domain.low, f.f64_le if domain.is_open else f.f64_lt))
-    if domain.high < _INF:
-        wrong.append((domain.high, f.f64_gt))
-    if function in _INFINITE_OPERAND_FAULTS:
-        wrong = [(_INF, f.f64_eq), (-_INF, f.f64_eq)]
-    for bound, test in wrong:
-        f.local_get(operand)
-        f.f64_const(bound)
-        test()
-        b.throw_if(node, ValueError, "math domain error")
-    f.local_get(operand)
-    getattr(f, f"f64_{name}")()
-    if name in ("exp", "exp2", "expm1", "sinh", "cosh"):
-        result = b.spare(F64)
-        f.local_set(result)
-        f.local_get(result)
-        f.f64_abs()
-        f.f64_const(_INF)
-        f.f64_eq()
-        f.local_get(operand)
-        f.f64_abs()
-        f.f64_const(_INF)
-        f.f64_ne()
-        f.i32_and()
-        b.throw_if(node, OverflowError, "math range error")
-        f.local_get(result)
 
 
 def _numpy(b: Code, node: ast.Call, name: str, result: Kind) -> None:
@@ -314,38 +266,6 @@ def _numpy(b: Code, node: ast.Call, name: str, result: Kind) -> None:
     b.push_as(node.args[0], result)
     b.at(node)
     getattr(b.f, f"{result.slots[0]}_{name}")()
-
-
-def _rounded(b: Code, node: ast.Call, name: str) -> None:
-    """A float as an int."""
-    f = b.f
-    kind = b.kind(node.args[0])
-    if kind in INTEGERS:
-        b.push_as(node.args[0], INT)
-        return
-    b.push_as(node.args[0], FLOAT)
-    b.at(node)
-    getattr(f, f"f64_{name}")()
-    _as_integer(b, node)
-
-
-def _as_integer(b: Code, node: ast.AST) -> None:
-    """An integral f64 on the stack as an i64."""
-    f, value = b.f, b.spare(F64)
-    f.local_set(value)
-    f.local_get(value)
-    f.local_get(value)
-    f.f64_ne()
-    b.throw_if(node, ValueError, "cannot convert float NaN to integer")
-    f.local_get(value)
-    f.f64_abs()
-    f.f64_const(_INF)
-    f.f64_eq()
-    b.throw_if(node, OverflowError, "cannot convert float infinity to integer")
-    f.local_get(value)
-    b.trap(node, Trap.INTEGER_OVERFLOW, OverflowError, None, is_limit=True)
-    b.trap(node, Trap.INVALID_CONVERSION, OverflowError, None, is_limit=True)
-    f.i64_trunc_f64_s()
 
 
 def _converted(b: Code, node: ast.Call, kind: Kind, result: Kind) -> None:
@@ -366,7 +286,7 @@ def _converted(b: Code, node: ast.Call, kind: Kind, result: Kind) -> None:
         if kind.word is F32:
             f.f64_promote_f32()
         f.f64_trunc()
-        _as_integer(b, node)
+        as_integer(b, node)
     elif result == Scalar("float32") and kind.word is F64:
         f.f32_demote_f64()
     elif kind.word in (F32, F64) and not is_to_float:
@@ -455,38 +375,7 @@ def _emit_range(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
 
 
 def _emit_nearest(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
-    _rounded(b, node, "nearest")
-
-
-def _classify(test: str) -> Callable[[Code, ast.Call, list[Kind]], None]:
-    def emit(b: Code, node: ast.Call, _kinds: list[Kind]) -> None:
-        f = b.f
-        b.push_as(node.args[0], FLOAT)
-        if test == "isnan":
-            value = b.spare(F64)
-            f.local_set(value)
-            f.local_get(value)
-            f.local_get(value)
-            f.f64_ne()
-            return
-        f.f64_abs()
-        f.f64_const(_INF)
-        if test == "isinf":
-            f.f64_eq()
-        else:
-            f.f64_lt()
-
-    return emit
-
-
-def _two(name: str) -> Callable[[Code, ast.Call, list[Kind]], None]:
-    def emit(b: Code, node: ast.Call, _kinds: list[Kind]) -> None:
-        b.push_as(node.args[0], FLOAT)
-        b.push_as(node.args[1], FLOAT)
-        b.at(node)
-        getattr(b.f, f"f64_{name}")()
-
-    return emit
+    rounded(b, node, "nearest")
 
 
 _EMITTED: dict[object, Callable[[Code, ast.Call, list[Kind]], None]] = {
@@ -498,10 +387,10 @@ _EMITTED: dict[object, Callable[[Code, ast.Call, list[Kind]], None]] = {
     len: _emit_len,
     range: _emit_range,
     round: _emit_nearest,
-    math.isnan: _classify("isnan"),
-    math.isinf: _classify("isinf"),
-    math.isfinite: _classify("isfinite"),
-    math.copysign: _two("copysign"),
-    math.hypot: _two("hypot"),
-    math.atan2: _two("atan2"),
+    math.isnan: classified("isnan"),
+    math.isinf: classified("isinf"),
+    math.isfinite: classified("isfinite"),
+    math.copysign: of_two("copysign"),
+    math.hypot: of_two("hypot"),
+    math.atan2: of_two("atan2"),
 }
