@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops over lists whose checks are made once, before them: at the edges they do what CPython does."""
+"""Loops whose checks are made once, before them: at the edges they do what CPython does; and what loops
+pass from one iteration to the next."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from typing import Any
 
 import pytest
 
+import ferryvm
+from ferryvm.ir.lift import lift
+from ferryvm.ir.passes import optimise
+from ferryvm.python.kind import INT
+from ferryvm.python.program import Unit
+from ferryvm.region.region import region
 from ferryvm.testing import check
+from ferryvm.verify import verify
 
 M = 1 << 63
 
@@ -110,3 +118,22 @@ def test_loops_without_checks_run_only_where_none_fails(function: Callable[..., 
         except (IndexError, ArithmeticError) as error:
             found = type(error)
         assert found == expected
+
+
+def temporaries(n):
+    total = 0.0
+    for i in range(n):
+        a = i * 2.0
+        b = a * a
+        total += b - a
+    return total
+
+
+def test_a_loop_passes_nothing_on_but_what_its_next_iteration_reads() -> None:
+    assert ferryvm.function(temporaries)(4) == 44.0
+    verified = verify(Unit(temporaries, [INT]).program)
+    module = lift(region(verified, "temporaries/loop.1"))
+    optimise(module)
+    heads = {edge.block for block in module.root.blocks for edge in block.end.edges if edge.is_back}
+    (head,) = heads
+    assert len(head.parameters) == 2  # the total, and the next number of the range

@@ -23,6 +23,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ferryvm.ir.graph import Block, Body, Constant, Edge, FrameState, Operation, Value, Virtual
+from ferryvm.ir.loop.natural import find_loops
 from ferryvm.isa.type import to_float
 from ferryvm_backends.llvm.strip_mining import strip_mined_loops
 
@@ -35,6 +36,9 @@ MOST_WORDS = 16
 
 _RUN = 4
 """Words of zeros, at least, that are written as one."""
+
+FEW_EXITS = 4
+"""Exits of a loop, outside of loops in it, for which nothing is stored in each iteration."""
 
 _ATTEMPTS = 8
 """Times that loops are followed before their heads expect nothing of memory."""
@@ -126,7 +130,8 @@ class _Stores:
         for block in body.blocks:
             for edge in block.end.edges:
                 self.incoming[edge.block].append((block, edge))
-        self.strips = _strip_blocks(body)
+        self.excepted = _strip_blocks(body) | _blocks_with_few_exits(body)
+        """Blocks in which nothing is stored early."""
         self.has_given_up = False
         """True if heads of loops expect nothing any more."""
         self.lost: dict[Block, set[int]] = {}
@@ -258,7 +263,7 @@ class _Stores:
         """Record the words that an exit has to write; if there are many, store them before the
         operation."""
         missing = self._missing(state)
-        if block not in self.strips and sum(1 for _ in runs(missing.words)) > MOST_WORDS:
+        if block not in self.excepted and sum(1 for _ in runs(missing.words)) > MOST_WORDS:
             stored = self.early.stores.get(before)
             words = missing.words
             if stored is not None:
@@ -304,6 +309,22 @@ def _poll_state(block: Block) -> FrameState | None:
     poll."""
     last = block.operations[-1] if block.operations else None
     return last.exit if last is not None and last.name == "poll" else None
+
+
+def _blocks_with_few_exits(body: Body) -> set[Block]:
+    """Blocks of loops that have few exits, such as those without checks."""
+    innermost: dict[Block, Block] = {}
+    for loop in find_loops(body):  # inner loops first
+        for block in loop.members:
+            innermost.setdefault(block, loop.header)
+    exits: dict[Block, int] = {}
+    for block, head in innermost.items():
+        count = sum(operation.state is not None for operation in block.operations)
+        # An exit in a block of its own is one of the block that leads there.
+        tails = {edge.block for edge in block.end.edges} - innermost.keys()
+        count += sum(tail.end.state is not None for tail in tails)
+        exits[head] = exits.get(head, 0) + count
+    return {block for block, head in innermost.items() if exits[head] <= FEW_EXITS}
 
 
 def _strip_blocks(body: Body) -> set[Block]:

@@ -6,14 +6,15 @@ from __future__ import annotations
 import abc
 import ast
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from ferryvm.build import Function, Host, Local, Program, Static, Struct, Tag
 from ferryvm.errors import Position
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import I64, Reference, Type
+from ferryvm.isa.type import I64, Type
 from ferryvm.machine.host import HostFunction
+from ferryvm.python.dead_local import LocalKey, push_zero
 from ferryvm.python.host_statement import executing
 from ferryvm.python.kind import INT, Array, Kind, List
 from ferryvm.python.site import EXCEPTIONS, Site, Sites
@@ -169,14 +170,34 @@ class Code(abc.ABC):
     def zeros(self, kind: Kind) -> None:
         """Push any value of a kind."""
         for slot in kind.slots:
-            if isinstance(slot, Reference):
-                self.f.ref_null(slot)
-            else:
-                getattr(self.f, f"{slot}_const")(0)
+            push_zero(self.f, slot)
 
     def changes(self, kind: List) -> None:
         """State that lists of a kind change."""
         self._shared.changed.add(kind.number)
+
+    def every_local(self) -> Mapping[LocalKey, Local]:
+        """The locals of all variables and operands."""
+        found: dict[LocalKey, Local] = {}
+        for (name, kind), locals_ in self.all_locals.items():
+            found |= {(name, kind, number): local for number, local in enumerate(locals_)}
+        for word, locals_ in self._spares.items():
+            found |= {(word, None, number): local for number, local in enumerate(locals_)}
+        return found
+
+    def clear(self, key: LocalKey) -> None:
+        """Give a local its first value."""
+        name, kind, number = key
+        if isinstance(name, Type):
+            pool = self._spares.setdefault(name, [])
+            while len(pool) <= number:
+                pool.append(self.f.local(None, name))
+            local = pool[number]
+        else:
+            assert isinstance(kind, Kind)
+            local = self.locals(name, kind)[number]
+        push_zero(self.f, local.type)
+        self.f.local_set(local)
 
     def shared(self, name: str, make: Callable[[Program, str], Function]) -> Function:
         """A function that compiled code needs."""

@@ -12,6 +12,7 @@ from ferryvm.machine.host import HostFunction
 from ferryvm.program import Program
 from ferryvm.python import list_argument
 from ferryvm.python.code import Compiled, Shared
+from ferryvm.python.dead_local import DeadLocals
 from ferryvm.python.dependency import Dependencies
 from ferryvm.python.fault import NotCompilableError, UnsupportedError
 from ferryvm.python.hosted import is_hosted
@@ -51,6 +52,7 @@ class Unit:
         self._key: _Key = entry, tuple(kinds), target, frozenset()
         # The kinds of results of recursive functions are found by repetition, from none on.
         self._lists: dict[List, None] = {}
+        self._dead: dict[_Key, DeadLocals] = {}
         known, found = -1, 0
         while known < found:
             known = found
@@ -80,8 +82,9 @@ class Unit:
             source, lowering = self._source(key[0])
             try:
                 found = self._results[key]
+                dead = self._dead.setdefault(key, DeadLocals())
                 versions = Versions(
-                    self._shared, source, lowering, self, function, key[1], found, *key[2:]
+                    self._shared, source, lowering, self, function, key[1], found, *key[2:], dead
                 )
                 self.maps[function.name] = versions.map
             except NotCompilableError as refusal:

@@ -19,6 +19,7 @@ from ferryvm.isa.type import I64, ValueType
 from ferryvm.python import array_code, list_code, method_code, raising
 from ferryvm.python.body import Body
 from ferryvm.python.code import Functions, Shared
+from ferryvm.python.dead_local import DeadLocals, Environment
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
 from ferryvm.python.graph import (
     Assign,
@@ -68,9 +69,6 @@ from ferryvm.python.source import InnerFunction, Source
 MOST_VERSIONS = 64
 """Versions of one block."""
 
-Environment = tuple[tuple[str, Kind], ...]
-"""The kinds of the live variables, by name."""
-
 
 def result_types(kinds: Sequence[Kind]) -> list[ValueType]:
     """The types of the results of a function that may return these kinds: the slots of the kind; if
@@ -94,6 +92,7 @@ class Versions:
         results: list[Kind],
         target: Kind | None,
         caught: frozenset[type[BaseException]],
+        dead: DeadLocals,
     ) -> None:
         """`results`: the kinds of results that are known so far; others are appended, and the code
         is not complete then. `target`: the kind to which results are converted, if they are.
@@ -107,6 +106,8 @@ class Versions:
         self._labels: dict[tuple[int, int, Environment], Label] = {}
         self._waiting: list[tuple[Block, int, Environment]] = []
         self._counts: dict[tuple[int, int], int] = {}
+        self._dead = dead
+        dead.begin(function, lowering.blocks)
         parameters = iter(function.parameters)
         for name, kind in zip(source.parameters, kinds, strict=True):
             self._body.declare(name, kind, [next(parameters) for _ in kind.slots])
@@ -115,6 +116,7 @@ class Versions:
         self._go(source.node, first, 0, arguments)
         while self._waiting:
             self._compile(*self._waiting.pop())
+        dead.finish(self._body.every_local())
 
     # --- versions ---------------------------------------------------------------------------
 
@@ -136,12 +138,21 @@ class Versions:
                 raise NotCompilableError(node, message)
             label = self._labels[key] = self._body.f.label()
             self._waiting.append((block, index, env))
+        self._dead.leads_to(key)
         return label
 
     def _compile(self, block: Block, index: int, env: Environment) -> None:
         body = self._body
-        body.f.place(self._labels[block.number, index, env])
+        key = block.number, index, env
+        label = self._labels[key]
+        body.f.place(label)
         body.env = dict(env)
+        assert label.pc is not None
+        cleared = self._dead.at(label.pc, key, block, env)
+        if cleared:
+            self._point(block, index)
+            for each in cleared:
+                body.clear(each)
         for number in range(index, len(block.statements)):
             statement = block.statements[number]
             self._point(block, number)
@@ -167,6 +178,7 @@ class Versions:
                             self._body.get(name, kind)
                             list_code.adapt(self._body, node, kind, known)
                             self._body.set(name, known)
+                    self._dead.leads_to((number, place, other))
                     self._body.f.jump(label)
                     return True
         return False

@@ -37,6 +37,7 @@ def test_random_programs_run_alike_where_words_are_stored_early(
     monkeypatch.setattr(early_store, "MANY_WORDS", -1)
     monkeypatch.setattr(early_store, "MOST_WORDS", most)
     monkeypatch.setattr(early_store, "_RUN", 2)
+    monkeypatch.setattr(early_store, "FEW_EXITS", -1)
     forced = frozenset({Forcing.HOT, Forcing.DEOPT} if forcing else {Forcing.HOT})
     differ = Differ(["llvm"], limits=LIMITS, forcing=forced)
     for program in small_programs(SEED, kind, 600, PROGRAMS // (2 if forcing else 1)):
@@ -91,3 +92,32 @@ def test_exits_write_words_in_proportion_to_what_changes() -> None:
 def test_a_body_with_many_exits_and_locals_ends_as_on_the_reference() -> None:
     program = _loads(40)
     assert ended(Engine("llvm"), program) == ended(Engine("reference"), program)
+
+
+@pytest.mark.parametrize(("most", "has_stores"), [(early_store.FEW_EXITS, False), (0, True)])
+def test_a_loop_with_few_exits_stores_nothing_in_each_iteration(
+    most: int, has_stores: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(early_store, "MANY_WORDS", -1)
+    monkeypatch.setattr(early_store, "FEW_EXITS", most)
+    changed = "".join(f"local.get n\nlocal.set a{n}\n" for n in range(40))
+    names = "".join(f".local a{n} i32\n" for n in range(40))
+    program = ferryvm.assemble(f"""
+.function main
+    i32.const 3
+    call f
+    halt
+.function f (n i32)
+{names}:again
+{changed}    local.get n
+    i32.const 1
+    i32.sub
+    local.set n
+    local.get n
+    jump_if again
+    return 0
+""")
+    (body,) = lift(region(verify(program), "program")).functions.values()
+    found = store_early(body)
+    assert found is not None
+    assert bool(found.stores) is has_stores
