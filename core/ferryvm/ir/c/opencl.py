@@ -179,13 +179,22 @@ def _overflows(t: Type, c: str, s: str) -> dict[str, str]:
     tests = {
         "add": f"return ({s})((a ^ (a + b)) & (b ^ (a + b))) < 0;",
         "sub": f"return ({s})((a ^ b) & (a ^ (a - b))) < 0;",
-        "mul": f"return mul_hi(({s})a, ({s})b) != ({s})(a * b) >> {t.bits - 1};",
+        "mul": "return (long)(int)a * (long)(int)b != (long)(int)(a * b);",
     }
     names = {name: f"{name}_overflows_{t}" for name in tests}
-    return {
+    found = {
         names[name]: helper_text("bool", names[name], f"{c} a, {c} b", test)
         for name, test in tests.items()
     }
+    if t is I64:  # as `ferryvm.isa.overflow`; PoCL has no builtin functions in code with frames
+        found[names["mul"]] = helper_text(
+            "bool",
+            names["mul"],
+            f"{c} a, {c} b",
+            "const double distance = (double)(long)a * (double)(long)b - (double)(long)(a * b);",
+            "return distance > 4294967296.0 || distance < -4294967296.0;",
+        )
+    return found
 
 
 def _floats(t: Type) -> dict[str, str]:
