@@ -194,3 +194,41 @@ def test_a_loop_leaves_where_it_did_whatever_the_answer(case: tuple[int, ...]) -
             compare(found, machine, improve)
             seen += 1
     assert seen
+
+
+MASKED = """
+entry @0 ():
+  %0: i64 = word 2
+  %1: i64 = word 3
+  jump b1(i64:0, %1)
+b1 @1 (%2: i64, %3: i64):
+  %4: boolean = compare i64 lt_s %2, %0
+  branch %4 b2() b3()
+b2 @2 ():
+  %5: boolean = mul_overflows i64 %3, i64:{factor}
+  trap_if INTEGER_OVERFLOW %5 @2 [_ _ %0 %1]
+  %6: i64 = mul i64 %3, i64:{factor}
+  %7: i64 = {next}
+  %8: i64 = add i64 %2, i64:1
+  poll @1 [_ _ %0 %1]
+  jump b1(%8, %7)^
+b3 @3 ():
+  return %3
+"""
+
+
+@pytest.mark.parametrize(
+    ("factor", "next_", "is_sure"),
+    [
+        ((1 << 31) - 1, "bit_and i64 %6, i64:4294967295", True),
+        ((1 << 32) + 1, "bit_and i64 %6, i64:4294967295", False),
+        (3, "bit_xor i64 %6, i64:4294967295", False),
+        (3, "shr_u i64 %6, i64:3", False),
+    ],
+)
+def test_a_masked_value_overflows_nothing_if_the_first_one_is_in_its_range(
+    factor: int, next_: str, is_sure: bool
+) -> None:
+    text = changed(hoist_range_checks, MASKED.format(factor=factor, next=next_))
+    assert ("compare i64 gt_u %1, i64:4294967295" in text) is is_sure
+    assert bool(re.search(r"= all %\d+, %\d+\n  trap_if INTEGER_OVERFLOW", text)) is is_sure

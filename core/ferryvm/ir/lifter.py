@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ferryvm.ir.exception import ExceptionLifter
-from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator, Value
+from ferryvm.ir.graph import Block, Body, Edge, FrameState, Operation, Parameter, Terminator, Value
 from ferryvm.ir.region_order import Dispatch, OrderedBlock, RegionOrder, Stop
 from ferryvm.ir.taken_word import NO_WORDS, TakenWords
 from ferryvm.ir.variable import HEADER, Variables
 from ferryvm.isa.emitter import Condition
-from ferryvm.isa.frame import HEADER_WORDS
+from ferryvm.isa.frame import HEADER_WORDS, number_of
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.table import Flow
 from ferryvm.isa.type import I64, Type, as_number
@@ -26,6 +26,8 @@ from ferryvm.region.code import caught_locally
 from ferryvm.verify import Verified
 
 _CALLS = (Flow.CALL, Flow.CALL_INDIRECT)
+
+_CONSTANTS = frozenset({"i32.const", "i64.const", "f32.const", "f64.const"})
 
 _NO_LAUNCHES: Mapping[int, int] = MappingProxyType({})
 
@@ -242,12 +244,28 @@ class BodyLifter(ExceptionLifter):
                 return Edge(self.heads[stop], arguments)
             return Edge(self._before_launch(number, Edge(self.heads[stop], arguments)), [])
         poll = Block(f"poll{len(self.body.blocks)}", target.pc)
-        state = variables.state(target.pc, unpaid=0)
+        state = self._behind_zeros(target)
         poll.operations.append(Operation("poll", None, (), (), state))
         end = Edge(self.heads[stop], arguments, is_back=True)
         poll.terminator = Terminator("jump", edges=(end,))
         self.body.blocks.append(poll)
         return Edge(poll, [])
+
+    def _behind_zeros(self, head: OrderedBlock) -> FrameState:
+        """The state at the head of a loop, or behind the zeros that its code begins with putting into
+        locals: compiled code need not hold what was in them."""
+        words, pc = [*self.variables.words], head.pc
+        if not self.counting:
+            code, last = self.program.code, self.order.last(head)
+            while pc + 1 < last and self.row(pc + 1).mnemonic == "local.set":
+                is_zero = self.row(pc).mnemonic in _CONSTANTS and not code.immediates[pc]
+                number = number_of(code.immediates[pc + 1], self.parameters)
+                if number is None or not (is_zero or self.row(pc).mnemonic == "ref.null"):
+                    break
+                place = number if number < self.parameters else number + HEADER_WORDS
+                words[place] = self.constant(as_number(self.frame_types[number]), 0)
+                pc += 2
+        return self.variables.state(pc, 0, words)
 
     def _before_launch(self, number: int, onward: Edge) -> Block:
         """A block that leaves if the launch of a number, whose loop it leads to, has many items

@@ -46,6 +46,7 @@ from ferryvm.ir.loop.affine import AffineAnalysis, AffineExpression, Interval, l
 from ferryvm.ir.loop.induction import InductionVariable, find_induction_variable
 from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.ir.loop.preheader import Labels, insert_before, lead_to
+from ferryvm.ir.loop.value_range import Range, ValueRanges
 from ferryvm.ir.operation import HEAP_CHANGES
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.overflow import EXPANSIONS
@@ -99,18 +100,23 @@ class _LoopChecks(Builder):
         self.fixed: list[Operation] = []
         """Checks of loop-invariant values."""
         self.exact: list[Operation] = []
-        """Checks of overflow."""
+        """Checks of overflow of affine expressions."""
+        self.fitting: list[Operation] = []
+        """Checks of overflow of values whose ranges follow from those of first values."""
         self.ranges: list[_RangeCheck] = []
         variable = self._find_induction_variable()
         if variable is not None:
             self.variable = variable
+            counts: dict[Value, Range] = {variable.value: Range(0, LARGEST_COUNT - 1)}
+            self.ranges_of_values = ValueRanges(loop, counts)
             self._open(Block("analysis", loop.header.pc))  # the analysis creates operations
             self._find_checks()
 
     @property
     def is_profitable(self) -> bool:
         """True if there is a check that can be saved."""
-        return bool(self.ranges)  # LLVM finds more needless tests of overflow than this pass
+        # LLVM finds tests of overflow that are needless whatever the first values are.
+        return bool(self.ranges or (self.fitting and self.ranges_of_values.assumed))
 
     def _open(self, block: Block) -> None:
         """Build in a block, and find affine expressions there."""
@@ -142,6 +148,8 @@ class _LoopChecks(Builder):
                 elif isinstance(p, Operation) and p.name in EXPANSIONS:
                     if self._may_be_exact(p):
                         self.exact.append(operation)
+                    elif self.ranges_of_values.fits(p):
+                        self.fitting.append(operation)
                 elif (
                     isinstance(p, Operation)
                     and p.static == (I64, Condition.GE_U)
@@ -220,6 +228,9 @@ class _LoopChecks(Builder):
             low, high = self._extremes(plain_index(each.value), doubts)
             doubts[self.compare(I64, Condition.LT_S, low, zero)] = None
             doubts[self.compare(I64, Condition.GE_U, high, self._limit(each.limit))] = None
+        for value, range_ in self.ranges_of_values.assumed.items():
+            first = self.sub(I64, self._first(value), self.constant(I64, range_.low & I64.mask))
+            doubts[self._is_above(first, range_.high - range_.low)] = None
         for check in self.exact:
             (p,) = check.arguments
             assert isinstance(p, Operation)
@@ -229,6 +240,11 @@ class _LoopChecks(Builder):
                     moved = self.add(I64, end, self.constant(I64, most))
                     doubts[self._is_above(moved, 2 * most)] = None
         return functools.reduce(self.any, doubts)
+
+    def _first(self, value: Parameter) -> Value:
+        """The value of a parameter of the header in the first iteration."""
+        (entry,) = self.loop.entries
+        return entry.edge.arguments[self.loop.header.parameters.index(value)]
 
     def _extremes(self, value: Value, doubts: dict[Value, None]) -> Interval:
         """The extremes of an affine expression; adds the conditions under which it may wrap."""
@@ -245,7 +261,7 @@ class _LoopChecks(Builder):
 
     def _spare_checks(self, doubt: Value) -> None:
         """Make the loop's checks depend on the doubt, and what is added to negative indices."""
-        spared = {*self.fixed, *self.exact, *(each.check for each in self.ranges)}
+        spared = {*self.fixed, *self.exact, *self.fitting, *(each.check for each in self.ranges)}
         spared |= {found[1] for each in self.ranges if (found := from_end(each.value))}
         for block in self.loop.members:
             operations = []
