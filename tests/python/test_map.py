@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import traceback
+import weakref
 
 import numpy as np
 import pytest
@@ -130,6 +131,19 @@ def test_maps_run_on_every_backend(backend: str) -> None:
     given = np.linspace(-2.0, 1.0, 40)
     found = ferryvm.map(escape, given, limit=50)
     assert found.tolist() == [escape.__wrapped__(x, 50) for x in given]
+
+
+def test_results_of_maps_are_freed_with_the_last_name() -> None:
+    def twice(x):
+        return x + x
+
+    first = weakref.ref(ferryvm.map(twice, XS))
+    assert first() is None
+    held = [ferryvm.map(twice, XS + n) for n in range(5)]
+    ferryvm.map(twice, held[0], out=held[1])
+    for n in (0, 2, 3, 4):
+        assert np.array_equal(held[n], 2 * (XS + n))
+    assert np.array_equal(held[1], 4 * XS)
 
 
 def test_later_maps_check_the_arrays_for_results() -> None:

@@ -10,6 +10,7 @@ of several dimensions is its elements in row-major order; the program has no sha
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -61,10 +62,33 @@ class Place(NamedTuple):
     """The act of the value's author, in the imperative."""
 
 
+def _by_interface(array: npt.NDArray[Any]) -> int:
+    found: int = array.__array_interface__["data"][0]
+    return found
+
+
+def _by_pointer(array: npt.NDArray[Any]) -> int:
+    # NumPy's C API, `PyArrayObject`: `data` is the first field; the interface makes a dict and tuples.
+    return ctypes.c_size_t.from_address(id(array) + object.__basicsize__).value
+
+
+_PROBES = (np.zeros(3), np.zeros(3)[1:], np.frombuffer(b"abc", np.uint8))
+address_of = (
+    _by_pointer if all(_by_pointer(a) == _by_interface(a) for a in _PROBES) else _by_interface
+)
+"""The address of the elements of an ndarray."""
+
+
 def host_array(place: Place, t: Reference, argument: object) -> HostArray:
     """An object with memory as a host array of the type `t`: an array of numbers, or a supertype
     of these. Raises CallError, which names the call that makes it usable."""
     kind = NUMBER_ARRAYS.get(t.number)
+    if type(argument) is np.ndarray and kind is not None and argument.dtype is kind.dtype:
+        flags = argument.flags
+        if flags.carray and flags.owndata and argument.ndim == 1:
+            address, length = address_of(argument), len(argument)
+            pins = (weakref.ref(argument),)
+            return HostArray(address, kind.number, length, kind.bytes, False, argument, pins)
     view = argument
     if type(view) is not np.ndarray:
         view = viewed(argument)
@@ -92,11 +116,9 @@ def host_array(place: Place, t: Reference, argument: object) -> HostArray:
     owners = () if flags.owndata and view is argument else (argument,)
     if len(view.shape) > 1:
         owners, view = (view,), view.reshape(-1)
-    address, is_read_only = view.__array_interface__["data"]
-    pins = _pins(view)
-    return HostArray(
-        address, kind.number, view.shape[0], kind.bytes, is_read_only, view, (owners, pins)
-    )
+    of, is_read_only = address_of(view), not flags.writeable
+    owned = owners, _pins(view)
+    return HostArray(of, kind.number, view.shape[0], kind.bytes, is_read_only, view, owned)
 
 
 def _unfit(place: Place, t: Reference, view: npt.NDArray[Any]) -> CallError:

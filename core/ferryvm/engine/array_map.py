@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ferryvm.engine.array_argument import NUMBER_ARRAYS, Place, host_array, is_masked, viewed
+from ferryvm.engine.array_argument import (
+    NUMBER_ARRAYS,
+    Place,
+    address_of,
+    host_array,
+    is_masked,
+    viewed,
+)
 from ferryvm.engine.fast_call import made, parameter_names
 from ferryvm.engine.marshal import CallError, described_parameters
 from ferryvm.engine.resident_call import call_resident
@@ -139,7 +146,9 @@ def map_resident(
     plan = _planned(f, values, tuple(out), ())
     if plan.sequences:
         values = _with_steps(f, plan, values)
-    return call_resident(f.calls, plan.target, (*values, *out), residency)
+    is_done = call_resident(f.calls, plan.target, (*values, *out), residency)
+    release(function, out)
+    return is_done
 
 
 def _planned(
@@ -165,6 +174,22 @@ def _mapped(
         values = _with_steps(f, plan, values)
     plan.call(*values, *results, *mask)
     return results[0] if len(results) == 1 else results
+
+
+def release(function: Callable[..., Any], out: Sequence[Array]) -> None:
+    """Let an instance forget arrays for results, to which a function that was mapped into them has no
+    reference. Their memory lives until its next collection otherwise."""
+    calls, _ = function.__ferryvm__  # type: ignore[attr-defined]  # a function of an instance
+    objects = calls.machine.objects
+    try:
+        del calls.busy.free
+    except AttributeError:
+        return  # another thread is in it
+    try:
+        for each in out:
+            objects.space.hosts.release(address_of(each))
+    finally:
+        calls.busy.free = True
 
 
 def prepared(

@@ -97,6 +97,8 @@ class HostArrays:
         self._lent = self._shared = 0
         """Bytes that became known since the last collection: passed, and returned."""
         self._budget = _BUDGET
+        self._vacant: dict[int, tuple[int, int, int]] = {}
+        """Objects of arrays that were given back: type, length, offset, by the address."""
 
     def __len__(self) -> int:
         return len(self._known)
@@ -121,7 +123,10 @@ class HostArrays:
 
     def is_due(self, arrays: Sequence[HostArray]) -> bool:
         """True if a collection should come before these are passed."""
-        new = sum(one.size for one in arrays if one.address not in self._known)
+        new = 0
+        for one in arrays:
+            if one.address not in self._known:
+                new += one.length * one.element_bytes
         return self._shared > self._budget or (new > 0 and self._lent + new > self._budget)
 
     def add(self, one: HostArray, reference: int, *, is_shared: bool = False) -> None:
@@ -134,8 +139,27 @@ class HostArrays:
         else:
             self._lent += one.size
 
+    def release(self, address: int) -> None:
+        """Forget an array that can be written and that no object or frame of the program refers to, so that its memory
+        need not live until the next collection. Its object serves the next such array there."""
+        one = self._known.pop(address, None)
+        if one is None:
+            return
+        del self._starts[bisect.bisect_left(self._starts, address)]
+        self._lent -= one.size
+        self._vacant[address] = one.type, one.length, self.references.pop(address)
+
+    def take(self, one: HostArray) -> int | None:
+        """The object of a released array that is like one, which is known then; None if there is none."""
+        vacant = self._vacant.pop(one.address, None)
+        if vacant is None or vacant[:2] != (one.type, one.length) or one.is_read_only:
+            return None
+        self.add(one, vacant[2])
+        return vacant[2]
+
     def retain(self, references: dict[int, int]) -> None:
         """Forget all but those at these addresses, whose objects have these new offsets."""
+        self._vacant.clear()
         self._known = {at: one for at, one in self._known.items() if at in references}
         self._starts = sorted(self._known)
         self._largest = max((one.size for one in self), default=0)

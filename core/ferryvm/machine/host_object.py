@@ -137,6 +137,9 @@ class HostObjects:
         known = hosts.get(one.address) if one.size else None
         if known is not None:
             return hosts.references[one.address]
+        vacant = hosts.take(one)
+        if vacant is not None:
+            return vacant
         reference: int = control.object_top
         at = reference // WORD_BYTES
         content = reference + ARRAY_HEADER_BYTES

@@ -21,7 +21,6 @@ from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.python.continuation import resume
-from ferryvm.python.device_array import DeviceArray
 from ferryvm.python.element import Observed, dtype_of, no_elements, promoted
 from ferryvm.python.function import PythonFunction
 from ferryvm.python.interruption import MapInterrupted, left_by
@@ -43,7 +42,6 @@ from ferryvm.python.progress import shown_progress
 from ferryvm.python.raised import site_of
 from ferryvm.python.result import flatten, storage
 from ferryvm.python.site import Site
-from ferryvm.residency import Residency
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -93,7 +91,7 @@ class MapPlan:
     ) -> None:
         """`function`: the one that is mapped, of the code of `of`; `count`: the number of leading
         arguments whose elements are taken, if they are arrays."""
-        self._of = of
+        self._of, self.name = of, of.__name__
         self._tuples = {
             number
             for number in range(count)
@@ -113,6 +111,7 @@ class MapPlan:
         self._names += self.version.free.names
         items = self._target.items if isinstance(self._target, Tuple) else (self._target,)
         self._dtypes = [dtype_of(kind) for kind in items]
+        self._is_viewed = any(dtype in (bool, np.uint64) for dtype in self._dtypes)
         self._is_plain = all(
             isinstance(kind, Scalar | Number) and dtype_of(kind) not in (bool, np.uint64)
             for kind in self._kinds
@@ -225,11 +224,12 @@ class MapPlan:
 
     def run(self, values: Sequence[Any], out: Any, mask: Any = None) -> Any:
         """The results, in these arrays if there are some. `mask`: True for items that are left out."""
-        values, shape = self._checked(values)
-        results = self._results(shape, out, mask)
+        values, shape = self.checked(values)
+        results = self.results(shape, out, mask)
         if mask is not None and mask.shape != shape:
             raise fault(self._of, f"a mask has the shape {mask.shape}, the arrays have {shape}")
-        items = _Items(values, results, None if mask is None else mask.view(np.uint8))
+        of_mask = None if mask is None else mask.view(np.uint8)
+        items = _Items(values, results, of_mask, out is None)
         shown = shown_progress.get()
         try:
             if shown is None:
@@ -238,7 +238,7 @@ class MapPlan:
                     self._go_on(error, items, 0, results[0].size, shape)
             else:
                 flat = self._part(items, 0, results[0].size)
-                for first, end in shown.parts(self._of.__name__, results[0].size):
+                for first, end in shown.parts(self.name, results[0].size):
                     error = self._launch(self._part(flat, first, end), first)
                     if error is not None:
                         self._go_on(error, flat, first, end, shape)
@@ -248,11 +248,14 @@ class MapPlan:
                 left[-1] = left[-1][0], size
             elif stopped.end < size:
                 left.append((stopped.end, size))
-            found = tuple(results) if isinstance(self._target, Tuple) else results[0]
-            raise MapInterrupted(self._of.__name__, found, size, left) from None
+            raise MapInterrupted(self.name, self.gathered(results), size, left) from None
+        return self.gathered(results)
+
+    def gathered(self, results: Sequence[Any]) -> Any:
+        """The results as they are returned."""
         return tuple(results) if isinstance(self._target, Tuple) else results[0]
 
-    def _checked(self, values: Sequence[Any]) -> tuple[Sequence[Any], tuple[int, ...]]:
+    def checked(self, values: Sequence[Any]) -> tuple[Sequence[Any], tuple[int, ...]]:
         """The arguments with tuples of arrays taken apart, and the one shape of all. Raises CallError."""
         if self._tuples:
             values = self._apart(values)
@@ -263,55 +266,6 @@ class MapPlan:
                 raise self._unequal(values)
         return values, shape
 
-    def run_resident(
-        self, values: Sequence[Any], given: Sequence[DeviceArray], out: Any, *, remains: bool
-    ) -> Any:
-        """The results of arguments of which the host may lack some, `given`. `remains`: as
-        `DeviceArray`s."""
-        found = self._on_device(values, given, remains) if out is None else None
-        if found is None:
-            for each in given:
-                each.array()
-            arrays = self.run(values, out)
-            if not remains or out is not None:
-                return arrays
-            listed = arrays if isinstance(arrays, tuple) else (arrays,)
-            found = [DeviceArray(each, None) for each in listed]
-        return tuple(found) if isinstance(self._target, Tuple) else found[0]
-
-    def _on_device(
-        self, values: Sequence[Any], given: Sequence[DeviceArray], remains: bool
-    ) -> list[Any] | None:
-        """The results of all items, run by a device; None if nothing was run."""
-        there = {
-            address_of(each.memory): each.elements for each in given if each.elements is not None
-        }
-        if self.version.has_effects or shown_progress.get() is not None:
-            return None
-        if not (there or remains) or len({each.memory for each in there.values()}) > 1:
-            return None
-        values, shape = self._checked(values)
-        results = self._results(shape, None, None)
-        if not results[0].size:
-            return None
-        arrays = [value for value in values if isinstance(value, np.ndarray)]
-        wanted = frozenset(map(address_of, results)) if remains else frozenset[int]()
-        known = frozenset(map(address_of, (*arrays, *results, *self.version.arrays)))
-        residency = Residency(known, there, wanted)
-        passed = [each.view(np.uint8) if each.dtype == bool else each for each in results]
-        flat = values if self._is_plain else self._flat(values)
-        try:
-            if not self.version.use(
-                lambda function: array_map.map_resident(function, flat, passed, residency)
-            ):
-                return None
-        except KeyboardInterrupt:
-            size = results[0].size
-            raise MapInterrupted(self._of.__name__, results, size, [(0, size)]) from None
-        if not remains:
-            return results
-        return [DeviceArray(each, residency.left.get(address_of(each))) for each in results]
-
     def _part(self, items: _Items, first: int, end: int) -> _Items:
         """Some of the items, in row-major order."""
         values = [
@@ -319,19 +273,22 @@ class MapPlan:
             for number, value in enumerate(items.values)
         ]
         mask = None if items.mask is None else _flat_part(items.mask, first, end)
-        return _Items(values, [_flat_part(each, first, end) for each in items.results], mask)
+        results = [_flat_part(each, first, end) for each in items.results]
+        return _Items(values, results, mask, items.is_fresh)
 
     def _launch(self, items: _Items, base: int) -> TrapError | None:
         """Compute the items, the first of which has the number `base`; the trap of the first one that
         traps."""
-        values, results, mask = items
-        passed = [*map(storage, results)]
-        given = values if self._is_plain else self._flat(values)
+        values, results, mask, _ = items
+        passed = self.passed(results)
+        given = self.flat(values)
 
         def start(function: Callable[..., Any]) -> None:
             try:
                 if mask is None:
-                    self._map(function, given, passed)
+                    self._map(function, given, passed, items.is_fresh)
+                    if items.is_fresh:
+                        array_map.release(function, passed)
                 else:
                     array_map.map_unmasked(function, given, mask, passed)
             except ProgramInterrupted as error:
@@ -350,11 +307,23 @@ class MapPlan:
             return None
         raise raised.with_traceback(None)
 
-    def _map(self, function: Callable[..., Any], given: Sequence[Any], out: Sequence[Any]) -> None:
+    def passed(self, results: Sequence[Any]) -> Sequence[Any]:
+        """The arrays for results as compiled code takes them."""
+        return [*map(storage, results)] if self._is_viewed else results
+
+    def _map(
+        self,
+        function: Callable[..., Any],
+        given: Sequence[Any],
+        out: Sequence[Any],
+        is_fresh: bool,
+    ) -> None:
         """A map in an instance; without checks of dtypes after the first one in that of the version."""
-        shape = _shape(given[self._elementwise[0]]) if self._is_direct else ()
-        is_fit = all(to.shape == shape and to.flags.writeable for to in out)
-        if not self._is_direct or function is not self.version.function or not is_fit:
+        is_direct = self._is_direct and function is self.version.function
+        if is_direct and not is_fresh:
+            shape = _shape(given[self._elementwise[0]])
+            is_direct = all(to.shape == shape and to.flags.writeable for to in out)
+        if not is_direct:
             array_map.map(function, *given, out=out)
             return
         if self._direct is None:
@@ -417,8 +386,10 @@ class MapPlan:
         shapes = f"{shape} and {_shape(values[other])}"
         return fault(self._of, f"{found}, {shapes}; all arrays need the same")
 
-    def _flat(self, values: Sequence[Any]) -> list[Any]:
+    def flat(self, values: Sequence[Any]) -> Sequence[Any]:
         """The arguments of the compiled function, with arrays for those of elements."""
+        if self._is_plain:
+            return values
         found: list[Any] = []
         for number, (kind, value) in enumerate(zip(self._kinds, values, strict=True)):
             if number in self._elementwise:
@@ -427,7 +398,7 @@ class MapPlan:
                 flatten(kind, value, found)
         return found
 
-    def _results(self, shape: tuple[int, ...], out: Any, mask: Any) -> list[Any]:
+    def results(self, shape: tuple[int, ...], out: Any, mask: Any) -> list[Any]:
         """The arrays for the results: those of the caller, or fresh ones."""
         if out is None:
             if mask is not None:
@@ -458,6 +429,8 @@ class _Items(NamedTuple):
     """The arguments, with tuples of arrays taken apart."""
     results: Sequence[Any]
     mask: Any
+    is_fresh: bool
+    """True if the arrays for the results are not the caller's."""
 
 
 class _StoppedError(Exception):
@@ -476,12 +449,6 @@ def _fits(value: object, dtype: np.dtype[Any]) -> bool:
 def _has_elements(value: object) -> bool:
     """True for an argument whose elements an item gets."""
     return isinstance(value, range | Observed) or (isinstance(value, np.ndarray) and value.ndim > 0)
-
-
-def address_of(array: Any) -> int:
-    """The address of the elements of an array."""
-    found: int = array.__array_interface__["data"][0]
-    return found
 
 
 def _shape(value: npt.NDArray[Any] | range) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from ferryvm.python.function import PythonFunction
 from ferryvm.python.kind import MisfitError
 from ferryvm.python.map_plan import MapPlan, fault, plan_key
 from ferryvm.python.mapped_function import bound, python_function
+from ferryvm.python.resident_map import run_resident
 from ferryvm.python.taken import Taken, data_of, is_taken
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _resident(
     hosts = [memory_of(value) for value in values]
     plan, free = _planned(of, function, count, hosts)
     given = [each for value in values for each in device_arrays(value)]
-    return plan.run_resident([*hosts, *free], given, out, remains=remains)
+    return run_resident(plan, [*hosts, *free], given, out, remains=remains)
 
 
 def _planned(
