@@ -19,7 +19,10 @@ from ferryvm.python import (
     library,
     list_code,
     list_operator,
+    list_slice,
     operation,
+    sequence_comparison,
+    tuple_code,
 )
 from ferryvm.python.array_creation import created_kind, is_creating, push_created
 from ferryvm.python.code import Code, Functions, Shared
@@ -81,6 +84,9 @@ class Body(Code):
                 return operation.unary_kind(node, self.kind(node.operand))
             case ast.Compare():
                 left, right = self.kind(node.left), self.kind(node.comparators[0])
+                if sequence_comparison.is_sequence(left):
+                    sequence_comparison.check(self, node)
+                    return Number(bool)
                 has_scalar = is_of_numpy(left) or is_of_numpy(right)
                 is_identity = isinstance(node.ops[0], ast.Is | ast.IsNot)
                 return Scalar("bool") if has_scalar and not is_identity else Number(bool)
@@ -112,12 +118,12 @@ class Body(Code):
 
     def _item_kind(self, node: ast.Subscript) -> Kind:
         of = self.kind(node.value)
+        if isinstance(of, Tuple) and isinstance(node.slice, ast.Slice):
+            return Tuple(tuple(of.items[n] for n in list_slice.of_tuple(node.slice, of)))
         if isinstance(of, Tuple):
             number = known_integer(node.slice)
             if number is None:
-                raise NotCompilableError(
-                    node, "the index of a tuple must be a number that is written out"
-                )
+                return tuple_code.item_kind(self, node, of)
             if not -len(of.items) <= number < len(of.items):
                 raise NotCompilableError(
                     node, f"tuple index {number} out of range, it has {len(of.items)}"
@@ -126,6 +132,9 @@ class Body(Code):
         if isinstance(of, List):
             if of.item is None:
                 raise UnknownItemsError(node.value, "the list is empty here")
+            if isinstance(node.slice, ast.Slice):
+                list_slice.check(self, node.slice)
+                return of
             return of.item
         if isinstance(of, Array):
             return array_code.item_kind(self, node, of)
@@ -301,12 +310,10 @@ class Body(Code):
         kind = self._item_kind(node)
         of = self.kind(node.value)
         if isinstance(of, Tuple):
-            number = known_integer(node.slice)
-            assert number is not None
-            number %= len(of.items)
-            start = sum(len(item.slots) for item in of.items[:number])
-            for slot in range(len(kind.slots)):
-                self.push_slot(node.value, start + slot)
+            tuple_code.push_items(self, node, of)
+            return kind
+        if isinstance(of, List) and isinstance(node.slice, ast.Slice):
+            list_slice.push(self, node, self.slots(node.value)[0], of)
             return kind
         if isinstance(of, List):
             return list_code.item(self, node, self.slots(node.value)[0], of)

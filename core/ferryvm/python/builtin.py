@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ferryvm.python import cmath_function, number_function
+from ferryvm.python.builtin_list import sort_by, sorted_by
 
 _IS_COMPENSATED = sys.version_info >= (3, 12)
 """True if `sum` of floats carries the rounding errors along (Neumaier 1974), since Python 3.12."""
@@ -239,6 +240,7 @@ _OF_TWO = number_function.OF_TWO | cmath_function.OF_TWO
 SELF_HOSTED[sum] = _compensated_sum if _IS_COMPENSATED else _plain_sum
 ORIGINAL: dict[object, Any] = {each: of for of, each in SELF_HOSTED.items()}
 """The built-in functions that functions of this module stand for."""
+ORIGINAL[sort_by] = sorted_by
 ORIGINAL |= {_least: min, _greatest: max, _power_modulo: pow}
 ORIGINAL[_product] = lambda values, start: math.prod(values, start=start)
 ORIGINAL |= number_function.ORIGINAL | cmath_function.ORIGINAL

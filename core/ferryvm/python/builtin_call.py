@@ -143,7 +143,7 @@ class BuiltinCalls(Comprehensions):
         values = [self.saved(value) for value in self.values(node.args)]
         best, measure = self.graph.temporary(), self.graph.temporary()
         for number, value in enumerate(values):
-            measured = self._measured(key, value)
+            measured = self.measured(key, value)
             if number:
                 better, after = self.graph.new(), self.graph.new()
                 self._compare(node, is_min, measured, name_of(measure, node), better, after)
@@ -168,7 +168,7 @@ class BuiltinCalls(Comprehensions):
         again, over = self.begin_loop(
             iterable, ast.copy_location(ast.Name(item, ast.Store()), node)
         )
-        measured = self._measured(key, name_of(item, node))
+        measured = self.measured(key, name_of(item, node))
         others, better = self.graph.new(), self.graph.new()
         self._branch_on_none(node, measure, better, others)
         self.graph.block = others
@@ -191,8 +191,8 @@ class BuiltinCalls(Comprehensions):
         self.graph.block = after
         return name_of(best, node)
 
-    def _measured(self, key: ast.expr | None, value: ast.expr) -> ast.expr:
-        """The value of a key for an item."""
+    def measured(self, key: ast.expr | None, value: ast.expr) -> ast.expr:
+        """The value of a key for an item, which is a variable."""
         if key is None:
             return value
         if not isinstance(key, ast.Lambda):

@@ -13,6 +13,8 @@ from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.kind import BOOL, FLOAT, INT, INTEGERS, Constant, Kind, Number, Scalar
 from ferryvm.python.operation import SYMBOLS, exact, is_number
 from ferryvm.python.scalar_code import promoted
+from ferryvm.python.sequence_comparison import compare as compare_sequences
+from ferryvm.python.sequence_comparison import is_sequence
 
 if TYPE_CHECKING:
     from ferryvm.python.code import Code
@@ -28,6 +30,9 @@ def compare(b: Code, node: ast.Compare) -> Kind:
         b.f.i32_const(int(bool(known_comparison(node, left, right))))
         return BOOL
     symbol = SYMBOLS.get(type(op))
+    if symbol is not None and is_sequence(left):
+        compare_sequences(b, node)
+        return BOOL
     if symbol is not None and is_complex(left, right):
         return complex_comparison(b, node, symbol)
     if symbol is None or not is_number(left) or not is_number(right):

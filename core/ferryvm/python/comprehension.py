@@ -45,7 +45,7 @@ class Comprehensions(abc.ABC):
             unused = self.graph.temporary()
             self.graph.add(Method(node.elt, unused, name, "append", [value]))
 
-        self._loops(node, append)
+        self.loops(node, append)
         return name_of(name, node)
 
     def listed(self, node: ast.AST, of: ast.expr) -> ast.expr:
@@ -68,12 +68,12 @@ class Comprehensions(abc.ABC):
             self.graph.jump(node, after)
             self.graph.block = rest
 
-        self._loops(node, decide)
+        self.loops(node, decide)
         self.graph.jump(node, after)
         self.graph.block = after
         return name_of(name, node)
 
-    def _loops(
+    def loops(
         self, node: ast.ListComp | ast.GeneratorExp, body: Callable[[ast.expr], None]
     ) -> None:
         """The loops of a comprehension around what is done with each item."""

@@ -176,8 +176,12 @@ class _Frame:
             case Evaluate():
                 self._value(statement.value)
             case Unpack():
-                value = self._value(statement.value)
-                self.variables.update(zip(statement.names, value, strict=True))
+                names: list[ast.expr] = [ast.Name(name, ast.Store()) for name in statement.names]
+                if statement.starred is not None:
+                    names[statement.starred] = ast.Starred(names[statement.starred], ast.Store())
+                assign = ast.Assign([ast.Tuple(names, ast.Store())], statement.value)
+                node = ast.fix_missing_locations(ast.copy_location(assign, statement.node))
+                self._do(statement, node)
             case Iterate():
                 self.variables[statement.name] = iter(self._value(statement.value))
             case Store():
@@ -195,7 +199,10 @@ class _Frame:
             case Method():
                 of = ast.Name(statement.of, ast.Load())
                 method = ast.Attribute(of, statement.method, ast.Load())
-                call = ast.copy_location(ast.Call(method, statement.arguments, []), statement.node)
+                arguments, keywords = statement.arguments, list[ast.keyword]()
+                if statement.method == "sort":
+                    arguments, keywords = [], [ast.keyword("reverse", arguments[0])]
+                call = ast.copy_location(ast.Call(method, arguments, keywords), statement.node)
                 self.variables[statement.name] = self._value(call, id(statement))
             case Call():
                 called = ORIGINAL.get(statement.function, statement.function)

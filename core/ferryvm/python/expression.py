@@ -17,7 +17,7 @@ from typing import Any
 
 from ferryvm.python.array_creation import creates, normalised
 from ferryvm.python.builtin import contains, in_range, replacement
-from ferryvm.python.builtin_call import BuiltinCalls, as_function
+from ferryvm.python.builtin_call import as_function
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.graph import (
     Assign,
@@ -31,9 +31,9 @@ from ferryvm.python.graph import (
     Method,
     Next,
     Store,
-    Unpack,
 )
 from ferryvm.python.graph_builder import GraphBuilder, like, name_of
+from ferryvm.python.sequence import Sequences, has_star, is_generated
 from ferryvm.python.source import MISSING, InnerFunction, Source
 
 METHODS = frozenset(
@@ -57,7 +57,7 @@ _EXPRESSIONS = {
 }
 
 
-class Expressions(BuiltinCalls):
+class Expressions(Sequences):
     """The lowering of the expressions of one function."""
 
     def __init__(self, source: Source, graph: GraphBuilder) -> None:
@@ -76,14 +76,7 @@ class Expressions(BuiltinCalls):
             case ast.Name():
                 self.graph.add(Assign(node, target.id, value))
             case ast.Tuple() | ast.List():
-                names = [
-                    each.id if isinstance(each, ast.Name) else self.graph.temporary()
-                    for each in target.elts
-                ]
-                self.graph.add(Unpack(node, names, self.saved(value)))
-                for each, name in zip(target.elts, names, strict=True):
-                    if not isinstance(each, ast.Name):
-                        self.assign_to(node, each, name_of(name, each))
+                self.unpack(node, target.elts, value)
             case ast.Subscript():
                 value = self.saved(value)
                 array, index = self.values([target.value, target.slice])
@@ -130,6 +123,7 @@ class Expressions(BuiltinCalls):
             case ast.Compare() if len(node.ops) > 1:
                 for each in self._links(node):
                     rest = self.graph.new()
+                    _mark_condition(each)
                     self.graph.end(Branch(node, each, rest, no))
                     self.graph.block = rest
                 self.graph.jump(node, yes)
@@ -137,6 +131,7 @@ class Expressions(BuiltinCalls):
                 value = self.value(node)
                 if isinstance(value, ast.Tuple):
                     value = self.saved(value)
+                _mark_condition(value)
                 self.graph.end(Branch(node, value, yes, no))
 
     def _links(self, node: ast.Compare) -> Iterator[ast.expr]:
@@ -228,6 +223,8 @@ class Expressions(BuiltinCalls):
                 if isinstance(array, ast.Tuple | ast.Subscript):
                     array = self.saved(array)
                 return like(node, ast.Subscript(array, index, ast.Load()))
+            case ast.Tuple() | ast.List() if has_star(node):
+                return self.value(self.joined(node))
             case ast.Tuple():
                 return like(node, ast.Tuple(self.values(node.elts), ast.Load()))
             case ast.Slice():
@@ -347,28 +344,18 @@ class Expressions(BuiltinCalls):
             return None
         if self.constant(of) is not MISSING:
             return None
+        if of.attr == "sort":
+            return self.sort(node, of.value)
         if node.keywords:
             raise NotCompilableError(node, f"cannot compile the method {of.attr!r} with keywords")
         self.uses_lists = True
+        if of.attr == "extend" and len(node.args) == 1 and is_generated(node.args[0]):
+            return self.extend(node, of.value)
         object_, *arguments = self.values([of.value, *node.args])
-        name, owners = self._owned(object_)
+        name, owners = self.owned(object_)
         result = self.graph.temporary()
         self.graph.add(Method(node, result, name, of.attr, arguments, owners))
         return name_of(result, node)
-
-    def _owned(self, value: ast.expr) -> tuple[str, tuple[str, ...]]:
-        """The variable with an object, and those with the lists in which it is an item."""
-        owners: tuple[str, ...] = ()
-        if isinstance(value, ast.Subscript) and not isinstance(value.slice, ast.Slice):
-            name, others = self._owned(value.value)
-            owners = (name, *others)
-            value = like(value, ast.Subscript(name_of(name, value), value.slice, ast.Load()))
-        found = value if isinstance(value, ast.Name) else self.saved(value)
-        if not isinstance(found, ast.Name):  # a constant, or a tuple
-            name = self.graph.temporary()
-            self.graph.add(Assign(value, name, found))
-            return name, owners
-        return found.id, owners
 
     def _call(self, node: ast.Call) -> ast.expr:
         method = self._method(node)
@@ -443,6 +430,12 @@ class Expressions(BuiltinCalls):
             for name, parameter in signature.parameters.items()
         ] + [name_of(name, node) for name in captured]
 
+    def used_names(self, node: ast.expr) -> set[str]:
+        """The variables that an expression uses, also through inner functions."""
+        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        inner = [self._source.inner[name] for name in names if name in self._source.inner]
+        return names.union(*(each.captured for each in inner))
+
     def _callee(self, node: ast.Call) -> object:
         """The function that a call is of; MISSING if that is not known."""
         if isinstance(node.func, ast.Name) and node.func.id in self._source.inner:
@@ -458,7 +451,7 @@ class Expressions(BuiltinCalls):
             match each:
                 case ast.BoolOp() | ast.IfExp() | ast.NamedExpr() | ast.ListComp():
                     return True
-                case ast.GeneratorExp():
+                case ast.GeneratorExp() | ast.Starred():
                     return True
                 case ast.Compare():
                     if len(each.ops) > 1 or isinstance(each.ops[0], ast.In | ast.NotIn):
@@ -474,6 +467,7 @@ class Expressions(BuiltinCalls):
                         or is_extreme
                         or function is list
                         or function is isinstance
+                        or function is sorted
                         or function is print
                         or (function is math.hypot and len(each.args) != 2)
                         or (function in (len, type) and not _is_plain(each.args))
@@ -481,6 +475,12 @@ class Expressions(BuiltinCalls):
                     ):
                         return True
         return False
+
+
+def _mark_condition(node: ast.expr) -> None:
+    """State that only the boolean value of a comparison is used."""
+    if isinstance(node, ast.Compare):
+        node.is_condition = True  # type: ignore[attr-defined]  # see `sequence_comparison`
 
 
 def _is_plain(nodes: Sequence[ast.expr]) -> bool:

@@ -55,11 +55,13 @@ class Assign:
 
 @dataclasses.dataclass
 class Unpack:
-    """`names = value`, of a tuple; the value is a variable."""
+    """`names = value`, of a tuple, a list or an array; the value is a variable."""
 
     node: ast.AST
     names: list[str]
     value: ast.expr
+    starred: int | None = None
+    """The number of the name that gets a list of all items that the others do not get."""
 
 
 @dataclasses.dataclass
@@ -280,8 +282,6 @@ def expressions(step: Statement | Terminator) -> list[ast.expr]:
     match step:
         case Assign() | Unpack() | Evaluate() | Return():
             return [step.value]
-        case DeleteItem():
-            return [step.list, step.index]
         case Store():
             return [step.array, step.index, step.value]
         case Call() | Method():
@@ -297,6 +297,8 @@ def reads(step: Statement | Terminator) -> set[str]:
     match step:
         case Iterate():
             return read(step.value)
+        case DeleteItem():
+            return read(step.list) | read(step.index)
         case Method():
             return found | {step.of, *step.owners}
         case Host():

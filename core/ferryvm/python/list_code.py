@@ -134,6 +134,14 @@ def append(b: Code, node: ast.AST, of: Local, kind: List, value: ast.expr) -> No
     b.changes(kind)
 
 
+def splice(b: Code, node: ast.AST, kind: List) -> None:
+    """Replace items: list, start, number, other list."""
+    b.f.i64_const(kind.number)
+    b.at(node)
+    b.f.call(list_function.splice(b, layout(kind)))
+    b.changes(kind)
+
+
 def length(b: Code, of: Local) -> None:
     """Push the length of the list in a local."""
     b.f.local_get(of)

@@ -11,11 +11,23 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ferryvm.python import builtin_list, list_code, list_function
+from ferryvm.python import builtin_list, list_code, list_function, list_slice
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
 from ferryvm.python.graph import DeleteItem, Method
 from ferryvm.python.graph_builder import name_of
-from ferryvm.python.kind import INT, NONE, Kind, List, is_item, united
+from ferryvm.python.kind import (
+    BOOL,
+    INT,
+    NONE,
+    Array,
+    Kind,
+    List,
+    Range,
+    Tuple,
+    element_kind,
+    is_item,
+    united,
+)
 from ferryvm.python.list_code import layout
 
 if TYPE_CHECKING:
@@ -72,11 +84,12 @@ def _determined(b: Body, step: Method, of: List) -> List:
     an item."""
     kind = b.kind(step.arguments[-1])
     if step.method == "extend":
-        if not isinstance(kind, List):
+        found = _item_of(kind)
+        if found is None:
+            if isinstance(kind, List) or kind == Tuple(()):
+                return of
             raise NotCompilableError(step.node, f"cannot extend by {kind}; append each item")
-        if kind.item is None:
-            return of
-        kind = kind.item
+        kind = found
     if not is_item(kind):
         raise NotCompilableError(step.node, f"cannot compile a list of {kind}")
     item = kind if of.item is None else united(of.item, kind)
@@ -88,6 +101,20 @@ def _determined(b: Body, step: Method, of: List) -> List:
         list_code.determine(b, step.node, step.of, known)
         _determine_owners(b, step, known)
     return known
+
+
+def _item_of(kind: Kind) -> Kind | None:
+    """The kind of the items that a list is extended by."""
+    match kind:
+        case List():
+            return kind.item
+        case Range():
+            return INT
+        case Array(dimensions=1):
+            return element_kind(kind.dtype)
+        case Tuple() if kind.items and all(each == kind.items[0] for each in kind.items):
+            return kind.items[0]
+    return None
 
 
 def _determine_owners(b: Body, step: Method, item: List) -> None:
@@ -112,21 +139,17 @@ def _extend(b: Body, step: Method, of: Local, kind: List) -> None:
 
 
 def extend(b: Body, node: ast.AST, of: Local, kind: List, value: ast.expr) -> None:
-    """Append the items of another list."""
-    f = b.f
+    """Append the items of another list, or of another sequence."""
+    f, found = b.f, b.kind(value)
     f.local_get(of)
+    if not isinstance(found, List):
+        b.push(value)
+        b.call_hosted(node, builtin_list.extend, [kind, found], NONE)
+        return
     list_code.length(b, of)
     f.i64_const(0)
     list_code.adapt(b, node, b.push(value), kind)
-    _splice(b, node, kind)
-
-
-def _splice(b: Body, node: ast.AST, kind: List) -> None:
-    """Replace items: list, start, number, other list."""
-    b.f.i64_const(kind.number)
-    b.at(node)
-    b.f.call(list_function.splice(b, layout(kind)))
-    b.changes(kind)
+    list_code.splice(b, node, kind)
 
 
 def _insert(b: Body, step: Method, of: Local, kind: List) -> None:
@@ -141,7 +164,7 @@ def _insert(b: Body, step: Method, of: Local, kind: List) -> None:
     f.i64_const(0)
     one = ast.copy_location(ast.List([value], ast.Load()), value)
     list_code.display(b, one, kind)
-    _splice(b, step.node, kind)
+    list_code.splice(b, step.node, kind)
 
 
 def _pop(b: Body, step: Method, of: Local, kind: List) -> None:
@@ -158,7 +181,7 @@ def _pop(b: Body, step: Method, of: Local, kind: List) -> None:
         f.local_get(at)
         f.i64_const(1)
         list_code.new(b)
-        _splice(b, step.node, kind)
+        list_code.splice(b, step.node, kind)
         return
     list_code.length(b, of)
     f.i64_const(1)
@@ -202,6 +225,17 @@ def _hosted(function: Callable[..., object], result: Kind) -> Callable[..., None
     return emit
 
 
+def _sort(b: Body, step: Method, of: Local, kind: List) -> None:
+    f = b.f
+    f.local_get(of)
+    reverse: Kind = BOOL
+    if step.arguments:
+        reverse = b.push(step.arguments[0])
+    else:
+        f.i32_const(0)
+    b.call_hosted(step.node, builtin_list.sort, [kind, reverse], NONE)
+
+
 def _index(b: Body, step: Method, of: Local, kind: List) -> None:
     function = (builtin_list.index, builtin_list.index_from, builtin_list.index_within)
     emit = _hosted(function[len(step.arguments) - 1], INT)
@@ -222,7 +256,7 @@ def _remove(b: Body, step: Method, of: Local, kind: List) -> None:
     f.local_get(at)
     f.i64_const(1)
     list_code.new(b)
-    _splice(b, step.node, kind)
+    list_code.splice(b, step.node, kind)
 
 
 _METHODS: dict[str, _Rule] = {
@@ -233,20 +267,29 @@ _METHODS: dict[str, _Rule] = {
     "clear": _Rule((0,), lambda _: NONE, _clear),
     "copy": _Rule((0,), lambda kind: kind, _copy),
     "reverse": _Rule((0,), lambda _: NONE, _hosted(builtin_list.reverse, NONE)),
-    "sort": _Rule((0,), lambda _: NONE, _hosted(builtin_list.sort, NONE)),
+    "sort": _Rule((0, 1), lambda _: NONE, _sort),
     "count": _Rule((1,), lambda _: INT, _hosted(builtin_list.count, INT)),
     "index": _Rule((1, 2, 3), lambda _: INT, _index),
     "remove": _Rule((1,), lambda _: NONE, _remove),
 }
 
 
-def delete(b: Body, step: DeleteItem) -> None:
-    """Delete an item of a list."""
-    kind, f = b.kind(step.list), b.f
+def check_deletion(b: Body, step: DeleteItem) -> None:
+    """Raise NotCompilableError for what is no list."""
+    kind = b.kind(step.list)
     if not isinstance(kind, List):
         raise NotCompilableError(step.node, f"cannot delete an item of {kind}")
     list_code.known(step.list, kind)
+
+
+def delete(b: Body, step: DeleteItem) -> None:
+    """Delete an item of a list."""
+    kind, f = b.kind(step.list), b.f
+    assert isinstance(kind, List)
     (of,) = b.slots(step.list)
+    if isinstance(step.index, ast.Slice):
+        list_slice.delete(b, step.node, step.index, of, kind)
+        return
     at = b.scratch("%deleted")
     list_code.place(b, step.node, step.index, of, "list assignment index out of range")
     f.local_set(at)
@@ -254,4 +297,4 @@ def delete(b: Body, step: DeleteItem) -> None:
     f.local_get(at)
     f.i64_const(1)
     list_code.new(b)
-    _splice(b, step.node, kind)
+    list_code.splice(b, step.node, kind)

@@ -16,7 +16,7 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 from ferryvm.python import complex_code, scalar_code
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import BOOL, FLOAT, INT, Complex, Kind, Number, Scalar, Tuple
+from ferryvm.python.kind import BOOL, FLOAT, INT, Complex, Kind, List, Number, Scalar, Tuple
 from ferryvm.python.site import DIVISION
 
 if TYPE_CHECKING:
@@ -297,6 +297,11 @@ def boolean(b: Code, node: ast.AST, kind: Kind) -> None:
         return
     if isinstance(kind, Complex):
         complex_code.boolean(b, kind)
+        return
+    if isinstance(kind, List):
+        f.struct_get(b.list_struct["length"])
+        f.i64_const(0)
+        f.i64_ne()
         return
     raise NotCompilableError(node, f"{kind} has no boolean value here; compare it")
 

@@ -16,7 +16,7 @@ import numpy as np
 from ferryvm.build import Function, Label
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, ValueType
-from ferryvm.python import array_code, list_code, method_code, raising
+from ferryvm.python import array_code, list_code, list_slice, method_code, raising, unpacking
 from ferryvm.python.body import Body
 from ferryvm.python.code import Functions, Shared
 from ferryvm.python.dead_local import DeadLocals, Environment
@@ -55,7 +55,6 @@ from ferryvm.python.kind import (
     List,
     Raised,
     Scalar,
-    Tuple,
     element_kind,
     less_known,
     united,
@@ -214,7 +213,7 @@ class Versions:
                 for _ in body.push(statement.value).slots:
                     body.f.drop()
             case Unpack():
-                self._unpack(statement)
+                unpacking.unpack(body, statement)
             case Store():
                 self._store(statement)
             case Method():
@@ -292,11 +291,16 @@ class Versions:
             return True
         try:
             for expression in expressions(step):
-                self._body.kind(expression)
+                if not isinstance(expression, ast.Slice):
+                    self._body.kind(expression)
             match step:
                 case Iterate():
                     for name in sorted(reads(step)):
                         self._look_up_kind(name_of(name, step.node), block, number)
+                case Unpack():
+                    unpacking.check(self._body, step)
+                case DeleteItem():
+                    method_code.check_deletion(self._body, step)
                 case Method():
                     method_code.result_kind(self._body, step)
                 case Store() if self._body.kind(step.array) == List(None):
@@ -347,32 +351,15 @@ class Versions:
 
     # --- statements -------------------------------------------------------------------------
 
-    def _unpack(self, statement: Unpack) -> None:
-        body = self._body
-        kind = body.kind(statement.value)
-        if not isinstance(kind, Tuple):
-            raise NotCompilableError(statement.node, f"cannot unpack {kind}")
-        wanted, found = len(statement.names), len(kind.items)
-        if wanted != found:
-            few = f"too many values to unpack (expected {wanted})"
-            if found < wanted:
-                few = f"not enough values to unpack (expected {wanted}, got {found})"
-            raise NotCompilableError(statement.node, few)
-        body.push(statement.value)
-        found_: set[str] = set()
-        for name, item in reversed([*zip(statement.names, kind.items, strict=True)]):
-            if name in found_:  # the last one of a name counts
-                for _ in item.slots:
-                    body.f.drop()
-                continue
-            found_.add(name)
-            body.set(name, item)
-
     def _store(self, statement: Store) -> None:
         body = self._body
         of = body.kind(statement.array)
         if isinstance(of, List):
             (local,) = body.slots(statement.array)
+            if isinstance(statement.index, ast.Slice):
+                bounds = statement.index
+                list_slice.store(body, statement.node, bounds, local, of, statement.value)
+                return
             list_code.store(body, statement.node, statement.index, local, of, statement.value)
             return
         node = ast.copy_location(
