@@ -13,12 +13,13 @@ be near a number, in its simplest form. `tests.mathematics.nudge` finds them.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from pathlib import Path
 from typing import Any
 
 from mpmath import mp, mpf
-from tests.mathematics.chebyshev import bits, double, interpolate, nudged, split
+from tests.mathematics.chebyshev import bits, double, interpolate, nudged, split, truncated
 
 TARGET = Path("core/ferryvm/isa/mathematics/single/coefficient.py")
 
@@ -85,7 +86,8 @@ def tables() -> dict[str, tuple[str, Any]]:
     half = ln2 / 2 * mpf("1.0001")
     fitted("EXP", "(e^r - 1) / r", lambda r: mp.expm1(r) / r, -half, half, 11)
     half = mpf("0.50001")
-    fitted("EXP2", "(2^r - 1) / r", lambda r: mp.expm1(r * ln2) / r, -half, half, 11)
+    exp2_slope = lambda r: mp.expm1(r * ln2) / r if r else ln2
+    fitted("EXP2", "(2^r - 1) / r", exp2_slope, -half, half, 11)
 
     log_top = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1) * mpf("1.0001")) ** 2
 
@@ -152,6 +154,18 @@ def tables() -> dict[str, tuple[str, Any]]:
 
     fitted("POW_EXP2", "the rest of (2^r - 1) / r, over r^2", exp2_tail, -half, mpf("0.5001"), 11)
 
+    inverses = _inverses()
+    whole(
+        "POW_INVERSES",
+        "inverses of the middles of 16 ranges of a mantissa",
+        list(map(bits, inverses)),
+    )
+    logarithms = [bits(-mp.log(each, 2)) for each in inverses]
+    whole("POW_LOGARITHMS", "binary logarithms of the inverses of these", logarithms)
+    log2_slope = lambda r: mp.log1p(r) / r / ln2
+    fitted("POW_FAST_LOG2", "log2(1 + r) / r", log2_slope, "-0.0313", "0.0626", 9)
+    fitted("POW_FAST_EXP2", "(2^r - 1) / r", exp2_slope, "-0.03126", "0.03126", 5)
+
     # Inverse cube root: r is near a^(-1/3) and d = a r^3 - 1; the factor that makes it near is
     # (1 + d)^(-1/3) = 1 + d Q(d).
     def cube(d: Any) -> Any:
@@ -174,6 +188,15 @@ def tables() -> dict[str, tuple[str, Any]]:
     low, high = (ERFC_SCALE / (a + ERFC_POLE) + ERFC_SHIFT for a in (mpf("10.11"), mpf(0)))
     fitted("ERFC", "exp(a^2) erfc(a) / d over d scaled, d = 1 / (a + 3)", complement, low, high, 22)
     return found
+
+
+def _inverses() -> list[Any]:
+    """Multiples of 2^-12 near the inverses of the middles of ranges of mantissas: ten of 1/32 from
+    11/16 on, six of 1/16 from 1 on. Beside 1 they are 1, where the logarithm is small."""
+    starts = [mpf(22 + n) / 32 for n in range(10)] + [1 + mpf(n) / 16 for n in range(7)]
+    return [
+        mpf(1) if 1 in each else truncated(2 / sum(each), 12) for each in itertools.pairwise(starts)
+    ]
 
 
 def inverse(value: Any, bounds: tuple[int, ...]) -> list[list[int]]:

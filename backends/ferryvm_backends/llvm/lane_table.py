@@ -81,7 +81,8 @@ def gathered(
     assert isinstance(index.type, ir.VectorType)
     count, t = index.type.count, table.type
     kind = ir.VectorType(LLVM_TYPE[t], count)
-    place = builder.and_(index, ir.Constant(index.type, len(table) - 1))
+    # A lane that takes no part may have poison, which must not be an address.
+    place = builder.and_(builder.freeze(index), ir.Constant(index.type, len(table) - 1))
     where = builder.gep(array, [place], LLVM_TYPE[t])
     all_, nothing = ir.Constant(ir.VectorType(ir.IntType(1), count), 1), ir.Constant(kind, None)
     align = ir.Constant(ir.IntType(32), t.bits // 8)

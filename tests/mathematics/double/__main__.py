@@ -6,8 +6,11 @@ python -m tests.mathematics.double > core/ferryvm/isa/mathematics/double/coeffic
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 from mpmath import mp, mpf
-from tests.mathematics.chebyshev import bits
+from tests.mathematics.chebyshev import bits, interpolate
 from tests.mathematics.double.minimax import Number, minimax
 
 _HEAD = '''\
@@ -17,6 +20,7 @@ _HEAD = '''\
 from __future__ import annotations
 
 '''
+Function = Callable[[Number], Number]
 _WIDER = 1 + mpf(2) ** -20
 """Reduced operands may exceed their interval by rounding errors."""
 _QUOTIENT_WORDS = 19
@@ -26,14 +30,6 @@ _QUOTIENT_WORDS = 19
 def _exp(r: Number) -> Number:
     """(e^r - 1 - r) / r^2."""
     return (mp.exp(r) - 1 - r) / r**2 if abs(r) > mpf(2) ** -60 else mpf(1) / 2 + r / 6
-
-
-def _exp2(r: Number) -> Number:
-    """(2^r - 1 - r ln 2) / r^2."""
-    ln2 = mp.log(2)
-    if abs(r) < mpf(2) ** -60:
-        return ln2**2 / 2 + ln2**3 / 6 * r
-    return (mpf(2) ** r - 1 - r * ln2) / r**2
 
 
 def _sinh(z: Number) -> Number:
@@ -92,23 +88,59 @@ def _log(z: Number) -> Number:
     return (mp.log((1 + s) / (1 - s)) - 2 * s) / (s * z)
 
 
-def _erf(z: Number) -> Number:
-    """(erf x / x - c0 - c1 z) / z^2, where z = x^2 and c0 and c1 are the first terms of the series."""
-    c0 = 2 / mp.sqrt(mp.pi)
-    if z < mpf(2) ** -60:
-        return c0 / 10
-    x = mp.sqrt(z)
-    return (mp.erf(x) / x - c0 + c0 / 3 * z) / z**2
+_ERF_STEP = mpf(25) / 64
+"""The distance of the centers of erf: see `ferryvm.isa.mathematics.double.error`."""
 
 
-_POLE, _CENTER, _SCALE, _SHIFT = mpf(9) / 16, mpf(5) / 8, mpf(17) / 2, mpf(163) / 128
-"""Of erfc: see `ferryvm.isa.mathematics.double.error`."""
+def _terms(
+    f: Function,
+    slope: Function,
+    bend: Function,
+    ranges: list[tuple[Number, Number, Number]],
+    count: int,
+) -> list[list[float]]:
+    """For each power of t the coefficients of f(c + t) for centers c, with the least and the largest t
+    for each: value and slope as pairs, and `count` terms of what is left over t^2. `bend`: half of the
+    second derivative."""
+    columns = []
+    for center, low, high in ranges:
+        column = []
+        for exact in (f(center), slope(center)):
+            column += [float(exact), float(exact - float(exact))]
+        rest = functools.partial(_rest, f, slope, bend, center)
+        columns.append([*column, *map(float, interpolate(rest, low, high, count))])
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _erfc(t: Number) -> Number:
-    """e^(a^2) erfc(a) (a + 9/16) - 5/8, where t = 17/2 / (a + 3) - 163/128."""
-    a = _SCALE / (t + _SHIFT) - 3
-    return mp.exp(a**2) * mp.erfc(a) * (a + _POLE) - _CENTER
+def _rest(f: Function, slope: Function, bend: Function, center: Number, t: Number) -> Number:
+    """(f(c + t) - f(c) - t f'(c)) / t^2."""
+    if abs(t) < mpf(2) ** -60:
+        return bend(center)
+    return (f(center + t) - f(center) - slope(center) * t) / t**2
+
+
+def _erf_terms() -> list[list[float]]:
+    """erf at multiples of 25/64."""
+    half = _ERF_STEP / 2 * _WIDER
+    ranges = [(place * _ERF_STEP, -half if place else mpf(0), half) for place in range(16)]
+    slope: Function = lambda x: 2 / mp.sqrt(mp.pi) * mp.exp(-(x**2))
+    return _terms(mp.erf, slope, lambda x: -x * slope(x), ranges, 13)
+
+
+def _erfcx(a: Number) -> Number:
+    """e^(a^2) erfc(a)."""
+    return mp.exp(a**2) * mp.erfc(a)
+
+
+def _erfcx_terms() -> tuple[list[Number], list[list[float]]]:
+    """Centers of quarters of the octaves of a + 2, from 2 to 32, and erfcx at them."""
+    ranges = []
+    for octave in (2, 4, 8, 16):
+        half = mpf(octave) / 8
+        ranges += [(octave + half * (2 * n + 1) - 2, -half, half) for n in range(4)]
+    slope: Function = lambda a: 2 * a * _erfcx(a) - 2 / mp.sqrt(mp.pi)
+    terms = _terms(_erfcx, slope, lambda a: _erfcx(a) + a * slope(a), ranges, 14)
+    return [center for center, _, _ in ranges], terms
 
 
 def _atan(z: Number) -> Number:
@@ -159,7 +191,6 @@ def text() -> str:
     decimal_high = mp.floor(decimal * 2**43) / 2**43
     middle_unit = mpf(2) ** 86
     middle = mp.floor((mp.pi / 2 - float(mp.pi / 2)) * middle_unit) / middle_unit
-    erf_0 = 2 / mp.sqrt(mp.pi)
     numbers = {
         "LN2": ln2,
         "LN2_HIGH": high,
@@ -178,14 +209,7 @@ def text() -> str:
         "PI_2_MIDDLE": middle,
         "PI_2_LOW": mp.pi / 2 - float(mp.pi / 2) - middle,
         "TWO_OVER_PI": 2 / mp.pi,
-        "ERF_0": erf_0,
-        "ERF_0_REST": erf_0 - float(erf_0),
-        "ERF_1": -erf_0 / 3,
-        "ERF_1_REST": -erf_0 / 3 - float(-erf_0 / 3),
-        "ERFC_POLE": _POLE,
-        "ERFC_CENTER": _CENTER,
-        "ERFC_SCALE": _SCALE,
-        "ERFC_SHIFT": _SHIFT,
+        "ERF_STEP": _ERF_STEP,
     }
     half = ln2 / 2 * _WIDER
     quarter = mp.pi / 4 * _WIDER
@@ -193,15 +217,12 @@ def text() -> str:
     polynomials = {
         "EXP": minimax(_exp, -half, half, 10),
         "EXP_SIXTEENTH": minimax(_exp, -half / 16, half / 16, 5),
-        "EXP2_SIXTEENTH": minimax(_exp2, -_WIDER / 32, _WIDER / 32, 5),
         "SINH": minimax(_sinh, 0, half**2, 5),
         "COSH": minimax(_cosh, 0, half**2, 5),
         "SIN": minimax(_sin, -(quarter**2) / 8, 0, 6),
         "COS": [0.0, *minimax(_cos, -(quarter**2) / 2, 0, 5)],
         "TAN": minimax(_tan, 0, quarter**2 / 2, 14),
         "LOG": minimax(_log, 0, most, 7),
-        "ERF": minimax(_erf, 0, mpf(9) / 16 * _WIDER, 9),
-        "ERFC": minimax(_erfc, _SCALE / mpf(31) - _SHIFT, _SCALE / mpf("3.75") - _SHIFT, 22),
         "POW_LOG": [*_pair(12), *_pair(80), *minimax(_pow_log, 0, 4 * most, 6)],
         "ATAN": minimax(_atan, 0, (root - 1) ** 2 * _WIDER, 11),
         "ASIN": minimax(_asin, 0, mpf(1) / 4 * _WIDER, 12),
@@ -210,9 +231,18 @@ def text() -> str:
     powers, tails = _powers()
     polynomials["POWER_TAILS"] = tails
     whole = {"TWO_OVER_PI_WORDS": _words_of_quotient(), "POWER_WORDS": powers}
+    centers, erfcx = _erfcx_terms()
+    polynomials["ERFCX_CENTERS"] = [float(center) for center in centers]
+    rows = {"ERF_TERMS": _erf_terms(), "ERFCX_TERMS": erfcx}
     lines = [f"{name} = {_hex(float(value))}\n" for name, value in numbers.items()]
     for name, coefficients in polynomials.items():
         inner = "".join(f"    {_hex(each)},\n" for each in coefficients)
+        lines.append(f"\n{name} = (\n{inner})\n")
+    for name, terms in rows.items():
+        inner = "".join(
+            "    (\n" + "".join(f"        {_hex(each)},\n" for each in row) + "    ),\n"
+            for row in terms
+        )
         lines.append(f"\n{name} = (\n{inner})\n")
     for name, words in whole.items():
         inner = "".join(f"    0x{each:016X},\n" for each in words)

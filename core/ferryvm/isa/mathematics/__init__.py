@@ -96,6 +96,15 @@ _PARTS: tuple[tuple[str, int, str, str], ...] = (
         "of magnitudes whose quotient is 2^52 or more",
     ),
     ("f64.exp_rare f64.exp2_rare", 1, "exponential", "of operands that are large or NaN"),
+    ("f64.erfc_rare", 1, "error", "whose power of e may be subnormal, or NaN"),
+    (
+        "f64.pow_rare",
+        2,
+        "power",
+        "of bases that are no positive normal numbers, and of powers that are none",
+    ),
+    ("f32.pow_rare", 2, "power", "of operands and results that take more than f64"),
+    ("f32.hypot_rare", 2, "root", "likewise"),
     ("f64.hypot_rare", 2, "root", "where a sum of squares would overflow or be subnormal"),
 )
 """Names, number of operands, the module that has their meanings, and their operands."""
@@ -103,12 +112,13 @@ _PARTS: tuple[tuple[str, int, str, str], ...] = (
 PARTS: dict[str, PureFunction] = {
     name: PureFunction(
         name,
-        (F64,) * count,
-        F64,
+        (t,) * count,
+        t,
         f"For the function of that name, {which}.",
-        f"ferryvm.isa.mathematics.double.{module}:{name.partition('.')[2]}",
+        f"ferryvm.isa.mathematics.{place}.{module}:{name.partition('.')[2]}",
     )
     for names, count, module, which in _PARTS
     for name in names.split()
+    for t, place in [(F32, "single") if name.startswith("f32") else (F64, "double")]
 }
 """Functions that meanings of others apply, and that are no instructions."""

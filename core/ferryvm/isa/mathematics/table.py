@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ferryvm.isa.constant_table import ConstantTable
 from ferryvm.isa.mathematics.double import coefficient as double
+from ferryvm.isa.mathematics.single import coefficient as single
 from ferryvm.isa.type import F64, I64, from_float
 
 
@@ -17,5 +18,30 @@ POWER_WORDS = ConstantTable("power_words", I64, double.POWER_WORDS)
 POWER_TAILS = _floats("power_tails", double.POWER_TAILS)
 """The relative errors of these f64."""
 
-TABLES: dict[str, ConstantTable] = {table.name: table for table in (POWER_WORDS, POWER_TAILS)}
+ERF_TERMS = tuple(_floats(f"erf_{place}", values) for place, values in enumerate(double.ERF_TERMS))
+"""Coefficients of erf near 16 centers: the first two as pairs."""
+
+ERFCX_CENTERS = _floats("erfcx_centers", double.ERFCX_CENTERS)
+ERFCX_TERMS = tuple(
+    _floats(f"erfcx_{place}", values) for place, values in enumerate(double.ERFCX_TERMS)
+)
+"""The same of e^(a^2) erfc(a), near these centers."""
+
+POW_INVERSES = ConstantTable("pow_inverses", F64, single.POW_INVERSES)
+"""Inverses of mantissas, for f32.pow."""
+POW_LOGARITHMS = ConstantTable("pow_logarithms", F64, single.POW_LOGARITHMS)
+"""Binary logarithms of their inverses."""
+
+TABLES: dict[str, ConstantTable] = {
+    table.name: table
+    for table in (
+        POWER_WORDS,
+        POWER_TAILS,
+        *ERF_TERMS,
+        ERFCX_CENTERS,
+        *ERFCX_TERMS,
+        POW_INVERSES,
+        POW_LOGARITHMS,
+    )
+}
 """All of them, by name."""

@@ -18,7 +18,6 @@ from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.mathematics import PARTS
 from ferryvm.isa.mathematics.double.coefficient import (
     EXP,
-    EXP2_SIXTEENTH,
     EXP_SIXTEENTH,
     LN2,
     LN2_16_HIGH,
@@ -49,7 +48,7 @@ V = TypeVar("V")
 _LARGEST = 709.782712893384
 """The largest operand whose power of e is finite."""
 
-_LARGEST_PLAIN = 708.0
+LARGEST_PLAIN = 708.0
 """The magnitude up to which powers of e are finite normal numbers."""
 _LARGEST_PLAIN_2 = 1021.0
 """The same for powers of 2."""
@@ -63,66 +62,75 @@ _LIFT = 64
 
 def exp(m: PureEmitter[V], x: V) -> V:
     """e^x."""
-    is_plain = m.compare(F64, Condition.LE, magnitude(m, x), number(m, _LARGEST_PLAIN))
-    bits, q = _natural(m, x)
-    return m.apply_if(m.none(is_plain), PARTS["f64.exp_rare"], _grown(m, bits, q), x)
+    is_plain = m.compare(F64, Condition.LE, magnitude(m, x), number(m, LARGEST_PLAIN))
+    bits, q = natural(m, x)
+    return m.apply_if(m.none(is_plain), PARTS["f64.exp_rare"], grown(m, bits, q), x)
 
 
 def exp2(m: PureEmitter[V], x: V) -> V:
     """2^x; exact for integers."""
     is_plain = m.compare(F64, Condition.LE, magnitude(m, x), number(m, _LARGEST_PLAIN_2))
     bits, q = _binary(m, x)
-    return m.apply_if(m.none(is_plain), PARTS["f64.exp2_rare"], _grown(m, bits, q), x)
+    return m.apply_if(m.none(is_plain), PARTS["f64.exp2_rare"], grown(m, bits, q), x)
 
 
 def exp_rare(m: PureEmitter[V], x: V) -> V:
     """e^x of any operand."""
     inside = clamped(m, x, -746.0, 710.0)
     is_small = m.compare(F64, Condition.LT, inside, number(m, -708.0))
-    return number_unless_nan(m, x, _lifted_sixteenths(m, *_natural(m, inside), is_small))
+    return number_unless_nan(m, x, lifted_sixteenths(m, *natural(m, inside), is_small))
 
 
 def exp2_rare(m: PureEmitter[V], x: V) -> V:
     """2^x of any operand."""
     inside = clamped(m, x, -1080.0, 1024.0)
     is_small = m.compare(F64, Condition.LT, inside, number(m, -1021.0))
-    return number_unless_nan(m, x, _lifted_sixteenths(m, *_binary(m, inside), is_small))
+    return number_unless_nan(m, x, lifted_sixteenths(m, *_binary(m, inside), is_small))
 
 
-def _natural(m: PureEmitter[V], x: V) -> tuple[V, V]:
-    """Bits that end with n, and q: e^x = 2^(n/16) (1 + q) with the f64 nearest to 2^(j/16)."""
+def natural(m: PureEmitter[V], x: V, less: V | None = None) -> tuple[V, V]:
+    """Bits that end with n, and q: e^x = 2^(n/16) (1 + q) with the f64 nearest to 2^(j/16); or of
+    x - `less`, which is small."""
     shifted = fma(m, x, number(m, SIXTEENTHS_E), number(m, SHIFT))
     bits, whole = nearest(m, shifted)
     near = fma(m, whole, number(m, -LN2_16_HIGH), x)  # exact: a multiple of 2^-58 below 2^-5
     r = fma(m, whole, number(m, -LN2_16_LOW), near)
-    square = mul(m, r, r)
-    first = add(m, r, m.lookup(POWER_TAILS, bits))
-    return bits, fma(m, square, polynomial_by_pairs(m, r, square, EXP_SIXTEENTH), first)
+    return bits, _rest(m, bits, r if less is None else sub(m, r, less))
 
 
 def _binary(m: PureEmitter[V], x: V) -> tuple[V, V]:
     """The same for 2^x."""
     shifted = add(m, x, number(m, SHIFT / 16))  # the last place of the sum is 1/16
     bits = m.reinterpret(I64, F64, shifted)
-    r = sub(m, x, sub(m, shifted, number(m, SHIFT / 16)))
+    difference = sub(m, x, sub(m, shifted, number(m, SHIFT / 16)))
+    return bits, _rest(m, bits, mul(m, difference, number(m, LN2)))
+
+
+def _rest(m: PureEmitter[V], bits: V, r: V) -> V:
+    """q of e^r: it does not fall where r rises, as r has the last places that q has."""
     square = mul(m, r, r)
-    first = fma(m, r, number(m, LN2), m.lookup(POWER_TAILS, bits))
-    return bits, fma(m, square, polynomial_by_pairs(m, r, square, EXP2_SIXTEENTH), first)
+    first = add(m, r, m.lookup(POWER_TAILS, bits))
+    return fma(m, square, polynomial_by_pairs(m, r, square, EXP_SIXTEENTH), first)
 
 
-def _grown(m: PureEmitter[V], bits: V, q: V) -> V:
-    """2^(n/16) (1 + q), a normal number; `bits` end with n = 16 k + j. The words of the table lack
-    j 2^48, so the addition of n 2^48 adds k to the exponent."""
+def scale_of(m: PureEmitter[V], bits: V) -> V:
+    """2^(n/16), a normal number; `bits` end with n = 16 k + j. The words of the table lack j 2^48, so
+    the addition of n 2^48 adds k to the exponent."""
     n = m.shl(I64, bits, m.constant(I64, 48))
-    scale = m.reinterpret(F64, I64, m.add(I64, m.lookup(POWER_WORDS, bits), n))
+    return m.reinterpret(F64, I64, m.add(I64, m.lookup(POWER_WORDS, bits), n))
+
+
+def grown(m: PureEmitter[V], bits: V, q: V) -> V:
+    """2^(n/16) (1 + q), a normal number."""
+    scale = scale_of(m, bits)
     return fma(m, scale, q, scale)
 
 
-def _lifted_sixteenths(m: PureEmitter[V], bits: V, q: V, is_small: V) -> V:
+def lifted_sixteenths(m: PureEmitter[V], bits: V, q: V, is_small: V) -> V:
     """The same, for any n: see `lifted`."""
     j = m.bit_and(I64, bits, m.constant(I64, 15))
     k = m.shr_s(I64, bits, m.constant(I64, 4))
-    return lifted(m, _grown(m, j, q), k, is_small)
+    return lifted(m, grown(m, j, q), k, is_small)
 
 
 def expm1(m: PureEmitter[V], x: V) -> V:

@@ -83,17 +83,25 @@ def log1p(m: PureEmitter[V], x: V) -> V:
 
 
 def split(m: PureEmitter[V], x: V) -> tuple[V, V]:
-    """k and f, both as f64."""
+    """k and f, both as f64, of a positive number."""
     is_small = m.compare(F64, Condition.LT, x, number(m, _LEAST_NORMAL))
-    normal = m.select(is_small, mul(m, x, number(m, 2.0**54)), x)
-    bits = m.reinterpret(I64, F64, normal)
-    above = m.sub(I64, bits, m.constant(I64, _ROOT_HALF))
-    exponent = m.shr_s(I64, above, m.constant(I64, 52))
+    exponent, f = _split(m, m.select(is_small, mul(m, x, number(m, 2.0**54)), x))
+    shift = m.select(is_small, m.constant(I64, 54), m.constant(I64, 0))
+    return m.to_float_s(F64, I64, m.sub(I64, exponent, shift)), f
+
+
+def split_normal(m: PureEmitter[V], x: V) -> tuple[V, V]:
+    """The same of a normal number."""
+    exponent, f = _split(m, x)
+    return m.to_float_s(F64, I64, exponent), f
+
+
+def _split(m: PureEmitter[V], x: V) -> tuple[V, V]:
+    above = m.sub(I64, m.reinterpret(I64, F64, x), m.constant(I64, _ROOT_HALF))
     fraction = m.bit_and(I64, above, m.constant(I64, (1 << 52) - 1))
     mantissa = m.reinterpret(F64, I64, m.add(I64, fraction, m.constant(I64, _ROOT_HALF)))
-    shift = m.select(is_small, m.constant(I64, 54), m.constant(I64, 0))
-    k = m.to_float_s(F64, I64, m.sub(I64, exponent, shift))
-    return k, sub(m, mantissa, number(m, 1.0))
+    exponent = m.shr_s(I64, above, m.constant(I64, 52))
+    return exponent, sub(m, mantissa, number(m, 1.0))
 
 
 def _of_fraction(m: PureEmitter[V], f: V) -> tuple[V, V, V, V]:

@@ -3,7 +3,7 @@
 
     |x| = 2^k (1 + f),  s = 2 f / (2 + f),  z = s^2,  |s| <= 0.344
     ln |x| = k ln 2 + s + s z (1/12 + z (1/80 + z R(z)))
-    y ln |x| = n ln 2 + r,  |r| <= ln 2 / 2,  |x|^y = 2^n e^r
+    y ln |x| = n ln 2 / 16 + r,  |r| <= ln 2 / 32,  |x|^y = 2^(n/16) e^r
 
 The exponent may be 2^10 units, whose error becomes the relative one of the result. So s and the terms
 up to 1/80 are pairs: the error of the logarithm is about 2^-66 of it.
@@ -15,14 +15,19 @@ import math
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics import PARTS
 from ferryvm.isa.mathematics.double.coefficient import (
     LN2_HIGH,
     LN2_LOW,
-    LOG2_E,
     POW_LOG,
 )
-from ferryvm.isa.mathematics.double.exponential import SHIFT, lifted, near_one, nearest
-from ferryvm.isa.mathematics.double.logarithm import split
+from ferryvm.isa.mathematics.double.exponential import (
+    LARGEST_PLAIN,
+    grown,
+    lifted_sixteenths,
+    natural,
+)
+from ferryvm.isa.mathematics.double.logarithm import split, split_normal
 from ferryvm.isa.mathematics.double.polynomial import polynomial
 from ferryvm.isa.mathematics.double.special import magnitude, sign, with_sign
 from ferryvm.isa.mathematics.pair import add, clamped, fast_two_sum, fma, mul, negated, number
@@ -30,6 +35,8 @@ from ferryvm.isa.type import CANONICAL_NAN, F64, I64
 
 V = TypeVar("V")
 
+_LEAST_NORMAL, _INFINITY = 1 << 52, 0x7FF << 52
+"""As bits."""
 _SATURATED = 2.0**64
 """An exponent whose powers are 0, 1 or infinite for every base."""
 
@@ -37,20 +44,36 @@ _SATURATED = 2.0**64
 def pow(m: PureEmitter[V], x: V, y: V) -> V:
     """x^y; special operands as in IEEE 754-2019, 9.2.1: 1 for an exponent of 0 and for a base of 1,
     even if the other operand is NaN."""
+    above = m.sub(I64, m.reinterpret(I64, F64, x), m.constant(I64, _LEAST_NORMAL))
+    is_normal = m.compare(I64, Condition.LT_U, above, m.constant(I64, _INFINITY - _LEAST_NORMAL))
+    product, rest = _product(m, *_logarithm(m, *split_normal(m, x)), y)
+    is_finite = m.compare(F64, Condition.LE, magnitude(m, product), number(m, LARGEST_PLAIN))
+    found = grown(m, *natural(m, product, negated(m, rest)))
+    is_rare = m.none(m.all(is_normal, is_finite))
+    return m.apply_if(is_rare, PARTS["f64.pow_rare"], found, x, y)
+
+
+def pow_rare(m: PureEmitter[V], x: V, y: V) -> V:
+    """The same of any operands."""
     a = magnitude(m, x)
-    high, low = _logarithm(m, a)
     exponent = clamped(m, y, -_SATURATED, _SATURATED)
-    product = mul(m, exponent, high)
-    rest = fma(m, exponent, low, fma(m, exponent, high, negated(m, product)))
+    product, rest = _product(m, *_logarithm(m, *split(m, a)), exponent)
     bounded = clamped(m, product, -746.0, 710.0)
     is_in_range = m.compare(F64, Condition.EQ, bounded, product)
-    found = _exponential(m, bounded, m.select(is_in_range, rest, number(m, 0.0)))
+    rest = m.select(is_in_range, negated(m, rest), number(m, 0.0))
+    is_small = m.compare(F64, Condition.LT, bounded, number(m, -708.0))
+    found = lifted_sixteenths(m, *natural(m, bounded, rest), is_small)
     return _special(m, x, y, a, found)
 
 
-def _logarithm(m: PureEmitter[V], x: V) -> tuple[V, V]:
-    """ln x of a positive number, as a sum."""
-    k, f = split(m, x)
+def _product(m: PureEmitter[V], high: V, low: V, y: V) -> tuple[V, V]:
+    """The product of a sum and a number, as a pair."""
+    product = mul(m, y, high)
+    return product, fma(m, y, low, fma(m, y, high, negated(m, product)))
+
+
+def _logarithm(m: PureEmitter[V], k: V, f: V) -> tuple[V, V]:
+    """ln(2^k (1 + f)), as a sum."""
     two = number(m, 2.0)
     under, under_low = fast_two_sum(m, two, f)
     inverse = m.fdiv(F64, number(m, 1.0), under)
@@ -76,16 +99,6 @@ def _logarithm(m: PureEmitter[V], x: V) -> tuple[V, V]:
     first_low = add(m, first_low, add(m, cubic_low, s_low))
     high, low = fast_two_sum(m, mul(m, k, number(m, LN2_HIGH)), first)  # an exact product
     return high, fma(m, k, number(m, LN2_LOW), add(m, low, first_low))
-
-
-def _exponential(m: PureEmitter[V], high: V, low: V) -> V:
-    """e to the power of a sum."""
-    shifted, whole = nearest(m, fma(m, high, number(m, LOG2_E), number(m, SHIFT)))
-    near = fma(m, whole, number(m, -LN2_HIGH), high)  # exact: LN2_HIGH has 42 bits
-    r, rest = fast_two_sum(m, near, fma(m, whole, number(m, -LN2_LOW), low))
-    total, tail = near_one(m, r, rest, is_precise=True)
-    is_small = m.compare(F64, Condition.LT, high, number(m, -708.0))
-    return lifted(m, add(m, total, tail), shifted, is_small)
 
 
 def _special(m: PureEmitter[V], x: V, y: V, a: V, found: V) -> V:

@@ -79,7 +79,7 @@ def hypot(m: PureEmitter[V], x: V, y: V) -> V:
     s, low = _squares(m, larger, smaller)
     above = m.sub(I64, m.reinterpret(I64, F64, s), m.constant(I64, _LEAST_SUM))
     is_rare = m.compare(I64, Condition.GT_U, above, m.constant(I64, _SUMS))
-    return m.apply_if(is_rare, PARTS["f64.hypot_rare"], _root(m, s, low), x, y)
+    return m.apply_if(is_rare, PARTS["f64.hypot_rare"], root_of_sum(m, s, low), x, y)
 
 
 def _ordered(m: PureEmitter[V], a: V, b: V) -> tuple[V, V]:
@@ -98,7 +98,7 @@ def _squares(m: PureEmitter[V], a: V, b: V) -> tuple[V, V]:
     return s, add(m, fma(m, b, b, sub(m, square, s)), error)
 
 
-def _root(m: PureEmitter[V], s: V, low: V) -> V:
+def root_of_sum(m: PureEmitter[V], s: V, low: V | None) -> V:
     """The root of the sum of a positive normal number and a small one: r (1 + d P(d)) with
     d = 1 - s r^2 is the inverse root from an estimate r within 4 percent, and a Newton step with
     its half corrects the root. No root and no quotient are taken: those take as long as all the rest."""
@@ -107,7 +107,8 @@ def _root(m: PureEmitter[V], s: V, low: V) -> V:
     d = fma(m, negated(m, mul(m, s, r)), r, number(m, 1.0))
     r = fma(m, mul(m, r, d), horner(m, d, [number(m, each) for each in INVERSE_ROOT]), r)
     root = mul(m, s, r)
-    left = add(m, fma(m, negated(m, root), root, s), low)
+    left = fma(m, negated(m, root), root, s)
+    left = left if low is None else add(m, left, low)
     return fma(m, left, mul(m, r, number(m, 0.5)), root)
 
 
@@ -119,7 +120,7 @@ def hypot_rare(m: PureEmitter[V], x: V, y: V) -> V:
     down = m.select(is_large, number(m, 2.0**-600), number(m, 2.0**600))
     up = m.select(is_large, number(m, 2.0**600), number(m, 2.0**-600))
     s, low = _squares(m, mul(m, a, down), mul(m, b, down))
-    found = mul(m, _root(m, s, low), up)
+    found = mul(m, root_of_sum(m, s, low), up)
     # A zero is its own root.
     found = m.select(m.compare(F64, Condition.EQ, s, number(m, 0.0)), s, found)
     infinity = number(m, math.inf)

@@ -25,6 +25,11 @@ def number_unless_nan(m: PureEmitter[V], x: V, found: V) -> V:
     return m.select(is_number, found, number(m, math.nan))
 
 
+def at_most(m: PureEmitter[V], a: V, bound: float) -> V:
+    """The lesser of a number and a bound; the bound for NaN."""
+    return m.select(m.compare(F64, Condition.LT, a, number(m, bound)), a, number(m, bound))
+
+
 def unless_zero(m: PureEmitter[V], x: V, found: V) -> V:
     """`found`, or the operand if that is a zero: for functions that preserve its sign."""
     return m.select(m.compare(F64, Condition.EQ, x, number(m, 0.0)), x, found)

@@ -12,10 +12,12 @@ import math
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics import PARTS
+from ferryvm.isa.mathematics.double.root import root_of_sum
 from ferryvm.isa.mathematics.pair import number, two_sum
 from ferryvm.isa.mathematics.single import coefficient
 from ferryvm.isa.mathematics.single.polynomial import polynomial
-from ferryvm.isa.mathematics.single.rounding import demoted_sum
+from ferryvm.isa.mathematics.single.rounding import demoted_sum, is_near_middle
 from ferryvm.isa.mathematics.single.special import sign_and_magnitude, with_sign
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import F32, F64, I64
@@ -27,6 +29,13 @@ _THIRD = 0x5555_5556
 
 _ORIGIN = 0x553E_F0FF
 """High half of the bits of the estimate for bits of 0."""
+
+_LEAST_SUM = (0x3FF - 252) << 52
+"""Bits of the least sum of squares that is taken, whose root is a normal f32."""
+_SUMS = (252 + 254) << 52
+"""The distance of the bits of one that is too large."""
+_ROOT_ERROR = 8
+"""Last places of f64 that are more than the error of a root of such a sum."""
 
 _FIRST_18_BITS = 0xFFFF_FFF8_0000_0000
 
@@ -55,9 +64,20 @@ def cbrt_f32(m: PureEmitter[V], x: V) -> V:
 def hypot_f32(m: PureEmitter[V], x: V, y: V) -> V:
     """sqrt(x^2 + y^2); infinite if an operand is, even if the other one is NaN.
 
-    It is correctly rounded for all operands: the squares are exact in f64, s + e is their exact
-    sum, r = sqrt(s) differs from the result by less than one last place, and the sign of
-    (s + e) - r^2 says to which side."""
+    It is correctly rounded for all operands: the squares are exact in f64, so their sum and its root
+    are within 2 last places, and what is nearer to the middle of two f32 is computed again."""
+    a, b = m.promote(x), m.promote(y)
+    s = m.ffma(F64, a, a, m.fmul(F64, b, b))
+    root = root_of_sum(m, s, None)
+    above = m.sub(I64, m.reinterpret(I64, F64, s), m.constant(I64, _LEAST_SUM))
+    is_normal = m.compare(I64, Condition.LT_U, above, m.constant(I64, _SUMS))
+    is_quick = m.all(is_normal, m.none(is_near_middle(m, root, _ROOT_ERROR)))
+    return m.apply_if(m.none(is_quick), PARTS["f32.hypot_rare"], m.demote(root), x, y)
+
+
+def hypot_rare(m: PureEmitter[V], x: V, y: V) -> V:
+    """The same of any operands: s + e is the exact sum, r = sqrt(s) differs from the result by less
+    than one last place, and the sign of (s + e) - r^2 says to which side."""
     a, b = m.promote(x), m.promote(y)
     square, other = m.fmul(F64, a, a), m.fmul(F64, b, b)
     s, e = two_sum(m, square, other)

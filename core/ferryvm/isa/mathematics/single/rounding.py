@@ -32,3 +32,17 @@ def rounded_to_odd(m: PureEmitter[V], high: V, rest: V) -> V:
 def demoted_sum(m: PureEmitter[V], high: V, rest: V) -> V:
     """The f32 nearest to such a sum."""
     return m.demote(rounded_to_odd(m, high, rest))
+
+
+_CUT = 29
+"""Bits of f64 that f32 has not."""
+
+
+def is_near_middle(m: PureEmitter[V], a: V, error: int) -> V:
+    """True if an f64, of the range of normal f32, is within so many of its last places of the middle of
+    two f32: then an error of that size decides which one is nearest."""
+    middle = m.constant(I64, error - (1 << _CUT - 1) & I64.mask)
+    cut = m.bit_and(
+        I64, m.add(I64, m.reinterpret(I64, F64, a), middle), m.constant(I64, (1 << _CUT) - 1)
+    )
+    return m.compare(I64, Condition.LE_U, cut, m.constant(I64, 2 * error))
