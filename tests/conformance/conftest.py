@@ -7,6 +7,7 @@ first manner, the next one in its second, and so on. All of them are run every n
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 
 import pytest
@@ -36,7 +37,7 @@ COSTLY = (
 GOLDEN = ("rotated", "together")
 """Groups of golden cases, which all backends have but `reference`."""
 
-SHARES = {"reference": (4, 4), "opencl": (3, 2), "vliw": (3, 2)}
+SHARES = {"reference": (5, 4), "opencl": (3, 2), "vliw": (3, 2)}
 """Of how many cases, and of how many batches of golden cases, a backend has one in the default tier,
 if not all. The first makes what is expected of the others, and is compared with itself: what is
 stated by hand is compared with it for every backend. The others take long to build a program, and
@@ -63,17 +64,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for (backend, group, _), manners in cases.items():
         is_golden = group in GOLDEN
         share = SHARES.get(backend, (1, 1))[is_golden]
-        turn = passed[backend, is_golden] + FIRST.get(backend, 0)
-        # Counted for each backend: those that have all cases have them in the same manner, so that
-        # what is expected of them is computed once.
-        number = sum(passed[backend, golden] for golden in (False, True))
-        passed[backend, is_golden] += 1
-        if turn % share:
-            for item in manners:
-                item.add_marker(NIGHTLY)
-            continue
-        # A case with few manners has one of them all the same. What a share leaves out has no turn.
+        # A case with few manners has one of them all the same.
         parts = min(PARTS, len(manners))
+        # All backends have a case in the same manner, so that what is expected of them is computed
+        # once. A share has several cases in sequence where each third one, say, would always be in
+        # the same of three manners.
+        number = sum(passed[backend, golden] for golden in (False, True))
+        turn = passed[backend, is_golden] // math.gcd(parts, share) + FIRST.get(backend, 0)
+        passed[backend, is_golden] += 1
         for place, item in enumerate(manners):
-            if (number // share + place) % parts:
+            if turn % share or (number + place) % parts:
                 item.add_marker(NIGHTLY)

@@ -170,7 +170,7 @@ def test_expected_failures_come_from_the_module_and_from_a_file(pytester: pytest
             "*no case in XFAIL 'fuel/lop/cuts'; did you mean 'fuel/loop/cuts'*",
         ),
         (
-            'BACKEND = "switch"\nGOLDEN = "some"',
+            'BACKEND = "switch"\nGOLDEN = {"switch": "some"}',
             "*GOLDEN is 'some' (allowed: each, rotated, together)",
         ),
         ('BACKEND = "switch"\nXFAIL = ["fuel"]', "*XFAIL is not a dictionary from cases to *"),

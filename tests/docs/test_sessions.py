@@ -159,6 +159,6 @@ def test_following_the_guide_adds_an_instruction(tmp_path: Path) -> None:
     ]
     # Not on threaded, whose building takes too long here.
     chosen = ["--ferry-backend", "reference", "--ferry-backend", "switch"]
-    files = [*chosen, "tests/conformance/test_interpreters.py"]
+    files = [*chosen, "tests/conformance/test_backends.py"]
     report = _run([*pytest_, *files], tmp_path, **environment)
     assert re.search(r"^4 passed", report, re.MULTILINE), report

@@ -143,18 +143,20 @@ def _checks(metafunc: pytest.Metafunc, backend: Interpreter) -> list[Check]:
     try:
         table = _table(metafunc)
         # An expected failure is one case's, so it is run by itself.
-        items = checks_of(_golden(metafunc), frozenset(table))
+        items = checks_of(_golden(metafunc, backend), frozenset(table))
         return [Check(backend, item, table.get(item.label)) for item in items]
     except FerryError as error:
         raise _refusal(str(error)) from None
 
 
-def _golden(metafunc: pytest.Metafunc) -> Golden:
-    """The mode in which a module runs golden cases."""
+def _golden(metafunc: pytest.Metafunc, backend: Interpreter) -> Golden:
+    """The mode in which a module runs golden cases on a backend."""
     from ferryvm.errors import FerryError
     from ferryvm.testing.conformance.suite import Golden
 
     stated = getattr(metafunc.module, "GOLDEN", Golden.EACH.value)
+    if isinstance(stated, Mapping):
+        stated = stated.get(backend.name, Golden.EACH.value)
     known = [golden.value for golden in Golden]
     if stated not in known:
         raise FerryError(f"GOLDEN is {stated!r} (allowed: {', '.join(known)})")

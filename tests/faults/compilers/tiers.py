@@ -42,17 +42,19 @@ LONGEST = 1800.0
 ROOT = Path(__file__).resolve().parents[3]
 
 _COMMON = ("tests/ir", "tests/backends/test_run_time_operands.py", "tests/object")
+_CONFORMANCE = "tests/conformance/test_backends.py"
+"""It runs on the compiler of a fault alone."""
 
 TESTS = {
     "llvm": (
         *_COMMON,
-        "tests/conformance/test_llvm.py",
+        _CONFORMANCE,
         "tests/backends/llvm",
         "tests/engine",
         "tests/skiff",
     ),
-    "opencl": (*_COMMON, "tests/conformance/test_opencl.py", "tests/backends/opencl"),
-    "vliw": (*_COMMON, "tests/conformance/test_vliw.py", "tests/backends/vliw"),
+    "opencl": (*_COMMON, _CONFORMANCE, "tests/backends/opencl"),
+    "vliw": (*_COMMON, _CONFORMANCE, "tests/backends/vliw"),
 }
 """What is run for a fault of each compiler, the quickest first. That of `cc` is tested in its own
 folder."""
@@ -88,6 +90,7 @@ def look(fault: CompilerFault, cache: Path, tiers: list[str]) -> Found:
 def _failed(fault: CompilerFault, chosen: str, folder: Path) -> str | None:
     plugin = "tests.faults.compilers.plugin"
     words = ["-q", "-n", "0", "-p", plugin, "--plant", fault.name, "-m", chosen]
+    words += ["--ferry-backend", fault.backend]
     places = ["-p", "no:cacheprovider", "--basetemp", str(folder / "temporary")]
     environment = {**os.environ, "FERRYVM_CACHE_DIR": str(folder / "cache")}
     try:
