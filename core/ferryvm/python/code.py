@@ -14,6 +14,7 @@ from ferryvm.errors import Position
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, Type
 from ferryvm.machine.host import HostFunction
+from ferryvm.python.compared import ComparedFloats
 from ferryvm.python.dead_local import LocalKey, push_zero
 from ferryvm.python.host_statement import executing
 from ferryvm.python.kind import INT, Array, Kind, List
@@ -108,6 +109,7 @@ class Code(abc.ABC):
         """The kinds of variables here."""
         self._shared, self._source = shared, source
         self.counters: frozenset[str] = frozenset()
+        self.compared = ComparedFloats((), ())
         """Variables that are never negative."""
         self.caught: frozenset[type[BaseException]] = frozenset()
         """Exceptions that a clause in compiled code gets, if code here raises them. CPython raises all
@@ -135,6 +137,7 @@ class Code(abc.ABC):
 
     def set(self, name: str, kind: Kind) -> None:
         """Pop a value into a variable."""
+        kind = self.compared.kind(name, kind)
         for local in reversed(self.locals(name, kind)):
             self.f.local_set(local)
         self.env[name] = kind

@@ -7,6 +7,7 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ferryvm.python.compared import ComparedFloats
 from ferryvm.python.expression import Expressions
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.graph import (
@@ -87,6 +88,7 @@ class Lowering:
         self.blocks = self.graph.blocks
         """The first one is where the function begins."""
         find_live(self.blocks)
+        self.compared = ComparedFloats(self.blocks, source.parameters)
         self.counters = frozenset(self._found_counters())
         """Variables that hold nothing but numbers from 0 on, of a range."""
 

@@ -59,6 +59,7 @@ class Unit:
             self._build()
             found = sum(1 + len(kinds) for kinds in self._results.values())
             found += len(self._lists) * self._shared.reads_kinds
+            found += sum(lowering.compared.dropped for _, lowering in self._sources.values())
 
     def _build(self) -> None:
         self._shared = Shared()

@@ -98,7 +98,7 @@ class Versions:
         `caught`: the exceptions that clauses of its callers get."""
         self._body, self._shared = Body(shared, source, function, functions), shared
         self._points: list[Point] = []
-        self._body.counters = lowering.counters
+        self._body.counters, self._body.compared = lowering.counters, lowering.compared
         self._source, self._functions, self._results = source, functions, results
         self._known, self._converted = len(results), target
         self._caught_outside = caught
@@ -256,6 +256,7 @@ class Versions:
                 if known is not None:
                     self._go(end.node, end.yes if known else end.no, 0, body.env)
                     return True
+                body.compared.check(body.kind, end.condition)
                 body.push_condition(end.condition)
                 body.f.jump_if(self._target(end.node, end.yes))
                 self._go(end.node, end.no, 0, body.env)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Variables whose floats are compared, and nothing else: they have one kind.
+
+    least = math.inf                least: float
+    for x in xs:
+        if x < least:               x is a numpy.float64
+            least = x               least stays a float: comparisons with it have the same results
+
+Otherwise the loop would have two versions, one until the first assignment. A variable is such a one
+if it is read only by comparisons in conditions of branches, and by assignments to others of them. A comparison
+with anything else than a float of 64 bits may tell the kinds apart (one with a numpy.float32 rounds a
+Python float): then the variable is none, and the program is built again.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+
+from ferryvm.python.graph import Assign, Block, Branch, Unpack, read, reads, writes
+from ferryvm.python.kind import FLOAT, Kind, Scalar
+
+_NUMPY_FLOAT = Scalar("float64")
+_ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+
+
+class ComparedFloats:
+    """The variables of one function."""
+
+    def __init__(self, blocks: Sequence[Block], parameters: Sequence[str]) -> None:
+        """`parameters`: their kinds are the caller's."""
+        self._names = _only_compared(blocks) - {*parameters}
+        self.dropped = 0
+        """Variables that turned out to be none."""
+
+    def kind(self, name: str, kind: Kind) -> Kind:
+        """The kind with which a variable gets a value of a kind; the bits are the same."""
+        return FLOAT if kind == _NUMPY_FLOAT and name in self._names else kind
+
+    def check(self, kind: Callable[[ast.expr], Kind], condition: ast.expr) -> None:
+        """Drop the variables that a condition compares with anything else than floats. `kind`: of
+        an operand."""
+        for comparison in _comparisons(condition):
+            operands = [comparison.left, *comparison.comparators]
+            names = self._names & {each.id for each in operands if isinstance(each, ast.Name)}
+            if names and any(kind(each) not in (FLOAT, _NUMPY_FLOAT) for each in operands):
+                self._names -= names
+                self.dropped += len(names)
+
+
+def _only_compared(blocks: Sequence[Block]) -> set[str]:
+    others: set[str] = set()
+    found: set[str] = set()
+    copies: list[tuple[str, str]] = []
+    for block in blocks:
+        for step in block.statements:
+            if isinstance(step, Assign | Unpack):
+                found |= writes(step)
+            else:
+                others |= writes(step)
+            if isinstance(step, Assign) and isinstance(step.value, ast.Name):
+                copies.append((step.value.id, step.name))
+            else:
+                others |= reads(step)
+        end = block.end
+        if isinstance(end, Branch):
+            others |= _read_elsewhere(end.condition)
+        elif end is not None:
+            others |= reads(end) | {getattr(end, "name", "")}
+    while spread := {source for source, to in copies if to in others or to not in found} - others:
+        others |= spread
+    return found - others
+
+
+def _read_elsewhere(condition: ast.expr) -> set[str]:
+    """The names that a condition reads other than as operands of comparisons that decide it."""
+    match condition:
+        case ast.BoolOp():
+            return set().union(*map(_read_elsewhere, condition.values))
+        case ast.UnaryOp(op=ast.Not()):
+            return _read_elsewhere(condition.operand)
+        case ast.Compare() if all(isinstance(op, _ORDER) for op in condition.ops):
+            operands = [condition.left, *condition.comparators]
+            others = (each for each in operands if not isinstance(each, ast.Name))
+            return set().union(*map(read, others))
+    return read(condition)
+
+
+def _comparisons(condition: ast.expr) -> Iterator[ast.Compare]:
+    """The comparisons that decide a condition."""
+    match condition:
+        case ast.BoolOp():
+            for value in condition.values:
+                yield from _comparisons(value)
+        case ast.UnaryOp(op=ast.Not()):
+            yield from _comparisons(condition.operand)
+        case ast.Compare():
+            yield condition

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Variables whose floats are compared, and nothing else, have one kind."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ferryvm.isa import BY_MNEMONIC
+from ferryvm.python.kind import Array
+from ferryvm.python.program import Unit
+from ferryvm.testing import check
+
+XS = np.array([0.5, 0.1, 0.25, 0.1])
+FEW = ["reference", "threaded"]
+
+
+def nearest(xs):
+    least, label = math.inf, 0
+    for i in range(len(xs)):
+        x = xs[i]
+        if not (x >= least and label < 9):
+            least = x
+            label = i
+    return label
+
+
+def rounded(xs, ys):
+    """A numpy.float32 is compared with a Python float, and with a numpy.float64, in other ways."""
+    least, above = 0.3, 0
+    for i in range(len(xs)):
+        if xs[i] > least:
+            above += 1
+        if ys[i] < least:  # noqa: PLR1730  # min would be another use
+            least = ys[i]
+    return above
+
+
+def returned(xs):
+    least = math.inf
+    for x in xs:
+        if x < least:  # noqa: PLR1730  # min would be another use
+            least = x
+    return least
+
+
+def test_a_loop_that_compares_a_float_with_elements_has_one_version() -> None:
+    unit = Unit(nearest, [Array("float64", 1)])
+    opcodes = unit.program.code.opcodes.tolist()
+    assert opcodes.count(BY_MNEMONIC["array.get_f64"].opcode) == 1
+    assert check(nearest, XS, backends=FEW) == 1
+
+
+def test_kinds_that_a_comparison_tells_apart_are_told_apart() -> None:
+    narrow = np.array([0.1] * 4, np.float32)
+    assert check(rounded, narrow, XS, backends=FEW) == 2
+
+
+def test_a_float_that_is_returned_keeps_its_kind() -> None:
+    assert type(check(returned, XS, backends=FEW)) is np.float64
+    assert type(check(returned, XS[:0], backends=FEW)) is float
