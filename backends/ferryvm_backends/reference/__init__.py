@@ -70,6 +70,7 @@ class ReferenceArtifact(Artifact):
             check = self._checked.setdefault(machine, Independence(machine))
         is_hidden = False
         """True if the instruction runs in spite of its cell."""
+        control.status = Status.LOST  # until it stops: an exception may come within an instruction
         try:
             while True:
                 m.pc = m.next

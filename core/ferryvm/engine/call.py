@@ -17,6 +17,7 @@ its end the garbage collector ends it, at any later time.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 
 _R = TypeVar("_R")
 
+_AtError = Callable[[BaseException, Machine, Callable[[], "References"]], object]
+
 MOST_NESTED = 100
 """The largest depth of calls from host functions inside each other."""
 
@@ -75,6 +78,9 @@ class Calls:
         self.stopped: tuple[Call, ...] = ()
         """The stopped calls, the most recent one last."""
         self.at_trap: Callable[[Machine, Callable[[], References]], object] | None = None
+        self.at_error: _AtError | None = None
+        """Called with an exception that a signal handler or a host function raised in a call, while the
+        machine stands where it was."""
         """Takes from a machine that trapped what it needs of its state, for `TrapError.state`."""
         self._passings: dict[int, Passing | None] = {}
         """By the entry of the target."""
@@ -142,6 +148,9 @@ class Calls:
                 control.status = Status.RUNNING
                 direct = left = None
             return self._ended(call, execution.go_on(direct, left), is_nested=False)
+        except BaseException as error:
+            self.look(error)
+            raise
         finally:
             execution.owner = 0
             if not self.stopped or self.stopped[-1] is not call:
@@ -184,8 +193,17 @@ class Calls:
         self.machine.control.status = Status.INTERRUPTED
         call = Call(self, target, self.idle_registers(), self._registers())
         error = ProgramInterrupted(self.machine, call)
+        error.raised = sys.exception()
         self.thread, self.stopped = 0, (*self.stopped, call)
         raise error from None
+
+    def look(self, error: BaseException) -> None:
+        """Let `at_error` look at the machine, if an exception ended a call in its middle."""
+        is_other = isinstance(error, FerryError | RecursionError | MemoryError)
+        if self.at_error is None or is_other or self.machine.torn:
+            return
+        if self.machine.control.status not in (Status.HALT, Status.TRAP):
+            self.at_error(error, self.machine, lambda: self.references)
 
     def misfit(self, target: Target, arguments: Sequence[object]) -> FerryError:
         """The error for arguments that do not fit a function's parameters."""
@@ -359,6 +377,9 @@ class Calls:
             self._push(call, self._words(target, arguments))
             status = execution.go_nested() if is_nested else execution.go(fuel, backend)
             return self._ended(call, status, is_nested)
+        except BaseException as error:
+            self.look(error)
+            raise
         finally:
             if not self.stopped or self.stopped[-1] is not call:
                 self.block[CALL_REGISTERS] = before

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ferryvm.engine.crew import LOOK, crew
+from ferryvm.engine.interrupt import BY_SIGNAL
 from ferryvm.engine.team import Team
 from ferryvm.engine.thread_pool import pool
 from ferryvm.float_environment import ours
@@ -50,6 +51,9 @@ _STOPPING = (Status.INTERRUPTED, Status.TRAP, Status.THROW)
 
 _NO_PAUSE = 1 << 62
 
+_PATIENCE = 3
+"""Looks during which a signal's handler waits for the end of a chunk."""
+
 _bells: list[int] = []
 """Locks of runs that have ended."""
 
@@ -74,6 +78,9 @@ class ChunkedRun:
         self.rest = 0
         """Items that have not begun, likewise."""
         self.is_stopped = False
+        self._passes = self._passes_seen = self._looks = 0
+        """Returns of this thread to Python, which then runs signal handlers; and looks that found a
+        signal since the last one."""
 
     # --- the thread that launches -----------------------------------------------------------
 
@@ -99,7 +106,8 @@ class ChunkedRun:
             raised = error
         while outcomes and not is_rung and not (raised is not None and range_.is_done):
             try:
-                if raised is not None or self._objects.control.interrupt:
+                self._passes += 1
+                if raised is not None or self._objects.control.interrupt not in (0, BY_SIGNAL):
                     self._stop()
                 if outcomes[-1] == Outcome.PAUSED:
                     workers[0].most = self._pause
@@ -125,7 +133,12 @@ class ChunkedRun:
 
     def look(self) -> None:
         """Stop the threads if the machine is interrupted."""
-        if self._objects.control.interrupt or self.is_stopped:
+        interrupt = self._objects.control.interrupt
+        if interrupt == BY_SIGNAL:
+            if self._looks == 0:
+                self._passes_seen = self._passes
+            self._looks += self._passes == self._passes_seen
+        if interrupt not in (0, BY_SIGNAL) or self.is_stopped or self._looks == _PATIENCE:
             self._stop()
 
     def _take_over(self, outcome: Outcome) -> None:

@@ -245,7 +245,10 @@ class Driver:
             if is_out_of_memory(error):
                 raise MemoryError from error
             cause = undisguised(error)
-            if isinstance(cause, RecursionError) or is_signals(cause):
+            is_recursion = isinstance(cause, RecursionError)  # then nothing more can be called
+            if not is_recursion and is_signals(cause) and self.machine.status is not Status.LOST:
+                raise cause from None  # before the step, or after it: the state is exact
+            if is_recursion or is_signals(cause):
                 what = f"{class_name(type(cause))} was raised while it ran"
                 self.machine.torn = f"backend {backend.name!r} was stopped: {what}"
                 raise cause from None

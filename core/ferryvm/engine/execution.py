@@ -24,7 +24,7 @@ from ferryvm.backend import (
     RefusalError,
 )
 from ferryvm.engine.driver import Driver
-from ferryvm.engine.interrupt import interruptible, settle, watch_until_freed
+from ferryvm.engine.interrupt import BY_SIGNAL, interruptible, settle, watch_until_freed
 from ferryvm.engine.possession import Possession
 from ferryvm.engine.preparation import collector_of, item_writer_of, prepare
 from ferryvm.engine.result import ProgramInterrupted, RunResult, Seconds, Statistics, trap_raised
@@ -326,7 +326,7 @@ class Execution:
 
     def _seen(self, status: Status) -> Status:
         control = self.machine.control
-        if status is Status.FUEL and control.interrupt:
+        if status is Status.FUEL and control.interrupt not in (0, BY_SIGNAL):
             # A short run may reach no poll; the next run would clear the flag unnoticed.
             status = control.status = Status.INTERRUPTED
         return status
@@ -340,6 +340,7 @@ class Execution:
             self.machine.control,
             lambda: drive(chosen, artifact, False, direct, left),
             is_watched=True,
+            again=lambda: drive(chosen, artifact, False),
         )
 
     @property
@@ -400,7 +401,8 @@ class Execution:
         waited, compiled = _taken(backend, artifact)
         began = time.perf_counter()
         try:
-            return interruptible(control, lambda: self._driver.drive(backend, artifact, counting))
+            drive = functools.partial(self._driver.drive, backend, artifact, counting)
+            return interruptible(control, drive, again=drive)
         finally:
             run_seconds = time.perf_counter() - began
             if counting:

@@ -134,9 +134,12 @@ def _make(*, {", ".join(_PARTS)}):
                     raise
                 except _ArgumentError as _error:
                     raise _undisguised(_error) from None
-        except BaseException:
-            if not _calls.stopped:
-                _block[_place] = _idle
+        except BaseException as _error:
+            try:
+                _calls.look(_error)
+            finally:
+                if not _calls.stopped:
+                    _block[_place] = _idle
             raise
         finally:
             _busy.free = True

@@ -79,11 +79,13 @@ class _Watcher:
         except BlockingIOError:  # another process has read it: a child has the same pipe
             return
         stopping = process.owner.stopping
-        if not stopping.isdisjoint(numbers):
-            for control in self._resident.values():
+        # Only signals with handlers of Python are written: native code has to return for these.
+        watched = [] if self._watched is None else [self._watched]
+        for control in (*self._resident.values(), *watched):
+            if not control.interrupt:
                 control.interrupt = BY_SIGNAL
-            if self._watched is not None:
-                self._watched.interrupt = 1
+        if not stopping.isdisjoint(numbers) and self._watched is not None:
+            self._watched.interrupt = 1
         others = bytes(number for number in numbers if number not in stopping)
         if others and self._other >= 0:
             with contextlib.suppress(OSError):  # full or closed: ignored, as by the C handler
@@ -97,7 +99,8 @@ class _Watcher:
                 control.interrupt = 0
 
     def watch_until_freed(self, control: ControlBlock) -> None:
-        """Set the flag of `control` at each signal from now on, until the block is freed."""
+        """Set the flag of `control` at each signal with a handler of Python from now on, until the block
+        is freed."""
         before: list[int] = []
         try:
             # One call of C, which stores its result, too.
@@ -184,9 +187,17 @@ def watch_until_freed(control: ControlBlock) -> None:
         _watcher.watch_until_freed(control)
 
 
-def interruptible(control: ControlBlock, run: Callable[[], _R], is_watched: bool = False) -> _R:
+def interruptible(
+    control: ControlBlock,
+    run: Callable[[], _R],
+    is_watched: bool = False,
+    again: Callable[[], _R] | None = None,
+) -> _R:
     """The result of `run`, in which SIGINT (and other signals that the process's owner selects) sets
     `control.interrupt` and does nothing else.
+
+    Handlers of other signals run as soon as native code has seen the flag; `again`: goes on where
+    `run` was interrupted for them.
 
     If the program has ended by itself, a pending signal is raised again, for the earlier handler:
     no Ctrl-C is lost.
@@ -196,15 +207,24 @@ def interruptible(control: ControlBlock, run: Callable[[], _R], is_watched: bool
     that the wakeup descriptor is not set again, which takes longer than a short run.
     """
     global _watcher
+    has_come: list[int] = []
+
+    def through() -> _R:
+        found = run()
+        while again is not None and not has_come and _is_by_signal(control):
+            control.interrupt = 0
+            if has_come:  # a handler's store may have come before that one
+                control.interrupt = 1
+            found = again()
+        return found
+
     if not is_main():
-        return run()
+        return through()
     on_signal = process.owner.on_signal
     previous = {number: _signal.getsignal(number) for number in process.owner.stopping}
     previous = {n: old for n, old in previous.items() if old not in (signal.SIG_IGN, None)}
     if signal.SIGINT not in previous and on_signal is None:
-        return run()
-
-    has_come: list[int] = []
+        return through()
 
     def handle(number: int, _frame: FrameType | None) -> None:
         has_come.append(number)
@@ -214,13 +234,18 @@ def interruptible(control: ControlBlock, run: Callable[[], _R], is_watched: bool
 
     _watcher = _watcher or _Watcher()
     watch = _watcher.watch
-    within = run if is_watched else lambda: watch(control, run)
+    within = through if is_watched else lambda: watch(control, through)
     result = _handling(handle, list(previous.items()), within)
     if has_come and control.status in (Status.HALT, Status.TRAP):
         if on_signal is not None:
             raise KeyboardInterrupt  # the signal was handled
         signal.raise_signal(has_come[0])
     return result
+
+
+def _is_by_signal(control: ControlBlock) -> bool:
+    """True if a run has stopped for a signal whose handler has raised nothing."""
+    return control.status == Status.INTERRUPTED and control.interrupt == BY_SIGNAL
 
 
 def _handling(

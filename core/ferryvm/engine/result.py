@@ -186,6 +186,8 @@ class ProgramInterrupted(KeyboardInterrupt):
         """The active calls, innermost first, without the middle of a deep stack."""
         self.call = call
         """The call of an instance that can be resumed; None for a program that was run."""
+        self.raised: BaseException | None = None
+        """The exception of Python's own handler of the signal; None if that has not run."""
         super().__init__(_show(machine, f"interrupted{_item(machine)}", self.stack))
 
 

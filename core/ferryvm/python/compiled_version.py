@@ -56,6 +56,8 @@ class Version:
         self._made, self._changed = unit.made, unit.changed
         self.flat = arguments(kinds)
         self._passed = passer(kinds)
+        self._left: list[tuple[BaseException, list[PausedFrame]]] = []
+        """Exceptions that ended calls in their middle, and the frames then."""
         self._calls: list[Calls] = []
         """The calls of each instance."""
         self.function = self._instance().function
@@ -124,11 +126,28 @@ class Version:
         for array, name in self._arrays:
             instance.set_static(name, storage(array))
         calls, _ = instance.function.__ferryvm__
-        calls.at_trap = self._paused
+        calls.at_trap, calls.at_error = self.paused, self._stopped
         self._calls.append(calls)
         return instance
 
-    def _paused(
+    def paused(
         self, machine: Machine, references: Callable[[], References]
     ) -> list[PausedFrame] | None:
+        """The frames of its functions, where a machine of it has stopped."""
         return paused_frames(machine, references, self._maps, self.sites, self._made)
+
+    def _stopped(
+        self, error: BaseException, machine: Machine, references: Callable[[], References]
+    ) -> None:
+        frames = self.paused(machine, references)
+        if frames is not None:
+            self._left.append((error, frames))
+
+    def frames_at(self, error: BaseException) -> list[PausedFrame] | None:
+        """The frames of the call that an exception ended, which a signal handler or a host function
+        raised; None if there are none."""
+        for number, (each, frames) in enumerate(self._left):
+            if each is error:
+                del self._left[number]
+                return frames
+        return None

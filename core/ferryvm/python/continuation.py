@@ -49,13 +49,14 @@ _VALUE = "%value"
 """The variable for the value of an expression."""
 
 
-def resume(frames: Sequence[PausedFrame]) -> Any:
-    """The value of the outermost of these frames, which are given innermost first. Raises what the
-    functions raise, with their lines alone in the traceback."""
+def resume(frames: Sequence[PausedFrame], raised: BaseException | None = None) -> Any:
+    """The value of the outermost of these frames, which are given innermost first; `raised`: an
+    exception that the innermost one raises. Raises what the functions raise, with their lines alone
+    in the traceback."""
     # A function in place of a built-in one has no effects: CPython calls the built-in one again.
     first = next(n for n, each in enumerate(frames) if not _stands_for_another(each))
     try:
-        return _resumed(frames[first:], len(frames) - first - 1)
+        return _resumed(frames[first:], len(frames) - first - 1, raised)
     except BaseException as error:
         error.__traceback__ = without_ours(error.__traceback__)
         raise
@@ -65,10 +66,16 @@ def _stands_for_another(frame: PausedFrame) -> bool:
     return is_hosted(frame.source.function)
 
 
-def _resumed(frames: Sequence[PausedFrame], number: int) -> Any:
+def _resumed(frames: Sequence[PausedFrame], number: int, raised: BaseException | None) -> Any:
     frame = frames[number]
-    called = None if number == 0 else lambda: _resumed(frames, number - 1)
+    called: Callable[[], Any] | None = lambda: _resumed(frames, number - 1, raised)
+    if number == 0:
+        called = None if raised is None else functools.partial(_raise, raised)
     return _Frame(frame.source, frame.variables).run(frame.block, frame.number, called)
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
 
 
 def _inner_call(function: InnerFunction, *arguments: Any) -> Any:
@@ -93,7 +100,7 @@ class _Frame:
 
     def run(self, block: Block, index: int, called: Callable[[], Any] | None = None) -> Any:
         """The value of the function, from a statement of a block on. `called` has the value of the
-        call in that statement."""
+        call in that statement, or raises."""
         while True:
             handler = block.handler
             try:
@@ -128,9 +135,11 @@ class _Frame:
         """The block after one, which is executed from a statement on; None for the end of the function,
         whose value is in a variable then."""
         if called is not None:
-            statement = block.statements[index]
-            assert isinstance(statement, Call)
-            self.variables[statement.name] = self._in_line(statement.node, called)
+            step = (*block.statements, block.end)[index]
+            assert step is not None
+            found = self._in_line(step.node, called)
+            assert isinstance(step, Call)
+            self.variables[step.name] = found
             index += 1
         for statement in block.statements[index:]:
             self._execute(statement)

@@ -395,8 +395,6 @@ class Expressions(Sequences):
 
     def _print(self, node: ast.Call) -> ast.expr:
         """A call that CPython makes, with the values of the variables in its arguments."""
-        if self.graph.handlers and any(isinstance(each, ast.JoinedStr) for each in ast.walk(node)):
-            raise NotCompilableError(node, "cannot print an f-string in try; print the values")
         values = self.values([*node.args, *(each.value for each in node.keywords)])
         count = len(node.args)
         keywords = [

@@ -26,14 +26,13 @@ def method(
     python: FunctionType,
     version: object,
     compiled: Callable[..., Any],
-    error: type[Exception],
     left: Left,
     otherwise: Callable[..., Any],
 ) -> Callable[..., Any]:
     """The method that calls `compiled`, the function of a version, with arguments of exactly these types,
-    and `otherwise` with all others, and where the Python function has other code. `left`: called where `compiled` raises `error`."""
+    and `otherwise` with all others, and where the Python function has other code. `left`: called where `compiled` raises."""
     made: Callable[..., Any] = _maker(tuple(each.__name__ for each in types))(
-        python, python.__code__, version, compiled, error, left, otherwise, _MISSING, *types
+        python, python.__code__, version, compiled, left, otherwise, _MISSING, *types
     )
     return made
 
@@ -45,12 +44,12 @@ def _maker(types: tuple[str, ...]) -> Callable[..., Any]:
     taken = "".join(f"x{n}=missing, " for n in numbers)
     tests = " and ".join([f"type(x{n}) is t{n}" for n in numbers])
     text = f"""
-def make(python, code, version, compiled, error, left, otherwise, missing, {", ".join(f"t{n}" for n in numbers)}):
+def make(python, code, version, compiled, left, otherwise, missing, {", ".join(f"t{n}" for n in numbers)}):
     def __call__(self, {taken}/, *rest, **named):
         if {tests} and python.__code__ is code and not rest and not named:
             try:
                 return compiled({given})
-            except error as raised:
+            except BaseException as raised:
                 found = raised
             return left(self, version, found, ({given},))
         values = [each for each in ({given},) if each is not missing]

@@ -31,6 +31,7 @@ from ferryvm.python.dependency import Dependencies
 from ferryvm.python.fast_call import method
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.free_name import NO_NAMES, FreeNames
+from ferryvm.python.interruption import ended
 from ferryvm.python.kind import Kind, MisfitError, kind_of
 from ferryvm.python.list_argument import LargeItemError
 from ferryvm.python.program import Unit
@@ -115,7 +116,7 @@ class PythonFunction(Generic[P, R]):
             return self._call(args, kwargs)
         try:
             found = version.function(*args)
-        except FerryError as error:
+        except BaseException as error:  # noqa: BLE001  # a clause of the function may get it
             raised = error
         else:
             return found if version.read is None else version.read(found)  # type: ignore[no-any-return]  # the function's result
@@ -136,12 +137,12 @@ class PythonFunction(Generic[P, R]):
         given = (*values, *version.free.values(self.__ferryvm_function__))
         try:
             found: R = version.call(given)
-        except FerryError as error:
-            raised = error
         except LargeItemError:
             return self.python(values, "an item of a list does not fit into 64 bits")
         except MisfitError as misfit:
             raise self.refused(str(misfit)) from None
+        except BaseException as error:  # noqa: BLE001  # a clause of the function may get it
+            raised = error
         else:
             return found
         return self._left(version, raised, values)
@@ -154,10 +155,13 @@ class PythonFunction(Generic[P, R]):
         found.apply_defaults()
         return tuple(found.arguments.values())
 
-    def _left(self, version: Version, error: FerryError, values: Sequence[Any]) -> R:
+    def _left(self, version: Version, error: BaseException, values: Sequence[Any]) -> R:
         """The end of a call whose instance raised an error."""
         if isinstance(error, TrapError):
             return self._trapped(version, error, values)
+        if not isinstance(error, FerryError):
+            found: R = ended(version, error, lambda error: self._left(version, error, values))
+            return found
         if any(map(_is_large, values)):
             return self.python(values, "an argument does not fit into 64 bits")
         raise error.with_traceback(None)
@@ -185,10 +189,10 @@ class PythonFunction(Generic[P, R]):
         if is_plain and not version.has_names and type(self) is PythonFunction:
             left = PythonFunction._left_directly
             call, python = PythonFunction.__call__, self.__ferryvm_function__
-            given = method(types, python, version, version.function, FerryError, left, call)
+            given = method(types, python, version, version.function, left, call)
             self.__class__ = type(PythonFunction.__name__, (PythonFunction,), {"__call__": given})
 
-    def _left_directly(self, version: Version, error: FerryError, values: tuple[Any, ...]) -> R:
+    def _left_directly(self, version: Version, error: BaseException, values: tuple[Any, ...]) -> R:
         """The end of a call of `version.function` with the arguments as they are."""
         if isinstance(error, InUseError):
             return self._call(values, {})

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ferryvm.machine.host import HostFunction
 from ferryvm.program import Signature
 from ferryvm.python.kind import Kind
+from ferryvm.python.raised import StatementError
 from ferryvm.python.result import value_of
 from ferryvm.python.source import Source
 from ferryvm.python.statement import Statements
@@ -28,7 +29,12 @@ def executing(
             end = start + len(kind.slots)
             variables[variable] = value_of(kind, values[start:end])
             start = end
-        exec(code, statements.known, variables)  # noqa: S102  # the user's own statement
+        try:
+            exec(code, statements.known, variables)  # noqa: S102  # the user's own statement
+        except BaseException as error:  # noqa: BLE001  # raised again
+            trace = error.__traceback__ and error.__traceback__.tb_next
+            error.__traceback__ = trace and trace.tb_next  # CPython goes on in that line
+            raise StatementError(error) from None
 
     slots = tuple(slot for kind in kinds for slot in kind.slots)
     return HostFunction(name, Signature(slots), execute, "a statement of a Python function")

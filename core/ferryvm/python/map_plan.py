@@ -23,7 +23,7 @@ from ferryvm.failure import shown
 from ferryvm.python.continuation import resume
 from ferryvm.python.element import Observed, dtype_of, no_elements, promoted
 from ferryvm.python.function import PythonFunction
-from ferryvm.python.interruption import MapInterrupted, left_by
+from ferryvm.python.interruption import MapInterrupted, left_by, unless_it_goes_on
 from ferryvm.python.kind import (
     INT,
     PAIRS,
@@ -39,7 +39,7 @@ from ferryvm.python.kind import (
 )
 from ferryvm.python.pause import PausedFrame
 from ferryvm.python.progress import shown_progress
-from ferryvm.python.raised import site_of
+from ferryvm.python.raised import StatementError, site_of
 from ferryvm.python.result import flatten, storage
 from ferryvm.python.site import Site
 
@@ -292,17 +292,25 @@ class MapPlan:
                 else:
                     array_map.map_unmasked(function, given, mask, passed)
             except ProgramInterrupted as error:
+                stopped = unless_it_goes_on(error)
+                if stopped is None:
+                    return
                 size = results[0].size
-                left = left_by(error, size)
+                left = left_by(stopped.error, size)
+                if not isinstance(stopped.raised, KeyboardInterrupt):
+                    raise stopped.raised from None
                 there = [(base + first, base + end) for first, end in left]
                 raise _StoppedError(there, base + size) from None
 
+        raised: BaseException
         try:
             self.version.use(start)
         except TrapError as error:
             return error
         except FerryError as error:
             raised = error
+        except StatementError as error:
+            raise error.error from None
         else:
             return None
         raise raised.with_traceback(None)

@@ -12,10 +12,18 @@ from ferryvm.errors import Position
 from ferryvm.isa.trap import Trap
 from ferryvm.python.site import Site, Sites
 
-_HERE = str(Path(__file__).parent)
+_PACKAGE = str(Path(__file__).parent.parent)
 
 _Entry = tuple[types.FrameType, int, int]
 """Of a traceback: frame, instruction, line."""
+
+
+class StatementError(BaseException):
+    """A statement that CPython executes has raised an exception. No clause of a program catches it."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+        super().__init__(error)
 
 
 def site_of(error: TrapError, sites: Sites) -> Site | None:
@@ -58,10 +66,14 @@ def without_ours(trace: types.TracebackType | None) -> types.TracebackType | Non
     """A traceback without the frames of this package."""
     entries = []
     while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(_HERE):
+        if not _is_ours(trace.tb_frame.f_code.co_filename):
             entries.append((trace.tb_frame, trace.tb_lasti, trace.tb_lineno))
         trace = trace.tb_next
     return _chained(reversed(entries))
+
+
+def _is_ours(file: str) -> bool:
+    return file.startswith(_PACKAGE) or file == "<call>" or "/ferryvm_backends/" in file
 
 
 def _chained(entries: Iterable[_Entry]) -> types.TracebackType | None:
