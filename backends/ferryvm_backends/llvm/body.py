@@ -7,6 +7,7 @@ import dataclasses
 
 from ferryvm.ir.graph import Block, Edge, Operation, Terminator, Value
 from ferryvm.ir.operation import SAFEPOINTS
+from ferryvm.ir.passes.overflow_check import RARE
 from ferryvm.ir.rule import Rules
 from ferryvm.isa.trap import Trap
 from ferryvm.machine.control import Status
@@ -21,7 +22,7 @@ from ferryvm_backends.llvm.context import (
     llvm_type,
     status_constant,
 )
-from ferryvm_backends.llvm.function import FunctionContext
+from ferryvm_backends.llvm.function import RARELY, FunctionContext
 from ferryvm_backends.llvm.host_call import HostCalls
 from ferryvm_backends.llvm.object import Objects
 from ferryvm_backends.llvm.poll import Polls
@@ -133,7 +134,8 @@ class _BodyLowering:
                 self.builder.branch(self._target(end.edges[0]))
             case "branch":
                 yes, no = self._targets(end.edges)
-                self.builder.cbranch(arguments[0], yes, no)
+                is_rare = end.edges[0].block.label.startswith(RARE)
+                self.builder.cbranch(arguments[0], yes, no, RARELY if is_rare else None)
             case "switch":
                 *targets, last = self._targets(end.edges)
                 switch = self.builder.switch(arguments[0], last)

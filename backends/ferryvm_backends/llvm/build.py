@@ -18,6 +18,8 @@ from ferryvm.compiler import lifted
 from ferryvm.ir.function_body import function_body
 from ferryvm.ir.graph import Body, Module, Operation
 from ferryvm.ir.lane.vectorise import vectorise
+from ferryvm.ir.passes.if_conversion import convert_branches
+from ferryvm.ir.passes.overflow_check import gather_overflow_checks
 from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.ir.passes.unswitch import unswitch
@@ -92,6 +94,9 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
         hoisted = sum(hoist_range_checks(body) for body in module.bodies)
         for body in module.bodies if hoisted else ():
             unswitch(body, module.footprints, least=LARGE_LOOP)
+        for body in module.bodies:
+            convert_branches(body)
+            gather_overflow_checks(body)
         checker(module, region.verified, options.check)()
     # Level 3 makes two loops of one where a condition does not vary.
     return module, 3 if hoisted else options.optimize

@@ -15,7 +15,7 @@ from ferryvm_backends.llvm.context import LoweringContext
 from ferryvm_backends.llvm.storage import Storage
 from ferryvm_backends.llvm.variant import Variant
 
-_RARELY = (1, 1 << 20)
+RARELY = (1, 1 << 20)
 """Branch weights of a check that fails."""
 
 
@@ -55,7 +55,7 @@ class FunctionContext:
         rare = self.block(name)
         if onward is None:
             onward = self.block("on")
-        self.builder.cbranch(p, rare, onward, _RARELY)
+        self.builder.cbranch(p, rare, onward, RARELY)
         self.builder.position_at_end(rare)
         yield onward
         self.builder.position_at_end(onward)

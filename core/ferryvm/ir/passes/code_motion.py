@@ -90,15 +90,18 @@ def _hoist(loop: Loop) -> None:
     for block in loop.members:
         remaining = []
         for operation in block.operations:
-            if (operation.name in _MOVABLE or _is_small_shift(operation)) and all(
-                map(loop.is_invariant, operation.arguments)
-            ):
+            if is_movable(operation) and all(map(loop.is_invariant, operation.arguments)):
                 definitions[operation] = place
                 preheader.append(operation)
             else:
                 remaining.append(operation)
         if len(remaining) < len(block.operations):
             block.operations = remaining
+
+
+def is_movable(operation: Operation) -> bool:
+    """True if an operation can be computed wherever its operands are known."""
+    return operation.name in _MOVABLE or _is_small_shift(operation)
 
 
 def _is_small_shift(operation: Operation) -> bool:
