@@ -168,14 +168,10 @@ class Launches:
 
     def _run(self, machine: Machine) -> Status:
         control = machine.control
-        known = self._words_known.get(control.pc)
-        if known:
-            from ferryvm.engine.launch_profile import words_at  # few programs speculate
-
-            changed = known - words_at(machine, control.pc, control.sp)
-            if changed:
-                self._wrong.put((control.pc, changed))
-                return Status.LEAVE
+        changed = self._changed_words(machine)
+        if changed:
+            self._wrong.put((control.pc, changed))
+            return Status.LEAVE
         launch = self._launches.get(control.pc)
         if launch is None:
             return Status.LEAVE  # it was removed at this moment, or is observed
@@ -184,6 +180,17 @@ class Launches:
         finally:
             for branch in launch.wrong():
                 self._wrong.put((launch.pc, branch))
+
+    def _changed_words(self, machine: Machine) -> frozenset[KnownWord]:
+        """The words that code of the launch at which a machine stands takes for constant, and that have
+        other values."""
+        control = machine.control
+        known = self._words_known.get(control.pc)
+        if not known:
+            return frozenset()
+        from ferryvm.engine.launch_profile import words_at  # few programs speculate
+
+        return known - words_at(machine, control.pc, control.sp)
 
     def _run_launch(self, launch: InstalledLaunch, machine: Machine) -> Status:
         operands, activity = launch_operands(machine.control), launch.activity
@@ -284,7 +291,7 @@ class Launches:
         signal handlers."""
         launch, operands = self._launches.get(machine.control.pc), launch_operands(machine.control)
         first, limit = operands.next, operands.limit
-        if launch is None or launch.activity.stopped or self._words_known.get(launch.pc):
+        if launch is None or launch.activity.stopped or self._changed_words(machine):
             return False
         runner = launch.ranges.resident(limit - first, residency)
         if runner is None:

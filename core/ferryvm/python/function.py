@@ -27,6 +27,7 @@ from ferryvm.errors import FerryError
 from ferryvm.policy import Policy
 from ferryvm.python.compiled_version import Version
 from ferryvm.python.continuation import resume
+from ferryvm.python.default_policy import python_policy
 from ferryvm.python.dependency import Dependencies
 from ferryvm.python.fast_call import method
 from ferryvm.python.fault import UnsupportedError
@@ -353,7 +354,7 @@ class PythonFunction(Generic[P, R]):
 @functools.lru_cache(maxsize=64)
 def _engine(backend: str | None, policy: Policy | None) -> Engine:
     """The engine of all functions with the same options."""
-    return Engine(backend, policy=policy)
+    return Engine(backend, policy=policy or (None if backend else python_policy()))
 
 
 _SIMPLE = frozenset({int, float, bool})
