@@ -71,6 +71,6 @@ def test_an_interrupted_batch_goes_on_where_it_stopped() -> None:
 def test_frames_that_are_not_known_are_learned_from_the_record() -> None:
     machine = suspended_items().machine
     assert machine.objects is not None
-    assert learn_next(machine.objects)
+    assert learn_next(machine)
     machine.control.pc += 1  # no launch.test
-    assert not learn_next(machine.objects)
+    assert not learn_next(machine)

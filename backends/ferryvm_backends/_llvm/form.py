@@ -174,7 +174,7 @@ class FormArtifact(Artifact):
     def _resume(self, machine: Machine, counting: bool) -> bool:
         """Run suspended items of the launch at which the form was left, and what follows; False if
         there is none that native code can take."""
-        from ferryvm.machine.item_map import RESUME, ResumptionOutcome
+        from ferryvm.machine.item_map import RESUME, ItemOutcome
         from ferryvm.machine.launch import learn_next
 
         objects = machine.objects
@@ -186,9 +186,9 @@ class FormArtifact(Artifact):
         map_ = ctypes.addressof(objects.items.addresses)
         while True:
             outcome = resume(map_, machine.address)
-            if outcome == ResumptionOutcome.DONE:
+            if outcome == ItemOutcome.DONE:
                 return True
-            if outcome == ResumptionOutcome.REFUSED or not learn_next(objects):
+            if outcome == ItemOutcome.REFUSED or not learn_next(machine):
                 return False
 
     def _form(self, counting: bool) -> Form:

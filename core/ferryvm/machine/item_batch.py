@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ferryvm.isa.type import I64, WORD_BYTES, signed
-from ferryvm.machine.item_map import WriterOutcome, WriterRequest
+from ferryvm.machine.item_map import ItemOutcome, WriterRequest
 from ferryvm.machine.piece import Block, add_item, add_range, block
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ class ItemBatch:
             run_count=len(self.runs),
             record=following,
         )
-        while (outcome := writer(ctypes.byref(request))) != WriterOutcome.DONE:
+        while (outcome := writer(ctypes.byref(request))) != ItemOutcome.DONE:
             slot = _words(request.slot, SLOT_WORDS)
-            if outcome == WriterOutcome.UNKNOWN:
+            if outcome == ItemOutcome.UNKNOWN:
                 words = _words(request.slot, SLOT_WORDS + slot[SIZE])[SLOT_WORDS:]
                 objects.items.learn_item(words, slot[PC], slot[FRAME])
                 continue

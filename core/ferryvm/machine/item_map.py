@@ -4,6 +4,7 @@
     by pc    stops      │ row │ of an innermost frame, where control is
              calls      │ row │ of a frame that has called
              launches   │ parameters of the items' function, plus 1 │ of a `launch.test`
+                        │ `BARRIER_MARK` │ of a `launch.barrier`
 
     row      │ words of the largest frame │ number │ position │ position │ …
 
@@ -23,11 +24,15 @@ from array import array
 
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.object_shape import ReferenceMap
-from ferryvm.region.launch import item_call
+from ferryvm.region.launch import CALL_DISTANCE, item_call
 from ferryvm.verify import Verified
 
 ROW_WORDS = 2
 """Words of a row before the positions, which are words from fp on, ascending, modulo 2^64."""
+
+
+BARRIER_MARK = (1 << 64) - 1
+"""The word of a `launch.barrier` among launches."""
 
 
 class MapAddresses(ctypes.Structure):
@@ -41,32 +46,23 @@ class MapAddresses(ctypes.Structure):
     ]
 
 
-class ResumptionOutcome(enum.IntEnum):
-    """The reason that the native function has come back."""
+class ItemOutcome(enum.IntEnum):
+    """The reason that a native function over items has come back."""
 
     DONE = 0
-    """The interpreter was left with a status other than LAUNCH."""
+    """Nothing is left to do."""
     UNKNOWN = 1
-    """With LAUNCH; the next piece needs words that the map does not have yet."""
+    """The next item has frames, or a launch, that the map does not have yet."""
     REFUSED = 2
-    """With LAUNCH; the next piece is for Python: the program is interrupted, or would trap."""
+    """The next item is for Python: it would trap, there is no room, or its words are not those of
+    frames."""
 
 
 RESUME = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p)
 """`(MapAddresses *, ControlBlock *)`: where an interpreter was left with LAUNCH, take the first piece
 of the record, as `continue_launch` does, and enter the interpreter again, until it is left with
-another status or Python is needed; a `ResumptionOutcome`."""
-
-
-class WriterOutcome(enum.IntEnum):
-    """The reason that the native function has come back."""
-
-    DONE = 0
-    """All slots are pieces."""
-    UNKNOWN = 1
-    """The next slot has frames that the map does not have yet."""
-    REFUSED = 2
-    """The next slot is for Python: its words do not fit into an object, or are not those of frames."""
+another status or Python is needed, also because the program is interrupted; an `ItemOutcome`. Items
+also wait at barriers, as in `ferryvm.machine.barrier`."""
 
 
 class WriterRequest(ctypes.Structure):
@@ -88,7 +84,7 @@ class WriterRequest(ctypes.Structure):
 
 WRITE = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.POINTER(WriterRequest))
 """Makes pieces of the slots of all runs, the highest item first, for which there is room in the object
-space; a `WriterOutcome`."""
+space; an `ItemOutcome`."""
 
 
 class ItemMap:
@@ -113,6 +109,12 @@ class ItemMap:
         parameters = program.signature(program.code.immediates[call]).parameters
         self._launches[pc] = len(parameters) + 1
         return True
+
+    def learn_barrier(self, pc: int) -> None:
+        """Learn that the instruction at `pc` is a barrier, and all launches, to one of which it belongs."""
+        for head in range(len(self._launches) - CALL_DISTANCE):
+            self.learn_launch(head)
+        self._launches[pc] = BARRIER_MARK
 
     def learn_item(self, words: memoryview | array[int], pc: int, frame: int) -> None:
         """Learn the frames of an item: the words of its part of a stack, with control at `pc` in the

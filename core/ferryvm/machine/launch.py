@@ -117,14 +117,26 @@ def _fault(machine: Machine, piece: Piece, words: memoryview) -> Trap:
     return Trap.STACK_OVERFLOW if is_too_large else Trap.NONE
 
 
-def learn_next(objects: ObjectMemory) -> bool:
+def learn_next(machine: Machine) -> bool:
     """Learn what native code needs to take the first piece from the record of the launch at which a
-    machine stands; False if only Python can take it."""
-    control, items = objects.control, objects.items
+    machine stands, or to make the item wait at whose barrier it stands; False if only Python can."""
+    control, objects = machine.control, machine.objects
+    assert objects is not None  # the program has references
+    items = objects.items
+    if machine.program.code.opcodes[control.pc] == BARRIER:
+        launch_fp = innermost(machine)
+        if launch_fp is None:
+            return False
+        _, start = outermost(machine, launch_fp)
+        items.learn_barrier(control.pc)
+        words = machine.memory.stack[start : control.sp]
+        items.learn_item(words, control.pc, control.fp - start)
+        return True
     if not items.learn_launch(control.pc):
         return False
-    piece = read(objects, launch_operands(control).record)
-    if piece.words:
+    _, others = opened(objects, launch_operands(control).record)
+    piece = read(objects, others) if others else None
+    if piece is not None and piece.words:
         items.learn_item(elements(objects, piece.words), piece.pc, piece.frame)
     return True
 
