@@ -7,11 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ferryvm
+from ferryvm.ir.lane.profit import REASON
 from ferryvm.ir.lift import lift
 from ferryvm.ir.passes import optimise
+from ferryvm.policy.model import build_ours
 from ferryvm.python.kind import INT
 from ferryvm.python.program import Unit
 from ferryvm.region.region import region
@@ -78,6 +81,14 @@ def shrinking(n):
     return t
 
 
+def inverse(n, low, step):
+    xs = [0.0] * n
+    for i in range(n):
+        for k in range(n):
+            xs[k] = 1.0 / (i * step + k + low)
+    return xs[0] + xs[-1]
+
+
 def hashed(n, first, factor):
     h = first
     for i in range(n):
@@ -113,6 +124,10 @@ CASES: dict[Callable[..., Any], list[tuple[int, ...]]] = {
     scaled: [
         *((9, 1, 1), (40, 1, 1), (41, 1, 1), (9, M // 2, 1), (9, M // 2 - 1, 2), (9, 1, M // 8)),
         *((7, 1, M // 8), (9, 1, -M // 8), (9, 1, -M // 16)),
+    ],
+    inverse: [
+        *((5, 1, 1), (5, 0, 1), (5, -3, 1), (5, -8, 1), (5, -9, 1), (5, 5, -1), (5, 4, -1)),
+        *((5, -4, -1), (5, -5, -1), (0, 0, 1), (5, -M, 1), (5, 1, M // 4)),
     ],
     hashed: [
         *((5, 1, 3), (0, -1, 3), (5, -1, 3), (5, 1, M - 1), (5, 2, 1 << 31), (5, M - 1, 1)),
@@ -171,3 +186,20 @@ def test_a_loop_passes_nothing_on_but_what_its_next_iteration_reads() -> None:
     heads = {edge.block for block in module.root.blocks for edge in block.end.edges if edge.is_back}
     (head,) = heads
     assert len(head.parameters) == 2  # the total, and the next number of the range
+
+
+def row(i, size, matrix):
+    for k in range(size):
+        matrix[i * size + k] = 1.0 / (i + k + 1)
+    return i
+
+
+@pytest.mark.nightly
+def test_rows_that_items_store_are_not_run_in_lanes() -> None:
+    rule = {"when": {"kind": "launch"}, "backends": [{"name": "llvm", "background": False}]}
+    policy = build_ours({"profile": {"loop_threshold": 1}, "rule": [rule]})
+    function = ferryvm.function(row, policy=policy)
+    matrix = np.zeros(64)
+    ferryvm.map(function, range(8), size=8, matrix=matrix)
+    assert np.array_equal(matrix, [1 / (i + k + 1) for i in range(8) for k in range(8)])
+    assert REASON in str(function.explain())

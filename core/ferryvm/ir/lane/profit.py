@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from ferryvm.ir.control_flow_graph import edges_to
 from ferryvm.ir.graph import Body, Constant, Operation, Parameter, Value
+from ferryvm.ir.index import plain_index
 from ferryvm.ir.lane.shape import UNIFORM, VARYING, Shape, computed_shape
 from ferryvm.ir.loop.induction import recurrences
 from ferryvm.ir.loop.natural import Loop, find_loops
@@ -58,7 +59,9 @@ def _is_float(parameter: Parameter) -> bool:
 
 
 def _step(loop: Loop, value: Value, steps: dict[Value, int]) -> Shape:
-    """The constant by which a value changes in each iteration of a loop; None if there is none."""
+    """The constant by which a value changes in each iteration of a loop; None if there is none. An
+    index that counts from the end where it is negative is taken for one that is not."""
+    value = plain_index(value)
     if loop.is_invariant(value):
         return UNIFORM
     if value not in steps and isinstance(value, Operation) and value.name in _AFFINE:
@@ -95,8 +98,10 @@ class _Strides:
                 self._known[parameter] = VARYING if is_carried else one
             for operation in block.operations:
                 if operation.type is not None:
+                    plain = plain_index(operation)
                     shapes = [self.of(each) for each in operation.arguments]
-                    self._known[operation] = computed_shape(operation, shapes)
+                    shape = computed_shape(operation, shapes)
+                    self._known[operation] = shape if plain is operation else self.of(plain)
 
     def of(self, value: Value) -> Shape:
         """The difference; None if it is not known, or not constant."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ferryvm.ir.address import split
 from ferryvm.ir.footprint import Footprint
-from ferryvm.ir.graph import Block, Body, Constant, Operation, Value
+from ferryvm.ir.graph import BOOLEAN, Block, Body, Constant, Operation, Terminator, Value
 from ferryvm.ir.headroom import headroom
 from ferryvm.ir.index import plain_index
 from ferryvm.ir.loop.access import LARGEST_OFFSET, AccessRange, HeapObject
@@ -31,7 +31,7 @@ from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.overflow import EXPANSIONS
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import I64, signed
+from ferryvm.isa.type import F64, I64, signed
 
 LARGEST_NEST = 1000
 """The default limit of operations of a nest that is versioned."""
@@ -122,6 +122,8 @@ class RuntimeChecks:
         for place, block in zip(nest.places, nest.members, strict=True):
             for operation in block.operations:
                 self._operation(operation, place)
+            if block.end.name == "branch":
+                self._exit(block.end, place)
         if self.limit is None and not self._checked_indices:
             raise NoNestError("no check of the heap's bounds could be eliminated")
         self.array_pairs = self._array_pairs() if apart else {}
@@ -296,6 +298,28 @@ class RuntimeChecks:
             m.doubt_above(moved, 2 * LARGEST_FACTOR, reason)
         return True
 
+    def _exit(self, end: Operation, place: int) -> None:
+        """Replace the condition of a branch that leaves if a number is zero, if runtime checks can
+        prove that it never is; adds them."""
+        p, graph = end.arguments[0], self.nest.graph
+        if isinstance(p, Operation) and p.name == "none":
+            (p,) = p.arguments
+        tails = {graph.blocks[tail] for tail in self.nest.tails}
+        assert isinstance(end, Terminator)
+        if not isinstance(p, Operation) or tails.isdisjoint(edge.block for edge in end.edges):
+            return
+        number = _tested_for_zero(p)
+        expression = None if number is None else self.space.expression_at(number, place)
+        if expression is None or not expression.terms:
+            return
+        m = self.conditions
+        self.space.check(expression, end.pc)
+        low, high = self.space.extremes(expression)
+        is_below = m.compare(I64, Condition.LE_S, low, m.zero)
+        is_around = m.all(is_below, m.compare(I64, Condition.GE_S, high, m.zero))
+        m.doubt(is_around, VersioningReason("a number may be zero", (end.pc,)))
+        self.replaced[p] = m.constant(BOOLEAN, 0)
+
     def _note_index(self, value: Value, limit: Value) -> None:
         """Note an index that runtime checks prove to be below a limit, which may be a length."""
         if isinstance(limit, Operation) and limit.name == "header_word":
@@ -385,6 +409,21 @@ class RuntimeChecks:
 
     def _number(self, value: int) -> Constant:
         return self.conditions.constant(I64, value & I64.mask)
+
+
+def _tested_for_zero(p: Operation) -> Value | None:
+    """The i64 that is zero where a condition holds, also one that is converted to f64; None for other
+    conditions."""
+    if p.name != "compare" or p.static not in ((I64, Condition.EQ), (F64, Condition.EQ)):
+        return None
+    number, zero = p.arguments
+    if not isinstance(zero, Constant) or zero.bits:
+        return None
+    if p.static[0] is I64:
+        return number
+    if isinstance(number, Operation) and number.name == "to_float_s":
+        return number.arguments[0] if number.static == (F64, I64) else None
+    return None
 
 
 def _stores(loop: Loop) -> bool:
