@@ -22,6 +22,7 @@ from ferryvm.python import (
     list_slice,
     operation,
     sequence_comparison,
+    text_code,
     tuple_code,
 )
 from ferryvm.python.array_creation import created_kind, is_creating, push_created
@@ -31,6 +32,7 @@ from ferryvm.python.graph import IsInstance, Known
 from ferryvm.python.kind import (
     INT,
     Array,
+    Character,
     Complex,
     Constant,
     Kind,
@@ -41,6 +43,7 @@ from ferryvm.python.kind import (
     Tuple,
     constant_kind,
     is_of_numpy,
+    text_of,
 )
 from ferryvm.python.known import is_instance, known_integer
 from ferryvm.python.site import EXCEPTIONS
@@ -138,6 +141,9 @@ class Body(Code):
             return of.item
         if isinstance(of, Array):
             return array_code.item_kind(self, node, of)
+        text = text_of(of)
+        if text is not None:
+            return text_code.item_kind(self, node, text)
         raise NotCompilableError(node, f"cannot index {of}")
 
     def _attribute_kind(self, node: ast.Attribute) -> Kind:
@@ -285,6 +291,8 @@ class Body(Code):
         kind = self.kind(node)
         if isinstance(kind, Constant):
             return bool(kind.value)
+        if isinstance(kind, Character):
+            return True
         return bool(kind.items) if isinstance(kind, Tuple) else None
 
     def _push_constant(self, kind: Kind, value: object) -> None:
@@ -317,6 +325,10 @@ class Body(Code):
             return kind
         if isinstance(of, List):
             return list_code.item(self, node, self.slots(node.value)[0], of)
+        text = text_of(of)
+        if text is not None:
+            text_code.push_item(self, node, text)
+            return kind
         assert isinstance(of, Array)
         slots = self.slots(node.value)
         if isinstance(kind, Array):

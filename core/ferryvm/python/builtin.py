@@ -241,6 +241,9 @@ SELF_HOSTED[sum] = _compensated_sum if _IS_COMPENSATED else _plain_sum
 ORIGINAL: dict[object, Any] = {each: of for of, each in SELF_HOSTED.items()}
 """The built-in functions that functions of this module stand for."""
 ORIGINAL[sort_by] = sorted_by
+ORIGINAL[contains] = lambda wanted, values: (
+    wanted in values if isinstance(values, str | bytes) else contains(wanted, values)
+)
 ORIGINAL |= {_least: min, _greatest: max, _power_modulo: pow}
 ORIGINAL[_product] = lambda values, start: math.prod(values, start=start)
 ORIGINAL |= number_function.ORIGINAL | cmath_function.ORIGINAL

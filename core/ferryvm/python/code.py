@@ -17,9 +17,10 @@ from ferryvm.machine.host import HostFunction
 from ferryvm.python.compared import ComparedFloats
 from ferryvm.python.dead_local import LocalKey, push_zero
 from ferryvm.python.host_statement import executing
-from ferryvm.python.kind import INT, Array, Kind, List
+from ferryvm.python.kind import INT, Array, Kind, List, Text
 from ferryvm.python.site import EXCEPTIONS, Site, Sites
 from ferryvm.python.source import InnerFunction, Source
+from ferryvm.python.text_value import codes
 
 _SPARES = 4
 """Locals of each type for the operands of one operation."""
@@ -51,6 +52,7 @@ class Shared:
         self.has_effects = False
         """True if it changes arrays, or calls a host function."""
         self._made: dict[str, Function] = {}
+        self._texts: dict[str | bytes, Any] = {}
 
     def array(self, array: Any, kind: Array) -> Static:
         """The static that holds an array that a free name refers to."""
@@ -61,6 +63,12 @@ class Shared:
         static = self.program.static(name, kind.element.array)
         self.arrays.append((array, static))
         return static
+
+    def text(self, value: str | bytes) -> Static:
+        """The static that holds the array of a text that is known."""
+        if value not in self._texts:
+            self._texts[value] = codes(value)
+        return self.array(self._texts[value], Text(type(value)).array)
 
     def host(
         self, source: Source, statement: ast.stmt, names: list[str], kinds: list[Kind]
@@ -157,6 +165,10 @@ class Code(abc.ABC):
         if number == len(pool):
             pool.append(self.f.local(None, word))
         return pool[number]
+
+    def known_text(self, value: str | bytes) -> Static:
+        """The static that holds the array of a text that is known."""
+        return self._shared.text(value)
 
     def scratch(self, name: str) -> Local:
         """A local for an integer that one statement needs."""

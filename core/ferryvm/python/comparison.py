@@ -15,6 +15,8 @@ from ferryvm.python.operation import SYMBOLS, exact, is_number
 from ferryvm.python.scalar_code import promoted
 from ferryvm.python.sequence_comparison import compare as compare_sequences
 from ferryvm.python.sequence_comparison import is_sequence
+from ferryvm.python.text_code import can_compare
+from ferryvm.python.text_code import compare as compare_texts
 
 if TYPE_CHECKING:
     from ferryvm.python.code import Code
@@ -32,6 +34,9 @@ def compare(b: Code, node: ast.Compare) -> Kind:
     symbol = SYMBOLS.get(type(op))
     if symbol is not None and is_sequence(left):
         compare_sequences(b, node)
+        return BOOL
+    if can_compare(node, left, right):
+        compare_texts(b, node)
         return BOOL
     if symbol is not None and is_complex(left, right):
         return complex_comparison(b, node, symbol)

@@ -35,14 +35,15 @@ from ferryvm.python.graph import (
 from ferryvm.python.graph_builder import GraphBuilder, like, name_of
 from ferryvm.python.sequence import Sequences, has_star, is_generated
 from ferryvm.python.source import MISSING, InnerFunction, Source
+from ferryvm.python.text_code import CHARACTER_TESTS
 
 METHODS = frozenset(
     {
         *("append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove"),
-        *("reverse", "sort"),
+        *("reverse", "sort", "join", *CHARACTER_TESTS),
     }
 )
-"""The methods of lists."""
+"""The methods of lists, tuples and texts."""
 _EXPRESSIONS = {
     ast.SetComp: "a set",
     ast.Set: "a set",
@@ -349,8 +350,11 @@ class Expressions(Sequences):
         if node.keywords:
             raise NotCompilableError(node, f"cannot compile the method {of.attr!r} with keywords")
         self.uses_lists = True
-        if of.attr == "extend" and len(node.args) == 1 and is_generated(node.args[0]):
-            return self.extend(node, of.value)
+        if len(node.args) == 1 and is_generated(node.args[0]):
+            if of.attr == "extend":
+                return self.extend(node, of.value)
+            listed = like(node, ast.Call(Known(list, node), node.args, []))
+            node = like(node, ast.Call(of, [listed], []))
         object_, *arguments = self.values([of.value, *node.args])
         name, owners = self.owned(object_)
         result = self.graph.temporary()

@@ -12,6 +12,7 @@ import types
 from ferryvm.python import (
     builtin,
     builtin_list,
+    builtin_text,
     cmath_function,
     complex_function,
     number_function,
@@ -23,6 +24,7 @@ _MODULES = frozenset(
     for each in (
         builtin,
         builtin_list,
+        builtin_text,
         cmath_function,
         complex_function,
         number_function,

@@ -9,17 +9,29 @@ from typing import TYPE_CHECKING
 
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64
-from ferryvm.python import array_code, list_code
+from ferryvm.python import array_code, list_code, text_code
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.iterator_kind import (
     ArrayIterator,
     Enumerated,
     ListIterator,
     RangeIterator,
+    TextIterator,
     TupleIterator,
     Zipped,
 )
-from ferryvm.python.kind import INT, Array, Kind, List, Range, Tuple, element_kind
+from ferryvm.python.kind import (
+    INT,
+    Array,
+    Character,
+    Constant,
+    Kind,
+    List,
+    Range,
+    Text,
+    Tuple,
+    element_kind,
+)
 
 if TYPE_CHECKING:
     from ferryvm.build import Local
@@ -77,6 +89,10 @@ def begin(b: Code, node: ast.expr) -> Kind:
             b.push(node)
             f.i64_const(0)
             return ArrayIterator(kind)
+        case Text() | Character() | Constant(value=str() | bytes()):
+            text = text_code.push(b, node)
+            f.i64_const(0)
+            return TextIterator(text)
     raise NotCompilableError(node, f"cannot iterate over {kind}")
 
 
@@ -165,6 +181,16 @@ def _advance(
             found = kind.of.items[kind.at]
             after = TupleIterator(kind.of, kind.at + 1)
             return found, after, slots[start : start + len(found.slots)]
+        case TextIterator():
+            elements = ArrayIterator(kind.of.array)
+            _, _, items = _of_array(b, name, elements, slots, over)
+            found_items = b.locals(f"{name} item", kind.of.item)
+            for local in items:
+                f.local_get(local)
+            text_code.as_item(b, kind.of)
+            for local in reversed(found_items):
+                f.local_set(local)
+            return kind.of.item, kind, found_items
         case ArrayIterator():
             return _of_array(b, name, kind, slots, over)
         case ListIterator(of=List(item=None)):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 
 from ferryvm.isa.type import I64, ValueType
-from ferryvm.python.kind import LIST, Array, Kind, List, Tuple
+from ferryvm.python.kind import LIST, Array, Kind, List, Text, Tuple
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +65,20 @@ class ArrayIterator(Kind):
 
     def __str__(self) -> str:
         return "iterator of an array"
+
+
+@dataclasses.dataclass(frozen=True)
+class TextIterator(Kind):
+    """An iterator of a text, or of bytes. Slots: those of the text, and the next index."""
+
+    of: Text
+
+    @property
+    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
+        return (*self.of.slots, I64)
+
+    def __str__(self) -> str:
+        return "iterator of a text"
 
 
 @dataclasses.dataclass(frozen=True)

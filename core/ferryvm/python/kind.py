@@ -209,6 +209,54 @@ class Array(Kind):
         return f"array of {self.dtype}, {self.dimensions}-d"
 
 
+@dataclasses.dataclass(frozen=True)
+class Text(Kind):
+    """A text, or bytes. Slots: those of a view of an array of one dimension, of code points or bytes."""
+
+    type: type
+    """`str` or `bytes`."""
+
+    @property
+    def array(self) -> Array:
+        """The kind of its array."""
+        return Array("uint8" if self.type is bytes else "int32", 1, is_view=True)
+
+    @property
+    def item(self) -> Kind:
+        """The kind of its items."""
+        return INT if self.type is bytes else CHARACTER
+
+    @property
+    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
+        return self.array.slots
+
+    def __str__(self) -> str:
+        return self.type.__name__
+
+
+@dataclasses.dataclass(frozen=True)
+class Character(Kind):
+    """A text of one character. Slot: its code point."""
+
+    slots = (I32,)
+
+    def __str__(self) -> str:
+        return "str of one character"
+
+
+CHARACTER = Character()
+
+
+def text_of(kind: Kind) -> Text | None:
+    """The kind of text that a value is, or can become; None for other values."""
+    if isinstance(kind, Text):
+        return kind
+    if kind == CHARACTER:
+        return Text(str)
+    known = kind.value if isinstance(kind, Constant) else None
+    return Text(type(known)) if isinstance(known, str | bytes) else None
+
+
 LIST = Reference(FIRST_DECLARED, "list")
 """The struct type of lists: the first type of a program that has some."""
 
@@ -256,7 +304,7 @@ def is_item(kind: Kind) -> bool:
     """True for a kind that items of a list may have: numbers, lists, and tuples of them."""
     if isinstance(kind, Tuple):
         return all(map(is_item, kind.items))
-    return isinstance(kind, Number | Scalar | Complex | List)
+    return isinstance(kind, Number | Scalar | Complex | Character | List)
 
 
 def has_list(kind: Kind) -> bool:
@@ -381,6 +429,8 @@ _OF_TYPE: dict[type, Kind] = {
     bool: BOOL,
     complex: COMPLEX,
     type(None): NONE,
+    str: Text(str),
+    bytes: Text(bytes),
     np.float64: Scalar("float64"),
     np.float32: Scalar("float32"),
     np.int64: Scalar("int64"),
@@ -389,8 +439,7 @@ _OF_TYPE: dict[type, Kind] = {
 }
 _HINTS: dict[type, str] = {
     dict: "; pass the values by themselves",
-    str: "; pass its bytes as numpy.frombuffer(s.encode(), numpy.uint8)",
-    bytes: "; pass numpy.frombuffer(b, numpy.uint8)",
+    bytearray: "; pass bytes(a)",
 }
 
 

@@ -16,11 +16,12 @@ import numpy as np
 
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, I64
-from ferryvm.python import complex_code, numpy_function, scalar_code
+from ferryvm.python import complex_code, numpy_function, scalar_code, text_code
 from ferryvm.python.complex_code import is_complex
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.kind import (
     BOOL,
+    CHARACTER,
     DTYPES,
     FLOAT,
     INT,
@@ -34,6 +35,7 @@ from ferryvm.python.kind import (
     Range,
     Scalar,
     Tuple,
+    text_of,
 )
 from ferryvm.python.known import class_of, is_instance, known_integer
 from ferryvm.python.math_code import (
@@ -215,6 +217,8 @@ def _emit_instance(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
 
 
 def _length(kinds: list[Kind]) -> Kind | None:
+    if text_of(kinds[0]) is not None:
+        return INT
     return INT if isinstance(kinds[0], Array | Tuple | Range | List) else None
 
 
@@ -233,6 +237,8 @@ _KINDS: dict[object, tuple[tuple[int, ...], Callable[[list[Kind]], Kind | None]]
     abs: ((1,), _absolute),
     complex: ((1, 2), complex_code.of_parts_kind),
     type: ((1,), _type),
+    ord: ((1,), lambda kinds: INT if text_of(kinds[0]) is not None else None),
+    chr: ((1,), lambda kinds: CHARACTER if kinds[0] in (INT, BOOL) else None),
     isinstance: ((2,), _instance),
     len: ((1,), _length),
     range: ((1, 2, 3), _range),
@@ -255,6 +261,7 @@ _KINDS |= dict.fromkeys((np.floor, np.ceil, np.trunc, np.rint), ((1,), _of_numpy
 _KINDS[np.abs] = ((1,), _numpy_absolute)
 _KINDS[math.trunc] = ((1,), _truncated)
 _KINDS |= {function: ((1,), _numbers(kind)) for function, kind in _TYPES.items()}
+_KINDS[int] = ((1,), lambda kinds: INT if kinds[0] == CHARACTER or is_number(kinds[0]) else None)
 _KINDS[bool] = ((1,), lambda kinds: BOOL if is_number(kinds[0]) or is_complex(kinds[0]) else None)
 
 
@@ -271,6 +278,9 @@ def _numpy(b: Code, node: ast.Call, name: str, result: Kind) -> None:
 def _converted(b: Code, node: ast.Call, kind: Kind, result: Kind) -> None:
     """`int(x)`, `float(x)`, `bool(x)`, and NumPy's types."""
     argument = node.args[0]
+    if kind == CHARACTER:
+        text_code.digit(b, node)
+        return
     b.push(argument)
     b.at(node)
     f = b.f
@@ -341,6 +351,9 @@ def _emit_len(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
         b.push(node.args[0])
         f.struct_get(b.list_struct["length"])
         return
+    if text_of(kind) is not None:
+        text_code.length(b, node.args[0], kind)
+        return
     assert isinstance(kind, Range)
     b.push(node.args[0])
     if kind.step:
@@ -381,6 +394,8 @@ def _emit_nearest(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
 _EMITTED: dict[object, Callable[[Code, ast.Call, list[Kind]], None]] = {
     abs: _emit_abs,
     complex: complex_code.of_parts,
+    ord: text_code.code_of,
+    chr: text_code.character,
     isinstance: _emit_instance,
     METHODS["conjugate"]: complex_code.conjugate,
     type: lambda _b, _node, _kinds: None,  # kinds know it

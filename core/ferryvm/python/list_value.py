@@ -13,6 +13,7 @@ from ferryvm.isa.type import F32, F64, I32, I64, ValueType
 from ferryvm.python.kind import (
     BOOL,
     LIST,
+    Character,
     Complex,
     Kind,
     List,
@@ -90,6 +91,8 @@ class ListReader:
         values = slots.pop(0)
         if not length or isinstance(kind, List):
             return values  # type: ignore[no-any-return]  # a sequence
+        if isinstance(kind, Character):
+            return [*map(chr, values.tolist())]
         if isinstance(kind, Scalar):
             return [*values.astype(kind.dtype)]
         assert isinstance(kind, Number)

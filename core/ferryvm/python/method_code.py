@@ -11,21 +11,25 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ferryvm.python import builtin_list, list_code, list_function, list_slice
+from ferryvm.python import builtin_list, list_code, list_function, list_slice, text_code
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
 from ferryvm.python.graph import DeleteItem, Method
 from ferryvm.python.graph_builder import name_of
 from ferryvm.python.kind import (
     BOOL,
+    CHARACTER,
     INT,
     NONE,
     Array,
+    Constant,
     Kind,
     List,
     Range,
+    Text,
     Tuple,
     element_kind,
     is_item,
+    text_of,
     united,
 )
 from ferryvm.python.list_code import layout
@@ -47,6 +51,9 @@ class _Rule(NamedTuple):
 
 def result_kind(b: Body, step: Method) -> Kind:
     """The kind of a method's value. Raises NotCompilableError."""
+    other = _other_kind(b, step)
+    if other is not None:
+        return other
     of, rule = _receiver(b, step)
     if of.item is None:
         if step.method in ("append", "extend", "insert"):
@@ -57,6 +64,11 @@ def result_kind(b: Body, step: Method) -> Kind:
 
 def call(b: Body, step: Method) -> None:
     """Call a method of the list in a variable. Raises NotCompilableError."""
+    other = _other_kind(b, step)
+    if other is not None:
+        _push_other(b, step)
+        b.set(step.name, other)
+        return
     of, rule = _receiver(b, step)
     if step.method in ("append", "extend", "insert"):
         of = _determined(b, step, of)
@@ -67,11 +79,44 @@ def call(b: Body, step: Method) -> None:
     b.set(step.name, rule.result(of))
 
 
+def _other_kind(b: Body, step: Method) -> Kind | None:
+    """The kind of the value of a method of what is no list; None if code has no such method. Raises
+    UnknownItemsError."""
+    of, count = b.kind(name_of(step.of, step.node)), len(step.arguments)
+    if of == CHARACTER and step.method in text_code.CHARACTER_TESTS and count == 0:
+        return BOOL
+    if of == Constant("") and step.method == "join" and count == 1:
+        kind = b.kind(step.arguments[0])
+        if kind == List(None):
+            raise UnknownItemsError(step.arguments[0], "the list is empty here")
+        return Text(str) if kind == List(CHARACTER) else None
+    if isinstance(of, Tuple) and step.method in ("count", "index") and count == 1:
+        return INT
+    return None
+
+
+def _push_other(b: Body, step: Method) -> None:
+    """Push the value of a method of what is no list."""
+    of = b.kind(name_of(step.of, step.node))
+    if of == CHARACTER:
+        text_code.push_test(b, step.node, b.locals(step.of, of)[0], step.method)
+    elif step.method == "join":
+        (local,) = b.slots(step.arguments[0])
+        text_code.push_joined(b, local, List(CHARACTER))
+    else:
+        b.get(step.of, of)
+        kinds = [of, b.push(step.arguments[0])]
+        function = builtin_list.index if step.method == "index" else builtin_list.count
+        b.call_hosted(step.node, function, kinds, INT)
+
+
 def _receiver(b: Body, step: Method) -> tuple[List, _Rule]:
     of = b.kind(name_of(step.of, step.node))
     rule = _METHODS.get(step.method)
     if not isinstance(of, List) or rule is None:
-        raise NotCompilableError(step.node, f"cannot compile the method {step.method!r} of {of}")
+        hint = "; write a loop" if text_of(of) is not None else ""
+        what = f"cannot compile the method {step.method!r} of {of}{hint}"
+        raise NotCompilableError(step.node, what)
     if len(step.arguments) not in rule.counts:
         wanted = " or ".join(map(str, rule.counts))
         message = f"{step.method} takes {wanted} arguments here, found {len(step.arguments)}"
@@ -112,6 +157,8 @@ def _item_of(kind: Kind) -> Kind | None:
             return INT
         case Array(dimensions=1):
             return element_kind(kind.dtype)
+        case Text():
+            return kind.item
         case Tuple() if kind.items and all(each == kind.items[0] for each in kind.items):
             return kind.items[0]
     return None

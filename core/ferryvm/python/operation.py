@@ -16,7 +16,19 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, I32, I64, Type
 from ferryvm.python import complex_code, scalar_code
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import BOOL, FLOAT, INT, Complex, Kind, List, Number, Scalar, Tuple
+from ferryvm.python.kind import (
+    BOOL,
+    FLOAT,
+    INT,
+    Complex,
+    Kind,
+    List,
+    Number,
+    Scalar,
+    Text,
+    Tuple,
+    text_of,
+)
 from ferryvm.python.site import DIVISION
 
 if TYPE_CHECKING:
@@ -75,7 +87,10 @@ def binary_kind(node: ast.AST, op: ast.operator, left: Kind, right: Kind) -> Kin
         return scalar_code.binary_kind(node, symbol, left, right)
     elif symbol == "+" and isinstance(left, Tuple) and isinstance(right, Tuple):
         return Tuple(left.items + right.items)
-    raise NotCompilableError(node, f"cannot compile {left} {symbol} {right}")
+    hint = ""
+    if text_of(left) is not None and text_of(right) is not None:
+        hint = "; append the characters to a list, and write ''.join(xs)"
+    raise NotCompilableError(node, f"cannot compile {left} {symbol} {right}{hint}")
 
 
 def binary(b: Code, node: ast.BinOp) -> Kind:
@@ -297,6 +312,16 @@ def boolean(b: Code, node: ast.AST, kind: Kind) -> None:
         return
     if isinstance(kind, Complex):
         complex_code.boolean(b, kind)
+        return
+    if isinstance(kind, Text):
+        length = b.spare(I64)
+        f.drop()  # the stride
+        f.local_set(length)
+        f.drop()
+        f.drop()
+        f.local_get(length)
+        f.i64_const(0)
+        f.i64_ne()
         return
     if isinstance(kind, List):
         f.struct_get(b.list_struct["length"])

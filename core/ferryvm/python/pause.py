@@ -23,6 +23,7 @@ from ferryvm.python.iterator_kind import (
     Enumerated,
     ListIterator,
     RangeIterator,
+    TextIterator,
     TupleIterator,
     Zipped,
 )
@@ -164,6 +165,8 @@ def _variable(kind: Kind, values: Sequence[Any]) -> Any:
             return items
         case TupleIterator():
             return iter(value_of(kind.of, values)[kind.at :])
+        case TextIterator():
+            return iter(value_of(kind.of, values[:-1])[values[-1] :])
         case ArrayIterator():
             return iter(value_of(kind.of, values[:-1])[values[-1] :])
         case Enumerated():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ferryvm.engine.object_view import StructView
+from ferryvm.python import text_value
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.kind import (
     BOOL,
@@ -16,11 +17,14 @@ from ferryvm.python.kind import (
     INT,
     PAIRS,
     Array,
+    Character,
     Complex,
     Constant,
     Kind,
     List,
+    Number,
     Scalar,
+    Text,
     Tuple,
 )
 from ferryvm.python.list_value import ViewReader
@@ -63,13 +67,16 @@ def _check(kind: Kind, name: str) -> None:
     items = kind.items if isinstance(kind, Tuple) else ()
     for item in items:
         _check(item, name)
-    is_number = isinstance(kind, Tuple | Scalar | Complex | Array | List) or kind in (
-        INT,
-        FLOAT,
-        BOOL,
+    can_return = isinstance(
+        kind, Tuple | Number | Scalar | Complex | Array | List | Text | Character
     )
-    if not is_number and kind != Constant(None):
+    if not can_return and not (isinstance(kind, Constant) and is_returned(kind)):
         raise UnsupportedError(f"cannot return {kind}", None, name)
+
+
+def is_returned(kind: Constant) -> bool:
+    """True for a value that is known and that a function may return."""
+    return kind.value is None or isinstance(kind.value, str | bytes)
 
 
 def _scalar_type(kind: Scalar) -> Callable[[Any], Any]:
@@ -103,6 +110,10 @@ def value_of(kind: Kind, values: Sequence[Any], lists: ViewReader | None = None)
             return np.dtype(kind.dtype).type(found_) if kind.dtype else found_
         case Scalar():
             return _scalar_type(kind)(values[0])
+        case Text():
+            return text_value.value_of(kind, *values)
+        case Character():
+            return chr(values[0])
         case List():
             if isinstance(values[0], StructView):
                 return (lists or ViewReader()).read(values[0])
@@ -127,7 +138,9 @@ def arguments(kinds: Sequence[Kind]) -> Callable[[Sequence[Any]], list[Any]] | N
     """The function from the arguments of a Python function to those of the compiled one; None if they
     are the same."""
     if all(
-        len(kind.slots) == 1 and not isinstance(kind, Array | Tuple) and not _is_changed(kind)
+        len(kind.slots) == 1
+        and not isinstance(kind, Array | Tuple | Text)
+        and not _is_changed(kind)
         for kind in kinds
     ):
         return None
@@ -165,6 +178,8 @@ def flatten(kind: Kind, value: Any, found: list[Any]) -> None:
         case Tuple():
             for item, each in zip(kind.items, value, strict=True):
                 flatten(item, each, found)
+        case Text():
+            found += (text_value.codes(value), 0, len(value), 1)
         case Constant():
             pass
         case Scalar(dtype="bool"):

@@ -16,8 +16,17 @@ import numpy as np
 from ferryvm.build import Function, Label
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, ValueType
-from ferryvm.python import array_code, list_code, list_slice, method_code, raising, unpacking
+from ferryvm.python import (
+    array_code,
+    list_code,
+    list_slice,
+    method_code,
+    raising,
+    text_code,
+    unpacking,
+)
 from ferryvm.python.body import Body
+from ferryvm.python.builtin import contains
 from ferryvm.python.code import Functions, Shared
 from ferryvm.python.dead_local import DeadLocals, Environment
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
@@ -48,6 +57,7 @@ from ferryvm.python.graph import (
 from ferryvm.python.graph_builder import name_of
 from ferryvm.python.iteration import advance, begin
 from ferryvm.python.kind import (
+    BOOL,
     Array,
     Complex,
     Constant,
@@ -62,6 +72,7 @@ from ferryvm.python.kind import (
 from ferryvm.python.lower import Lowering
 from ferryvm.python.operation import convert
 from ferryvm.python.pause import FunctionMap, Point
+from ferryvm.python.result import is_returned
 from ferryvm.python.site import UNASSIGNED
 from ferryvm.python.source import InnerFunction, Source
 
@@ -408,6 +419,11 @@ class Versions:
         """Call a compiled function; True if its results have several kinds, or it never returns, so
         that the block goes on elsewhere."""
         body = self._body
+        if statement.function is contains:
+            wanted, values = statement.arguments
+            if text_code.contains(body, statement.node, wanted, values):
+                body.set(statement.name, BOOL)
+                return False
         kinds = tuple(body.kind(argument) for argument in statement.arguments)
         found = self._functions.compiled(statement.function, kinds, body.caught)
         for argument in statement.arguments:
@@ -454,7 +470,7 @@ class Versions:
     def _return(self, end: Return) -> None:
         body, f = self._body, self._body.f
         kind = body.kind(end.value)
-        if isinstance(kind, Constant) and kind.value is not None:
+        if isinstance(kind, Constant) and not is_returned(kind):
             raise NotCompilableError(end.node, f"cannot return {kind}")
         if self._converted is not None:
             body.push_converted(end.value, self._converted)
