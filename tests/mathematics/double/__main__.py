@@ -41,8 +41,8 @@ def _sinh(z: Number) -> Number:
 
 
 def _cosh(z: Number) -> Number:
-    """(cosh r - 1 - r^2 / 2) / r^4, where z = r^2."""
-    return (mp.cosh(mp.sqrt(z)) - 1 - z / 2) / z**2 if z > mpf(2) ** -60 else mpf(1) / 24
+    """(cosh r - 1) / r^2, where z = r^2."""
+    return (mp.cosh(mp.sqrt(z)) - 1) / z if z > mpf(2) ** -60 else mpf(1) / 2 + z / 24
 
 
 def _sin(w: Number) -> Number:
@@ -215,10 +215,9 @@ def text() -> str:
     quarter = mp.pi / 4 * _WIDER
     most = ((root - 1) / (root + 1)) ** 2 * _WIDER
     polynomials = {
-        "EXP": minimax(_exp, -half, half, 10),
         "EXP_SIXTEENTH": minimax(_exp, -half / 16, half / 16, 5),
-        "SINH": minimax(_sinh, 0, half**2, 5),
-        "COSH": minimax(_cosh, 0, half**2, 5),
+        "SINH": minimax(_sinh, 0, (half / 16) ** 2, 2),
+        "COSH": minimax(_cosh, 0, (half / 16) ** 2, 3),
         "SIN": minimax(_sin, -(quarter**2) / 8, 0, 6),
         "COS": [0.0, *minimax(_cos, -(quarter**2) / 2, 0, 5)],
         "TAN": minimax(_tan, 0, quarter**2 / 2, 14),

@@ -22,20 +22,6 @@ PI_2_LOW = float.fromhex("0x1.1701b839a2520p-88")
 TWO_OVER_PI = float.fromhex("0x1.45f306dc9c883p-1")
 ERF_STEP = float.fromhex("0x1.9000000000000p-2")
 
-EXP = (
-    float.fromhex("0x1.0000000000000p-1"),
-    float.fromhex("0x1.5555555555557p-3"),
-    float.fromhex("0x1.5555555555558p-5"),
-    float.fromhex("0x1.11111111100dep-7"),
-    float.fromhex("0x1.6c16c16c15202p-10"),
-    float.fromhex("0x1.a01a01abe67fcp-13"),
-    float.fromhex("0x1.a01a01acf8d66p-16"),
-    float.fromhex("0x1.71de023671187p-19"),
-    float.fromhex("0x1.27e4ccd2a742ep-22"),
-    float.fromhex("0x1.af4ddf2fe8622p-26"),
-    float.fromhex("0x1.1f8b4469a96c9p-29"),
-)
-
 EXP_SIXTEENTH = (
     float.fromhex("0x1.0000000000001p-1"),
     float.fromhex("0x1.5555555555557p-3"),
@@ -46,21 +32,16 @@ EXP_SIXTEENTH = (
 )
 
 SINH = (
-    float.fromhex("0x1.5555555555555p-3"),
-    float.fromhex("0x1.1111111111111p-7"),
-    float.fromhex("0x1.a01a01a0196aep-13"),
-    float.fromhex("0x1.71de3a5aa7075p-19"),
-    float.fromhex("0x1.ae642c86b5364p-26"),
-    float.fromhex("0x1.61bfa2fc917ebp-33"),
+    float.fromhex("0x1.5555555555556p-3"),
+    float.fromhex("0x1.11111110e10a7p-7"),
+    float.fromhex("0x1.a01b0c2f023f4p-13"),
 )
 
 COSH = (
-    float.fromhex("0x1.5555555555555p-5"),
-    float.fromhex("0x1.6c16c16c16c17p-10"),
-    float.fromhex("0x1.a01a01a019b64p-16"),
-    float.fromhex("0x1.27e4fb7a27274p-22"),
-    float.fromhex("0x1.1eed7a03ebb04p-29"),
-    float.fromhex("0x1.943288910e073p-37"),
+    float.fromhex("0x1.0000000000000p-1"),
+    float.fromhex("0x1.5555555555556p-5"),
+    float.fromhex("0x1.6c16c16bc1605p-10"),
+    float.fromhex("0x1.a01b1df4441a1p-16"),
 )
 
 SIN = (

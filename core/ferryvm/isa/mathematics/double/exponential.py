@@ -6,8 +6,8 @@
 The reduction is that of Cody and Waite ("Software Manual for the Elementary Functions", 1980,
 chapter 6), exact by `fma`; the powers 2^(j/16) are in a table, with their errors (Tang, "Table-driven
 implementation of the exponential function in IEEE floating-point arithmetic", ACM Transactions on
-Mathematical Software 15(2), 1989). expm1 and others reduce to |r| <= ln 2 / 2, with no table: e^r is a
-sum of two f64 then, `high`, near 1, and a small `tail`.
+Mathematical Software 15(2), 1989). Where the result may be infinite, subnormal or NaN, a function
+that code branches over computes it again.
 """
 
 from __future__ import annotations
@@ -17,17 +17,13 @@ from typing import TypeVar
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.mathematics import PARTS
 from ferryvm.isa.mathematics.double.coefficient import (
-    EXP,
     EXP_SIXTEENTH,
     LN2,
     LN2_16_HIGH,
     LN2_16_LOW,
-    LN2_HIGH,
-    LN2_LOW,
-    LOG2_E,
     SIXTEENTHS_E,
 )
-from ferryvm.isa.mathematics.double.polynomial import polynomial, polynomial_by_pairs
+from ferryvm.isa.mathematics.double.polynomial import polynomial_by_pairs
 from ferryvm.isa.mathematics.double.special import magnitude, number_unless_nan, unless_zero
 from ferryvm.isa.mathematics.pair import (
     add,
@@ -35,18 +31,15 @@ from ferryvm.isa.mathematics.pair import (
     fast_two_sum,
     fma,
     mul,
-    negated,
     number,
     sub,
+    two_product,
     two_sum,
 )
 from ferryvm.isa.mathematics.table import POWER_TAILS, POWER_WORDS
 from ferryvm.isa.type import F64, I64
 
 V = TypeVar("V")
-
-_LARGEST = 709.782712893384
-"""The largest operand whose power of e is finite."""
 
 LARGEST_PLAIN = 708.0
 """The magnitude up to which powers of e are finite normal numbers."""
@@ -91,11 +84,17 @@ def exp2_rare(m: PureEmitter[V], x: V) -> V:
 def natural(m: PureEmitter[V], x: V, less: V | None = None) -> tuple[V, V]:
     """Bits that end with n, and q: e^x = 2^(n/16) (1 + q) with the f64 nearest to 2^(j/16); or of
     x - `less`, which is small."""
+    bits, r, _ = sixteenths(m, x)
+    return bits, _rest(m, bits, r if less is None else sub(m, r, less))
+
+
+def sixteenths(m: PureEmitter[V], x: V) -> tuple[V, V, V]:
+    """Bits that end with n, and r as a pair: x is n ln 2 / 16 + r."""
     shifted = fma(m, x, number(m, SIXTEENTHS_E), number(m, SHIFT))
     bits, whole = nearest(m, shifted)
     near = fma(m, whole, number(m, -LN2_16_HIGH), x)  # exact: a multiple of 2^-58 below 2^-5
     r = fma(m, whole, number(m, -LN2_16_LOW), near)
-    return bits, _rest(m, bits, r if less is None else sub(m, r, less))
+    return bits, r, fma(m, whole, number(m, -LN2_16_LOW), sub(m, near, r))
 
 
 def _binary(m: PureEmitter[V], x: V) -> tuple[V, V]:
@@ -135,13 +134,30 @@ def lifted_sixteenths(m: PureEmitter[V], bits: V, q: V, is_small: V) -> V:
 
 def expm1(m: PureEmitter[V], x: V) -> V:
     """e^x - 1, where the subtraction is exact; -0 for -0."""
-    k, high, tail = _parts(m, clamped(m, x, -60.0, 710.0), is_precise=True)
-    difference, error = two_sum(m, scaled(m, high, k), number(m, -1.0))
-    found = add(m, difference, add(m, error, scaled(m, tail, k)))
-    found = unless_zero(m, x, found)
-    # The sum above is no number where the power is infinite.
-    is_large = m.compare(F64, Condition.GT, x, number(m, _LARGEST))
-    return number_unless_nan(m, x, m.select(is_large, number(m, float("inf")), found))
+    found = unless_zero(m, x, add(m, *less_one(m, x)))
+    is_plain = m.compare(F64, Condition.LE, magnitude(m, x), number(m, LARGEST_PLAIN))
+    return m.apply_if(m.none(is_plain), PARTS["f64.expm1_rare"], found, x)
+
+
+def less_one(m: PureEmitter[V], x: V) -> tuple[V, V]:
+    """e^x - 1 as a sum, for magnitudes up to 708."""
+    bits, r, r_low = sixteenths(m, x)
+    scale = scale_of(m, bits)
+    difference, error = two_sum(m, scale, number(m, -1.0))
+    # The power's part in r may be half of the result, so it is a pair. The difference is larger in
+    # magnitude, or 0.
+    product, product_low = two_product(m, scale, r)
+    high, low = fast_two_sum(m, difference, product)
+    square, tail = mul(m, r, r), m.lookup(POWER_TAILS, bits)
+    more = add(m, r_low, fma(m, tail, r, tail))
+    more = fma(m, square, polynomial_by_pairs(m, r, square, EXP_SIXTEENTH), more)
+    return high, add(m, low, fma(m, scale, more, add(m, error, product_low)))
+
+
+def expm1_rare(m: PureEmitter[V], x: V) -> V:
+    """The same of large operands and NaN."""
+    is_negative = m.compare(F64, Condition.LT, x, number(m, 0.0))
+    return m.select(is_negative, number(m, -1.0), exp_rare(m, x))
 
 
 def nearest(m: PureEmitter[V], shifted: V) -> tuple[V, V]:
@@ -161,37 +177,6 @@ def lifted(m: PureEmitter[V], a: V, shifted: V, is_small: V) -> V:
     bits = m.select(m.compare(I64, Condition.LT_S, bits, infinite), bits, infinite)
     down = m.select(is_small, number(m, 2.0**-_LIFT), number(m, 1.0))
     return mul(m, m.reinterpret(F64, I64, bits), down)
-
-
-def reduced(m: PureEmitter[V], x: V) -> tuple[V, V, V]:
-    """k as f64, and r as a pair."""
-    whole = m.fnearest(F64, mul(m, x, number(m, LOG2_E)))
-    minus = negated(m, whole)
-    near = fma(m, minus, number(m, LN2_HIGH), x)  # exact: LN2_HIGH has 42 bits
-    r = fma(m, minus, number(m, LN2_LOW), near)
-    return whole, r, fma(m, minus, number(m, LN2_LOW), sub(m, near, r))
-
-
-def _parts(m: PureEmitter[V], x: V, is_precise: bool = False) -> tuple[V, V, V]:
-    """k as i64, and e^r as high and tail."""
-    whole, r, rest = reduced(m, x)
-    return m.to_int_s(I64, F64, whole), *near_one(m, r, rest, is_precise)
-
-
-def near_one(m: PureEmitter[V], r: V, rest: V, is_precise: bool = False) -> tuple[V, V]:
-    """e^(r + rest) as high and tail. High has r^2/2, too, where the error of the tail counts more."""
-    high, low = fast_two_sum(m, number(m, 1.0), r)
-    low = add(m, low, fma(m, rest, r, rest))  # e^(r + rest) is nearly e^r + rest (1 + r)
-    if is_precise:
-        half = mul(m, r, number(m, EXP[0]))  # exact: that is 1/2
-        square = mul(m, half, r)
-        low = add(m, low, fma(m, half, r, negated(m, square)))
-        high, error = fast_two_sum(m, high, square)
-        cubic = mul(m, mul(m, r, square), number(m, 2.0))
-        tail = fma(m, cubic, polynomial(m, r, EXP[1:]), add(m, low, error))
-    else:
-        tail = fma(m, mul(m, r, r), polynomial(m, r, EXP), low)
-    return high, tail
 
 
 def scaled(m: PureEmitter[V], a: V, k: V) -> V:

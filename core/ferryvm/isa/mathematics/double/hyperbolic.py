@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hyperbolic functions of f64.
 
-    x = k ln 2 + r                       F = 2^(k-1) + 2^(-k-1),  G = 2^(k-1) - 2^(-k-1)
-    sinh x = F sinh r + G cosh r         cosh x = F cosh r + G sinh r
+    |x| = n ln 2 / 16 + r                F = 2^(n/16) + 2^(-n/16),  G = 2^(n/16) - 2^(-n/16)
+    2 sinh |x| = F sinh r + G cosh r     2 cosh x = F cosh r + G sinh r
 
 (addition theorems: Abramowitz and Stegun, 4.5.24 and 4.5.25). sinh r = r + r^3 S(r^2) and
-cosh r = 1 + r^2/2 + r^4 C(r^2) lose nothing to cancellation, so small operands need no case of their own: k
-is 0, and F = 1, G = 0.
+cosh r = 1 + r^2 C(r^2) lose nothing to cancellation, so small operands need no case of their own: n
+is 0, and F = 2, G = 0.
 """
 
 from __future__ import annotations
@@ -15,14 +15,21 @@ import dataclasses
 from typing import Generic, TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
+from ferryvm.isa.mathematics import PARTS
 from ferryvm.isa.mathematics.double.coefficient import COSH, SINH
-from ferryvm.isa.mathematics.double.exponential import near_one, power, reduced
-from ferryvm.isa.mathematics.double.polynomial import polynomial
+from ferryvm.isa.mathematics.double.exponential import (
+    LARGEST_PLAIN,
+    less_one,
+    lifted_sixteenths,
+    natural,
+    scale_of,
+    sixteenths,
+)
+from ferryvm.isa.mathematics.double.polynomial import horner
 from ferryvm.isa.mathematics.double.special import (
     magnitude,
     number_unless_nan,
     sign,
-    unless_tiny,
     with_sign,
 )
 from ferryvm.isa.mathematics.pair import (
@@ -34,14 +41,16 @@ from ferryvm.isa.mathematics.pair import (
     negated,
     number,
     sub,
+    two_product,
     two_sum,
 )
+from ferryvm.isa.mathematics.table import POWER_TAILS
 from ferryvm.isa.type import F64, I64
 
 V = TypeVar("V")
 
 _LARGEST = 710.7
-"""An operand beyond which sinh and cosh are infinite; its k is 1025, so F halved is finite."""
+"""An operand beyond which sinh and cosh are infinite."""
 
 _ONE = 20.0
 """An operand beyond which tanh is 1."""
@@ -49,37 +58,66 @@ _ONE = 20.0
 
 def sinh(m: PureEmitter[V], x: V) -> V:
     """(e^x - e^-x) / 2; -0 for -0."""
-    factors, parts = _reduced(m, clamped(m, x, -_LARGEST, _LARGEST))
-    high, low = parts.sinh_of(m, factors)
-    return number_unless_nan(m, x, unless_tiny(m, x, _doubled(m, add(m, high, low))))
+    a = magnitude(m, x)
+    parts = _parts(m, a)
+    # F r may be half of the result, so it is a pair; G is 0 or larger.
+    product, error = two_product(m, parts.f, parts.r)
+    high, low = fast_two_sum(m, parts.g, product)
+    rest = fma(m, parts.f, add(m, parts.sinh_rest, parts.r_low), add(m, error, parts.g_low))
+    rest = fma(m, parts.g, parts.cosh_rest, fma(m, parts.f_low, parts.r, rest))
+    found = mul(m, add(m, high, add(m, low, rest)), number(m, 0.5))
+    return _unless_large(m, x, a, "f64.sinh_rare", with_sign(m, sign(m, x), found))
 
 
 def cosh(m: PureEmitter[V], x: V) -> V:
     """(e^x + e^-x) / 2."""
-    factors, parts = _reduced(m, clamped(m, x, -_LARGEST, _LARGEST))
-    high, low = parts.cosh_of(m, factors)
-    return number_unless_nan(m, x, _doubled(m, add(m, high, low)))
+    a = magnitude(m, x)
+    parts = _parts(m, a)
+    rest = fma(m, parts.f, parts.cosh_rest, parts.f_low)
+    rest = fma(m, parts.g, add(m, parts.r, parts.sinh_rest), rest)
+    found = mul(m, add(m, parts.f, rest), number(m, 0.5))
+    return _unless_large(m, x, a, "f64.cosh_rare", found)
+
+
+def _unless_large(m: PureEmitter[V], x: V, a: V, name: str, found: V) -> V:
+    is_plain = m.compare(F64, Condition.LE, a, number(m, LARGEST_PLAIN))
+    return m.apply_if(m.none(is_plain), PARTS[name], found, x)
+
+
+def sinh_rare(m: PureEmitter[V], x: V) -> V:
+    """The same of large operands and NaN."""
+    found = with_sign(m, sign(m, x), _half_power(m, magnitude(m, x)))
+    return number_unless_nan(m, x, found)
+
+
+def cosh_rare(m: PureEmitter[V], x: V) -> V:
+    """The same of large operands and NaN."""
+    return number_unless_nan(m, x, _half_power(m, magnitude(m, x)))
+
+
+def _half_power(m: PureEmitter[V], a: V) -> V:
+    """e^a / 2 of a large number."""
+    inside = clamped(m, a, 0.0, _LARGEST)
+    bits, q = natural(m, inside)
+    is_small = m.compare(F64, Condition.LT, inside, number(m, 0.0))
+    return lifted_sixteenths(m, m.sub(I64, bits, m.constant(I64, 16)), q, is_small)
 
 
 def tanh(m: PureEmitter[V], x: V) -> V:
     """(e^2a - 1) / (e^2a + 1) with the sign of x, a = |x|; -0 for -0. From 5/8 on 1 - 2 / (e^2a + 1), whose
     rounding errors get smaller where the function gets flatter, so that it is monotonic."""
     a = clamped(m, magnitude(m, x), 0.0, _ONE)
-    whole, r, rest = reduced(m, add(m, a, a))
-    high, tail = fast_two_sum(m, *near_one(m, r, rest, is_precise=True))
-    scale = power(m, m.to_int_s(I64, F64, whole))
-    high, tail = mul(m, high, scale), mul(m, tail, scale)
-    less, less_low = two_sum(m, high, number(m, -1.0))
-    more, more_low = fast_two_sum(m, high, number(m, 1.0))
+    less, less_low = fast_two_sum(m, *less_one(m, add(m, a, a)))
+    more, more_low = two_sum(m, less, number(m, 2.0))
     is_small = m.compare(F64, Condition.LT, a, number(m, 0.625))
     dividend = m.select(is_small, less, number(m, 2.0))
-    dividend_low = m.select(is_small, add(m, less_low, tail), number(m, 0.0))
+    dividend_low = m.select(is_small, less_low, number(m, 0.0))
     inverse = m.fdiv(F64, number(m, 1.0), more)
     quotient = mul(m, dividend, inverse)
-    # What the quotient lacks: (dividend + dividend_low - quotient (more + more_low + tail)) / more.
+    # What the quotient lacks: (dividend + dividend_low - quotient (more + more_low + less_low)) / more.
     minus = negated(m, quotient)
     left = add(m, fma(m, minus, more, dividend), dividend_low)
-    left = mul(m, fma(m, minus, add(m, more_low, tail), left), inverse)
+    left = mul(m, fma(m, minus, add(m, more_low, less_low), left), inverse)
     difference, error = fast_two_sum(m, number(m, 1.0), minus)
     large = add(m, difference, sub(m, error, left))
     found = m.select(is_small, add(m, quotient, left), large)
@@ -87,71 +125,31 @@ def tanh(m: PureEmitter[V], x: V) -> V:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Factors(Generic[V]):
-    """F and G, both halved so that they are finite, as pairs."""
+class _Parts(Generic[V]):
+    """Of x = n ln 2 / 16 + r: F and G as sums, and what cosh r has above 1, sinh r above r."""
 
     f: V
     f_low: V
     g: V
     g_low: V
-
-
-@dataclasses.dataclass(frozen=True)
-class _Parts(Generic[V]):
-    """sinh and cosh of a reduced operand: r + `sinh_rest`, `cosh` + `cosh_rest`."""
-
     r: V
-    sinh_rest: V
-    cosh: V
-    """1 + r^2/2, rounded."""
+    r_low: V
     cosh_rest: V
-
-    def sinh_of(self, m: PureEmitter[V], by: _Factors[V]) -> tuple[V, V]:
-        """F sinh r + G cosh r, as a sum."""
-        low = fma(m, by.g_low, self.cosh, mul(m, by.f_low, self.r))
-        rest = fma(m, self.sinh_rest, by.f, fma(m, self.cosh_rest, by.g, low))
-        return _sum(m, (by.g, self.cosh), (by.f, self.r), rest)
-
-    def cosh_of(self, m: PureEmitter[V], by: _Factors[V]) -> tuple[V, V]:
-        """F cosh r + G sinh r, as a sum."""
-        low = fma(m, by.f_low, self.cosh, mul(m, by.g_low, self.r))
-        rest = fma(m, self.cosh_rest, by.f, fma(m, self.sinh_rest, by.g, low))
-        return _sum(m, (by.f, self.cosh), (by.g, self.r), rest)
+    sinh_rest: V
 
 
-def _sum(m: PureEmitter[V], a: tuple[V, V], b: tuple[V, V], rest: V) -> tuple[V, V]:
-    """The product of `a`, that of `b`, and `rest`, which is small."""
-    first, second = mul(m, *a), mul(m, *b)
-    error = add(m, fma(m, *a, negated(m, first)), fma(m, *b, negated(m, second)))
-    high, low = two_sum(m, first, second)
-    return high, add(m, add(m, low, error), rest)
-
-
-def _reduced(m: PureEmitter[V], x: V) -> tuple[_Factors[V], _Parts[V]]:
-    whole, r, rest = reduced(m, x)
+def _parts(m: PureEmitter[V], a: V) -> _Parts[V]:
+    """The parts of a number from 0 to 708."""
+    bits, r, r_low = sixteenths(m, a)
+    minus = m.sub(I64, m.constant(I64, 0), bits)
+    grows, shrinks = scale_of(m, bits), scale_of(m, minus)
+    f, f_error = fast_two_sum(m, grows, shrinks)
+    g, g_error = fast_two_sum(m, grows, negated(m, shrinks))
+    more = mul(m, grows, m.lookup(POWER_TAILS, bits))
+    less = m.lookup(POWER_TAILS, minus)
+    f_low = add(m, f_error, fma(m, shrinks, less, more))
+    g_low = add(m, g_error, fma(m, negated(m, shrinks), less, more))
     square = mul(m, r, r)
-    sinh_rest = fma(m, mul(m, square, r), polynomial(m, square, SINH), rest)
-    half = mul(m, square, number(m, 0.5))
-    cosh, low = fast_two_sum(m, number(m, 1.0), half)
-    half_error = mul(m, fma(m, r, r, negated(m, square)), number(m, 0.5))
-    # The derivative of cosh r is nearly r.
-    low = add(m, low, fma(m, r, rest, half_error))
-    parts = _Parts(
-        r, sinh_rest, cosh, fma(m, mul(m, square, square), polynomial(m, square, COSH), low)
-    )
-    k, two = m.to_int_s(I64, F64, whole), m.constant(I64, 2)
-    grows = power(m, _normal(m, m.sub(I64, k, two)))
-    shrinks = power(m, _normal(m, m.sub(I64, m.sub(I64, m.constant(I64, 0), k), two)))
-    f, f_low = two_sum(m, grows, shrinks)
-    g, g_low = two_sum(m, grows, negated(m, shrinks))
-    return _Factors(f, f_low, g, g_low), parts
-
-
-def _normal(m: PureEmitter[V], k: V) -> V:
-    """The exponent, or the least one of a normal number: the other power is large then."""
-    least = m.constant(I64, -1022 & I64.mask)
-    return m.select(m.compare(I64, Condition.LT_S, k, least), least, k)
-
-
-def _doubled(m: PureEmitter[V], a: V) -> V:
-    return add(m, a, a)
+    cosh_rest = mul(m, square, horner(m, square, [number(m, each) for each in COSH]))
+    odd = horner(m, square, [number(m, each) for each in SINH])
+    return _Parts(f, f_low, g, g_low, r, r_low, cosh_rest, mul(m, mul(m, square, r), odd))

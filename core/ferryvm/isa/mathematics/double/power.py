@@ -27,7 +27,7 @@ from ferryvm.isa.mathematics.double.exponential import (
     lifted_sixteenths,
     natural,
 )
-from ferryvm.isa.mathematics.double.logarithm import split, split_normal
+from ferryvm.isa.mathematics.double.logarithm import is_positive_normal, split, split_normal
 from ferryvm.isa.mathematics.double.polynomial import polynomial
 from ferryvm.isa.mathematics.double.special import magnitude, sign, with_sign
 from ferryvm.isa.mathematics.pair import add, clamped, fast_two_sum, fma, mul, negated, number
@@ -35,8 +35,6 @@ from ferryvm.isa.type import CANONICAL_NAN, F64, I64
 
 V = TypeVar("V")
 
-_LEAST_NORMAL, _INFINITY = 1 << 52, 0x7FF << 52
-"""As bits."""
 _SATURATED = 2.0**64
 """An exponent whose powers are 0, 1 or infinite for every base."""
 
@@ -44,8 +42,7 @@ _SATURATED = 2.0**64
 def pow(m: PureEmitter[V], x: V, y: V) -> V:
     """x^y; special operands as in IEEE 754-2019, 9.2.1: 1 for an exponent of 0 and for a base of 1,
     even if the other operand is NaN."""
-    above = m.sub(I64, m.reinterpret(I64, F64, x), m.constant(I64, _LEAST_NORMAL))
-    is_normal = m.compare(I64, Condition.LT_U, above, m.constant(I64, _INFINITY - _LEAST_NORMAL))
+    is_normal = is_positive_normal(m, x)
     product, rest = _product(m, *_logarithm(m, *split_normal(m, x)), y)
     is_finite = m.compare(F64, Condition.LE, magnitude(m, product), number(m, LARGEST_PLAIN))
     found = grown(m, *natural(m, product, negated(m, rest)))

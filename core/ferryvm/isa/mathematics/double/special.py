@@ -35,12 +35,6 @@ def unless_zero(m: PureEmitter[V], x: V, found: V) -> V:
     return m.select(m.compare(F64, Condition.EQ, x, number(m, 0.0)), x, found)
 
 
-def unless_tiny(m: PureEmitter[V], x: V, found: V) -> V:
-    """`found`, or the operand if it is below 2^-28: for functions that are x + O(x^3)."""
-    is_tiny = m.compare(F64, Condition.LT, magnitude(m, x), number(m, 2.0**-28))
-    return m.select(is_tiny, x, found)
-
-
 def magnitude(m: PureEmitter[V], x: V) -> V:
     """The operand without its sign bit."""
     bits = m.bit_and(I64, m.reinterpret(I64, F64, x), m.constant(I64, (1 << 63) - 1))
