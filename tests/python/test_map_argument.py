@@ -10,6 +10,7 @@ import re
 import signal
 import sys
 import tracemalloc
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,22 @@ import pytest
 
 import ferryvm
 from ferryvm import CallError, MapInterrupted, UnsupportedError
+from ferryvm.engine import launching
+from ferryvm.policy import Choice, LaunchPlacing, Options, Policy, Profile, Rule
+from ferryvm.policy.condition import Like
+from ferryvm.policy.predicate import Test, When
+from ferryvm.python.progress import ShownProgress
+
+
+def of_launches(
+    *backends: str, place: LaunchPlacing = LaunchPlacing.FIRST, **options: Any
+) -> Policy:
+    """A policy that compiles launches at once."""
+    chosen = Options(background=False, **options)
+    when = When((Test("kind", (Like("launch"),)),))
+    choices = tuple(Choice(name, chosen) for name in backends)
+    rules = (Rule(when=when, backends=choices, place=place),)
+    return Policy(rules=rules, profile=Profile(loop_threshold=2))
 
 
 def scaled(x: Any, y: Any) -> Any:
@@ -140,9 +157,21 @@ def test_errors_in_masked_arrays_name_their_item() -> None:
     assert found.tolist() == [(1 << 62) % 7, (2 << 62) % 7, None, (4 << 62) % 7]
 
 
+_PLACES: dict[str, dict[str, Any]] = {
+    "in order": {"backend": "threaded"},
+    "threads": {"policy": of_launches("llvm", threads=2, lanes=1)},
+    "lanes": {"policy": of_launches("llvm", threads=1)},
+    "work-items": {"policy": of_launches("opencl")},
+}
+
+
+@pytest.mark.rotate("place", "is_shown")
 @pytest.mark.parametrize("is_shown", [False, True])
-def test_an_interrupt_keeps_what_is_done(is_shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    @ferryvm.function(backend="threaded")
+@pytest.mark.parametrize("place", [*_PLACES])
+def test_an_interrupt_keeps_what_is_done(
+    place: str, is_shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @ferryvm.function(**_PLACES[place])
     def told(x):
         if x == 700:
             print(1)
@@ -155,20 +184,67 @@ def test_an_interrupt_keeps_what_is_done(is_shown: bool, monkeypatch: pytest.Mon
         def flush(self) -> None:
             pass
 
-    xs = np.arange(5000.0)
-    told_of_few = ferryvm.map(told, xs[:3])
+    monkeypatch.setattr(launching, "WORTH", 0.0)
+    xs, below = np.arange(5000.0), np.arange(5000.0) % 600
+    for _ in range(3):
+        ferryvm.map(told, below)
     monkeypatch.setattr(sys, "stdout", Interrupting())
     shown = ferryvm.progress() if is_shown else contextlib.nullcontext()
     with shown, pytest.raises(MapInterrupted) as caught:
         ferryvm.map(told, xs)
     monkeypatch.undo()
-    error = caught.value
-    ((first, end),) = error.left
-    assert 700 <= first < end == 5000
-    assert error.done == first
-    assert np.array_equal(error.results[:first], xs[:first] + 1)
-    assert f"interrupted, {first} of 5000 items are done" in str(error)
-    assert np.array_equal(told_of_few, ferryvm.map(told, xs[:3]))
+    error, is_left = caught.value, np.zeros(5000, bool)
+    for first, end in error.left:
+        is_left[first:end] = True
+    assert is_left.any()
+    assert not is_left[:700].any()
+    assert error.done == 5000 - is_left.sum()
+    assert np.array_equal(error.results[~is_left], xs[~is_left] + 1)
+    if place == "in order":
+        ((first, end),) = error.left
+        assert 700 <= first < end == 5000
+    assert f"interrupted, {error.done} of 5000 items are done" in str(error)
+    assert np.array_equal(ferryvm.map(told, below), below + 1)
+
+
+def test_a_map_is_split_over_the_places_of_a_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launching, "WORTH", 0.0)
+    monkeypatch.setattr(launching, "SAMPLE", 0.0)
+    split = of_launches("llvm", "opencl", place=LaunchPlacing.SPLIT, threads=2)
+
+    @ferryvm.function(policy=split)
+    def long(x):
+        for _ in range(100):
+            x = x * 0.5 + 1.0
+        return x
+
+    xs = np.arange(20_000.0)
+    wanted = [long.__wrapped__(x) for x in xs[:3]]
+    for _ in range(4):
+        found = ferryvm.map(long, xs)
+        assert found[:3].tolist() == wanted
+        assert np.array_equal(found, ferryvm.map(long, xs[::-1].copy())[::-1])
+    launches = [
+        launch
+        for version in long.explain().versions
+        for region in version.regions
+        for launch in region.launches
+    ]
+    places = [place for launch in launches for place in launch.places]
+    assert {place.name.split()[0] for place in places if place.items} >= {"llvm", "opencl"}
+
+
+def test_a_signal_between_two_parts_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    def parts(self: ShownProgress, name: str, count: int) -> Iterator[tuple[int, int]]:
+        yield 0, 40
+        yield 40, 41
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ShownProgress, "parts", parts)
+    with ferryvm.progress(), pytest.raises(MapInterrupted) as caught:
+        ferryvm.map(scaled, range(90), 1)
+    assert caught.value.left == [(40, 90)]
+    assert caught.value.results[:40].tolist() == [10 * i + 1 for i in range(40)]
 
 
 def test_progress_is_shown_and_changes_no_result(capsys: pytest.CaptureFixture[str]) -> None:

@@ -230,7 +230,7 @@ class MapPlan:
             raise fault(self._of, f"a mask has the shape {mask.shape}, the arrays have {shape}")
         of_mask = None if mask is None else mask.view(np.uint8)
         items = _Items(values, results, of_mask, out is None)
-        shown = shown_progress.get()
+        shown, reached = shown_progress.get(), 0
         try:
             if shown is None:
                 error = self._launch(items, 0)
@@ -239,6 +239,7 @@ class MapPlan:
             else:
                 flat = self._part(items, 0, results[0].size)
                 for first, end in shown.parts(self.name, results[0].size):
+                    reached = first
                     error = self._launch(self._part(flat, first, end), first)
                     if error is not None:
                         self._go_on(error, flat, first, end, shape)
@@ -249,6 +250,10 @@ class MapPlan:
             elif stopped.end < size:
                 left.append((stopped.end, size))
             raise MapInterrupted(self.name, self.gathered(results), size, left) from None
+        except KeyboardInterrupt:  # it came between two launches
+            left = [(reached, results[0].size)]
+            found = self.gathered(results)
+            raise MapInterrupted(self.name, found, results[0].size, left) from None
         return self.gathered(results)
 
     def gathered(self, results: Sequence[Any]) -> Any:
