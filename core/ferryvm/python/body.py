@@ -49,6 +49,9 @@ from ferryvm.python.known import is_instance, known_integer
 from ferryvm.python.site import EXCEPTIONS
 from ferryvm.python.source import Source
 
+_NAMES = {ast.JoinedStr: "an f-string", ast.Slice: "a slice", ast.Starred: "a starred expression"}
+"""Expressions that are compiled in other places alone."""
+
 
 class Body(Code):
     """Code of the expressions of one function."""
@@ -109,7 +112,7 @@ class Body(Code):
                 kinds = [self.kind(argument) for argument in node.args]
                 function = node.func.value  # type: ignore[attr-defined]  # `Known`
                 return library.result_kind(node, function, kinds)
-        raise NotCompilableError(node, f"cannot compile {type(node).__name__} here")
+        raise NotCompilableError(node, f"cannot compile {_NAMES.get(type(node), 'this')} here")
 
     def _constant_kind(self, node: ast.AST, value: object) -> Kind:
         if type(value) is int and not -(1 << 63) <= value < 1 << 63:
@@ -201,7 +204,7 @@ class Body(Code):
                 kind = self.kind(node)
                 library.call(self, node)
                 return kind
-        raise NotCompilableError(node, f"cannot compile {type(node).__name__} here")
+        raise NotCompilableError(node, f"cannot compile {_NAMES.get(type(node), 'this')} here")
 
     def push_as(self, node: ast.expr, kind: Kind) -> None:
         """Push the value of an expression, converted as operators do."""

@@ -43,11 +43,25 @@ class Dependencies:
         for name, value in names.items():
             self._is_recursive |= value is self._entry
             self._add_name(source.function, name, value)
+        self.add_attributes(attributes)
+
+    def add_attributes(self, attributes: Attributes) -> None:
+        """Add attributes of modules."""
         for (module, name), value in attributes.items():
             if name in vars(module):
                 self._names.append((vars(module), name, value))
             else:
                 self._attributes.append((module, name, value))
+
+    def add_free_name(self, function: types.FunctionType, name: str) -> object:
+        """Add a free name of a function with its present value, which is returned; MISSING."""
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        if name in cells:
+            value = _content(cells[name])
+        else:
+            value = function.__globals__.get(name, vars(builtins).get(name, MISSING))
+        self._add_name(function, name, value)
+        return value
 
     def add_function(self, function: types.FunctionType) -> None:
         """Add the code and the defaults of a function."""

@@ -30,6 +30,7 @@ from ferryvm.python.graph import (
     Known,
     Method,
     Next,
+    Raise,
     Store,
 )
 from ferryvm.python.graph_builder import GraphBuilder, like, name_of
@@ -45,15 +46,15 @@ METHODS = frozenset(
 )
 """The methods of lists, tuples and texts."""
 _EXPRESSIONS = {
-    ast.SetComp: "a set",
-    ast.Set: "a set",
-    ast.Dict: "a dict",
-    ast.DictComp: "a dict",
+    ast.SetComp: "a set; write a list or a tuple",
+    ast.Set: "a set; write a list or a tuple",
+    ast.Dict: "a dict; write lists or arrays",
+    ast.DictComp: "a dict; write lists or arrays",
     ast.GeneratorExp: "a generator expression here; write a loop",
-    ast.Lambda: "a lambda inside a function; define a function outside",
-    ast.Await: "await",
-    ast.Yield: "yield; a generator cannot be compiled",
-    ast.YieldFrom: "yield; a generator cannot be compiled",
+    ast.Lambda: "a lambda as a value; give it a name, and call it by that",
+    ast.Await: "await; write an ordinary function",
+    ast.Yield: "yield; return a list",
+    ast.YieldFrom: "yield; return a list",
     ast.Starred: "a starred expression; name each value",
 }
 
@@ -192,7 +193,7 @@ class Expressions(Sequences):
             case ast.Constant() | Known() | IsInstance():
                 return node
             case ast.Name():
-                return self._name(node)
+                return self._undefined(node) if self._is_undefined(node) else self._name(node)
             case ast.Attribute():
                 known = self.constant(node)
                 if known is not MISSING:
@@ -259,10 +260,20 @@ class Expressions(Sequences):
         if node.id in self._source.variables or node.id.startswith("%"):
             return node
         value = self._source.value(node.id)
-        if value is MISSING:
-            raise NotCompilableError(node, f"the name {node.id!r} is not defined")
         self.captured[node.id] = value
         return Known(value, node)
+
+    def _undefined(self, node: ast.Name) -> ast.expr:
+        """The value of a name that is not defined: Python raises NameError as it comes there."""
+        words = ast.Constant(f"name {node.id!r} is not defined"), ast.Constant(node.id)
+        text, name = (like(node, word) for word in words)
+        call = ast.Call(Known(NameError, node), [text], [ast.keyword("name", name)])
+        self.graph.end(Raise(node, NameError, like(node, call)))
+        self.graph.block = self.graph.new()
+        return Known(None, node)
+
+    def _is_undefined(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and getattr(self._name(node), "value", None) is MISSING
 
     def constant(self, node: ast.expr) -> object:
         """The value of a free name, or of an attribute of a module; MISSING for others."""
@@ -366,6 +377,8 @@ class Expressions(Sequences):
         if method is not None:
             return method
         is_inner = isinstance(node.func, ast.Name) and node.func.id in self._source.inner
+        if not is_inner and self._is_undefined(node.func):
+            return self.value(node.func)
         if not is_inner and self.constant(node.func) is MISSING:
             node = as_function(node)
         rewritten = None if is_inner else self.rewritten(node, self.constant(node.func))
@@ -385,12 +398,15 @@ class Expressions(Sequences):
             self.graph.add(Call(node, name, function, arguments))
             return name_of(name, node)
         if node.keywords:
-            raise NotCompilableError(node, "cannot compile a call of this function with keywords")
+            message = (
+                "cannot compile a call of this function with keywords; pass values by position"
+            )
+            raise NotCompilableError(node, message)
         if function is MISSING:
             if isinstance(node.func, ast.Attribute):
                 raise NotCompilableError(node, f"cannot compile the method {node.func.attr!r}")
             raise NotCompilableError(
-                node, "cannot compile a call of a value that may be any function"
+                node, "cannot compile a call of a value; call a function by its name"
             )
         arguments = self.values(node.args)
         if function is len or function is type:  # their code does not evaluate it
@@ -454,6 +470,8 @@ class Expressions(Sequences):
                 case ast.BoolOp() | ast.IfExp() | ast.NamedExpr() | ast.ListComp():
                     return True
                 case ast.GeneratorExp() | ast.Starred():
+                    return True
+                case ast.Name() if self._is_undefined(each):
                     return True
                 case ast.Compare():
                     if len(each.ops) > 1 or isinstance(each.ops[0], ast.In | ast.NotIn):

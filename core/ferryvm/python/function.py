@@ -15,6 +15,8 @@ import dataclasses
 import functools
 import inspect
 import linecache
+import re
+import sys
 import textwrap
 import types
 import warnings
@@ -23,8 +25,10 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from ferryvm.engine import Engine, TrapError
 from ferryvm.engine.active_call import InUseError
+from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.policy import Policy
+from ferryvm.python.annotation import disagreement
 from ferryvm.python.compiled_version import Version
 from ferryvm.python.continuation import resume
 from ferryvm.python.default_policy import python_policy
@@ -37,6 +41,7 @@ from ferryvm.python.kind import Kind, MisfitError, kind_of
 from ferryvm.python.list_argument import LargeItemError
 from ferryvm.python.program import Unit
 from ferryvm.python.raised import python_error, site_of
+from ferryvm.python.refusal import Refusal
 
 if TYPE_CHECKING:
     from ferryvm.python.explanation import FunctionExplanation
@@ -67,11 +72,13 @@ class PythonFunction(Generic[P, R]):
     ) -> None:
         if not isinstance(function, types.FunctionType):
             shown = type(function).__name__
-            raise TypeError(f"ferryvm.function takes a Python function, found a {shown}")
+            advice = "; write it below the other decorator" if hasattr(function, "__func__") else ""
+            raise TypeError(f"ferryvm.function takes a Python function, found a {shown}{advice}")
         functools.update_wrapper(self, function)
         self.__name__ = function.__name__
         self.__ferryvm_function__ = function
         self._strict = strict
+        self._options = backend, policy
         self._engine = _engine(backend, policy)
         self._read_signature()
         kinds = [each.kind for each in self._signature.parameters.values()]
@@ -91,6 +98,7 @@ class PythonFunction(Generic[P, R]):
         self.maps: dict[Hashable, Any] = {}
         """Memoised by `ferryvm.python.mapping`."""
         self._has_warned = False
+        self._refusals: dict[tuple[tuple[Kind, ...], Kind | None], Refusal] = {}
 
     def _read_signature(self) -> None:
         function = self.__ferryvm_function__
@@ -100,6 +108,22 @@ class PythonFunction(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<ferryvm.function {self.__ferryvm_function__.__qualname__}>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By name, as a function; else what it was made of."""
+        found: Any = sys.modules.get(self.__module__)
+        path = self.__ferryvm_function__.__qualname__
+        for name in path.split("."):
+            found = getattr(found, name, None)
+        if found is self:
+            return path
+        return PythonFunction, (self.__ferryvm_function__, *self._options, self._strict)
+
+    def __copy__(self) -> PythonFunction[P, R]:
+        return self
+
+    def __deepcopy__(self, _memo: object) -> PythonFunction[P, R]:
+        return self
 
     def __get__(self, owner: object, kind: object = None) -> Any:
         return self if owner is None else types.MethodType(self, owner)
@@ -152,7 +176,11 @@ class PythonFunction(Generic[P, R]):
         """The argument of each parameter, with the present defaults. Raises TypeError."""
         if not self._defaults.are_current():
             self._read_signature()
-        found = self._signature.bind(*args, **kwargs)
+        try:
+            found = self._signature.bind(*args, **kwargs)
+        except TypeError:
+            self.__ferryvm_function__(*args, **kwargs)  # raises Python's own error
+            raise
         found.apply_defaults()
         return tuple(found.arguments.values())
 
@@ -165,6 +193,12 @@ class PythonFunction(Generic[P, R]):
             return found
         if any(map(_is_large, values)):
             return self.python(values, "an argument does not fit into 64 bits")
+        if isinstance(error, CallError):  # arrays that overlap
+            refused = self.refused(_PLACE.sub(r"argument \1", str(error).partition(": ")[2]))
+            if self._strict:
+                raise refused
+            self._warn(refused)
+            return self.python(values, refused.place_and_reason)
         raise error.with_traceback(None)
 
     def version(self, values: Sequence[Any]) -> Version:
@@ -273,10 +307,16 @@ class PythonFunction(Generic[P, R]):
         free: FreeNames,
     ) -> Version:
         """A new version. Raises UnsupportedError."""
+        refusal = self._refusals.get((kinds, target))
+        if refusal is not None and refusal.is_current(function):
+            raise refusal.error.with_traceback(None)
         try:
+            self._check_annotations(kinds)
             version = Version(function, kinds, target, self._engine, free)
         except UnsupportedError as error:
             self._count_refusal(error)
+            if not self._strict:  # it would be tried in each call
+                self._refusals[kinds, target] = Refusal(error, function)
             raise
         self._versions[kinds, target, free.names] = version
         return version
@@ -322,6 +362,14 @@ class PythonFunction(Generic[P, R]):
         self._count_refusal(error)
         return error
 
+    def _check_annotations(self, kinds: Sequence[Kind]) -> None:
+        """Raise UnsupportedError for an argument of another type than it is annotated with."""
+        for name, kind in zip(self.parameters, kinds, strict=False):
+            wanted = disagreement(self.__ferryvm_function__, name, kind)
+            if wanted is not None:
+                what = f"it is annotated as {wanted}, and is {kind}; change one of them"
+                raise UnsupportedError(f"argument {name}: {what}", None, self.__name__)
+
     def _count_refusal(self, error: UnsupportedError) -> None:
         if self._strict:  # otherwise the call is counted as one that CPython ran
             self._noted(f"refused {self.__name__}", error.place_and_reason)
@@ -357,6 +405,7 @@ def _engine(backend: str | None, policy: Policy | None) -> Engine:
     return Engine(backend, policy=policy or (None if backend else python_policy()))
 
 
+_PLACE = re.compile(r"argument \d+ \((\w+)\)")
 _SIMPLE = frozenset({int, float, bool})
 
 

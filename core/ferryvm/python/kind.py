@@ -389,9 +389,7 @@ def kind_of(value: object) -> Kind:
         return Range(value.step)
     if type(value) is list:
         return _list_kind(value)
-    has_array = hasattr(value, "__array__") and not isinstance(value, type)
-    hint = "; pass numpy.asarray(a)" if has_array else _HINTS.get(type(value), "")
-    raise MisfitError(f"a {type(value).__name__} is not supported{hint}")
+    raise MisfitError(f"a {type(value).__name__} is not supported{_instead_of(value)}")
 
 
 def _list_kind(value: list[Any]) -> List:
@@ -443,9 +441,21 @@ _HINTS: dict[type, str] = {
 }
 
 
+def _instead_of(value: object) -> str:
+    """The advice for a value of another type."""
+    if hasattr(value, "__array__") and not isinstance(value, type):
+        return "; pass numpy.asarray(a)"
+    for base in (int, float, complex, tuple, list, range):
+        if isinstance(value, base):
+            return f"; pass {base.__name__}(a)"
+    return _HINTS.get(type(value), "; pass the numbers and arrays in it")
+
+
 def _array_kind(array: np.ndarray[Any, Any]) -> Array:
     if is_masked(array):
         raise MisfitError("a masked array is not supported; pass a.filled(...)")
+    if type(array) not in (np.ndarray, np.memmap):  # its methods may have other meanings
+        raise MisfitError(f"a {type(array).__name__} is not supported; pass numpy.asarray(a)")
     name = array.dtype.name
     if (name not in DTYPES and name not in PAIRS) or not array.dtype.isnative:
         raise MisfitError(f"an array of {array.dtype} is not supported{_instead(array.dtype)}")

@@ -35,16 +35,18 @@ from ferryvm.python.graph_builder import GraphBuilder, like, name_of
 from ferryvm.python.source import Source
 
 _STATEMENTS = {
-    ast.With: "with",
-    ast.FunctionDef: "a function inside a function whose name is assigned elsewhere, too",
-    ast.ClassDef: "a class",
+    ast.With: "with; open files and take locks in the caller",
+    ast.FunctionDef: "a function in a function with a decorator, or whose name is assigned twice",
+    ast.AsyncFunctionDef: "an async function; write an ordinary one",
+    ast.ClassDef: "a class; define it outside, and pass its numbers",
+    ast.TryStar: "except*; write except",
     ast.Global: "an assignment to a global; return the value instead",
     ast.Nonlocal: "an assignment to a variable of another function; return the value instead",
     ast.Import: "an import; import outside the function",
     ast.ImportFrom: "an import; import outside the function",
     ast.Match: "match; write if and elif",
-    ast.AsyncFor: "async",
-    ast.AsyncWith: "async",
+    ast.AsyncFor: "async for; write an ordinary function",
+    ast.AsyncWith: "async with; write an ordinary function",
 }
 
 

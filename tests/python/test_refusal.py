@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments and constructs at the edges of what is compiled: Python's own behaviour, or a clear refusal."""
+
+from __future__ import annotations
+
+import copy
+import enum
+import pickle
+import warnings
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ferryvm
+from ferryvm import UnsupportedError
+from ferryvm.python import function as function_module
+
+
+@ferryvm.function
+def shared(x):
+    return x + 1
+
+
+class _Doubled(np.ndarray):
+    def __getitem__(self, index: Any) -> Any:
+        return 2 * super().__getitem__(index)
+
+
+class _Level(enum.IntEnum):
+    LOW = 1
+
+
+_Point = namedtuple("_Point", "x y")  # an untyped one
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        (np.ones(2).view(_Doubled), "a _Doubled is not supported; pass numpy.asarray.a."),
+        (_Level.LOW, "a _Level is not supported; pass int.a."),
+        (_Point(1, 2), "a _Point is not supported; pass tuple.a."),
+        (object(), "a object is not supported; pass the numbers and arrays in it"),
+    ],
+)
+def test_instances_of_other_classes_are_refused_with_a_conversion(
+    argument: object, message: str
+) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        ferryvm.function(lambda x: x[0])(argument)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("async def g(): pass", "an async function; write an ordinary one"),
+        ("with x: pass", "with; open files and take locks in the caller"),
+        ("class A: pass", "a class; define it outside"),
+        ("try: pass\n    except* ValueError: pass", "except.; write except"),
+        ("return {1: x}", "a dict; write lists or arrays"),
+        ("return (lambda y: y)(x)", "a call of a value; call a function by its name"),
+    ],
+)
+def test_constructs_are_refused_with_what_to_write(body: str, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=rf":2: f: cannot compile {message}"):
+        ferryvm.function(f"def f(x):\n    {body}")(1)
+
+
+def test_a_name_that_is_not_defined_raises_where_python_comes_to_it() -> None:
+    @ferryvm.function
+    def scaled(x):
+        return x * nowhere if x > 0 else nothing(x)  # noqa: F821  # that is the point
+
+    for argument, name in ((1, "nowhere"), (-1, "nothing")):
+        with pytest.raises(NameError, match=f"name '{name}' is not defined") as caught:
+            scaled(argument)
+        assert caught.value.name == name
+    globals()["nowhere"] = 3
+    try:
+        assert scaled(2) == 6
+    finally:
+        del globals()["nowhere"]
+    with pytest.raises(NameError, match="nowhere"):
+        scaled(2)
+
+
+def test_compiled_functions_are_pickled_by_name_and_copied_like_functions() -> None:
+    assert pickle.loads(pickle.dumps(shared)) is shared
+    assert copy.copy(shared) is copy.deepcopy(shared) is shared
+    apart = ferryvm.function(backend="switch")(_third)
+    made = pickle.loads(pickle.dumps(apart))
+    assert (made(3), made._engine is apart._engine) == (1.0, True)
+
+
+def _third(x):
+    return x / 3
+
+
+def test_arguments_are_compared_with_annotations() -> None:
+    @ferryvm.function
+    def weighted(n: int, x: float, xs: np.ndarray = np.ones(1)) -> float:  # noqa: B008  # never changed
+        return n * x * xs[0]
+
+    assert weighted(2, 3) == weighted(np.int64(2), np.float32(3)) == weighted(True, 6.0) == 6
+    with pytest.raises(UnsupportedError, match="argument n: it is annotated as int, and is float"):
+        weighted(2.5, 1.0)
+    with pytest.raises(UnsupportedError, match="argument xs: it is annotated as ndarray"):
+        weighted(2, 1.0, (1,))  # type: ignore[arg-type]  # that is what is tested
+
+
+def test_arrays_that_overlap_are_refused_by_their_names() -> None:
+    @ferryvm.function
+    def shift(x, y):
+        for i in range(len(x)):
+            y[i] = x[i] + 1
+
+    a = np.zeros(4)
+    with pytest.raises(UnsupportedError, match="shift: argument y shares memory with argument x"):
+        shift(a[:-1], a[1:])
+    assert a.tolist() == [0, 0, 0, 0]
+    with pytest.warns(RuntimeWarning, match="shares memory"):
+        ferryvm.function(strict=False)(shift.__wrapped__)(a[:-1], a[1:])
+    assert a.tolist() == [0, 1, 2, 3]
+
+
+def test_a_refused_function_is_compiled_again_only_after_a_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tries: list[object] = []
+
+    class Version(function_module.Version):
+        def __init__(self, *arguments: Any) -> None:
+            tries.append(arguments)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(function_module, "Version", Version)
+    offset: object = "text"
+
+    def below(x):
+        return x + offset
+
+    @ferryvm.function(strict=False)
+    def called(x):
+        return len({x: 1}) if offset == "text" else below(x)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        assert [called(3) for _ in range(3)] == [1, 1, 1]
+        assert len(tries) == 1
+        offset = 2
+        assert called(3) == 5
+        assert len(tries) > 1
