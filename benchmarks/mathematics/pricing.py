@@ -2,8 +2,8 @@
 """Black and Scholes's prices of options on all cores, by real exp and log: llvm against gcc with
 OpenMP and glibc.
 
-The libraries' last bits differ, so prices are compared to some digits. (The program of the same name
-of `benchmarks parallel` has polynomials in their place.)
+The libraries' last bits differ, so prices are compared to some digits. (The twin of `benchmarks
+parallel` has polynomials in their place.)
 """
 
 from __future__ import annotations
@@ -44,8 +44,10 @@ def measure(rounds: int, count: int = COUNT) -> dict[str, Any]:
     path = PROGRAMS / "mathematics" / "prices.skiff"
     program = ferryvm.compile(path.read_text(encoding="utf-8"), file=str(path))
     ours = launching(LLVM, threads=0).instantiate(program).exports["work"]
-    command = [tool("gcc"), *FLAGS, "-fopenmp", "-shared", "-fPIC", "-Wl,--no-as-needed", "-lm"]
-    library = ctypes.CDLL(str(build("prices.so", command, [path.with_suffix(".c")])))
+    command = [tool("gcc"), *FLAGS, "-DLIBRARY", "-fopenmp", "-shared", "-fPIC"]
+    command += ["-Wl,--no-as-needed", "-lm"]
+    source = PROGRAMS / "parallel" / "blackscholes.c"
+    library = ctypes.CDLL(str(build("prices.so", command, [source])))
 
     def in_c() -> None:
         arrays = (price, strike, years, *results[GCC])

@@ -239,10 +239,10 @@ class _LaneLowering:
         builder, mask = self.builder, self.arithmetic.vector(mask)
         is_uniform = not isinstance(p.type, ir.VectorType)
         leaving = mask if is_uniform else builder.and_(mask, p)
-        beyond = None if is_uniform else self._may_be_beyond(operation.arguments[1])
+        quick = None if is_uniform else self._quick_test(operation.arguments[1])
         # All lanes that come to an exit leave, but mostly none comes.
         is_certain = isinstance(operation.arguments[1], Constant)
-        is_any = beyond or (p if is_uniform and not is_certain else self._any(leaving))
+        is_any = quick or (p if is_uniform and not is_certain else self._any(leaving))
         before = builder.block
         with self.function.rarely(is_any, "suspend") as onward:
             self._suspend(operation.exit, leaving, int(bool(stops)))
@@ -253,12 +253,29 @@ class _LaneLowering:
             after = self._onward(onward, rest, is_last=bool(last))
         return self._rest(mask, before, rest, after)
 
-    def _may_be_beyond(self, p: Value) -> ir.Value | None:
+    def _quick_test(self, p: Value) -> ir.Value | None:
+        """True if a check may fail in a lane, where that is found in fewer operations than the lanes
+        in which it does; None for other checks."""
+        if not isinstance(p, Operation):
+            return None
+        if p.name == "mul_overflows" and p.static == (I64,):
+            return self._is_factor_large(p)
+        return self._may_be_beyond(p) if p.static == (I64, Condition.GE_U) else None
+
+    def _is_factor_large(self, p: Operation) -> ir.Value:
+        """True if a factor of a product does not fit into 32 bits in a lane."""
+        builder, half = self.builder, ir.Constant(WORD, 1 << 31)
+        a, b = (
+            builder.add(self._value(each, is_vector=True), self.arithmetic.vector(half))
+            for each in p.arguments
+        )
+        high = builder.lshr(builder.or_(a, b), self.arithmetic.vector(word(32)))
+        return self._any(builder.icmp_unsigned("!=", high, self.arithmetic.vector(word(0))))
+
+    def _may_be_beyond(self, p: Operation) -> ir.Value | None:
         """For a check of consecutive indices against a length, `index >= length`: true if the last
         index fails it. That is one comparison of words, where one in each lane takes the place of the
         items' own arithmetic. None for any other check."""
-        if not isinstance(p, Operation) or p.static != (I64, Condition.GE_U):
-            return None
         index, length = p.arguments
         if length in self.varying or not isinstance(index, Operation) or index.name != "ramp":
             return None

@@ -327,18 +327,23 @@ def test_random_launches_in_lanes_end_as_in_an_interpreter(vectors: list[int]) -
     assert sum(vectors) > 100
 
 
-def test_checked_arithmetic_in_lanes_ends_as_that_of_the_loop(vectors: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("factor", "added", "item"), [(40, (1 << 63) - 1 - 40 * 40, 41), ((1 << 63) // 41, 0, 42)]
+)
+def test_checked_arithmetic_in_lanes_ends_as_that_of_the_loop(
+    factor: int, added: int, item: int, vectors: list[int]
+) -> None:
     program = ferryvm.build.Program()
     main = program.function("main")
     put = program.function("put", {"item": I64, "to": I64_ARRAY})
     put.local_get("to")
     put.local_get("item")
     put.local_get("item")
-    put.local_get("item")
+    put.i64_const(factor)
     put.i64_mul_checked()
-    put.i64_const((1 << 63) - 1 - 40 * 40)
+    put.i64_const(added)
     put.i64_add_checked()
-    put.local_get("item")
+    put.i64_const(3)
     put.i64_sub_checked()
     put.array_set_i64()
     main.i64_const(ITEMS)
@@ -348,5 +353,5 @@ def test_checked_arithmetic_in_lanes_ends_as_that_of_the_loop(vectors: list[int]
     program.start(main)
     _, _, trap = ended(started(program.build(), 4))
     assert trap == ended(Engine("threaded").start(program.build()))[2]
-    assert "in item 41" in trap
+    assert f"in item {item}" in trap
     assert sum(vectors) >= 40
