@@ -7,12 +7,14 @@ first manner, the next one in its second, and so on. All of them are run every n
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter, defaultdict
 
 import pytest
 
 from ..tier import NIGHTLY
+from .quick import quick_llvm
 
 BACKENDS = ("llvm", "opencl", "reference", "switch", "threaded", "vliw")
 """Those of the tree; other backends in tests run all that they are given."""
@@ -75,3 +77,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for place, item in enumerate(manners):
             if turn % share or (number + place) % parts:
                 item.add_marker(NIGHTLY)
+            elif backend == "llvm" and number // parts % 2:
+                _compile_quickly(item)
+
+
+def _compile_quickly(item: pytest.Item) -> None:
+    """Have LLVM run at its lowest level: its passes take half the time of a case, and every other
+    case shows what they make of the code that they are given."""
+    parameters = item.callspec.params  # type: ignore[attr-defined] # a Function's
+    parameters["ferry_case"] = dataclasses.replace(parameters["ferry_case"], backend=quick_llvm())

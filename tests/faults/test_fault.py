@@ -55,7 +55,7 @@ def test_backend_without_a_fault_agrees(schedule: Schedule) -> None:
     differ = Differ(
         ["sound"], registry=registry_of([FaultyBackend("sound", None)]), limits=LIMITS, most=MOST
     )
-    for number in range(4 if schedule in (Schedule.EVERY_BOUNDARY, Schedule.COLLECT) else 20):
+    for number in range(4 if schedule in (Schedule.EVERY_BOUNDARY, Schedule.COLLECT) else 10):
         (comparison,) = differ.compare(program_of(5, number), schedule, number)
         assert comparison.verdict is Verdict.AGREE, (number, comparison)
 

@@ -153,13 +153,14 @@ def test_interrupted_regions_leave_in_the_state_of_the_reference(name: str) -> N
 
 def test_a_region_may_leave_in_every_way() -> None:
     found: collections.Counter[Status] = collections.Counter()
-    for text in PROGRAMS.values():
-        found += all_of(verify(ferryvm.compile(on_heap(text))), 2, polls=100)
     wanted = {"HALT", "LEAVE", "HOST", "TRAP", "GROW", "INTERRUPTED"}
-    for number in range(8):
-        if wanted <= {status.name for status in found}:
-            return
-        found += all_of(verify(generate(7, number, ProgramKind.BYTECODE)), 2, polls=4)
+    by_hand = (ferryvm.compile(on_heap(text)) for text in PROGRAMS.values())
+    at_random = (generate(7, number, ProgramKind.BYTECODE) for number in range(8))
+    for polls, programs in ((100, by_hand), (4, at_random)):
+        for program in programs:
+            found += all_of(verify(program), 2, polls=polls)
+            if wanted <= {status.name for status in found}:
+                return
     raise AssertionError(f"only {found}")
 
 
