@@ -8,7 +8,9 @@ import random
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -124,6 +126,27 @@ def test_garbage_that_this_user_stored_is_told_and_built_again(
         assert native.load_or_build(package)[1] == b"notes"
     (told,) = [record.message for record in caplog.records if record.levelno == logging.WARNING]
     assert told.endswith(" is refused and built again: it is no ELF file")
+
+
+def test_threads_that_need_an_interpreter_at_once_build_it_once(
+    empty_cache: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
+    builds: list[str] = []
+
+    def build(package: str, merge_tails: bool) -> bytes:
+        builds.append(package)
+        while len(caplog.records) < 3:  # until the others wait
+            time.sleep(0.001)
+        return built
+
+    monkeypatch.setattr(native, "build_in_process", build)
+    built = cache_entry.packed(b"notes", compile_module(ir.Module("empty"), merge_tails=True))
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(native.load_or_build, ["ferryvm_backends.switch"] * 3))
+    assert [notes for _, notes in found] == [b"notes"] * 3
+    assert builds == ["ferryvm_backends.switch"]
+    assert len({record.message for record in caplog.records}) == 1
 
 
 def test_an_interpreter_is_built_by_each_process_where_the_cache_cannot_be_used(

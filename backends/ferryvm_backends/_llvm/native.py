@@ -7,6 +7,8 @@ import functools
 import importlib.util
 import os
 import sys
+import threading
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -123,6 +125,11 @@ def entry_of(package: str) -> cache.Entry:
     return cache.Entry(_name(package), key(package))
 
 
+_building: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+"""A lock for each package: of threads that need its code at once, as those that start several
+backends do, one builds it and the others find it in the cache."""
+
+
 def load_or_build(
     package: str, merge_tails: bool = True, is_quiet: bool = False
 ) -> tuple[NativeCode, bytes]:
@@ -133,12 +140,22 @@ def load_or_build(
     `is_quiet`: nobody waits for it, so that it is not reported. Raises BackendError.
     """
 
-    def build() -> bytes:
+    def announce() -> None:
         if not is_quiet:
             _log.info("building native code of %s, which takes some seconds", _name(package))
+
+    def build() -> bytes:
+        announce()
         return build_in_process(package, merge_tails)
 
-    payload = entry_of(package).get(build, cache_entry.fault)
+    lock = _building[package]
+    if not lock.acquire(blocking=False):
+        announce()
+        lock.acquire()
+    try:
+        payload = entry_of(package).get(build, cache_entry.fault)
+    finally:
+        lock.release()
     notes, code = cache_entry.unpacked(payload)
     return load(code), notes
 
