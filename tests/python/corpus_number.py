@@ -319,3 +319,90 @@ def polynomial_value(coefficients, x):
     for coefficient in coefficients[::-1]:
         total = total * x + coefficient
     return total, total.conjugate().imag, total == 0
+
+
+# --- number theory, statistics, simulation --------------------------------------------------
+
+
+@case((561, 2), (7919, 3), (1 << 61, 5), (1, 2))
+def passes_fermat(n, base):
+    return n > 1 and pow(base, n - 1, n) == 1
+
+
+@case((7, 3, 11), (5, 2, 10))
+def chinese_remainder(a, b, modulus):
+    other = modulus + 1
+    inverse = pow(modulus, -1, other)
+    return (a + (b - a) * inverse % other * modulus) % (modulus * other), math.lcm(modulus, other)
+
+
+@case((1_000_003, 12), (91, 5))
+def pollard_rho(n, limit):
+    slow = fast = 2
+    for _ in range(limit):
+        slow = (slow * slow + 1) % n
+        fast = (fast * fast + 1) % n
+        fast = (fast * fast + 1) % n
+        factor = math.gcd(abs(slow - fast), n)
+        if factor > 1:
+            return factor
+    return n
+
+
+@case((np.array([2.5, 0.1, 7.25, -3.0]),), (np.array([1.0]),), ((1, 2, 3),))
+def described(values):
+    n = len(values)
+    mean = math.fsum(values) / n
+    spread = math.fsum([(x - mean) ** 2 for x in values]) / max(n - 1, 1)
+    farthest = max(values, key=lambda x: abs(x - mean))
+    return round(mean, 3), round(math.sqrt(spread), 3), farthest, min(values, default=0)
+
+
+@case((np.array([1.0, 2.0, 4.0]), np.array([2.0, 3.9, 8.2])), (np.ones(2), np.zeros(2)))
+def fitted_line(xs, ys):
+    n = len(xs)
+    sum_x, sum_y = math.fsum(xs), math.fsum(ys)
+    sum_xx = math.fsum(x * x for x in xs)
+    sum_xy = math.fsum(x * y for x, y in zip(xs, ys))  # noqa: B905  # of one length
+    slope = (n * sum_xy - sum_x * sum_y) / (n * sum_xx - sum_x * sum_x)
+    return round(slope, 4), round((sum_y - slope * sum_x) / n, 4)
+
+
+@case((np.uint64(88172645463325252), 20), (np.uint64(1), 3))
+def xorshift(state, count):
+    """Marsaglia's generator, with integers that wrap."""
+    total = 0.0
+    for _ in range(count):
+        state ^= state << np.uint64(13)
+        state ^= state >> np.uint64(7)
+        state ^= state << np.uint64(17)
+        total += float(state >> np.uint64(11)) / 9007199254740992.0
+    return state, total
+
+
+@case((np.uint32(42), 16), (np.uint32(0), 1))
+def random_walk(seed, steps):
+    position, farthest = 0j, 0.0
+    for _ in range(steps):
+        seed = seed * np.uint32(1664525) + np.uint32(1013904223)
+        position += (1, 1j, -1, -1j)[0] if seed >> np.uint32(31) else 1j
+        farthest = max(farthest, position.real + position.imag)
+    return position, farthest, seed
+
+
+@case((1.0, 0.3, 50), (1, 0, 3))
+def damped_oscillator(x, damping, steps):
+    state = complex(x, 0)
+    for _ in range(steps):
+        state += 0.05 * complex(state.imag, -state.real - damping * state.imag)
+    return round(state.real, 9), round(state.imag, 9), abs(state) < abs(x) + 1
+
+
+@case((np.uint64((1 << 63) - 1),), (np.int64((1 << 53) + 1),), (np.uint8(7),))
+def floors_of_scalars(x):
+    return math.floor(x), math.ceil(x), round(x), np.float64(x) == 1j, 1j * np.float64(x)
+
+
+@case((-(1 << 63), 1 << 62), (0, 50))
+def long_ranges(start, stop):
+    return len(range(start, stop, 7)), len(range(stop, start, -1))

@@ -42,7 +42,6 @@ from ferryvm.python.kind import (
     Scalar,
     Tuple,
     constant_kind,
-    is_of_numpy,
     text_of,
 )
 from ferryvm.python.known import is_instance, known_integer
@@ -93,7 +92,7 @@ class Body(Code):
                 if sequence_comparison.is_sequence(left):
                     sequence_comparison.check(self, node)
                     return Number(bool)
-                has_scalar = is_of_numpy(left) or is_of_numpy(right)
+                has_scalar = comparison.is_of_scalars(left, right)
                 is_identity = isinstance(node.ops[0], ast.Is | ast.IsNot)
                 return Scalar("bool") if has_scalar and not is_identity else Number(bool)
             case ast.Tuple():

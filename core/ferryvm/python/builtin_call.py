@@ -227,6 +227,18 @@ def _folded(node: ast.Call, neutral: int) -> ast.expr:
     return found
 
 
+def folded(node: ast.BinOp) -> ast.expr:
+    """A complex number that is written out, as 1 + 2j; other expressions as they are."""
+    left, right = (getattr(each, "value", None) for each in (node.left, node.right))
+    is_sum = isinstance(node.op, ast.Add | ast.Sub) and isinstance(node.right, ast.Constant)
+    if not is_sum or not isinstance(node.left, ast.Constant) or type(right) is not complex:
+        return node
+    if not isinstance(left, int | float) or isinstance(left, bool):
+        return node
+    value = left + right if isinstance(node.op, ast.Add) else left - right
+    return like(node, ast.Constant(value))
+
+
 def as_function(node: ast.Call) -> ast.Call:
     """The call of a method of a number as one of a function; other calls as they are."""
     of = node.func

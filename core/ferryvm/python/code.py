@@ -329,7 +329,7 @@ class Code(abc.ABC):
         NotCompilableError."""
 
     def range_length(self, step: int) -> None:
-        """Turn start and stop of a range on the stack into its length. It fits, or traps."""
+        """Turn start and stop of a range on the stack into its length, modulo 2^64."""
         f = self.f
         stop, start = self.spare(I64), self.spare(I64)
         f.local_set(stop)
@@ -342,7 +342,7 @@ class Code(abc.ABC):
         with f.if_([I64]):
             f.local_get(stop)
             f.local_get(start)
-            f.i64_sub_checked()
+            f.i64_sub()
             if abs(step) != 1:
                 f.i64_const(1)
                 f.i64_sub()

@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING
 from ferryvm.isa.type import F64, I32, I64, Type
 from ferryvm.python.complex_code import compare as complex_comparison
 from ferryvm.python.complex_code import is_complex
+from ferryvm.python.complex_code import promoted as promoted_complex
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import BOOL, FLOAT, INT, INTEGERS, Constant, Kind, Number, Scalar
+from ferryvm.python.kind import (
+    BOOL,
+    FLOAT,
+    INT,
+    INTEGERS,
+    Constant,
+    Kind,
+    Number,
+    Scalar,
+    is_of_numpy,
+)
 from ferryvm.python.operation import SYMBOLS, exact, is_number
 from ferryvm.python.scalar_code import promoted
 from ferryvm.python.sequence_comparison import compare as compare_sequences
@@ -73,6 +84,13 @@ def compare(b: Code, node: ast.Compare) -> Kind:
         suffix = suffix.replace("s", "u")
     getattr(f, f"{common.word}_{name}" + suffix)()
     return Scalar("bool")
+
+
+def is_of_scalars(left: Kind, right: Kind) -> bool:
+    """True if the value of a comparison is a boolean value of NumPy."""
+    if is_complex(left) and left == promoted_complex(left, right):
+        return is_of_numpy(left)
+    return is_of_numpy(left) or is_of_numpy(right)
 
 
 def _suffix(word: Type, name: str) -> str:

@@ -58,6 +58,8 @@ def promoted(left: Kind, right: Kind) -> Complex | None:
         return None
     if _is_python(left) and _is_python(right):
         return COMPLEX
+    if left == COMPLEX and right == Scalar("float64"):  # which is a float
+        return COMPLEX
     samples = [_sample(kind) for kind in (left, right)]
     return Complex(np.result_type(*samples).name)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from ferryvm.python.array_creation import creates, normalised
 from ferryvm.python.builtin import contains, in_range, replacement
-from ferryvm.python.builtin_call import as_function
+from ferryvm.python.builtin_call import as_function, folded
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.graph import (
     Assign,
@@ -201,7 +201,7 @@ class Expressions(Sequences):
                 return like(node, ast.Attribute(self.value(node.value), node.attr, ast.Load()))
             case ast.BinOp():
                 left, right = self.values([node.left, node.right])
-                return like(node, ast.BinOp(left, node.op, right))
+                return folded(like(node, ast.BinOp(left, node.op, right)))
             case ast.UnaryOp():
                 return like(node, ast.UnaryOp(node.op, self.value(node.operand)))
             case ast.Compare(ops=[ast.In() | ast.NotIn()]):

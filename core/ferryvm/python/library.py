@@ -358,8 +358,8 @@ def _emit_len(b: Code, node: ast.Call, kinds: list[Kind]) -> None:
     b.push(node.args[0])
     if kind.step:
         b.range_length(kind.step)
-        return
-    b.stepped_length()
+    else:
+        b.stepped_length()
     size = b.spare(I64)
     f.local_set(size)
     f.local_get(size)

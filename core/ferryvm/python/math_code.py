@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F64
-from ferryvm.python.kind import FLOAT, INT, INTEGERS, Kind
+from ferryvm.python.kind import BOOL, FLOAT, INT, INTEGERS, Kind
 
 if TYPE_CHECKING:
     from ferryvm.python.code import Code
@@ -98,7 +98,7 @@ def rounded(b: Code, node: ast.Call, name: str) -> None:
     """A float as an int."""
     f = b.f
     kind = b.kind(node.args[0])
-    if kind in INTEGERS:
+    if kind in (INT, BOOL) or (name == "nearest" and kind in INTEGERS):
         b.push_as(node.args[0], INT)
         return
     b.push_as(node.args[0], FLOAT)

@@ -20,20 +20,29 @@ _HUGE = 9007199254740992.0
 """2^53: floats from here on are integers."""
 
 
+def _index(value: Any) -> Any:
+    """The int that an argument is."""
+    if type(value) is float or type(value) is np.float64 or type(value) is np.float32:
+        raise TypeError(value)
+    if type(value) is np.bool_ or type(value) is complex:
+        raise TypeError(value)
+    return int(value)
+
+
 def rounded(number: Any, ndigits: Any = None) -> Any:
     """`round`."""
     if ndigits is None:
         return round(number)
-    if type(ndigits) is float or type(ndigits) is np.float64 or type(ndigits) is np.float32:
-        raise TypeError(ndigits)
     if type(number) is complex or type(number) is np.bool_:
         raise TypeError(ndigits)
-    digits = int(ndigits)
+    digits = _index(ndigits)
     if type(number) is float:
         return _rounded_float(number, digits)
     if type(number) is np.float64 or type(number) is np.float32:
         return _rounded_scalar(number, digits)
     if digits >= 0:
+        if digits > 0x7FFFFFFF:
+            raise OverflowError(digits)
         return number + 0
     if type(number) is int or type(number) is bool:
         return _rounded_integer(int(number), -digits)
@@ -213,8 +222,7 @@ def permutations(n: Any, k: Any = None) -> Any:
     """`math.perm`."""
     if k is None:
         return math.factorial(n)
-    if type(n) is float or type(k) is float:
-        raise TypeError(n)
+    n, k = _index(n), _index(k)
     if n < 0:
         raise ValueError("n must be a non-negative integer")
     if k < 0:
@@ -222,7 +230,7 @@ def permutations(n: Any, k: Any = None) -> Any:
     if k > n:
         return 0
     result = 1
-    for factor in range(int(n), int(n) - int(k), -1):
+    for factor in range(n, n - k, -1):
         result *= factor
     return result
 
@@ -252,7 +260,7 @@ def fraction_and_whole(x: Any) -> Any:
 
 def scaled(x: Any, i: Any) -> Any:
     """`math.ldexp`: scaled in steps, of which the last one alone rounds."""
-    if type(i) is float or type(i) is np.float64 or type(i) is np.float32:
+    if type(i) is not int and type(i) is not bool:
         raise TypeError(i)
     value, count = float(x), int(i)
     if value == 0.0 or not math.isfinite(value):

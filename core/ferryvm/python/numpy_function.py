@@ -61,11 +61,13 @@ def _of_numpy(kind: Kind) -> Scalar | None:
     return kind if isinstance(kind, Scalar) else None
 
 
-def _common(kinds: list[Kind]) -> Scalar | None:
+def _common(function: object, kinds: list[Kind]) -> Scalar | None:
     """The kind that operands have in common."""
     found: Kind = kinds[0]
     if not all(isinstance(kind, Number | Scalar) for kind in kinds):
         return None
+    if function is np.clip:  # it makes an array of it
+        found = _of_numpy(found) or found
     if all(isinstance(kind, Number) for kind in kinds):
         found = _of_numpy(found) or found
         kinds = [_of_numpy(kind) or kind for kind in kinds]
@@ -79,7 +81,7 @@ def _common(kinds: list[Kind]) -> Scalar | None:
 
 def call_kind(node: ast.Call, function: object, kinds: list[Kind]) -> Kind | None:
     """The kind of the value of a call; None if it cannot be compiled."""
-    common = _common(kinds) if len(kinds) == FUNCTIONS[function] else None
+    common = _common(function, kinds) if len(kinds) == FUNCTIONS[function] else None
     if common is None:
         return None
     if function in OPERATORS:
@@ -106,7 +108,7 @@ def call(b: Code, node: ast.Call, function: object, kinds: list[Kind]) -> None:
         made = ast.BinOp(left, OPERATORS[function], right)
         b.push(ast.copy_location(made, node))
         return
-    common = _common(kinds)
+    common = _common(function, kinds)
     assert common is not None
     for argument, kind in zip(node.args, kinds, strict=True):
         b.push_as(argument, kind)

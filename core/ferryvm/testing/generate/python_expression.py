@@ -179,6 +179,9 @@ class PythonExpressions:
                 return f"({self.integer(below)} {word} {self.integer(below)})"
             case "bool":
                 return f"({self.boolean(below)} + {self.integer(below)})"
+            case "library":
+                form = chance.pick(_INTEGER_FORMS)
+                return form.format(self.integer(below), self.integer(below))
             case "convert":
                 name = chance.pick(("int", "round", "math.floor", "math.ceil", "math.trunc"))
                 return f"{name}({self.real(below)})"
@@ -263,6 +266,13 @@ class PythonExpressions:
             case "conditional":
                 parts = [self.real(below), self.boolean(below), self.real(below)]
                 return "({} if {} else {})".format(*parts)
+            case "library":
+                form = chance.pick(_FLOAT_FORMS)
+                return form.format(self.real(below), self.real(below), self.small())
+            case "complex":
+                number = f"complex({self.real(below)}, {self.integer_leaf()})"
+                operator, part = chance.pick("+-*/"), chance.pick(("real", "imag"))
+                return f"({number} {operator} {self.real(below)}).{part}"
             case "convert":
                 return f"float({self.integer(below)})"
             case "scalar":
@@ -395,4 +405,24 @@ class PythonExpressions:
         return f"{callee.name}({', '.join(arguments)})"
 
 
+_INTEGER_FORMS = (
+    "({}).bit_length()",
+    "({}).bit_count()",
+    "round({}, -({} & 3))",
+    "math.gcd({}, {})",
+    "len(range({}, {}, 7))",
+    "max(({}), {}, key=lambda k: -k)",
+    "(1 if isinstance({}, int) else {})",
+)
+"""Functions of two integers."""
+_FLOAT_FORMS = (
+    "round({0}, {2})",
+    "math.fmod({0}, {1})",
+    "math.remainder({0}, {1})",
+    "math.fsum(({0}, {1}, 0.1))",
+    "math.ldexp({0}, {2} - 3)",
+    "math.nextafter({0}, {1})",
+    "float(({0}).is_integer())",
+)
+"""Functions of two floats and a small integer."""
 _LENGTHY = ("ints", "floats", "pair")
