@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.launch import LAUNCH_WORDS
-from ferryvm.isa.object import ARRAY_HEADER_BYTES
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.item_map import BARRIER_MARK, ItemOutcome, MapAddresses
 from ferryvm.machine.piece import PHASE
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
-from ferryvm_backends._llvm.piece_code import PIECE_BYTES, PieceCode
+from ferryvm_backends._llvm.piece_code import PieceCode
 
 ENDED = 3
 """The outcome of `define_begin_phase` where all items have ended: there is no record any more."""
@@ -61,9 +60,7 @@ class _Wait(PieceCode):
         self.return_if_large(size)
         at = self.element(stack, start)
         count = self.references(at, pc, frame)
-        both = builder.shl(builder.add(size, count), word(3))
-        rest = word(2 * (PIECE_BYTES + ARRAY_HEADER_BYTES))
-        self.return_unless_fits(builder.add(both, rest))
+        self.return_unless_fits(word(2), builder.add(size, count))
 
         operands = builder.sub(at, word(WORD_BYTES * LAUNCH_WORDS))
         limit, next_, record = (self.at(operands, WORD_BYTES * n) for n in range(LAUNCH_WORDS))
@@ -139,16 +136,14 @@ class _BeginPhase(PieceCode):
         at = builder.sub(self.element(self.get("stack"), self.get("sp")), word(WORD_BYTES))
         front = self.piece(self.at(at))
         with builder.if_then(builder.not_(self.is_zero(front["next"]))):
-            self.return_unless_fits(word(PIECE_BYTES))
+            self.return_unless_fits(word(1), word(0))
             builder.ret(word(ItemOutcome.DONE))
         with builder.if_then(self.is_zero(front["waiting"])):
             self.put(word(0), at)
             builder.ret(word(ENDED))
         self._compare(front)
         # The phase, a phase in front of the piece that is taken next, and a piece for each item.
-        self.return_unless_fits(
-            builder.mul(builder.add(front["first"], word(2)), word(PIECE_BYTES))
-        )
+        self.return_unless_fits(builder.add(front["first"], word(2)), word(0))
         reference, following = self.variable(front["waiting"]), self.variable(word(0))
         with self.while_(lambda: builder.not_(self.is_zero(builder.load(reference)))):
             fields = self.piece(builder.load(reference))

@@ -71,9 +71,13 @@ class PieceCode(WordCode):
 
     # --- objects ----------------------------------------------------------------------------
 
-    def return_unless_fits(self, size: ir.Value) -> None:
-        """Return unless there is room for objects of so many bytes."""
-        end = self.builder.add(self.get("object_top"), size)
+    def return_unless_fits(self, blocks: ir.Value, words: ir.Value) -> None:
+        """Return unless there is room for so many pieces with so many words in all, as in
+        `ferryvm.machine.piece.reserve`: wherever a launch runs, it then leaves at the same places."""
+        builder = self.builder
+        pieces = builder.mul(blocks, word(PIECE_BYTES + 2 * ARRAY_HEADER_BYTES))
+        size = builder.add(pieces, builder.shl(words, word(3)))
+        end = builder.add(self.get("object_top"), size)
         is_past = self.builder.icmp_unsigned(">", end, self.get("object_end"))
         self.return_if(is_past, ItemOutcome.REFUSED)
 

@@ -164,7 +164,7 @@ def finish(objects: ObjectMemory, limit: int, left: Sequence[Left]) -> None:
         objects.gathered.append((limit, left))
         return
     launch = launch_operands(objects.control)
-    phase, following = opened(objects, launch.record)
+    following = launch.record
     for first, what in reversed(left):
         if isinstance(what, ItemBatch):
             following = what.write(objects, following)
@@ -173,12 +173,12 @@ def finish(objects: ObjectMemory, limit: int, left: Sequence[Left]) -> None:
         else:
             following = add_range(objects, first, what, following)
     launch.limit = launch.next = limit
-    launch.record = closed(objects, phase, following)
+    launch.record = following
 
 
 def space_for(left: Sequence[Left]) -> tuple[int, int]:
     """The pieces that `finish` makes, and their words in all, at most, for `reserve`."""
-    count, words = 1, 0  # a phase, if there is one
+    count = words = 0
     for _, what in left:
         if isinstance(what, ItemBatch):
             count, words = count + what.count, words + what.words
@@ -194,9 +194,8 @@ def put_off(machine: Machine, first: int, limit: int) -> None:
     AddressSpaceError if there is no memory for that."""
     objects, launch = machine.objects, launch_operands(machine.control)
     assert objects is not None  # the program has launches
-    reserve(objects, 2, 0)
-    phase, others = opened(objects, launch.record)
-    launch.record = closed(objects, phase, add_range(objects, first, limit, others))
+    reserve(objects, 1, 0)
+    launch.record = add_range(objects, first, limit, launch.record)
     launch.limit = first
 
 
@@ -246,9 +245,10 @@ def suspend(machine: Machine, launch_fp: int) -> None:
     assert objects is not None  # the program has references
     call, start = outermost(machine, launch_fp)
     positions = objects.frame_references(stack, control.pc, control.fp, start)
-    reserve(objects, 3, control.sp - start + len(positions))
-    block = packed(objects, stack, control, start)
     launch = operands_below(control, start)
+    phase, _ = opened(objects, launch.record)
+    reserve(objects, 2 + (phase is not None), control.sp - start + len(positions))
+    block = packed(objects, stack, control, start)
     phase, others = opened(objects, launch.record)
     if launch.next < launch.limit:
         others = add_range(objects, launch.next, launch.limit, others)

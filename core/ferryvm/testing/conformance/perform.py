@@ -10,10 +10,12 @@ import time
 import numpy as np
 
 from ferryvm.backend import Artifact, RefusalError
+from ferryvm.engine.exit_check import ExitChecker
 from ferryvm.engine.saved import pack_state, unpack_state
 from ferryvm.float_environment import in_ours, ours
 from ferryvm.isa import INSTRUCTIONS, Flow, Trap
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
+from ferryvm.machine.launch import continue_launch
 from ferryvm.machine.state import Machine
 from ferryvm.machine.unwind import unwind
 from ferryvm.testing.conformance.exception import describe, raise_if_pressed
@@ -120,10 +122,10 @@ class _Performer:
         late = Mismatch("end", f"leaves within {self.patience:g} s", "it does not")
         try:
             if self.script.trail and self.script.trail.period:
-                status = self._enter_endless(machine, step)
+                status = self._enter_endless(machine, step, bound)
             else:
                 with watched(control, self.patience) as watch:
-                    status = self._run(machine, step.counting)
+                    status = self._run(machine, step.counting, bound)
                 if watch.has_barked:
                     return late
         except _GoneError:
@@ -157,27 +159,33 @@ class _Performer:
             return Mismatch("heap past hp", "zeros", "other bytes")
         return fault
 
-    def _run(self, machine: Machine, counting: bool) -> Status:
-        """Enter until it leaves for a reason other than the search for a handler."""
-        throwing = machine.program.code.opcodes
+    def _run(self, machine: Machine, counting: bool, bound: dict[str, int]) -> Status:
+        """Enter until it leaves for a reason other than a search for a handler, or the next piece of a
+        launch, for which the engine may change `bound`."""
+        opcodes, checker = machine.program.code.opcodes, ExitChecker(machine)
         while True:
             status = self.artifact.enter(machine, counting)
             control = machine.control
-            if status is not Status.THROW or control.status != status:
+            if control.status != status:
                 return status
-            if throwing[control.pc] not in _THROWING:
+            if status is Status.THROW and opcodes[control.pc] in _THROWING:
+                onward = unwind(machine, counting)
+            elif status is Status.LAUNCH and checker.fault(status, counting) is None:
+                onward = continue_launch(machine)
+                bound.update(_bound(control))
+            else:
                 return status
-            if unwind(machine, counting) is not Status.RUNNING:
+            if onward is not Status.RUNNING:
                 return machine.status
 
-    def _enter_endless(self, machine: Machine, step: Enter) -> Status:
+    def _enter_endless(self, machine: Machine, step: Enter, bound: dict[str, int]) -> Status:
         """Enter in a thread of its own, so that a backend that hangs is only a violation."""
         answers: list[Status | BaseException] = []
 
         def work() -> None:
             try:
                 with ours():
-                    answers.append(self._run(machine, step.counting))
+                    answers.append(self._run(machine, step.counting, bound))
             except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
                 answers.append(error)
 

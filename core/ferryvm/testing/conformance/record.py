@@ -172,6 +172,8 @@ class Recorder:
                 machine.control.fuel = fuel
             machine.control.interrupt = flag is not Flag.CLEAR
             self.artifact.enter(machine, counting)
+            while machine.status is Status.LAUNCH and continue_launch(machine) is Status.RUNNING:
+                self.artifact.enter(machine, counting)
             expected = observe(machine, counting)
         self.steps.append(Enter(number, counting, fuel, flag, expected))
         return machine.status
@@ -197,10 +199,6 @@ class Recorder:
                 self.steps.append(Allocate(number, *provided))
                 provide(machine.objects, machine, *provided)
                 return True
-        if machine.status is Status.LAUNCH:
-            onward = continue_launch(machine)
-            self.move(observe(machine, False), number)
-            return onward is Status.RUNNING
         return False
 
     def _call(self, machine: Machine, host: HostImport, arguments: list[int]) -> int | None:
