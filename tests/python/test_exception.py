@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import ferryvm
+from ferryvm.python import continuation
+from ferryvm.python.lower import Lowering
 
 
 class _MineError(ValueError):
@@ -168,3 +170,40 @@ def test_results_of_clauses_that_python_runs_have_the_type_of_the_map() -> None:
 
     with pytest.raises(ferryvm.FerryError, match=r"a result is 0\.5, where those before are int64"):
         ferryvm.map(half, [1, 0])
+
+
+def test_recursion_too_deep_for_python_is_a_recursion_error_and_passes_clauses() -> None:
+    @ferryvm.function
+    def deep(xs, n):
+        xs[0] += 1
+        if n == 0:
+            raise ValueError(f"at {n}")
+        return deep(xs, n - 1)
+
+    with pytest.raises(RecursionError, match=r"computed arguments .deep, .*more than 2000 calls"):
+        deep(np.zeros(1), 2500)
+
+
+def test_python_goes_on_in_inner_functions_that_are_lowered_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lowered: list[object] = []
+
+    def counted(source: Any) -> Any:
+        lowered.append(source)
+        return Lowering(source)
+
+    @ferryvm.function
+    def powers(n):
+        def scaled(x, k):
+            y = x * k
+            return y + 1
+
+        total = n
+        for k in range(6):
+            total = scaled(total, k + 2)
+        return total
+
+    monkeypatch.setattr(continuation, "Lowering", counted)
+    assert powers(1 << 62) == powers.__wrapped__(1 << 62) > 1 << 63
+    assert len(lowered) == 1

@@ -11,8 +11,9 @@ from __future__ import annotations
 import ast
 import functools
 import types
+import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ferryvm.python.builtin import ORIGINAL
 from ferryvm.python.graph import (
@@ -78,11 +79,26 @@ def _raise(error: BaseException) -> Any:
     raise error
 
 
+class _Inner(NamedTuple):
+    """An inner function that CPython calls: its graph, and the code of its statements."""
+
+    first: Block
+    statements: Statements
+    code: dict[int, types.CodeType]
+
+
+_inner: weakref.WeakKeyDictionary[InnerFunction, _Inner] = weakref.WeakKeyDictionary()
+
+
 def _inner_call(function: InnerFunction, *arguments: Any) -> Any:
     """The value of an inner function; its last arguments are the captured variables."""
     source = function.source
     variables = dict(zip(source.parameters, arguments, strict=True))
-    return _Frame(source, variables).run(Lowering(source).blocks[0], 0)
+    known = _inner.get(function)
+    if known is None:
+        known = _inner[function] = _Inner(Lowering(source).blocks[0], Statements(source), {})
+    frame = _Frame(source, variables, known.statements, known.code)
+    return frame.run(known.first, 0)
 
 
 def _deletion(statement: Delete) -> ast.stmt:
@@ -93,10 +109,17 @@ def _deletion(statement: Delete) -> ast.stmt:
 class _Frame:
     """One call of a function, executed statement by statement."""
 
-    def __init__(self, source: Source, variables: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        variables: dict[str, Any],
+        statements: Statements | None = None,
+        code: dict[int, types.CodeType] | None = None,
+    ) -> None:
+        """`statements`, `code`: those of other frames of the function."""
         self._source, self.variables = source, variables
-        self._statements = Statements(source)
-        self._code: dict[int, types.CodeType] = {}
+        self._statements = Statements(source) if statements is None else statements
+        self._code: dict[int, types.CodeType] = {} if code is None else code
 
     def run(self, block: Block, index: int, called: Callable[[], Any] | None = None) -> Any:
         """The value of the function, from a statement of a block on. `called` has the value of the

@@ -39,8 +39,9 @@ from ferryvm.python.free_name import NO_NAMES, FreeNames
 from ferryvm.python.interruption import ended
 from ferryvm.python.kind import Kind, MisfitError, kind_of
 from ferryvm.python.list_argument import LargeItemError
+from ferryvm.python.pause import MOST_FRAMES
 from ferryvm.python.program import Unit
-from ferryvm.python.raised import python_error, site_of
+from ferryvm.python.raised import site_of, too_deep
 from ferryvm.python.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -333,7 +334,7 @@ class PythonFunction(Generic[P, R]):
             return found
         if not version.has_effects:
             return self.python(values, reason)
-        raise python_error(error, site)
+        raise too_deep(error, site, MOST_FRAMES)
 
     def python(self, values: Sequence[Any], reason: str) -> R:
         """The value that CPython computes."""

@@ -39,17 +39,15 @@ def site_of(error: TrapError, sites: Sites) -> Site | None:
     return found
 
 
-def python_error(error: TrapError, site: Site) -> BaseException:
-    """The exception that Python raises at a site, with a traceback of the compiled functions."""
-    message = site.message
-    if site.is_limit:
-        where = f"{site.position.file}:{site.position.line}"
-        reason = message or "the result does not fit into 64 bits"
-        message = (
-            f"{reason} ({site.function}, {where}); Python cannot take over, since the function has "
-            "changed arrays by then"
-        )
-    raised = site.type(message) if message is not None else site.type()
+def too_deep(error: TrapError, site: Site, most: int) -> RecursionError:
+    """The exception for a call that stopped at a site with more than `most` frames, where Python cannot
+    take over; with a traceback of the compiled functions. Python's own recursion ends before."""
+    reason = site.message or site.type.__name__
+    where = f"{site.function}, {site.position.file}:{site.position.line}"
+    raised = RecursionError(
+        f"maximum recursion depth exceeded: {reason} ({where}), where Python cannot take over, as more "
+        f"than {most} calls are active"
+    )
     places = [(each.function, each.position) for each in error.stack if each.position is not None]
     return raised.with_traceback(_chained(map(_entry, *zip(*places, strict=True))))
 

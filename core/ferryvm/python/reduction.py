@@ -25,6 +25,7 @@ from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.python.compiled_version import Version
+from ferryvm.python.continuation import resume
 from ferryvm.python.device_array import on_host
 from ferryvm.python.element import dtype_of, is_of_objects, no_elements, observed, promoted
 from ferryvm.python.foreign_array import viewed_array
@@ -41,7 +42,7 @@ from ferryvm.python.kind import (
     kind_of,
 )
 from ferryvm.python.mapped_function import python_function
-from ferryvm.python.raised import python_error, site_of
+from ferryvm.python.raised import site_of
 from ferryvm.python.result import flatten
 
 if TYPE_CHECKING:
@@ -293,7 +294,10 @@ class _Combination:
         if site is None:
             raise error.with_traceback(None)
         if self._version.has_effects:
-            raise python_error(error, site)
+            if isinstance(error.state, list):
+                resume(error.state)  # raises what the function does
+            where = f"{site.type.__name__} at line {site.position.line}"
+            raise self._fault(f"{where}; Python cannot go on, since the function changes arrays")
         self._of.count(f"{site.type.__name__} at line {site.position.line} in a {self._form}")
         array = self._array
         if isinstance(array, range):

@@ -64,12 +64,12 @@ class CheckedFunction(PythonFunction[..., Any]):
     ) -> None:
         super().__init__(function, backend, policy, True)
         self._is_over = False
-        """True if a number left 64 bits and CPython could not go on."""
+        """True if CPython could not go on: the recursion is deeper than its own."""
 
     def _trapped(self, version: Version, error: TrapError, values: Sequence[Any]) -> Any:
         site = site_of(error, version.sites)
         is_resumed = isinstance(error.state, list) or not version.has_effects
-        self._is_over = site is not None and site.is_limit and not is_resumed
+        self._is_over = site is not None and not is_resumed
         return super()._trapped(version, error, values)
 
     def difference(self, wanted: Outcome, arguments: Sequence[Any]) -> PythonDifference | None:
