@@ -75,6 +75,8 @@ def test_columns_are_read_as_arrays() -> None:
     assert ferryvm.map(lambda x, y: x - y, column, Series(np.ones(4))).tolist() == [-1, 0, 1, 2]
     assert ferryvm.map(lambda i, xs: xs[i], range(2), xs=column).tolist() == [0.0, 1.0]
     assert ferryvm.map(twice, Series(np.array([1, 2], object))).tolist() == [2, 4]
+    frame = Series(np.asfortranarray(XS.reshape(2, 2)))
+    assert ferryvm.map(twice, frame).tolist() == [[0.0, 2.0], [4.0, 6.0]]
     with pytest.raises(CallError, match="item 1 is a str where those before are int"):
         ferryvm.map(twice, Series(np.array([1, "a"], object)))
     with pytest.raises(CallError, match=r"argument x: .* gives no array: can't convert device"):

@@ -33,7 +33,7 @@ def viewed_array(value: Any) -> Any:
     if found is not None:
         return found
     try:
-        return np.asarray(value)
+        return np.asarray(value, order="C")  # a frame has its columns one after another
     except Exception as error:  # noqa: BLE001  # whatever the other library raises
         what = f"{shown(value)} gives no array: {one_line(str(error))}"
         raise MisfitError(f"{what}; copy it to the host before") from None
