@@ -15,6 +15,7 @@ from ferryvm.testing.generate.chance import Chance
 from ferryvm.testing.generate.python_argument import argument
 from ferryvm.testing.generate.python_expression import (
     FLOATS,
+    LISTS,
     Callee,
     PythonExpressions,
     is_array,
@@ -117,7 +118,7 @@ class _Function:
         if loose and chance.flip(0.6):
             name = chance.pick(loose)
             of = write.scope[name]
-            if is_array(of) or of in ("ints", "floats"):
+            if is_array(of) or of in LISTS:
                 name = self.fresh()
         else:
             name, of = self.fresh(), chance.weighted(self._types)
@@ -161,7 +162,7 @@ class _Function:
 
     def _store(self) -> None:
         chance, write = self.chance, self.write
-        known = [name for name, of in write.scope.items() if is_array(of) or of in _LISTS]
+        known = [name for name, of in write.scope.items() if is_array(of) or of in LISTS]
         if not known:
             self._assign()
             return
@@ -170,7 +171,7 @@ class _Function:
         at = write.index(name)
         if is_array(of):
             at, of = f"{at}, {write.index(f'{name}[0]')}", of.partition("[")[0]
-        if of in ("int", "float", "bool"):
+        if of in ("int", "float", "bool", "pair"):
             value = write.value(of)
         elif of in FLOATS:
             value = write.value(chance.pick((of, "float", "int", "number")))
@@ -178,14 +179,16 @@ class _Function:
             value = write.scalar(of, 1) if write.arrays(of) else write.integer(1)
         else:
             value = write.integer(1) if of == "int64" else f"({write.integer(1)} % 100)"
-        operator = "=" if of == "bool" or chance.flip(0.7) else chance.pick(("+=", "-=", "*="))
+        operator = (
+            "=" if of in ("bool", "pair") or chance.flip(0.7) else chance.pick(("+=", "-=", "*="))
+        )
         if operator == "*=":
             value = "3"
         self.line(f"{name}[{at}] {operator} {value}")
 
     def _append(self) -> None:
         chance, write = self.chance, self.write
-        known = write.names(*_LISTS)
+        known = write.names(*LISTS)
         if not known:
             self._assign()
             return
@@ -196,6 +199,44 @@ class _Function:
             target = self.fresh()
             self.line(f"{target} = {name}.pop()")
             write.scope[target] = item_type(write.scope[name])
+
+    def _change(self) -> None:
+        """Change a list, or look for something in it."""
+        chance, write = self.chance, self.write
+        known = write.names(*LISTS)
+        if not known:
+            self._assign()
+            return
+        name = chance.pick(known)
+        of = write.scope[name]
+        item = item_type(of)
+        texts = [
+            f"{name}.insert({write.index(name)}, {write.value(item, 1)})",
+            f"{name}.extend({write.listed(of, 1)})",
+            f"{name}.reverse()",
+            f"del {name}[{write.index(name)}]",
+            f"{name}[{write.integer(2)}:{write.integer(2)}] = {write.listed(of, 1)}",
+            f"del {name}[{write.small()}:{write.small()}]",
+            f"{name} += {write.listed(of, 1)}",
+        ]
+        if of != "pairs":
+            texts += [f"{name}.sort()", f"{name}.sort(reverse={write.boolean(2)})"]
+        if of == "ints":
+            texts += [
+                f"{name}.sort(key=lambda e: e % 3)",
+                f"{name}.remove({write.integer(1)})",
+                self._found(f"{name}.index({write.integer(1)})", "int"),
+                self._found(f"{name}.count({write.integer(1)})", "int"),
+            ]
+        if chance.flip(0.15):
+            texts = [self._found(f"{name}.pop({write.index(name)})", item)]
+        self.line(chance.pick(texts))
+
+    def _found(self, value: str, of: str) -> str:
+        """The assignment of a value to a variable that is there."""
+        known = self.write.names(of)
+        loose = [name for name in known if name.startswith("v")]
+        return f"{self.chance.pick(loose)} = {value}" if loose else value
 
     def _if(self) -> None:
         self.line(f"if {self.write.boolean(0)}:")
@@ -239,11 +280,13 @@ class _Function:
 
     def _iterable(self) -> tuple[str, str]:
         chance, write = self.chance, self.write
-        known = [n for n, of in write.scope.items() if is_array(of) or of in _LISTS]
+        known = [n for n, of in write.scope.items() if is_array(of) or of in LISTS]
         if known and chance.flip(0.45):
             name = chance.pick(known)
             of = write.scope[name]
-            if of in _LISTS or chance.flip(0.6):
+            if of in LISTS:  # a list that grows in its loop has no end
+                return f"{name}[:9]", item_type(of)
+            if chance.flip(0.6):
                 return name, item_type(of)
             return f"{name}[{write.slice()}]", item_type(of)
         if chance.flip(0.15):
@@ -355,7 +398,6 @@ class _Function:
         self.write.callees = [*self.write.callees, Callee(name, ("int",), "int")]
 
 
-_LISTS = ("ints", "floats")
 _COMPOUND = ("if", "while", "for", "try")
 
 
@@ -396,12 +438,12 @@ def write(chance: Chance, weights: Weights | None = None) -> PythonProgram:
         of.inner()
     of.body(9)
     shown = [
-        name for name, kind in of.write.scope.items() if kind not in _LISTS and not is_array(kind)
+        name for name, kind in of.write.scope.items() if kind not in LISTS and not is_array(kind)
     ]
     if shown and chance.flip(0.7):
         of.line(f"return ({', '.join(shown[-4:])},)")
     else:
-        lists = of.write.names(*_LISTS)
+        lists = of.write.names(*LISTS)
         last = chance.pick(lists) if lists else of.write.value(of.result)
         of.line(f"return {last}")
     lines += [f"def f({', '.join(parameters)}):", *of.lines]

@@ -4,7 +4,13 @@
 from __future__ import annotations
 
 from ferryvm.testing.generate.chance import Chance
-from ferryvm.testing.generate.python_expression import EDGES, FLOAT_EDGES, FLOATS
+from ferryvm.testing.generate.python_expression import (
+    EDGES,
+    FLOAT_EDGES,
+    FLOATS,
+    LISTS,
+    item_type,
+)
 
 _BITS = {"int64": 64, "int32": 32, "int16": 16}
 
@@ -22,6 +28,9 @@ def argument(chance: Chance, of: str) -> str:
             return argument(chance, chance.pick(("int", "float")))
         case "pair":
             return f"({_integer(chance)}, {chance.pick(FLOAT_EDGES)})"
+    if of in LISTS:
+        values = [argument(chance, item_type(of)) for _ in range(chance.pick((0, 1, 2, 3, 5)))]
+        return f"[{', '.join(values)}]"
     dtype, _, dimensions = of.partition("[")
     if not dimensions:
         return f"np.{dtype}({_element(chance, dtype)})"

@@ -2,8 +2,8 @@
 """Random expressions of Python functions, typed so that most of them can be compiled.
 
 A type is a name: `int`, `float`, `bool`, `number` (an int or a float), a dtype of NumPy for a
-scalar, `float64[2]` for an array of two dimensions, `ints` and `floats` for lists, `pair` for a
-tuple of an int and a float. Integers grow by a bounded number of bits an iteration, so that CPython,
+scalar, `float64[2]` for an array of two dimensions, `ints`, `floats` and `pairs` for lists, `pair` for
+a tuple of an int and a float. Integers grow by a bounded number of bits an iteration, so that CPython,
 which goes on where 64 bits end, ends in time.
 """
 
@@ -40,6 +40,10 @@ class Callee:
     is_recursive: bool = False
 
 
+LISTS = ("ints", "floats", "pairs")
+"""The types of lists."""
+
+
 def table(section: Section) -> Weighted[str]:
     """The keys of a section, to be drawn by weight."""
     return Weighted(section.items())
@@ -47,8 +51,8 @@ def table(section: Section) -> Weighted[str]:
 
 def item_type(of: str) -> str:
     """The type of the items of a list or an array."""
-    if of in ("ints", "floats"):
-        return of[:-1] if of == "floats" else "int"
+    if of in LISTS:
+        return of[:-1]
     dtype, _, rest = of.partition("[")
     return dtype if rest == "1]" else f"{dtype}[1]"
 
@@ -104,7 +108,7 @@ class PythonExpressions:
                 if known and chance.flip(0.4):
                     return chance.pick(known)
                 return f"({self.integer(depth + 1)}, {self.real(depth + 1)})"
-            case "ints" | "floats":
+            case "ints" | "floats" | "pairs":
                 return self.listed(of, depth)
         return self.array(of, depth) if is_array(of) else self.scalar(of, depth)
 
@@ -312,6 +316,12 @@ class PythonExpressions:
                     return f"({self.integer(below)} {self._relation()} {self.real(below)})"
                 case "convert":
                     return f"bool({self.number(below)})"
+                case "list":
+                    known = self.names("ints")
+                    if known and chance.flip(0.5):
+                        return f"({self.integer(below)} in {chance.pick(known)})"
+                    if known:
+                        return f"({chance.pick(known)} {self._relation()} {chance.pick(known)})"
                 case "variable":
                     known = self.names("bool")
                     if known:
@@ -358,6 +368,15 @@ class PythonExpressions:
         """A list, which nothing else refers to."""
         item = item_type(of)
         chance = self.chance
+        known = self.names(of)
+        if known and chance.flip(0.4):
+            name = chance.pick(known)
+            parts = [f"{name}[{self.slice()}]", f"{name}.copy()", f"{name} + {name}[:2]"]
+            if of != "pairs":  # NaNs in tuples have no order
+                parts.append(f"sorted({name}, reverse={self.boolean(_MOST_DEPTH)})")
+            return chance.pick(parts)
+        if chance.flip(0.08):
+            return "[]"
         if chance.flip(0.4):
             return f"[{self.value(item, depth + 1)}] * {self.small()}"
         if chance.flip(0.4):
@@ -425,4 +444,4 @@ _FLOAT_FORMS = (
     "float(({0}).is_integer())",
 )
 """Functions of two floats and a small integer."""
-_LENGTHY = ("ints", "floats", "pair")
+_LENGTHY = (*LISTS, "pair")
