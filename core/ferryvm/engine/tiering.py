@@ -145,7 +145,9 @@ class Tiering:
         with self._lock:
             if site is None or not site.is_counted or site.threshold == 1:
                 return False
-            self._cells.count(site, site.threshold)
+            times = site.threshold
+            site.threshold += times  # or `_passes` would forget those so far
+            self._cells.count(site, times)
             return True
 
     def hot_in_launch(self, machine: Machine) -> bool:

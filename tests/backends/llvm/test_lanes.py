@@ -249,8 +249,8 @@ def test_the_reason_for_no_lanes_is_in_the_journal() -> None:
 
 @pytest.mark.parametrize(
     ("element", "is_left"),
-    [("(array-ref x i)", True), ("(f64.exp (array-ref x i))", True)]
-    + [(f"({name} (array-ref x i))", False) for name in ("sqrt", "f64.sinh")],
+    [("(array-ref x i)", True)]
+    + [(f"({name} (array-ref x i))", False) for name in ("sqrt", "f64.sinh", "f64.exp")],
 )
 def test_short_loops_are_left_to_llvm_unless_it_does_not_vectorise_them(
     element: str, is_left: bool, monkeypatch: pytest.MonkeyPatch

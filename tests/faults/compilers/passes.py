@@ -184,8 +184,8 @@ _put(
     "llvm",
     "check-moved-over-stores",
     "A check of what does not vary is moved in front of the loop, with its state.",
-    "if (operation.name in _MOVABLE or",
-    'if (operation.name in _MOVABLE or operation.name == "trap_if" or',
+    "return operation.name in _MOVABLE or",
+    'return operation.name in _MOVABLE or operation.name == "trap_if" or',
 )
 
 # --- objects --------------------------------------------------------------------------------------
@@ -348,8 +348,8 @@ _put(
     "llvm",
     "range-may-end-at-the-limit",
     "A range may include its limit.",
-    "is_over = self.compare(I64, Condition.GE_U, high, self._limit(each.limit))",
-    "is_over = self.compare(I64, Condition.GT_U, high, self._limit(each.limit))",
+    "doubts[self.compare(I64, Condition.GE_U, high, self._limit(each.limit))] = None",
+    "doubts[self.compare(I64, Condition.GT_U, high, self._limit(each.limit))] = None",
 )
 _put(
     "passes.range_check",
