@@ -102,12 +102,6 @@ _PARTS: tuple[tuple[str, int, str, str], ...] = (
         "of operands that are large or NaN",
     ),
     ("f64.sinh_rare f64.cosh_rare", 1, "hyperbolic", "of operands that are large or NaN"),
-    (
-        "f64.log_rare f64.log2_rare f64.log10_rare",
-        1,
-        "logarithm",
-        "of operands that are no positive normal numbers",
-    ),
     ("f64.erfc_rare", 1, "error", "whose power of e may be subnormal, or NaN"),
     (
         "f64.pow_rare",

@@ -14,7 +14,6 @@ import math
 from typing import NamedTuple, TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
-from ferryvm.isa.mathematics import PARTS
 from ferryvm.isa.mathematics.double.coefficient import (
     LN2_HIGH,
     LN2_LOW,
@@ -63,42 +62,23 @@ _DECIMAL = _Base(LOG10_2_HIGH, LOG10_2_LOW, LOG10_E, LOG10_E_REST)
 
 def log(m: PureEmitter[V], x: V) -> V:
     """ln(x)."""
-    return _unless_rare(m, x, "f64.log_rare", _natural(m, *split_normal(m, x), number(m, 0.0)))
+    return _special(m, x, _natural(m, *split(m, x), number(m, 0.0)))
 
 
 def log2(m: PureEmitter[V], x: V) -> V:
     """The binary logarithm; exact for powers of 2."""
-    return _unless_rare(m, x, "f64.log2_rare", _to_base(m, *split_normal(m, x), _BINARY))
+    return _special(m, x, _to_base(m, *split(m, x), _BINARY))
 
 
 def log10(m: PureEmitter[V], x: V) -> V:
     """The decimal logarithm; exact for powers of 10."""
-    return _unless_rare(m, x, "f64.log10_rare", _to_base(m, *split_normal(m, x), _DECIMAL))
-
-
-def _unless_rare(m: PureEmitter[V], x: V, name: str, found: V) -> V:
-    return m.apply_if(m.none(is_positive_normal(m, x)), PARTS[name], found, x)
+    return _special(m, x, _to_base(m, *split(m, x), _DECIMAL))
 
 
 def is_positive_normal(m: PureEmitter[V], x: V) -> V:
     """True if a number is normal and finite, and not negative."""
     above = m.sub(I64, m.reinterpret(I64, F64, x), m.constant(I64, 1 << 52))
     return m.compare(I64, Condition.LT_U, above, m.constant(I64, 0x7FE << 52))
-
-
-def log_rare(m: PureEmitter[V], x: V) -> V:
-    """ln(x) of any operand."""
-    return _special(m, x, _natural(m, *split(m, x), number(m, 0.0)))
-
-
-def log2_rare(m: PureEmitter[V], x: V) -> V:
-    """The binary logarithm of any operand."""
-    return _special(m, x, _to_base(m, *split(m, x), _BINARY))
-
-
-def log10_rare(m: PureEmitter[V], x: V) -> V:
-    """The decimal logarithm of any operand."""
-    return _special(m, x, _to_base(m, *split(m, x), _DECIMAL))
 
 
 def log1p(m: PureEmitter[V], x: V) -> V:
