@@ -151,3 +151,9 @@ def test_a_refused_function_is_compiled_again_only_after_a_change(
         offset = 2
         assert called(3) == 5
         assert len(tries) > 1
+
+
+def test_arrays_of_a_map_that_overlap_are_refused_by_their_names() -> None:
+    a = np.zeros(4)
+    with pytest.raises(ferryvm.FerryError, match=r"map of _third: argument out shares memory"):
+        ferryvm.map(_third, a[:-1], out=a[1:])

@@ -15,7 +15,6 @@ import dataclasses
 import functools
 import inspect
 import linecache
-import re
 import sys
 import textwrap
 import types
@@ -42,7 +41,7 @@ from ferryvm.python.list_argument import LargeItemError
 from ferryvm.python.pause import MOST_FRAMES
 from ferryvm.python.program import Unit
 from ferryvm.python.raised import site_of, too_deep
-from ferryvm.python.refusal import Refusal
+from ferryvm.python.refusal import Refusal, without_numbers
 
 if TYPE_CHECKING:
     from ferryvm.python.explanation import FunctionExplanation
@@ -195,7 +194,7 @@ class PythonFunction(Generic[P, R]):
         if any(map(_is_large, values)):
             return self.python(values, "an argument does not fit into 64 bits")
         if isinstance(error, CallError):  # arrays that overlap
-            refused = self.refused(_PLACE.sub(r"argument \1", str(error).partition(": ")[2]))
+            refused = self.refused(without_numbers(str(error)))
             if self._strict:
                 raise refused
             self._warn(refused)
@@ -406,7 +405,6 @@ def _engine(backend: str | None, policy: Policy | None) -> Engine:
     return Engine(backend, policy=policy or (None if backend else python_policy()))
 
 
-_PLACE = re.compile(r"argument \d+ \((\w+)\)")
 _SIMPLE = frozenset({int, float, bool})
 
 

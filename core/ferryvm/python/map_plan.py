@@ -40,6 +40,7 @@ from ferryvm.python.kind import (
 from ferryvm.python.pause import PausedFrame
 from ferryvm.python.progress import shown_progress
 from ferryvm.python.raised import StatementError, site_of
+from ferryvm.python.refusal import without_numbers
 from ferryvm.python.result import flatten, storage
 from ferryvm.python.site import Site
 
@@ -312,6 +313,8 @@ class MapPlan:
             self.version.use(start)
         except TrapError as error:
             return error
+        except CallError as error:  # arrays that overlap, or are not aligned
+            raised = fault(self._of, without_numbers(str(error)))
         except FerryError as error:
             raised = error
         except StatementError as error:

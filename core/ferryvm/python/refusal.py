@@ -3,12 +3,20 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Iterator
 
 from ferryvm.python.dependency import Dependencies
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.source import MISSING
+
+_PLACE = re.compile(r"argument \d+ \((\w+)\)")
+
+
+def without_numbers(message: str) -> str:
+    """A message about arguments of a compiled function, with their names alone."""
+    return _PLACE.sub(r"argument \1", message.removeprefix("map of ").removeprefix("function: "))
 
 
 class Refusal:
