@@ -126,3 +126,15 @@ def test_a_list_in_itself_and_items_of_several_types_are_refused() -> None:
         same([[1], [1.0]])
     with pytest.raises(UnsupportedError, match="a list in a map; pass numpy"):
         ferryvm.map(lambda x, ys: ys[x], range(3), ys=[1, 2, 3])
+
+
+def test_results_are_found_after_lists_that_were_read_by_their_kind() -> None:
+    def table(n):
+        rows = [[0] * n for _ in range(n)]
+        for i in range(n):
+            for j in range(n):
+                rows[i][j] += i * j
+                rows[j][i] -= 1
+        return rows, sum(rows[1]), max(max(r) for r in rows), [sum(r) for r in rows]
+
+    check(table, 3, backends=["threaded"])

@@ -53,12 +53,13 @@ class Unit:
         # The kinds of results of recursive functions are found by repetition, from none on.
         self._lists: dict[List, None] = {}
         self._dead: dict[_Key, DeadLocals] = {}
-        known, found = -1, 0
+        known, found, reads_kinds = -1, 0, False
         while known < found:
             known = found
             self._build()
             found = sum(1 + len(kinds) for kinds in self._results.values())
-            found += len(self._lists) * self._shared.reads_kinds
+            reads_kinds |= self._shared.reads_kinds  # the sum must not fall
+            found += len(self._lists) * reads_kinds
             found += sum(lowering.compared.dropped for _, lowering in self._sources.values())
 
     def _build(self) -> None:
