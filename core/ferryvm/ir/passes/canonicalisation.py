@@ -8,7 +8,8 @@ again, so inside a computation the bits of a NaN are not observable. They are ob
 reinterpretations, calls, returns and exits.
 
 A *raw* value is one whose NaN may have any bits although the program's is canonical. Operands of
-arithmetic become raw. A parameter becomes raw if all its arguments are canonical or raw. Where bits
+arithmetic become raw. A parameter becomes raw if all its arguments are canonical or raw; that of a loop, whose
+first value is a word of memory with any bits, gets a raw one beside it. Where bits
 are observed the pass inserts `canonical`. In the state of an exit that operation is virtual, in no
 block: the exit computes it, since exits are rare.
 
@@ -22,8 +23,20 @@ from __future__ import annotations
 import math
 
 from ferryvm.ir.control_flow_graph import edges_to
-from ferryvm.ir.graph import Block, Body, Constant, FrameState, Operation, Parameter, Value, Virtual
+from ferryvm.ir.graph import (
+    BOOLEAN,
+    Block,
+    Body,
+    Constant,
+    Edge,
+    FrameState,
+    Operation,
+    Parameter,
+    Value,
+    Virtual,
+)
 from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.use import substitute
 from ferryvm.isa.type import CANONICAL_NAN, Type, to_float
 
 BLIND = frozenset(
@@ -56,8 +69,90 @@ _NEVER_NAN = frozenset({"apply", "to_float_s", "to_float_u", "canonical"})
 
 def defer_canonicalisation(body: Body) -> None:
     """Let computations work on raw values."""
+    _separate_first_values(body)
     _Relaxation(body).run()
     remove_dead_code(body)
+
+
+def _separate_first_values(body: Body) -> None:
+    """Give loops their own parameters for floats whose first value may be any NaN, as one from memory
+    may, and whose next ones are results of arithmetic. So that arithmetic works on raw values; what
+    observes bits sees the first value itself in the first iteration:
+
+        b0(%first, %x):  %seen = select %first, %word, %x
+    """
+    incoming = edges_to(body)
+    users: dict[Value, list[Operation]] | None = None
+    for block in body.blocks[1:]:
+        edges = incoming[block]
+        entries = [edge for edge in edges if not edge.is_back]
+        if len(entries) != 1 or len(edges) < 2:
+            continue
+        found = [
+            (index, parameter)
+            for index, parameter in enumerate(block.parameters)
+            if parameter.type in CANONICAL_NAN
+            and not _is_canonical_value(entries[0].arguments[index])
+            and all(_is_canonical_value(e.arguments[index]) for e in edges if e.is_back)
+        ]
+        if not found:
+            continue
+        if users is None:
+            users = _arithmetic_users(body)
+        found = [(index, parameter) for index, parameter in found if parameter in users]
+        if found:
+            _separate(body, block, entries[0], edges, found, users)
+
+
+def _separate(
+    body: Body,
+    block: Block,
+    entry: Edge,
+    edges: list[Edge],
+    found: list[tuple[int, Parameter]],
+    users: dict[Value, list[Operation]],
+) -> None:
+    is_first = Parameter(BOOLEAN)
+    seen: dict[Value, Value] = {}
+    made: list[Operation] = []
+    for index, parameter in found:
+        first = entry.arguments[index]
+        own = Parameter(parameter.type)
+        seen[parameter] = selected = Operation("select", own.type, (), (is_first, first, own))
+        selected.pc = block.pc
+        made.append(selected)
+        for user in users[parameter]:
+            user.arguments = tuple([own if a is parameter else a for a in user.arguments])
+        block.parameters[index] = own
+    substitute(body.blocks, seen)
+    block.parameters.append(is_first)
+    block.operations[:0] = made
+    for edge in edges:
+        edge.arguments.append(body.constant(BOOLEAN, int(edge is entry)))
+    before = next(source for source in body.blocks if entry in source.end.edges)
+    for index, _ in found:
+        first = entry.arguments[index]
+        canonical = Operation("canonical", first.type, (first.word_type,), (first,))
+        canonical.pc = block.pc
+        before.operations.append(canonical)
+        entry.arguments[index] = canonical
+
+
+def _is_canonical_value(value: Value) -> bool:
+    if isinstance(value, Constant):
+        return value.type in CANONICAL_NAN and _is_canonical(value)
+    return isinstance(value, Operation) and value.name in _NEVER_NAN
+
+
+def _arithmetic_users(body: Body) -> dict[Value, list[Operation]]:
+    """The operations that do not distinguish NaNs, by operand; terminators are none."""
+    found: dict[Value, list[Operation]] = {}
+    for block in body.blocks:
+        for operation in block.operations:
+            if operation.name in BLIND:
+                for value in {*operation.arguments}:
+                    found.setdefault(value, []).append(operation)
+    return found
 
 
 class _Relaxation:
