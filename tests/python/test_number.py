@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,28 @@ def _compare(expression: str, backend: str, arguments: tuple[Any, ...]) -> None:
     except UnsupportedError:
         return
     assert difference is None, f"{expression} of {arguments}: {difference.text}"
+
+
+@pytest.mark.parametrize(
+    ("expression", "wanted"),
+    [
+        ("x.hex()", "the method 'hex'; a text cannot be made"),
+        ("int('12', x)", "texts are not parsed"),
+        ("min(x)", "cannot iterate over float"),
+        ("divmod(1j, x)", "cannot compile complex // float; complex numbers have"),
+        ("cmath.asin(x)", "write it by cmath.log"),
+        ("np.where(x > 1, x, 0)", "write a if condition else b"),
+        ("math.sqrt(1j * x)", "write z.real, or a function of cmath"),
+        ("1j < x", "compare abs(z)"),
+        ("np.float16(x)", "write numpy.float32(x)"),
+    ],
+)
+def test_what_numbers_lack_is_refused_at_its_line(expression: str, wanted: str) -> None:
+    text = f"import cmath, math\nimport numpy as np\ndef f(x): return {expression}"
+    with pytest.raises(UnsupportedError, match=re.escape(wanted)) as found:
+        ferryvm.function(text)(2.0)
+    assert found.value.position is not None
+    assert (found.value.position.line, found.value.position.file[:8]) == (3, "<ferryvm")
 
 
 @settings(

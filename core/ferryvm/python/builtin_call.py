@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ferryvm.python.comprehension import Comprehensions
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.graph import Assign, Branch, Call, Known, Raise
+from ferryvm.python.graph import Assign, Branch, Call, Host, Known, Raise
 from ferryvm.python.graph_builder import like, name_of, renamed
 from ferryvm.python.number_function import METHODS, norm
 
@@ -27,6 +27,18 @@ def _message_of_empty(name: str) -> str:
 
 
 _EMPTY = {name: _message_of_empty(name) for name in ("min", "max")}
+_METHOD_HINTS = {
+    "hex": "; a text cannot be made, print the number",
+    "as_integer_ratio": "; write math.frexp(x)",
+    "fromhex": "; write the number",
+    "item": "; write int(x) or float(x)",
+    "astype": "; write a type of NumPy, such as numpy.float32(x)",
+    "sum": "; write sum(xs)",
+    "mean": "; write sum(xs) / len(xs)",
+    "min": "; write min(xs)",
+    "max": "; write max(xs)",
+}
+"""Code that does what a method would, by the names of methods."""
 _PARSED = (float, int, complex)
 _OF_ITEMS = (sum, min, max, math.prod, math.fsum)
 
@@ -101,6 +113,8 @@ class BuiltinCalls(Comprehensions):
 
     def _parsed(self, node: ast.Call, function: object) -> ast.expr:
         """A number of a text that is written out."""
+        if not all(isinstance(each, ast.Constant) for each in node.args):
+            raise NotCompilableError(node, "texts are not parsed; pass the number")
         arguments = [getattr(each, "value", None) for each in node.args]
         try:
             return like(node, ast.Constant(function(*arguments)))  # type: ignore[operator]  # a type
@@ -117,6 +131,20 @@ class BuiltinCalls(Comprehensions):
         if all(function is not each for each in _OF_ITEMS):
             raise NotCompilableError(of, "cannot compile a generator expression here; write a loop")
         return self.value(like(node, ast.Call(node.func, [items, *node.args[1:]], node.keywords)))
+
+    # --- print ------------------------------------------------------------------------------
+
+    def printed(self, node: ast.Call) -> ast.expr:
+        """A call that CPython makes, with the values of the variables in its arguments."""
+        values = self.values([*node.args, *(each.value for each in node.keywords)])
+        count = len(node.args)
+        keywords = [
+            ast.keyword(each.arg, value)
+            for each, value in zip(node.keywords, values[count:], strict=True)
+        ]
+        call = like(node, ast.Call(Known(print, node), values[:count], keywords))
+        self.graph.add(Host(node, like(node, ast.Expr(call))))
+        return Known(None, node)
 
     # --- min and max ------------------------------------------------------------------------
 
@@ -237,6 +265,11 @@ def folded(node: ast.BinOp) -> ast.expr:
         return node
     value = left + right if isinstance(node.op, ast.Add) else left - right
     return like(node, ast.Constant(value))
+
+
+def missing_method(name: str) -> str:
+    """The error for a method that cannot be compiled."""
+    return f"cannot compile the method {name!r}{_METHOD_HINTS.get(name, '')}"
 
 
 def as_function(node: ast.Call) -> ast.Call:

@@ -103,6 +103,7 @@ class Functions(Protocol):
         kinds: tuple[Kind, ...],
         caught: frozenset[type[BaseException]],
         target: Kind | None = None,
+        node: ast.AST | None = None,
     ) -> Compiled:
         """The compiled function, with the kinds of results that are known so far; for calls of which
         clauses get these exceptions. `target`: the kind that all results have."""

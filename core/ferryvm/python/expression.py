@@ -17,14 +17,13 @@ from typing import Any
 
 from ferryvm.python.array_creation import creates, normalised
 from ferryvm.python.builtin import contains, in_range, replacement
-from ferryvm.python.builtin_call import as_function, folded
+from ferryvm.python.builtin_call import as_function, folded, missing_method
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.graph import (
     Assign,
     Block,
     Branch,
     Call,
-    Host,
     IsInstance,
     Iterate,
     Known,
@@ -386,7 +385,7 @@ class Expressions(Sequences):
             return rewritten
         function = self._callee(node)
         if function is print:
-            return self._print(node)
+            return self.printed(node)
         if function is enumerate and [each.arg for each in node.keywords] == ["start"]:
             node = like(node, ast.Call(node.func, [*node.args, node.keywords[0].value], []))
         if creates(function):
@@ -404,7 +403,7 @@ class Expressions(Sequences):
             raise NotCompilableError(node, message)
         if function is MISSING:
             if isinstance(node.func, ast.Attribute):
-                raise NotCompilableError(node, f"cannot compile the method {node.func.attr!r}")
+                raise NotCompilableError(node, missing_method(node.func.attr))
             raise NotCompilableError(
                 node, "cannot compile a call of a value; call a function by its name"
             )
@@ -412,18 +411,6 @@ class Expressions(Sequences):
         if function is len or function is type:  # their code does not evaluate it
             arguments = [self.evaluated(each) for each in arguments]
         return like(node, ast.Call(Known(function, node.func), arguments, []))
-
-    def _print(self, node: ast.Call) -> ast.expr:
-        """A call that CPython makes, with the values of the variables in its arguments."""
-        values = self.values([*node.args, *(each.value for each in node.keywords)])
-        count = len(node.args)
-        keywords = [
-            ast.keyword(each.arg, value)
-            for each, value in zip(node.keywords, values[count:], strict=True)
-        ]
-        call = like(node, ast.Call(Known(print, node), values[:count], keywords))
-        self.graph.add(Host(node, like(node, ast.Expr(call))))
-        return Known(None, node)
 
     def _arguments(
         self, node: ast.Call, function: types.FunctionType | InnerFunction

@@ -8,6 +8,7 @@ library's by a unit in the last place at some operands.
 from __future__ import annotations
 
 import ast
+import cmath
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -137,6 +138,13 @@ _HINTS: dict[object, str] = {
     math.atanh: "; write 0.5 * math.log((1 + x) / (1 - x))",
     math.gamma: "; write math.factorial(n - 1) of an integer",
     math.lgamma: "; write the sum of the logarithms of an integer's factors",
+    **dict.fromkeys(
+        (cmath.asin, cmath.acos, cmath.atan, cmath.asinh, cmath.acosh, cmath.atanh),
+        "; write it by cmath.log and cmath.sqrt",
+    ),
+    np.complex128: "; write complex(x)",
+    np.complex64: "; write complex(x)",
+    np.float16: "; write numpy.float32(x)",
     str: "; a text cannot be made, print the number",
     hex: "; a text cannot be made, print the number",
     bin: "; a text cannot be made, print the number",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import types
 from collections.abc import Container, Sequence
 from typing import Any
@@ -69,6 +70,8 @@ class Unit:
         """The places of the statements of its functions, by the functions' names."""
         self._made: dict[_Key, Compiled] = {}
         self._waiting: list[tuple[_Key, Function]] = []
+        self._callers: dict[_Key, tuple[_Key, ast.AST]] = {}
+        """The first call of each function: the function that calls it, and where."""
         entry = self._compiled(self._key)
         exported = entry.function
         self.made = 0
@@ -82,6 +85,7 @@ class Unit:
         while self._waiting:
             key, function = self._waiting.pop()
             source, lowering = self._source(key[0])
+            self._compiling = key
             try:
                 found = self._results[key]
                 dead = self._dead.setdefault(key, DeadLocals())
@@ -90,7 +94,14 @@ class Unit:
                 )
                 self.maps[function.name] = versions.map
             except NotCompilableError as refusal:
-                raise source.unsupported(refusal) from None
+                raise self._refused(key, refusal) from None
+
+    def _refused(self, key: _Key, refusal: NotCompilableError) -> UnsupportedError:
+        """The error for a refusal, at the call of a built-in function if it is in its code."""
+        node = refusal.node
+        while key in self._callers and is_hosted(self._source(key[0])[0].function):
+            key, node = self._callers[key]
+        return self._source(key[0])[0].unsupported(NotCompilableError(node, refusal.message))
 
     def _source(self, function: _Function) -> tuple[Source, Lowering]:
         if function not in self._sources:
@@ -108,10 +119,15 @@ class Unit:
         kinds: tuple[Kind, ...],
         caught: frozenset[type[BaseException]],
         target: Kind | None = None,
+        node: ast.AST | None = None,
     ) -> Compiled:
         """The compiled function, with the kinds of results that are known so far; for calls of which
-        clauses get these exceptions. `target`: the kind to which the results are converted."""
-        return self._compiled((function, kinds, target, caught))
+        clauses get these exceptions. `target`: the kind to which the results are converted. `node`:
+        the call."""
+        key = function, kinds, target, caught
+        if node is not None:
+            self._callers.setdefault(key, (self._compiling, node))
+        return self._compiled(key)
 
     def _compiled(self, key: _Key) -> Compiled:
         function, kinds, target, _ = key

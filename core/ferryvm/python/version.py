@@ -425,7 +425,8 @@ class Versions:
                 body.set(statement.name, BOOL)
                 return False
         kinds = tuple(body.kind(argument) for argument in statement.arguments)
-        found = self._functions.compiled(statement.function, kinds, body.caught)
+        caught, node = body.caught, statement.node
+        found = self._functions.compiled(statement.function, kinds, caught, None, node)
         for argument in statement.arguments:
             body.push(argument)
         body.at(statement.node)
