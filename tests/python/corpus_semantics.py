@@ -334,3 +334,30 @@ def negative_default(n):
         return x + y
 
     return add(n) + add(n, y=3)
+
+
+class _EmptyError(ValueError):
+    """An exception of a user."""
+
+
+@case((np.array([1.0, 2.0, 4.0]),), (np.zeros(0),))
+def mean_or_message(xs):
+    try:
+        if len(xs) == 0:
+            raise _EmptyError("no values", len(xs))
+        return sum(xs) / len(xs)
+    except ValueError as e:
+        return float(len(str(e)))
+
+
+@case((np.array([3, 0, 5]), 4), (np.array([3, 1, 5]), 4))
+def quotients_with_cause(xs, n):
+    total = 0
+    for i in range(n):
+        try:
+            total += 60 // int(xs[i])
+        except ZeroDivisionError as e:
+            raise ValueError(f"item {i} is zero") from e
+        except IndexError:
+            total += 1000
+    return total
