@@ -74,7 +74,7 @@ def _module(fault: BatchFault | None, make: Callable[[], ir.Module]) -> ObjectCo
         return ObjectCode(compile_loops(make()))
 
 
-def _taking() -> ir.Module:
+def taking() -> ir.Module:
     """A function that takes pieces and enters the loaded interpreter."""
     made = ir.Module("taking")
     run = ir.Function(made, ir.FunctionType(ir.VoidType(), [ir.PointerType()]), "run")
@@ -97,7 +97,7 @@ def _written(fault: BatchFault | None) -> object:
 
 def _finished(fault: BatchFault | None) -> object:
     """The outcome of a run in the interpreter that takes pieces."""
-    code = _module(fault, _taking)
+    code = _module(fault, taking)
     with mock.patch.object(BACKEND._interpreters.whole, "resumption", code.address(symbol.RESUME)):
         return _outcome(suspended_items(1, _RANGES), "threaded")
 

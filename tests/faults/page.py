@@ -17,6 +17,7 @@ from .collector import FAULTS as COLLECTOR_FAULTS
 from .compilers.page import section
 from .fault import TRANSFER, Fault
 from .guess import FAULTS as GUESS_FAULTS
+from .barrier import FAULTS as BARRIER_FAULTS
 from .item_batch import FAULTS as BATCH_FAULTS
 from .item_range import FAULTS as RANGE_FAULTS
 from .lane import FAULTS as LANE_FAULTS
@@ -188,6 +189,7 @@ class _Described(Protocol):
 _OF_LAUNCHES: dict[str, Sequence[_Described]] = {
     "In suspended items": LAUNCH_FAULTS,
     "In batches of items": BATCH_FAULTS,
+    "At barriers": BARRIER_FAULTS,
     "In items on threads": RANGE_FAULTS,
     "In items in lanes": LANE_FAULTS,
     "In guesses": GUESS_FAULTS,
@@ -218,6 +220,10 @@ programs each, and nothing without a fault.
 Faults in the native code that makes and takes the pieces of many suspended items: one store of it is left out. A launch whose
 items are all suspended shows all {count}, against what Python makes of it and against the reference
 (`tests/faults/item_batch.py`).
+""",
+    "At barriers": """\
+Faults in the native code by which items wait for each other: one store of it is left out. A program whose groups wait shows
+all {count}, by its states after every 997 instructions against those of the reference (`tests/faults/barrier.py`).
 """,
     "In items on threads": """\
 Faults in `ferryvm.engine.chunked_run`, which runs items of native code on threads and suspends them. Launches whose items

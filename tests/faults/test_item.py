@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ..tier import nightly
-from . import guess, item_batch, item_range, lane, skeleton
+from . import barrier, guess, item_batch, item_range, lane, skeleton
 
 
 @pytest.mark.parametrize("fault", lane.FAULTS, ids=lambda fault: fault.name)
@@ -34,6 +34,16 @@ def test_guesses_hold_without_a_fault() -> None:
 @pytest.mark.nightly
 def test_updates_are_those_of_the_loop_without_a_fault() -> None:
     assert skeleton.find(None, races=True) is None
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [one if number < 1 else nightly((one,)) for number, one in enumerate(barrier.FAULTS)],
+    ids=lambda fault: fault.name,
+)
+def test_items_that_wait_find_the_fault(fault: barrier.BarrierFault) -> None:
+    assert not barrier.is_found(None)
+    assert barrier.is_found(fault), fault.about
 
 
 @pytest.mark.parametrize(
