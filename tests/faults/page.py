@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..backends.opencl.item_fault import FAULTS as ITEM_FAULTS
+from .barrier import FAULTS as BARRIER_FAULTS
 from .collector import FAULTS as COLLECTOR_FAULTS
 from .compilers.page import section
 from .fault import TRANSFER, Fault
 from .guess import FAULTS as GUESS_FAULTS
-from .barrier import FAULTS as BARRIER_FAULTS
 from .item_batch import FAULTS as BATCH_FAULTS
 from .item_range import FAULTS as RANGE_FAULTS
 from .lane import FAULTS as LANE_FAULTS
