@@ -104,6 +104,28 @@ def _called_in_a_clause(x):
         return _handling_twice(x)
 
 
+def _unassigned_in_a_clause(x):
+    try:
+        return _inverse(x)
+    except ZeroDivisionError:
+        return _unassigned(x)
+
+
+def _unassigned(x):
+    if x:
+        y = x
+    return y
+
+
+def _uncalled(x):
+    if x:
+
+        def inner(y):
+            return y
+
+    return inner(x)
+
+
 def _lines(error: BaseException | None) -> list[object]:
     """An exception with its lines in this file, and those that it refers to."""
     if error is None:
@@ -136,6 +158,9 @@ def _outcome(function: Callable[..., Any], arguments: Sequence[Any]) -> object:
         (_nested, (1,)),
         (_handling_twice, (0,)),
         (_called_in_a_clause, (0,)),
+        (_unassigned_in_a_clause, (0,)),
+        (_unassigned, (0,)),
+        (_uncalled, (0,)),
     ],
 )
 def test_exceptions_have_causes_contexts_messages_and_lines_of_python(

@@ -198,8 +198,11 @@ class _Frame:
 
     def _in_line(self, node: ast.AST, action: Any) -> Any:
         """The result of an action that appears in a traceback as a call in the line of a node."""
-        call = ast.Call(Known(action, node), [], [])
-        return self._value(ast.copy_location(call, node))
+        call = ast.copy_location(ast.Call(Known(action, node), [], []), node)
+        try:
+            return self._value(call)
+        finally:  # another node may get the address of this one
+            self._code.pop(id(call), None)
 
     def _execute(self, statement: Statement) -> None:
         match statement:
@@ -241,7 +244,8 @@ class _Frame:
                 if isinstance(called, InnerFunction):
                     name = called.name
                     if name in self._source.variables and name not in self.variables:
-                        raise UnboundLocalError(UNASSIGNED.format(name))
+                        unbound = UnboundLocalError(UNASSIGNED.format(name))
+                        self._in_line(statement.node, functools.partial(_raise, unbound))
                     called = functools.partial(_inner_call, called)
                 call = ast.Call(Known(called, statement.node), statement.arguments, [])
                 found = self._value(ast.copy_location(call, statement.node), id(statement))
@@ -265,13 +269,15 @@ class _Frame:
     def _run_code(self, key: int) -> None:
         try:
             exec(self._code[key], self._statements.known, self.variables)  # noqa: S102  # the user's own code
+            return
         except NameError as error:
             trace = error.__traceback__
             is_here = trace is not None and trace.tb_next is not None and not trace.tb_next.tb_next
             if not is_here or error.name not in self._source.variables:
                 raise
             unbound = UnboundLocalError(UNASSIGNED.format(error.name))
-            raise unbound.with_traceback(trace and trace.tb_next) from None
+            unbound = unbound.with_traceback(trace and trace.tb_next)
+        raise unbound  # outside of the clause: its context is the exception that is handled
 
     def _compile(self, key: int, node: ast.stmt) -> None:
         self._code[key] = self._statements.compiled(node)
