@@ -149,6 +149,26 @@ class Dependencies:
         )
 
 
+def are_alike(one: object, other: object) -> bool:
+    """True if two functions are one, or have the same code, module, defaults, and free variables."""
+    if one is other:
+        return True
+    if not (isinstance(one, types.FunctionType) and isinstance(other, types.FunctionType)):
+        return False
+    if one.__code__ is not other.__code__ or one.__globals__ is not other.__globals__:
+        return False
+    mine, its = _surroundings(one), _surroundings(other)
+    return mine.keys() == its.keys() and _are_equal((mine[name], its[name]) for name in mine)
+
+
+def _surroundings(function: types.FunctionType) -> dict[object, object]:
+    """The defaults of a function by their numbers or names, and its free variables."""
+    found: dict[object, object] = dict(enumerate(function.__defaults__ or ()))
+    found.update(function.__kwdefaults__ or {})
+    found.update((("cell", n), _content(cell)) for n, cell in enumerate(function.__closure__ or ()))
+    return found
+
+
 def _names_in(code: types.CodeType) -> set[str]:
     """Names that a function uses, and the functions in it."""
     inner = [each for each in code.co_consts if isinstance(each, types.CodeType)]

@@ -259,7 +259,8 @@ class Expressions(Sequences):
         if node.id in self._source.variables or node.id.startswith("%"):
             return node
         value = self._source.value(node.id)
-        self.captured[node.id] = value
+        if node.id not in self._source.given:
+            self.captured[node.id] = value
         return Known(value, node)
 
     def _undefined(self, node: ast.Name) -> ast.expr:
@@ -429,6 +430,10 @@ class Expressions(Sequences):
         except TypeError as error:
             name = inner.name if inner else getattr(function, "__name__", "")
             raise NotCompilableError(node, f"{name}: {error}") from None
+        for each in signature.parameters.values():
+            if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
+                message = "the function takes any number of arguments; name each"
+                raise NotCompilableError(node, message)
         captured = inner.captured if inner else ()
         return [
             bound.arguments[name] if name in bound.arguments else Known(parameter.default, node)

@@ -35,8 +35,9 @@ from ferryvm.python.dependency import Dependencies
 from ferryvm.python.fast_call import method
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.free_name import NO_NAMES, FreeNames
+from ferryvm.python.given_function import GivenFunctions
 from ferryvm.python.interruption import ended
-from ferryvm.python.kind import Kind, MisfitError, kind_of
+from ferryvm.python.kind import Constant, Kind, MisfitError
 from ferryvm.python.list_argument import LargeItemError
 from ferryvm.python.pause import MOST_FRAMES
 from ferryvm.python.program import Unit
@@ -99,6 +100,20 @@ class PythonFunction(Generic[P, R]):
         """Memoised by `ferryvm.python.mapping`."""
         self._has_warned = False
         self._refusals: dict[tuple[tuple[Kind, ...], Kind | None], Refusal] = {}
+        self._given = GivenFunctions(self._forget)
+
+    def _forget(self, given: Constant) -> None:
+        """Drop the code for a function that was an argument."""
+        for key in [*self._versions]:
+            if given in key[0]:
+                self._versions.pop(key, None)
+        for refused in [*self._refusals]:
+            if given in refused[0]:
+                self._refusals.pop(refused, None)
+        for kinds in (*self._free, *self._closed):
+            if given in kinds:
+                self._free.pop(kinds, None)
+                self._closed.discard(kinds)
 
     def _read_signature(self) -> None:
         function = self.__ferryvm_function__
@@ -206,7 +221,7 @@ class PythonFunction(Generic[P, R]):
         kinds = []
         for name, value in zip(self._signature.parameters, values, strict=True):
             try:
-                kinds.append(kind_of(value))
+                kinds.append(self._given.kind(value))
             except MisfitError as misfit:
                 what = f"argument {name}: {misfit}"
                 raise self.refused(what) from None
@@ -316,7 +331,7 @@ class PythonFunction(Generic[P, R]):
         except UnsupportedError as error:
             self._count_refusal(error)
             if not self._strict:  # it would be tried in each call
-                self._refusals[kinds, target] = Refusal(error, function)
+                self._refusals[kinds, target] = Refusal(error, function, kinds)
             raise
         self._versions[kinds, target, free.names] = version
         return version

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
+import types
 from typing import Any
 
 import numpy as np
@@ -162,7 +163,8 @@ class Constant(Kind):
         return hash(self.value) if isinstance(self.value, str | bytes) else id(self.value)
 
     def __str__(self) -> str:
-        return repr(self.value)
+        is_python = isinstance(self.value, types.FunctionType)
+        return f"function {self.value.__name__}" if is_python else repr(self.value)
 
 
 def _same(a: object, b: object) -> bool:

@@ -16,6 +16,7 @@ from ferryvm.python.code import Compiled, Shared
 from ferryvm.python.dead_local import DeadLocals
 from ferryvm.python.dependency import Dependencies
 from ferryvm.python.fault import NotCompilableError, UnsupportedError
+from ferryvm.python.given_function import GivenFunction, given_parameters
 from ferryvm.python.hosted import is_hosted
 from ferryvm.python.kind import Kind, List, has_list
 from ferryvm.python.list_layout import declare
@@ -25,7 +26,7 @@ from ferryvm.python.site import Sites
 from ferryvm.python.source import FreeFunction, InnerFunction, Source
 from ferryvm.python.version import Versions, result_types
 
-_Function = types.FunctionType | InnerFunction | FreeFunction
+_Function = types.FunctionType | InnerFunction | FreeFunction | GivenFunction
 _Key = tuple[_Function, tuple[Kind, ...], Kind | None, frozenset[type[BaseException]]]
 """A function, the kinds of its arguments, the kind that its results are converted to, and the
 exceptions that clauses of its callers get."""
@@ -49,7 +50,7 @@ class Unit:
         self._function = function
         self._sources: dict[_Function, tuple[Source, Lowering]] = {}
         self._results: dict[_Key, list[Kind]] = {}
-        entry = FreeFunction(function, free) if free else function
+        entry = _for_given(function, tuple(kinds), free)
         self._key: _Key = entry, tuple(kinds), target, frozenset()
         # The kinds of results of recursive functions are found by repetition, from none on.
         self._lists: dict[List, None] = {}
@@ -124,6 +125,8 @@ class Unit:
         """The compiled function, with the kinds of results that are known so far; for calls of which
         clauses get these exceptions. `target`: the kind to which the results are converted. `node`:
         the call."""
+        if isinstance(function, types.FunctionType):
+            function = _for_given(function, kinds)
         key = function, kinds, target, caught
         if node is not None:
             self._callers.setdefault(key, (self._compiling, node))
@@ -204,3 +207,13 @@ class Unit:
             if not is_hosted(source.function):
                 found.add(source, lowering.captured, lowering.expressions.attributes)
         return found
+
+
+def _for_given(
+    function: types.FunctionType, kinds: tuple[Kind, ...], free: tuple[str, ...] = ()
+) -> _Function:
+    """The function to compile for kinds of arguments, and free names that are further ones."""
+    given = () if is_hosted(function) else given_parameters(function, kinds)
+    if given:
+        return GivenFunction(function, free, given)
+    return FreeFunction(function, free) if free else function

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from ferryvm.python.dependency import Dependencies
 from ferryvm.python.fault import UnsupportedError
+from ferryvm.python.kind import Constant, Kind
 from ferryvm.python.source import MISSING
 
 _PLACE = re.compile(r"argument \d+ \((\w+)\)")
@@ -23,10 +24,17 @@ class Refusal:
     """The error for a function, and what else could be compiled may depend on: all names in the codes
     of the function and of those that it calls."""
 
-    def __init__(self, error: UnsupportedError, function: types.FunctionType) -> None:
+    def __init__(
+        self, error: UnsupportedError, function: types.FunctionType, kinds: tuple[Kind, ...] = ()
+    ) -> None:
         self.error, self._function = error, function
         self._dependencies = Dependencies()
         waiting, seen = [function], set[types.FunctionType]()
+        for kind in kinds:
+            value = kind.value if isinstance(kind, Constant) else None
+            value = getattr(value, "__ferryvm_function__", value)
+            if isinstance(value, types.FunctionType):
+                waiting.append(value)
         while waiting:
             each = waiting.pop()
             if each in seen:

@@ -51,11 +51,17 @@ class Source:
                 self.name,
             )
         self.parameters = [*self._parameters(), *free]
-        self.variables = frozenset((*code.co_varnames, *code.co_cellvars, *free))
+        own = {*code.co_varnames, *code.co_cellvars} - self.given
+        self.variables = frozenset((*own, *free))
         """Names that are variables of the function itself."""
         self.inner: dict[str, InnerFunction] = inner_functions(self)
         """The functions that are defined in it, by their names."""
         self._cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+
+    @property
+    def given(self) -> frozenset[str]:
+        """Parameters that are constants of its code."""
+        return frozenset()
 
     def _node(self, text: str) -> ast.FunctionDef | ast.Lambda:
         """The definition in a text. A lambda is part of a statement, which may be cut off."""
@@ -202,6 +208,11 @@ class InnerSource(Source):
         others = outer.inner.items()
         visible = {name: each for name, each in others if name not in self.variables}
         self.inner = {**visible, **inner_functions(self)}
+
+    @property
+    def given(self) -> frozenset[str]:
+        """Parameters of the outermost function that are constants of its code."""
+        return self._outer.given
 
     def value(self, name: str) -> Any:
         """The present value of a free name of the outermost function; MISSING."""
