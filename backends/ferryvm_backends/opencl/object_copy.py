@@ -55,10 +55,18 @@ class _Copy(Segment):
     """The elements of one array on the device."""
 
     def __init__(
-        self, session: Session, number: int, address: int, size: int, place: BufferOffset
+        self,
+        session: Session,
+        number: int,
+        address: int,
+        size: int,
+        place: BufferOffset,
+        is_pinned: bool,
     ) -> None:
-        """`number`: of the copy. The device has zeros there."""
-        mirror = zeros(session, _in_chunks(size))
+        """`number`: of the copy. The device has zeros there. `is_pinned`: the mirror is, where that
+        serves; else it takes no time and no memory until something is copied to it."""
+        length = _in_chunks(size)
+        mirror = zeros(session, length) if is_pinned else np.zeros(length, np.uint8)
         super().__init__(session, view(address, size), place, mirror, ctypes.c_uint64())
         self.number, self.address, self.size = number, address, size
         self.start = 0
@@ -185,9 +193,12 @@ class ObjectCopy:
 
     def _add(self, arrays: Sequence[OutsideArray], starts: list[int]) -> None:
         """Make copies of zeros."""
+        # Elements that remain on the device mostly never come to the host.
+        is_pinned = self.residency is None
         for one, start in zip(arrays, starts, strict=True):
             place = self._in_arena(start)
-            copy = _Copy(self._session, next(self._numbers), one.address, one.size, place)
+            number = next(self._numbers)
+            copy = _Copy(self._session, number, one.address, one.size, place, is_pinned)
             copy.start = start
             fill_zeros(self._session, self._buffer, place.offset, _in_chunks(one.size))
             self._copies[one.address] = copy
