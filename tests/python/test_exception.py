@@ -104,6 +104,23 @@ def _called_in_a_clause(x):
         return _handling_twice(x)
 
 
+def _passing_clauses_in_a_clause(x):
+    try:
+        return _inverse(x)
+    except ZeroDivisionError:
+        return _passing_clauses(x)
+
+
+def _passing_clauses(x):
+    try:
+        try:
+            return _inverse(x)
+        except ZeroDivisionError:
+            return 1 // x
+    except ValueError:
+        return 0
+
+
 def _unassigned_in_a_clause(x):
     try:
         return _inverse(x)
@@ -158,6 +175,7 @@ def _outcome(function: Callable[..., Any], arguments: Sequence[Any]) -> object:
         (_nested, (1,)),
         (_handling_twice, (0,)),
         (_called_in_a_clause, (0,)),
+        (_passing_clauses_in_a_clause, (0,)),
         (_unassigned_in_a_clause, (0,)),
         (_unassigned, (0,)),
         (_uncalled, (0,)),

@@ -13,7 +13,7 @@ import functools
 import types
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from ferryvm.python.builtin import ORIGINAL
 from ferryvm.python.graph import (
@@ -77,6 +77,17 @@ def _resumed(frames: Sequence[PausedFrame], number: int, raised: BaseException |
 
 def _raise(error: BaseException) -> Any:
     raise error
+
+
+def _raise_again(error: BaseException) -> NoReturn:
+    """Raise an exception that was raised before, with the context of then, which `raise` replaces by what
+    a caller handles."""
+    context = error.__context__
+    try:
+        raise error
+    finally:
+        if context is not None:  # otherwise it is the one that a caller handles
+            error.__context__ = context
 
 
 class _Inner(NamedTuple):
@@ -145,13 +156,11 @@ class _Frame:
         handled = self.variables.get(block.handled) if block.handled is not None else None
         if handled is None:
             return self._run(block, index, called)
-        trace, context = handled.__traceback__, handled.__context__
+        trace = handled.__traceback__
         try:
-            raise handled
+            _raise_again(handled)
         except BaseException:  # noqa: BLE001  # it is the one that was raised
             handled.__traceback__ = trace
-            if context is not None:  # otherwise it is the one that a caller handles
-                handled.__context__ = context
             return self._run(block, index, called)
 
     def _run(self, block: Block, index: int, called: Callable[[], Any] | None) -> Block | None:
@@ -193,7 +202,7 @@ class _Frame:
                 raised = ast.Raise(name_of(end.name, end.node), end.cause)
                 self._do(end, ast.copy_location(raised, end.node))
             case RaiseAgain():
-                raise self.variables[end.name]
+                _raise_again(self.variables[end.name])
         raise AssertionError("a block ends with a jump")
 
     def _in_line(self, node: ast.AST, action: Any) -> Any:
