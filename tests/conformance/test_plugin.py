@@ -44,7 +44,10 @@ OUTSIDE = """
 
 
 def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-W", "error", *arguments)
+    # Other tests may have imported Hypothesis, whose plugin pytest would rewrite.
+    allowed = "ignore:Module already imported so cannot be rewritten"
+    options = ("-p", "no:cacheprovider", "-W", "error", "-W", allowed)
+    return pytester.runpytest_inprocess(*options, *arguments)
 
 
 def test_one_line_and_a_name_are_the_whole_suite(pytester: pytest.Pytester) -> None:

@@ -218,20 +218,25 @@ def test_a_map_is_split_over_the_places_of_a_policy(monkeypatch: pytest.MonkeyPa
             x = x * 0.5 + 1.0
         return x
 
+    def placed() -> set[str]:
+        return {
+            place.name.split()[0]
+            for version in long.explain().versions
+            for region in version.regions
+            for launch in region.launches
+            for place in launch.places
+            if place.items
+        }
+
     xs = np.arange(20_000.0)
     wanted = [long.__wrapped__(x) for x in xs[:3]]
-    for _ in range(4):
+    for _ in range(100):  # shares follow the times that were found, and others' work disturbs these
         found = ferryvm.map(long, xs)
         assert found[:3].tolist() == wanted
         assert np.array_equal(found, ferryvm.map(long, xs[::-1].copy())[::-1])
-    launches = [
-        launch
-        for version in long.explain().versions
-        for region in version.regions
-        for launch in region.launches
-    ]
-    places = [place for launch in launches for place in launch.places]
-    assert {place.name.split()[0] for place in places if place.items} >= {"llvm", "opencl"}
+        if placed() >= {"llvm", "opencl"}:
+            break
+    assert placed() >= {"llvm", "opencl"}
 
 
 def test_a_signal_between_two_parts_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
