@@ -7,19 +7,15 @@ What the threaded interpreter does then is held against the reference.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
 from unittest import mock
 
 import ferryvm
 from ferryvm import Engine
 from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import phase
-from ferryvm_backends._llvm.build import compile_loops
-from ferryvm_backends._llvm.codegen import ObjectCode
-from ferryvm_backends._llvm.word_code import WordCode
 from ferryvm_backends.threaded import BACKEND, symbol
 
-from .item_batch import taking
+from .item_batch import StoreFault, code_of, taking
 
 TEXT = """
 (define-struct box (of (array i64)))
@@ -49,47 +45,20 @@ _STEP = 997
 """Instructions between two states that are compared."""
 
 
-class BarrierFault(NamedTuple):
-    """A store of a builder that is left out, by its number among those of the builder."""
-
-    name: str
-    about: str
-    builder: type[WordCode]
-    number: int
-
-
 _WAIT, _BEGIN = phase._Wait, phase._BeginPhase
 
 FAULTS = (
-    BarrierFault("waits-again", "An item waits again where it has waited.", _WAIT, 5),
-    BarrierFault(
-        "waiting-references-lost", "References of an item that waits are null.", _WAIT, 12
-    ),
-    BarrierFault("waiting-item-lost", "An item that waits has another number.", _WAIT, 16),
-    BarrierFault("waiting-pc-lost", "An item that waits begins elsewhere.", _WAIT, 18),
-    BarrierFault("waiting-others-lost", "Only the last item waits.", _WAIT, 22),
-    BarrierFault("phase-size-lost", "Nobody knows how many items there are.", _WAIT, 26),
-    BarrierFault("phase-not-recorded", "The record does not have the item that waits.", _WAIT, 34),
-    BarrierFault("phase-order-lost", "Only one item goes on behind a barrier.", _BEGIN, 9),
-    BarrierFault("phase-items-lost", "No item goes on behind a barrier.", _BEGIN, 19),
-    BarrierFault("phase-not-begun", "The items wait for ever.", _BEGIN, 21),
+    StoreFault("waits-again", "An item waits again where it has waited.", _WAIT, 23),
+    StoreFault("waiting-references-lost", "References of an item that waits are null.", _WAIT, 11),
+    StoreFault("waiting-item-lost", "An item that waits has another number.", _WAIT, 15),
+    StoreFault("waiting-pc-lost", "An item that waits begins elsewhere.", _WAIT, 17),
+    StoreFault("waiting-others-lost", "Only the last item waits.", _WAIT, 21),
+    StoreFault("phase-size-lost", "Nobody knows how many items there are.", _WAIT, 26),
+    StoreFault("phase-not-recorded", "The record does not have the item that waits.", _WAIT, 34),
+    StoreFault("phase-order-lost", "Only one item goes on behind a barrier.", _BEGIN, 9),
+    StoreFault("phase-items-lost", "No item goes on behind a barrier.", _BEGIN, 19),
+    StoreFault("phase-not-begun", "The items wait for ever.", _BEGIN, 21),
 )
-
-
-def _code(fault: BarrierFault | None) -> ObjectCode:
-    """The code with the fault."""
-    count = 0
-    put = WordCode.put
-
-    def planted(self: Any, *given: Any) -> None:
-        nonlocal count
-        is_own = fault is not None and isinstance(self, fault.builder)
-        count += is_own
-        if fault is None or not is_own or count != fault.number + 1:
-            put(self, *given)
-
-    with mock.patch.object(WordCode, "put", planted):
-        return ObjectCode(compile_loops(taking()))
 
 
 def _outcome(backend: str) -> object:
@@ -109,9 +78,9 @@ def _expected() -> object:
     return _outcome("reference")
 
 
-def is_found(fault: BarrierFault | None) -> bool:
+def is_found(fault: StoreFault | None) -> bool:
     """True if the outcome shows the fault, or something without one."""
-    code = _code(fault)
+    code = code_of(fault, taking)
     with mock.patch.object(BACKEND._interpreters.whole, "resumption", code.address(symbol.RESUME)):
         try:
             return _outcome("threaded") != _expected()

@@ -29,8 +29,8 @@ _MOST = 5_000
 """Instructions, where a fault makes a launch endless."""
 
 
-class BatchFault(NamedTuple):
-    """A store of a builder that is left out."""
+class StoreFault(NamedTuple):
+    """A store of a builder that is left out, by its number among those of the builder."""
 
     name: str
     about: str
@@ -41,25 +41,25 @@ class BatchFault(NamedTuple):
 _WRITER, _TAKER = item_writer._Writer, resumption._Resume
 
 FAULTS = (
-    BatchFault("batch-references-lost", "References of an item are null.", _WRITER, 21),
-    BatchFault("batch-references-left", "References are in the words, too.", _WRITER, 22),
-    BatchFault("batch-first-lost", "A piece has no first item.", _WRITER, 27),
-    BatchFault("batch-end-lost", "A piece has no end.", _WRITER, 28),
-    BatchFault("batch-pc-lost", "An item goes on at the start of the program.", _WRITER, 29),
-    BatchFault("batch-frame-lost", "The innermost frame of an item is lost.", _WRITER, 30),
-    BatchFault("batch-item-anew", "A suspended item begins anew.", _WRITER, 31),
-    BatchFault("batch-rest-lost", "The items behind one are lost.", _WRITER, 33),
-    BatchFault("batch-one-item", "Only the lowest item is in the record.", _WRITER, 35),
-    BatchFault("batch-overwritten", "The next object is put over a piece.", _WRITER, 25),
-    BatchFault("taken-references-lost", "References of a resumed item are null.", _TAKER, 1),
-    BatchFault("taken-limit-kept", "A range that is taken does not run.", _TAKER, 15),
-    BatchFault("taken-next-kept", "A range that is taken begins elsewhere.", _TAKER, 16),
-    BatchFault("taken-twice", "An item is finished again and again.", _TAKER, 17),
+    StoreFault("batch-references-lost", "References of an item are null.", _WRITER, 21),
+    StoreFault("batch-references-left", "References are in the words, too.", _WRITER, 22),
+    StoreFault("batch-first-lost", "A piece has no first item.", _WRITER, 27),
+    StoreFault("batch-end-lost", "A piece has no end.", _WRITER, 28),
+    StoreFault("batch-pc-lost", "An item goes on at the start of the program.", _WRITER, 29),
+    StoreFault("batch-frame-lost", "The innermost frame of an item is lost.", _WRITER, 30),
+    StoreFault("batch-item-anew", "A suspended item begins anew.", _WRITER, 31),
+    StoreFault("batch-rest-lost", "The items behind one are lost.", _WRITER, 33),
+    StoreFault("batch-one-item", "Only the lowest item is in the record.", _WRITER, 35),
+    StoreFault("batch-overwritten", "The next object is put over a piece.", _WRITER, 25),
+    StoreFault("taken-references-lost", "References of a resumed item are null.", _TAKER, 1),
+    StoreFault("taken-limit-kept", "A range that is taken does not run.", _TAKER, 15),
+    StoreFault("taken-next-kept", "A range that is taken begins elsewhere.", _TAKER, 16),
+    StoreFault("taken-twice", "An item is finished again and again.", _TAKER, 17),
 )
 
 
-def _module(fault: BatchFault | None, make: Callable[[], ir.Module]) -> ObjectCode:
-    """The code of a module, with the fault."""
+def code_of(fault: StoreFault | None, make: Callable[[], ir.Module]) -> ObjectCode:
+    """The code of a module, with the fault if there is one."""
     count = 0
     put = WordCode.put
 
@@ -87,17 +87,17 @@ def taking() -> ir.Module:
     return made
 
 
-def _written(fault: BatchFault | None) -> object:
+def _written(fault: StoreFault | None) -> object:
     """The state with the record that the writer makes."""
-    code = _module(fault, item_writer.module)
+    code = code_of(fault, item_writer.module)
     writer = WRITE(code.address(item_writer._SYMBOL))
     with mock.patch.object(ObjectMemory, "item_writer", return_value=writer):
         return suspended_items(ranges=_RANGES).machine.snapshot()
 
 
-def _finished(fault: BatchFault | None) -> object:
+def _finished(fault: StoreFault | None) -> object:
     """The outcome of a run in the interpreter that takes pieces."""
-    code = _module(fault, taking)
+    code = code_of(fault, taking)
     with mock.patch.object(BACKEND._interpreters.whole, "resumption", code.address(symbol.RESUME)):
         return _outcome(suspended_items(1, _RANGES), "threaded")
 
@@ -115,7 +115,7 @@ def _expected(is_writer: bool) -> object:
     return _outcome(suspended_items(1, _RANGES), "reference")
 
 
-def is_found(fault: BatchFault) -> bool:
+def is_found(fault: StoreFault) -> bool:
     """True if the outcome shows the fault."""
     is_writer = fault.builder is _WRITER
     try:

@@ -41,7 +41,7 @@ def test_updates_are_those_of_the_loop_without_a_fault() -> None:
     [one if number < 1 else nightly((one,)) for number, one in enumerate(barrier.FAULTS)],
     ids=lambda fault: fault.name,
 )
-def test_items_that_wait_find_the_fault(fault: barrier.BarrierFault) -> None:
+def test_items_that_wait_find_the_fault(fault: item_batch.StoreFault) -> None:
     assert not barrier.is_found(None)
     assert barrier.is_found(fault), fault.about
 

@@ -85,19 +85,8 @@ class _Writer(PieceCode):
             self.return_if(is_outside, ItemOutcome.REFUSED)
             at = builder.add(slot, word(WORD_BYTES * SLOT_WORDS))
             count = self.references(at, pc, frame)
-            words, place = self.make_words(size)
-            with self.each(size) as number:
-                self.put(self.at(self.element(at, number)), self.element(place, number))
-            held, held_place = self.make_references(count)
-            self.references(place, pc, frame, self.element(held_place, count))
-            item = self.make_piece(
-                first=first,
-                end=builder.add(first, word(1)),
-                pc=pc,
-                frame=frame,
-                words=words,
-                references=held,
-                next=following,
+            item, _ = self.make_item(
+                at, size, count, item=first, pc=pc, frame=frame, following=following
             )
             builder.store(item, made)
         self._set_field("record", builder.load(made))

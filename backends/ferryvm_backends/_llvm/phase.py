@@ -73,21 +73,16 @@ class _Wait(PieceCode):
             builder.store(front["next"], others)
             builder.store(front["waiting"], waiting)
 
-        words, place = self.make_words(size)
-        with self.each(size) as number:
-            self.put(self.at(self.element(at, number)), self.element(place, number))
-        self.put(word(1), self.element(place, builder.sub(size, word(1))))
-        held, held_place = self.make_references(count)
-        self.references(place, pc, frame, self.element(held_place, count))
-        item = self.make_piece(
-            first=builder.sub(next_, word(1)),
-            end=next_,
+        item, place = self.make_item(
+            at,
+            size,
+            count,
+            item=builder.sub(next_, word(1)),
             pc=pc,
             frame=frame,
-            words=words,
-            references=held,
-            next=builder.load(waiting),
+            following=builder.load(waiting),
         )
+        self.put(word(1), self.element(place, builder.sub(size, word(1))))
         phase = self.make_piece(
             first=builder.load(items), pc=word(PHASE), next=builder.load(others), waiting=item
         )

@@ -78,7 +78,7 @@ class PieceCode(WordCode):
         pieces = builder.mul(blocks, word(PIECE_BYTES + 2 * ARRAY_HEADER_BYTES))
         size = builder.add(pieces, builder.shl(words, word(3)))
         end = builder.add(self.get("object_top"), size)
-        is_past = self.builder.icmp_unsigned(">", end, self.get("object_end"))
+        is_past = builder.icmp_unsigned(">", end, self.get("object_end"))
         self.return_if(is_past, ItemOutcome.REFUSED)
 
     def return_if_large(self, count: ir.Value) -> None:
@@ -109,13 +109,34 @@ class PieceCode(WordCode):
         assert not fields
         return made
 
-    def make_words(self, count: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """A new array of words: its reference, and the address of its elements."""
-        return self._array(Element.I64.array.number, count)
-
-    def make_references(self, count: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """A new array of references; likewise."""
-        return self._array(FRAME_REFERENCES.number, count)
+    def make_item(
+        self,
+        source: ir.Value,
+        size: ir.Value,
+        references: ir.Value,
+        *,
+        item: ir.Value,
+        pc: ir.Value,
+        frame: ir.Value,
+        following: ir.Value,
+    ) -> tuple[ir.Value, ir.Value]:
+        """A new piece for a suspended item whose frames are `size` words at an address, with so many
+        references: its reference, and the address of its own words."""
+        words, place = self._array(Element.I64.array.number, size)
+        with self.each(size) as number:
+            self.put(self.at(self.element(source, number)), self.element(place, number))
+        held, held_place = self._array(FRAME_REFERENCES.number, references)
+        self.references(place, pc, frame, self.element(held_place, references))
+        piece = self.make_piece(
+            first=item,
+            end=self.builder.add(item, word(1)),
+            pc=pc,
+            frame=frame,
+            words=words,
+            references=held,
+            next=following,
+        )
+        return piece, place
 
     def _object(self, type_: int, size: ir.Value) -> tuple[ir.Value, ir.Value]:
         made = self.get("object_top")
@@ -125,6 +146,7 @@ class PieceCode(WordCode):
         return made, at
 
     def _array(self, type_: int, count: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """A new array of words: its reference, and the address of its elements."""
         builder, own = self.builder, word(ARRAY_HEADER_BYTES)
         made, at = self._object(type_, builder.add(own, builder.shl(count, word(3))))
         self.put(count, at, LENGTH_OFFSET)
