@@ -15,6 +15,7 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64
 from ferryvm.python import complex_code
 from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.index_code import push_from_end
 from ferryvm.python.kind import INT, INTEGERS, PAIRS, Array, Kind, element_kind
 from ferryvm.python.known import known_integer
 
@@ -102,14 +103,7 @@ def push_index(
     if known is None:
         value = b.spare(I64)
         f.local_set(value)
-        f.local_get(value)
-        f.local_get(size)
-        f.i64_const(0)
-        f.local_get(value)
-        f.i64_const(0)
-        f.i64_lt_s()
-        f.select()
-        f.i64_add()
+        push_from_end(f, value, lambda: f.local_get(size))
     elif known < 0:
         f.local_get(size)
         f.i64_add()
@@ -198,15 +192,7 @@ def _push_start(b: Code, part: ast.Slice, size: Local, result: Local) -> None:
             continue
         b.push_as(bound, INT)
         f.local_set(local)
-        # from the end
-        f.local_get(local)
-        f.local_get(size)
-        f.i64_const(0)
-        f.local_get(local)
-        f.i64_const(0)
-        f.i64_lt_s()
-        f.select()
-        f.i64_add()
+        push_from_end(f, local, lambda: f.local_get(size))
         f.local_set(local)
         low = 0 if step > 0 else -1
         f.i64_const(low)

@@ -15,6 +15,7 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64
 from ferryvm.python import list_function
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
+from ferryvm.python.index_code import push_from_end
 from ferryvm.python.kind import INT, INTEGERS, Kind, List, Tuple, is_item, united
 from ferryvm.python.known import known_integer
 from ferryvm.python.list_layout import Elements, Layout, layout_of
@@ -159,14 +160,7 @@ def place(b: Code, node: ast.AST, index: ast.expr, of: Local, message: str) -> N
         known = 0
     if known is None or known < 0:
         f.local_set(at)
-        f.local_get(at)
-        length(b, of)
-        f.i64_const(0)
-        f.local_get(at)
-        f.i64_const(0)
-        f.i64_lt_s()
-        f.select()
-        f.i64_add()
+        push_from_end(f, at, lambda: length(b, of))
     if IndexError in b.caught:
         f.local_set(at)
         f.local_get(at)

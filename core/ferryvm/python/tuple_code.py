@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ferryvm.isa.trap import Trap
 from ferryvm.python import list_slice
 from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.index_code import push_from_end
 from ferryvm.python.kind import INT, INTEGERS, Kind, Tuple
 from ferryvm.python.known import known_integer
 
@@ -60,14 +61,7 @@ def _push_chosen(b: Code, node: ast.Subscript, of: Tuple) -> None:
     message, count = "tuple index out of range", len(of.items)
     b.push_as(node.slice, INT)
     f.local_set(at)
-    f.local_get(at)
-    f.i64_const(count)
-    f.i64_const(0)
-    f.local_get(at)
-    f.i64_const(0)
-    f.i64_lt_s()
-    f.select()
-    f.i64_add()
+    push_from_end(f, at, lambda: f.i64_const(count))
     f.local_set(at)
     f.local_get(at)
     if IndexError in b.caught:
