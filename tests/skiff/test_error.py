@@ -56,6 +56,22 @@ CASES = {
         "1:28: argument 1 ('x') of 'f' must be a float, found i64"
     ],
     # definitions
+    "(define-constant A (/ 1 0))": ["1:20: a constant is divided by zero"],
+    "(define-constant A (+ 1.5 1))": [
+        "1:20: '+' of a constant takes integers without a suffix, found 1.5"
+    ],
+    "(define x 1) (define-constant A x)": [
+        "1:33: a constant is a number, a character, or + - * / % of constant integers"
+    ],
+    "(define-constant A 1) (set! A 2)": ["1:29: 'A' is a constant and cannot be set"],
+    "(define-constant A 1) (A 1)": ["1:24: 'A' is a constant, not a function"],
+    "(define-constant A (* 0xffffffff 0xffffffff 2))": [
+        "1:20: '*' of a constant takes 2 or more integers below 2^64"
+    ],
+    "A (define-constant A 1)": ["1:1: 'A' is used before its definition in line 1"],
+    "(define (f) (define-constant A 1) 1)": [
+        "1:13: a constant is defined at the top level, not inside another form"
+    ],
     "(define x 1)\n(define x 2)": ["2:9: 'x' is already defined in line 1"],
     "(define (f) 1)\n(define f 2)": ["2:9: 'f' is already defined in line 1"],
     "(define (f) 1)\n(define (f) 2)": ["2:10: 'f' is already defined in line 1"],
@@ -171,6 +187,7 @@ MISUSED = {
     "not": "(not)",
     "write-byte!": "(write-byte!)",
     "enter-jit": "(enter-jit)",
+    "define-constant": "(define-constant a)",
     "define-struct": "(define-struct)",
     "write-string!": "(write-string!)",
     "eq?": "(eq? 1)",

@@ -85,6 +85,12 @@ def test_a_function_defined_again_replaces_the_old_one_everywhere(prompt: Prompt
     assert prompt("(g)") == 20
 
 
+def test_a_constant_defined_again_is_the_new_one_in_earlier_functions(prompt: Prompt) -> None:
+    prompt("(define-constant A 2) (define (f) (* A A))")
+    prompt("(define-constant A 0x3)")
+    assert prompt("(f)") == 9
+
+
 def test_a_name_can_turn_from_variable_to_function_and_back(prompt: Prompt) -> None:
     prompt("(define f 1)")
     prompt("(define (f) 2)")

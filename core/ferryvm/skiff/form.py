@@ -15,6 +15,7 @@ from ferryvm.errors import Position
 from ferryvm.isa import Type
 from ferryvm.skiff import object_form, operation, skeleton_form
 from ferryvm.skiff.array_form import ARRAY_FORMS
+from ferryvm.skiff.constant_form import constant_form
 from ferryvm.skiff.fault import Faults, SourceSpan
 from ferryvm.skiff.number import Number, looks_numeric, parse_number
 from ferryvm.skiff.operator import CONVERSIONS, DIRECT, OPERATORS
@@ -26,6 +27,7 @@ from ferryvm.skiff.tree import (
     Broken,
     Call,
     Choice,
+    Constant,
     Finally,
     Function,
     Get,
@@ -102,6 +104,7 @@ class FormParser:
         self.used_texts: dict[bytes, Text] = {}
         self.forms: dict[str, Callable[[Sequence], Node]] = {
             "define": self._define,
+            "define-constant": functools.partial(constant_form, self),
             "define-struct": self._define_struct,
             "host-function": self._host_function,
             "set!": self._set,
@@ -215,6 +218,8 @@ class FormParser:
         meaning = self.scope.lookup(atom.text)
         if isinstance(meaning, Variable):
             return Get(atom.place, meaning)
+        if isinstance(meaning, Constant):
+            return Literal(atom.place, meaning.number)
         if isinstance(meaning, Function | StructOperation):
             message = (
                 f"'{atom.text}' is a function, not a variable; a call is written ({atom.text})"
@@ -228,19 +233,20 @@ class FormParser:
             return self.broken(atom.place, message)
         if atom.text in self.faults.lost_names:
             return self.silently_broken(atom.place)
-        near = self.scope.near(atom.text, (Variable,))
+        near = self.scope.near(atom.text, (Variable, Constant))
         return self.broken(atom.place, f"no variable {show(atom)}{near}")
 
     def _application(self, head: Atom, datum: Sequence) -> Node:
         meaning = self.scope.lookup(head.text)
-        if meaning is None or isinstance(meaning, Variable):
+        if meaning is None or isinstance(meaning, Variable | Constant):
             if len(datum.items) == 1 and (meaning is not None or head.text in self.later):
                 return self._variable(head)
             self.forms_in(datum.items[1:])
             if head.text in self.faults.lost_names:
                 return self.silently_broken(head.place)
             if meaning is not None:
-                return self.broken(head.place, f"'{head.text}' is a variable, not a function")
+                kind = "constant" if isinstance(meaning, Constant) else "variable"
+                return self.broken(head.place, f"'{head.text}' is a {kind}, not a function")
             wrong_field = object_form.unknown_field(self.scope, head.text)
             if wrong_field is not None:
                 return self.broken(head.place, wrong_field)
@@ -297,8 +303,9 @@ class FormParser:
         value = self.form(datum.items[2])
         target = datum.items[1]
         meaning = self.scope.lookup(target.text)
-        if isinstance(meaning, Function | StructOperation):
-            message = f"'{target.text}' is a function and cannot be set"
+        if isinstance(meaning, Constant | Function | StructOperation):
+            kind = "constant" if isinstance(meaning, Constant) else "function"
+            message = f"'{target.text}' is a {kind} and cannot be set"
             return self.broken(target.place, message)
         if meaning is None:
             return self._variable(target) if not parse_number(target.text) else self.usage(datum)

@@ -49,7 +49,7 @@ class Known:
     """Definitions of a session's texts: the data that later texts need."""
 
     globals: dict[str, Global] = record.field(default_factory=dict)
-    """Variables and operations on structs."""
+    """Variables, constants and operations on structs."""
     functions: dict[str, Sequence] = record.field(default_factory=dict)
     """The definitions of the functions, by name."""
     structs: dict[str, Struct] = record.field(default_factory=dict)
@@ -88,7 +88,11 @@ class _Parser(FormParser):
                 pending.append((self._declare(datum, is_new=True), datum))
             else:
                 head, target = datum.items[:2]
-                if isinstance(head, Atom) and head.text == "define" and isinstance(target, Atom):
+                is_definition = isinstance(head, Atom) and head.text in (
+                    "define",
+                    "define-constant",
+                )
+                if is_definition and isinstance(target, Atom):
                     self.later.setdefault(target.text, target.place)
         for datum in datums:
             if _declared_name(datum) is None and struct_name(datum) is None:

@@ -175,9 +175,11 @@ class _Reader:
         return restart
 
     def _lose_name(self, stack: list[_Open]) -> None:
-        """Record the name that an unclosed `define` or `define-struct` would have defined."""
+        """Record the name that an unclosed `define`, `define-constant` or `define-struct` would have defined."""
         head = stack[0].items[0] if stack[0].items else None
-        if not (isinstance(head, Atom) and head.text in ("define", "define-struct")):
+        if not (
+            isinstance(head, Atom) and head.text in ("define", "define-constant", "define-struct")
+        ):
             return
         target: Datum | None = stack[0].items[1] if len(stack[0].items) > 1 else None
         if isinstance(target, Sequence):

@@ -17,7 +17,7 @@ from ferryvm.skiff.number import looks_numeric, parse_number
 from ferryvm.skiff.operator import CONVERSIONS, DIRECT, ELEMENTS, OPERATORS
 from ferryvm.skiff.reader import Atom, Datum
 from ferryvm.skiff.text import is_string
-from ferryvm.skiff.tree import Function, StructOperation, Variable
+from ferryvm.skiff.tree import Constant, Function, StructOperation, Variable
 from ferryvm.skiff.type import (
     ANYREF,
     ARRAYREF,
@@ -32,6 +32,7 @@ from ferryvm.skiff.type import (
 
 FORMS = {
     "define": "(define name value) or (define (name parameter ...) [-> type] form ...)",
+    "define-constant": "(define-constant name value)",
     "define-struct": "(define-struct name field ...) or (define-struct (name parent) field ...), "
     "where a field is name or (name type)",
     "host-function": "(host-function name (type ...) [type])",
@@ -76,7 +77,7 @@ _TYPES: dict[str, SkiffType] = {
 """The types that have names in every text."""
 BUILT_IN = {*FORMS, *OPERATORS, *CONVERSIONS, *DIRECT, *ELEMENTS, *_MARKS, *_TYPES}
 
-Global = Variable | Function | StructOperation
+Global = Variable | Constant | Function | StructOperation
 
 
 def show(datum: Datum) -> str:

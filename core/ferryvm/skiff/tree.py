@@ -35,6 +35,15 @@ class Variable:
 
 
 @record.dataclass(eq=False)
+class Constant:
+    """A name for a number."""
+
+    name: str
+    place: SourceSpan
+    number: Number
+
+
+@record.dataclass(eq=False)
 class Function:
     """A function; `main` holds the top-level forms."""
 
