@@ -62,7 +62,7 @@ class Session:
     device: Device
     context: Any
     queue: Any
-    pool: MemoryPool = dataclasses.field(default_factory=MemoryPool, compare=False)
+    pool: MemoryPool = dataclasses.field(compare=False)
 
     def check_size(self, size: int) -> None:
         """Raise BackendError for a buffer that is larger than the device's may be."""
@@ -79,7 +79,8 @@ def session(device: Device) -> Session:
     """The one session of a device. Raises BackendError."""
     try:
         context = cl.Context([device.handle])
-        return Session(device, context, cl.CommandQueue(context))
+        pool = MemoryPool(context, device.memory, device.handle.mem_base_addr_align // 8)
+        return Session(device, context, cl.CommandQueue(context), pool)
     except cl.Error as error:
         raise BackendError(f"opencl: {device} cannot be opened: {one_line(str(error))}") from None
 

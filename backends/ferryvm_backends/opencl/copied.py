@@ -245,4 +245,5 @@ class CopiedCode(KernelCode):
     def metrics(self) -> KernelMetrics:
         traffic, device = self._traffic, str(self.session.device)
         seconds = traffic.seconds_to_device, traffic.seconds_to_host
-        return KernelMetrics(self._region, device, self.activity(), *seconds)
+        memory = self.session.pool.metrics()
+        return KernelMetrics(self._region, device, self.activity(), *seconds, memory)

@@ -10,8 +10,6 @@ are copied on the device, which takes a hundredth of what a copy through the bus
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyopencl as cl
 
 from ferryvm.backend import BackendError
@@ -21,6 +19,7 @@ from ferryvm.residency import DeviceElements
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.host_memory import Bytes
 from ferryvm_backends.opencl.kernel import BufferOffset
+from ferryvm_backends.opencl.pool import Area
 
 
 class LeftElements(DeviceElements):
@@ -32,14 +31,14 @@ class LeftElements(DeviceElements):
         self._session, self._host, self._is_on_host = session, host, False
         self.where = str(session.device)
         size = len(host)
-        self._buffer: Any = session.pool.buffer(session.context, size)
+        self._area: Area | None = session.pool.take(size)
         cl.enqueue_copy(
-            session.queue, self._buffer, place.buffer, byte_count=size, src_offset=place.offset
+            session.queue, self._area.buffer, place.buffer, byte_count=size, src_offset=place.offset
         )
 
     @property
     def is_there(self) -> bool:
-        return self._buffer is not None
+        return self._area is not None
 
     @property
     def is_on_host(self) -> bool:
@@ -47,22 +46,23 @@ class LeftElements(DeviceElements):
 
     def copy_to(self, place: BufferOffset) -> None:
         """Copy them to another place on the device. Raises BackendError, cl.Error."""
-        if self._buffer is None:
+        if self._area is None:
             raise BackendError(f"opencl: {self.where} has no memory for results that were there")
         cl.enqueue_copy(
             self._session.queue,
             place.buffer,
-            self._buffer,
+            self._area.buffer,
             byte_count=len(self._host),
             dst_offset=place.offset,
         )
 
     def fetch(self) -> None:
-        if self._is_on_host:
+        area = self._area
+        if self._is_on_host or area is None:
             return
         try:
             with ours():
-                cl.enqueue_copy(self._session.queue, self._host, self._buffer)
+                cl.enqueue_copy(self._session.queue, self._host, area.buffer)
         except cl.Error as error:
             what = f"{self.where} failed with results that were there alone"
             raise BackendError(f"opencl: {what}: {one_line(str(error))}") from None
@@ -71,5 +71,6 @@ class LeftElements(DeviceElements):
     def give_up(self) -> None:
         """Let only the host have them. Raises BackendError."""
         self.fetch()
-        buffer, self._buffer = self._buffer, None
-        buffer.release()
+        area, self._area = self._area, None
+        if area is not None:
+            area.release()

@@ -39,7 +39,8 @@ from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.host_memory import CHUNK, runs, zeros
 from ferryvm_backends.opencl.kernel import BufferOffset, finish
 from ferryvm_backends.opencl.left_elements import LeftElements
-from ferryvm_backends.opencl.segment import ZERO, Part, Segment, buffer_of_zeros, fill_zeros, view
+from ferryvm_backends.opencl.pool import Area
+from ferryvm_backends.opencl.segment import ZERO, Part, Segment, area_of_zeros, fill_zeros, view
 
 _MASK = (1 << 64) - 1
 
@@ -102,8 +103,10 @@ class ObjectCopy:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._numbers = itertools.count(1)
+        self._area: Area | None = None
         self._buffer: Any = None
-        self._tables: Any = None
+        """The buffer of the area."""
+        self._tables: Area | None = None
         self._rows = b""
         """The content of the tables."""
         self._space_bytes = self._arena_bytes = 0
@@ -149,7 +152,10 @@ class ObjectCopy:
     @property
     def places(self) -> tuple[BufferOffset, BufferOffset]:
         """The start of the space, and of the tables."""
-        return BufferOffset(self._buffer, self._marks), BufferOffset(self._tables)
+        return (
+            BufferOffset(self._buffer, self._marks),
+            BufferOffset(None if self._tables is None else self._tables.buffer),
+        )
 
     @property
     def _marks(self) -> int:
@@ -208,11 +214,12 @@ class ObjectCopy:
 
     def _move(self, space: int, arena: int) -> None:
         """Take a larger buffer, and what the present one has. Raises BackendError, cl.Error."""
-        before = self._buffer, self._marks, self._space_bytes
+        before = self._area, self._marks, self._space_bytes
         sizes = self._space_bytes, self._arena_bytes
         self._space_bytes, self._arena_bytes = space, arena
         try:
-            self._buffer = buffer_of_zeros(self._session, self._marks + space + arena)
+            self._area = area_of_zeros(self._session, self._marks + space + arena)
+            self._buffer = self._area.buffer
             self.version += 1
         except (BackendError, cl.Error):
             self._space_bytes, self._arena_bytes = sizes
@@ -227,7 +234,7 @@ class ObjectCopy:
                     cl.enqueue_copy(
                         self._session.queue,
                         self._buffer,
-                        old,
+                        old.buffer,
                         byte_count=size,
                         src_offset=start,
                         dst_offset=to,
@@ -245,11 +252,11 @@ class ObjectCopy:
             copy.place = self._in_arena(copy.start)
 
     def close(self) -> None:
-        """Give the buffers back; nothing is on the device then."""
-        for buffer in (self._buffer, self._tables):
-            if buffer is not None:
-                buffer.release()
-        self._buffer = self._tables = self._space = None
+        """Give the memory of the device back; nothing is on the device then."""
+        for area in (self._area, self._tables):
+            if area is not None:
+                area.release()
+        self._area = self._buffer = self._tables = self._space = None
         self._rows, self._space_bytes, self._arena_bytes, self._used = b"", 0, 0, 0
         self._copies.clear()
         self._changed.clear()
@@ -364,10 +371,10 @@ class ObjectCopy:
         if self._tables is None or self._tables.size < len(found):
             if self._tables is not None:
                 self._tables.release()
-            self._tables = buffer_of_zeros(self._session, 2 * len(found))
+            self._tables = area_of_zeros(self._session, 2 * len(found))
             self.version += 1
         self._rows = found
-        cl.enqueue_copy(self._session.queue, self._tables, np.frombuffer(found, np.uint8))
+        cl.enqueue_copy(self._session.queue, self._tables.buffer, np.frombuffer(found, np.uint8))
 
     def leave(self, address: int) -> LeftElements:
         """Elements as they are on the device, which has no copy of them for the host any more. Raises

@@ -17,6 +17,18 @@ Metrics = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
+class MemoryMetrics:
+    """The memory of a device that this process has now."""
+
+    bytes_used: int
+    """Of areas that programs have."""
+    bytes_held: int
+    """Of the chunks with these areas."""
+    fragmentation: float
+    """The share of the rest that is not in its largest piece."""
+
+
+@dataclasses.dataclass(frozen=True)
 class KernelMetrics:
     """The copies for one kernel."""
 
@@ -25,6 +37,7 @@ class KernelMetrics:
     activity: Activity
     seconds_to_device: float
     seconds_to_host: float
+    memory: MemoryMetrics
 
 
 def report(all_metrics: Sequence[KernelMetrics]) -> Metrics:
@@ -45,6 +58,7 @@ def _device(device: str, kernels: Sequence[KernelMetrics]) -> Metrics:
         "bytes_to_host": sum(one.activity.to_host for one in kernels),
         "seconds_to_device": sum(one.seconds_to_device for one in kernels),
         "seconds_to_host": sum(one.seconds_to_host for one in kernels),
+        "memory": dataclasses.asdict(kernels[-1].memory),
         "kernels": [
             {
                 "region": one.region,

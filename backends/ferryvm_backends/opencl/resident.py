@@ -39,7 +39,8 @@ from ferryvm_backends.opencl.host_memory import CHUNK, Bytes, runs, zeros
 from ferryvm_backends.opencl.kernel import BufferOffset, finish
 from ferryvm_backends.opencl.launch import STAGING_WORDS, Residence
 from ferryvm_backends.opencl.object_copy import ObjectCopy
-from ferryvm_backends.opencl.segment import ZERO, Part, Segment, buffer_of_zeros, view
+from ferryvm_backends.opencl.pool import Area
+from ferryvm_backends.opencl.segment import ZERO, Part, Segment, area_of_zeros, view
 
 
 def _bytes(control: ControlBlock) -> Bytes:
@@ -118,15 +119,13 @@ class Copied:
         self.stack_bytes: int = control.stack_end - control.stack
         below = ctypes.sizeof(ControlBlock) + statics
         size = below + self.stack_bytes
-        self._control_buffer, self._mirror = (
-            buffer_of_zeros(session, size),
-            np.zeros(size, np.uint8),
-        )
-        self.control = BufferOffset(self._control_buffer)
+        self._area, self._mirror = area_of_zeros(session, size), np.zeros(size, np.uint8)
+        buffer = self._area.buffer
+        self.control = BufferOffset(buffer)
         self._staging = HostBuffer(session)
         self.residence = Residence(
             control=ctypes.addressof(control),
-            buffer=self._control_buffer.int_ptr,
+            buffer=buffer.int_ptr,
             mirror=self._mirror.ctypes.data,
             staging=self._staging.address,
         )
@@ -134,43 +133,45 @@ class Copied:
         self.statics = Segment(
             session,
             view(control.statics, statics),
-            BufferOffset(self._control_buffer, ctypes.sizeof(ControlBlock)),
+            BufferOffset(buffer, ctypes.sizeof(ControlBlock)),
             self._mirror[ctypes.sizeof(ControlBlock) : below],
             ctypes.c_uint64(),
         )
         self.stack = Segment(
             session,
             view(control.stack, self.stack_bytes),
-            BufferOffset(self._control_buffer, below),
+            BufferOffset(buffer, below),
             self._mirror[below:],
             ctypes.c_uint64.from_buffer(self.residence, vars(Residence)["valid"].offset),
         )
-        self.heap = self._heap(control)
+        self.heap, self._heap_area = self._heap(control)
         self.objects = ObjectCopy(session)
         """Its objects, of which nothing is on the device until a kernel uses them."""
         self.users: weakref.WeakSet[KernelCode] = weakref.WeakSet()
         """Code whose arguments are these buffers."""
 
-    def _heap(self, control: ControlBlock) -> Segment:
+    def _heap(self, control: ControlBlock) -> tuple[Segment, Area]:
         capacity = control.heap_capacity
         notes = _notes(capacity)
-        buffer = buffer_of_zeros(self._session, notes + max(capacity, WORD_BYTES))
+        area = area_of_zeros(self._session, notes + max(capacity, WORD_BYTES))
         heap = Segment(
             self._session,
             view(control.heap, capacity),
-            BufferOffset(buffer, notes),
+            BufferOffset(area.buffer, notes),
             zeros(self._session, capacity),
             ctypes.c_uint64(),
         )
         residence = self.residence
         residence.heap, residence.capacity = control.heap, capacity
         residence.stack_end, residence.heap_mirror = control.stack_end, heap.mirror.ctypes.data
-        return heap
+        return heap, area
 
     def grow(self, control: ControlBlock) -> None:
         """Follow the host's heap. Raises BackendError, cl.Error."""
-        before, self.heap = self.heap, self._heap(control)
+        before, area = self.heap, self._heap_area
+        self.heap, self._heap_area = self._heap(control)
         before.give_to(self.heap)
+        area.release()
 
     def push(
         self,
@@ -206,7 +207,7 @@ class Copied:
 
     def get_control(self, control: ControlBlock, traffic: Traffic) -> None:
         """Read the device's control block, once the kernel has ended. Raises cl.Error."""
-        cl.enqueue_copy(self._session.queue, _bytes(control), self._control_buffer)
+        cl.enqueue_copy(self._session.queue, _bytes(control), self._area.buffer)
         traffic.to_host += ctypes.sizeof(ControlBlock)
 
     def pull(self, returned: ControlBlock, lowest: int, needs: Needs, traffic: Traffic) -> None:
@@ -258,10 +259,10 @@ class Copied:
         cl.enqueue_fill_buffer(self._session.queue, buffer, ZERO, notes, count)
 
     def close(self) -> None:
-        """Give the buffers back."""
+        """Give the memory of the device back."""
         for user in self.users:
             user.forget()
         self._staging.close()
         self.objects.close()
-        for buffer in (self._control_buffer, self.heap.place.buffer):
-            buffer.release()
+        for area in (self._area, self._heap_area):
+            area.release()

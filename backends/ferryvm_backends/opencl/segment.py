@@ -19,6 +19,7 @@ from ferryvm.backend import ArrayActivity
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.host_memory import Bytes, changed, copy
 from ferryvm_backends.opencl.kernel import BufferOffset
+from ferryvm_backends.opencl.pool import Area
 
 ZERO, _ZEROS = np.zeros(1, np.uint8), np.zeros(16, np.uint8)
 
@@ -124,13 +125,13 @@ class Segment:
             )
 
 
-def buffer_of_zeros(session: Session, size: int) -> Any:
-    """A buffer of zeros, for which the memory of programs that do not run is given up if need be. Raises
+def area_of_zeros(session: Session, size: int) -> Area:
+    """An area of zeros, for which the memory of programs that do not run is given up if need be. Raises
     BackendError, cl.Error."""
     session.check_size(size)
-    buffer = session.pool.buffer(session.context, size)
-    fill_zeros(session, buffer, 0, size)
-    return buffer
+    area = session.pool.take(size)
+    fill_zeros(session, area.buffer, 0, size)
+    return area
 
 
 def fill_zeros(session: Session, buffer: Any, start: int, size: int) -> None:

@@ -28,7 +28,8 @@ from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.host_memory import runs
 from ferryvm_backends.opencl.item.kernel import HEAD
 from ferryvm_backends.opencl.kernel import finish
-from ferryvm_backends.opencl.segment import ZERO, buffer_of_zeros
+from ferryvm_backends.opencl.pool import Area
+from ferryvm_backends.opencl.segment import ZERO, area_of_zeros
 
 SLICE = 1 << 24
 """Work-items of one NDRange at most."""
@@ -82,28 +83,32 @@ class Suspended:
         self._session = session
         self.slots: Any = None
         self.skipped: Any = None
+        self._of_slots: Area | None = None
+        self._of_skipped: Area | None = None
         self._head = np.zeros(HEAD.itemsize, np.uint8)
 
     def provide(self, wanted: SlotLayout) -> None:
         """Provide buffers that are large enough, with a head of zeros. Raises BackendError, cl.Error."""
         if self.skipped is None or self.skipped.size < wanted.slice:
-            if self.skipped is not None:
-                self.skipped.release()
-                self.skipped = None
-            self.skipped = buffer_of_zeros(self._session, wanted.slice)
+            if self._of_skipped is not None:
+                self._of_skipped.release()
+                self._of_skipped = self.skipped = None
+            self._of_skipped = area_of_zeros(self._session, wanted.slice)
+            self.skipped = self._of_skipped.buffer
         if self.slots is None or self.slots.size < wanted.bytes:
-            if self.slots is not None:
-                self.slots.release()
-                self.slots = None
-            self.slots = cl.Buffer(self._session.context, cl.mem_flags.READ_WRITE, wanted.bytes)
+            if self._of_slots is not None:
+                self._of_slots.release()
+                self._of_slots = self.slots = None
+            self._of_slots = self._session.pool.take(wanted.bytes)
+            self.slots = self._of_slots.buffer
             self._fill(self.slots, HEAD.itemsize)
 
     def close(self) -> None:
         """Release the buffers, whose content is not known."""
-        for buffer in (self.slots, self.skipped):
-            if buffer is not None:
-                buffer.release()
-        self.slots = self.skipped = None
+        for area in (self._of_slots, self._of_skipped):
+            if area is not None:
+                area.release()
+        self._of_slots = self._of_skipped = self.slots = self.skipped = None
 
     def head(self) -> Any:
         """The head, once the kernel has ended. Raises BackendError, cl.Error."""
@@ -155,7 +160,10 @@ class HostSuspended(Suspended):
         self.clear()  # an interrupt may have come too late for the run before
 
     def close(self) -> None:
-        super().close()
+        for buffer in (self.slots, self.skipped):
+            if buffer is not None:
+                buffer.release()
+        self.slots = self.skipped = None
         self._memory.clear()
 
     def head(self) -> Any:
