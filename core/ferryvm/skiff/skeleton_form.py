@@ -15,6 +15,7 @@ from ferryvm.skiff.reader import Atom, Datum, Sequence
 from ferryvm.skiff.scope import show
 from ferryvm.skiff.tree import (
     Broken,
+    Constant,
     Direct,
     Function,
     Launch,
@@ -83,7 +84,7 @@ def _sizes(parser: Parser, datum: Datum) -> list[Datum]:
         return [datum]
     first = datum.items[0]
     if isinstance(first, Atom) and parse_number(first.text) is None:
-        is_size = isinstance(parser.scope.lookup(first.text), Variable)
+        is_size = isinstance(parser.scope.lookup(first.text), Variable | Constant)
         return [*datum.items] if is_size else [datum]
     return [*datum.items]
 

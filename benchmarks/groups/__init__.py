@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels whose items cooperate in groups, against other implementations of OpenCL."""

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of dense matrices: product, transpose, cosine transform."""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+
+from benchmarks.groups.sample import Array, Sample, Sizes, Work, grid, uniform
+
+
+def _matmul(sizes: Sizes) -> Work:
+    n = sizes["n"]
+    both = uniform(n * n, -1.0, 1.0, 0), uniform(n * n, -1.0, 1.0, 1)
+    return Work((n, *both, numpy.zeros(n * n, numpy.float32)), (3,))
+
+
+def _product(work: Work, sizes: Sizes) -> list[Array]:
+    n = sizes["n"]
+    return [product(grid(work.array(1), n), grid(work.array(2), n)).ravel()]
+
+
+def product(left: Array, right: Array) -> Array:
+    """The product of two matrices of f32, whose parts are added in order."""
+    found = numpy.zeros((left.shape[0], right.shape[1]), numpy.float32)
+    for k in range(left.shape[1]):
+        found += left[:, k, None] * right[None, k, :]
+    return found
+
+
+def _transpose(sizes: Sizes) -> Work:
+    rows, columns = sizes["rows"], sizes["columns"]
+    count = rows * columns
+    return Work((rows, columns, uniform(count, -1.0, 1.0), numpy.zeros(count, numpy.float32)), (3,))
+
+
+def _transposed(work: Work, sizes: Sizes) -> list[Array]:
+    return [grid(work.array(2), sizes["rows"]).T.ravel()]
+
+
+def cosines() -> Array:
+    """The cosine transform of eight values as a matrix, row by row."""
+    rows = [
+        [
+            math.sqrt((1 if k == 0 else 2) / 8) * math.cos(math.pi * k * (2 * i + 1) / 16)
+            for i in range(8)
+        ]
+        for k in range(8)
+    ]
+    return numpy.array(rows, numpy.float32).ravel()
+
+
+def _dct(sizes: Sizes) -> Work:
+    side = sizes["side"]
+    pixels = uniform(side * side, -128.0, 128.0)
+    return Work((side, side, pixels, cosines(), numpy.zeros_like(pixels)), (4,))
+
+
+def _transformed(work: Work, sizes: Sizes) -> list[Array]:
+    side = sizes["side"]
+    pixels, transform = grid(work.array(2), side), grid(work.array(3), 8)
+    found = numpy.zeros((side, side), numpy.float32)
+    for y in range(0, side, 8):
+        for x in range(0, side, 8):
+            rows = product(pixels[y : y + 8, x : x + 8], transform.T)
+            found[y : y + 8, x : x + 8] = product(transform, rows)
+    return [found.ravel()]
+
+
+SAMPLES = (
+    Sample("matmul", _matmul, _product, {"TILE": 4, "n": 8}, {"n": 512}),
+    Sample(
+        "transpose",
+        _transpose,
+        _transposed,
+        {"TILE": 4, "ROWS": 2, "rows": 12, "columns": 8},
+        {"rows": 2048, "columns": 2048},
+    ),
+    Sample("dct", _dct, _transformed, {"side": 8}, {"side": 1024}),
+)
