@@ -170,10 +170,11 @@ class Independence:
         elif self._launches:
             if is_update(row.opcode):
                 place = _ELEMENT, self._handle(operands[0]), operands[1]
-                self._note(place, _Verb.UPDATE, pc, commuting(self._machine.program, pc))
+                update = commuting(self._machine.program, pc)
+                self._note(place, _Verb.UPDATE, self._named(pc, fp), update)
                 return
             for place, writes in self._accesses(row, immediate, operands):
-                self._note(place, _Verb.WRITE if writes else _Verb.READ, pc)
+                self._note(place, _Verb.WRITE if writes else _Verb.READ, self._named(pc, fp))
 
     def _written(self, pc: int, fp: int) -> int:
         """The pc of a launch; in generated code, as of a map, that of the innermost call which
@@ -183,9 +184,13 @@ class Independence:
         chain = follow(self._machine.memory.stack, pc, fp, _MOST_CALLS)
         return next((call for call in chain.inner if self._position(call) is not None), pc)
 
+    def _named(self, pc: int, fp: int) -> int:
+        """The pc that messages name for an access: in generated code, that of the innermost call that
+        somebody wrote, or else of the launch."""
+        found = self._written(pc, fp)
+        return self._launches[-1].pc if self._position(found) is None else found
+
     def _note(self, place: Place, verb: _Verb, pc: int, update: Update | None = None) -> None:
-        if self._position(pc) is None:
-            pc = self._launches[-1].pc
         for launch in self._launches:
             if launch.item is None:
                 continue

@@ -175,6 +175,30 @@ class Function(Instructions):
         """
         self.call(skeleton.scan_of(self, operation))
 
+    def group_reduce(self, operation: str | Function) -> None:
+        """( value item values -- value ): every item of the launch that this function runs in gives a
+        value, and all get their combination, in the order of `reduce`; implies barriers.
+
+        `item`: the number of the item in its launch. `values`: an array with an element for each
+        item, which is overwritten. `operation`: as for `scan`. Traps as `barrier`. Raises
+        BuildError.
+        """
+        self.call(skeleton.group_reduction_of(self, operation))
+
+    def group_scan(self, operation: str | Function, exclusive: bool = False) -> None:
+        """( value item values -- value ): every item gets the combination of the values of all items up
+        to it, in the order of `scan`; operands and traps as for `group_reduce`.
+
+        `exclusive`: without its own value; the first item gets the identity, so the operation is no
+        function. Raises BuildError.
+        """
+        self.call(skeleton.group_scan_of(self, operation, exclusive))
+
+    def group_broadcast(self) -> None:
+        """( value from item values -- value ): every item gets the value of the one whose number item
+        0 gives as `from`; other operands and traps as for `group_reduce`."""
+        self.call(skeleton.group_broadcast_of(self))
+
     def map(self, function: Function, arrays: int = 1) -> None:
         """( shared arrays -- results ): call a function with the elements of arrays at each index, and
         the shared arguments; a fresh array for each of its results, in order. It is a launch.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps, reductions, scans and launches of several dimensions in a program under construction: the generated function for the operands on
-the stack."""
+"""Maps, reductions, scans, operations of groups and launches of several dimensions in a program under
+construction: the generated function for the operands on the stack."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ from ferryvm.isa.launch import MOST_DIMENSIONS
 from ferryvm.isa.type import I32, I64, Type, ValueType
 from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
 from ferryvm.skeleton.grid import Grid, grid
+from ferryvm.skeleton.group_operation import (
+    VALUE_ARRAYS,
+    group_broadcast,
+    group_broadcast_name,
+    group_reduction,
+    group_reduction_name,
+    group_scan,
+    group_scan_name,
+)
 from ferryvm.skeleton.mapping import Mapping, mapping
 from ferryvm.skeleton.operation import INTEGERS, Operation
 from ferryvm.skeleton.reduction import reduction, reduction_name
@@ -48,6 +57,39 @@ def scan_of(function: Body, operation: object) -> Body:
     array = _numbers(function, "scan")
     found = _operation(function, "scan", operation, array)
     return function._generate(scan_name(found, array), lambda: scan(found, array))
+
+
+def group_reduction_of(function: Body, operation: object) -> Body:
+    """The function that reduces the values of a group."""
+    values = _values(function, "group_reduce")
+    found = _operation(function, "group_reduce", operation, values)
+    name = group_reduction_name(found, values)
+    return function._generate(name, lambda: group_reduction(found, values))
+
+
+def group_scan_of(function: Body, operation: object, is_exclusive: bool) -> Body:
+    """The function that scans the values of a group."""
+    values = _values(function, "group_scan")
+    found = _operation(function, "group_scan", operation, values)
+    if found.is_function and is_exclusive:
+        raise function._fault(f"group_scan with function {found.name!r} cannot be exclusive")
+    name = group_scan_name(found, values, is_exclusive=is_exclusive)
+    return function._generate(name, lambda: group_scan(found, values, is_exclusive=is_exclusive))
+
+
+def group_broadcast_of(function: Body) -> Body:
+    """The function that gives all items of a group the value of one of them."""
+    values = _values(function, "group_broadcast")
+    return function._generate(group_broadcast_name(values), lambda: group_broadcast(values))
+
+
+def _values(function: Body, what: str) -> ArrayType:
+    """The type of the array for the values of a group, on top of the stack."""
+    array = _numbers(function, what)
+    if array not in VALUE_ARRAYS:
+        names = ", ".join(sorted(map(str, VALUE_ARRAYS)))
+        raise function._fault(f"{what} takes an array of one of {names}, found {array}")
+    return array
 
 
 def _numbers(function: Body, what: str) -> ArrayType:

@@ -54,18 +54,28 @@ def _places(machine: Machine) -> str:
     if found is None:
         return ""
 
-    def at(pc: int) -> str:
-        return str(machine.program.source_map.position(pc) or f"pc {pc}")
+    position = machine.program.source_map.position
 
-    texts, first = [], found[0].place
-    for item, place in found:
+    def at(pc: int) -> str:
+        return str(position(pc) or f"pc {pc}")
+
+    def written(place: tuple[int, ...]) -> tuple[int, ...]:
+        """Without the calls of generated code, unless nothing else is there."""
+        depths = (depth for depth, pc in enumerate(place) if position(pc) is not None)
+        return place[next(depths, 0) :]
+
+    texts = []
+    places = [written(waiting.place) for waiting in found]
+    first, second = places
+    for (item, _), place in zip(found, places, strict=True):
         text = f"item {item} has ended"
         if place:
             text = f"item {item} waits at {at(place[0])}"
-            if found[1].place and found[1].place[0] == first[0]:  # in calls that differ
-                calls = zip(first, found[1].place, strict=False)
-                depth = next(depth for depth, (one, other) in enumerate(calls) if one != other)
-                text += f", called at {at(place[depth])}"
+            if second and second[0] == first[0]:  # in calls that differ
+                calls = zip(first, second, strict=False)
+                different = (n for n, (one, other) in enumerate(calls) if one != other)
+                if depth := next(different, 0):
+                    text += f", called at {at(place[depth])}"
         texts.append(text)
     return ": " + "; ".join(texts)
 

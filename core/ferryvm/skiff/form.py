@@ -113,6 +113,9 @@ class FormParser:
             "while": self._while,
             "for-each-item": functools.partial(skeleton_form.launch_form, self),
             "barrier": functools.partial(skeleton_form.barrier_form, self),
+            **dict.fromkeys(
+                skeleton_form.GROUP_FORMS, functools.partial(skeleton_form.group_form, self)
+            ),
             "map": functools.partial(skeleton_form.map_form, self),
             "map!": functools.partial(skeleton_form.map_form, self),
             "scan": functools.partial(skeleton_form.scan_form, self),

@@ -119,6 +119,7 @@ class _Generator:
             tree.Launch: self._launch,
             tree.Map: lambda node: self.skeletons.map(node),
             tree.Scan: lambda node: self.skeletons.scan(node),
+            tree.GroupOperation: lambda node: self.skeletons.group_operation(node),
             tree.Reduce: lambda node: self.skeletons.reduce(node),
             tree.Print: self._print,
             tree.WriteByte: self._write_byte,

@@ -142,6 +142,7 @@ class _Inference:
             tree.Launch: self._launch,
             tree.Map: self.skeletons.map,
             tree.Scan: self.skeletons.scan,
+            tree.GroupOperation: self.skeletons.group_operation,
             tree.Reduce: self.skeletons.reduce,
             tree.Print: self._print,
             tree.WriteByte: self._write_byte,

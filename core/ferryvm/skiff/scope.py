@@ -43,6 +43,12 @@ FORMS = {
     "for-each-item": "(for-each-item count (function argument ...)) or "
     "(for-each-item (size ...) (function argument ...))",
     "barrier": "(barrier)",
+    "group-reduce": "(group-reduce operator value item array) or "
+    "(group-reduce function value item array)",
+    "group-scan": "(group-scan operator value item array) or "
+    "(group-scan function value item array)",
+    "group-scan-before": "(group-scan-before operator value item array)",
+    "group-broadcast": "(group-broadcast value from item array)",
     "map": "(map function array ...) or (map (function argument ...) array ...)",
     "map!": "(map! to function array ...) or (map! to (function argument ...) array ...)",
     "scan": "(scan operator array) or (scan function array)",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of generated functions for `for-each-item`, `map`, `map!`, `reduce` and `scan`, and these
-functions."""
+"""Calls of generated functions for `for-each-item`, `map`, `map!`, `reduce`, `scan`, and the operations
+of groups, and these functions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ from ferryvm.listing import FunctionListing
 from ferryvm.program import Signature
 from ferryvm.skeleton.array_type import ArrayType
 from ferryvm.skeleton.grid import Grid, grid
+from ferryvm.skeleton.group_operation import (
+    group_broadcast,
+    group_broadcast_name,
+    group_reduction,
+    group_reduction_name,
+    group_scan,
+    group_scan_name,
+)
 from ferryvm.skeleton.mapping import Mapping, mapping
 from ferryvm.skeleton.operation import Operation
 from ferryvm.skeleton.reduction import reduction, reduction_name
@@ -46,6 +54,24 @@ class SkeletonCode:
         self.generator.value(node.array)
         name = scan_name(operation, array)
         self._add(name, lambda: scan(operation, array))
+        self._call(node, name)
+
+    def group_operation(self, node: tree.GroupOperation) -> None:
+        """`group-reduce` and the like."""
+        values = self._array_type(node.element)
+        for operand in (node.value, *node.numbers, node.array):
+            self.generator.value(operand)
+        if node.operation is None:
+            name = group_broadcast_name(values)
+            self._add(name, lambda: group_broadcast(values))
+        elif node.form == "group-reduce":
+            operation = _operation(node.operation)
+            name = group_reduction_name(operation, values)
+            self._add(name, lambda: group_reduction(operation, values))
+        else:
+            operation, is_exclusive = _operation(node.operation), node.form == "group-scan-before"
+            name = group_scan_name(operation, values, is_exclusive=is_exclusive)
+            self._add(name, lambda: group_scan(operation, values, is_exclusive=is_exclusive))
         self._call(node, name)
 
     def map(self, node: tree.Map) -> None:

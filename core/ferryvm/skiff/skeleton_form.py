@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`for-each-item`, `barrier`, `map`, `map!`, `reduce` and `scan`, from their datum to a node."""
+"""`for-each-item`, `barrier`, `map`, `map!`, `reduce`, `scan`, and those of groups, from their datum
+to a node."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from ferryvm.skiff.tree import (
     Constant,
     Direct,
     Function,
+    GroupOperation,
     Launch,
     Literal,
     Map,
@@ -35,6 +37,8 @@ OPERATIONS = {
     "+": "add", "*": "mul", "min": "min", "max": "max", "&": "and", "|": "or", "^": "xor",
 }  # fmt: skip
 """Operators that are associative, with their names as operations."""
+GROUP_FORMS = ("group-reduce", "group-scan", "group-scan-before", "group-broadcast")
+"""Forms in which every item of a group gives a value, and gets one."""
 SYMBOLS = {name: symbol for symbol, name in OPERATIONS.items()}
 """The operators by the names of the operations."""
 
@@ -112,6 +116,27 @@ def scan_form(parser: Parser, datum: Sequence) -> Node:
     if isinstance(operation, Broken):
         return operation
     return Scan(datum.place, operation, array, Unknown(ELEMENTS))
+
+
+def group_form(parser: Parser, datum: Sequence) -> Node:
+    """The node of `group-reduce` and the like."""
+    head, *rest = datum.items
+    assert isinstance(head, Atom)
+    if len(rest) != 4:
+        return parser.usage(datum)
+    operation = None
+    if head.text != "group-broadcast":
+        found = _operation(parser, datum, rest.pop(0))
+        if isinstance(found, Broken):
+            parser.forms_in(rest)
+            return found
+        if isinstance(found, Function) and head.text == "group-scan-before":
+            message = f"'{found.name}' is a function, 'group-scan-before' takes"
+            return parser.broken(datum.place, f"{message} one of {' '.join(OPERATIONS)}")
+        operation = found
+    value, *numbers, array = parser.forms_in(rest)
+    element = Unknown(ELEMENTS)
+    return GroupOperation(datum.place, head.text, operation, value, numbers, array, element)
 
 
 def _operation(parser: Parser, datum: Sequence, named: Datum) -> Operation | Function | Broken:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
+from ferryvm.isa import Type
 from ferryvm.skiff import tree
 from ferryvm.skiff.object_inference import Inference, ObjectRules
 from ferryvm.skiff.skeleton_form import SYMBOLS
@@ -21,6 +22,7 @@ from ferryvm.skiff.type import (
     describe,
     find,
     fits,
+    of,
     unify,
 )
 
@@ -48,6 +50,20 @@ class SkeletonRules:
     def scan(self, node: tree.Scan) -> SkiffType:
         """`scan`."""
         return ArrayOf(self._elements("scan", node.array, node.element, node.operation))
+
+    def group_operation(self, node: tree.GroupOperation) -> SkiffType:
+        """`group-reduce` and the like, whose arrays have their values as they are."""
+        expect, form, value = self.inference.expect, node.form, node.element
+        expect(node.array, ArrayOf(value), f"the last operand of '{form}'")
+        if not unify(Unknown(NUMBERS), value):
+            found = f"the array of '{form}' has elements of {describe(value)}"
+            return self._fault(node.array, f"{found}, one of i32 i64 f32 f64 is expected")
+        expect(node.value, value, f"the value of '{form}'")
+        for number in node.numbers:
+            expect(number, of(Type.I64), f"the number of an item of '{form}'")
+        if node.operation is None:
+            return find(value)
+        return self._combined(form, node.array, value, node.operation)
 
     def map(self, node: tree.Map) -> SkiffType:
         """`map` and `map!`."""
@@ -93,6 +109,12 @@ class SkeletonRules:
         """The type of the values of an array that an operation combines."""
         self.inference.expect(array, ArrayOf(element), f"the last operand of '{form}'")
         value = self.objects.value(element, False, array.place)
+        return self._combined(form, array, value, operation)
+
+    def _combined(
+        self, form: str, array: tree.Node, value: SkiffType, operation: Operation | tree.Function
+    ) -> SkiffType:
+        """The type of the values of an array, which an operation combines."""
         fault = functools.partial(self._fault, array)
         if not isinstance(operation, tree.Function):
             domain = Unknown(_DOMAINS.get(operation.name, NUMBERS))

@@ -235,6 +235,20 @@ class Scan(Node):
 
 
 @record.dataclass(eq=False)
+class GroupOperation(Node):
+    """`group-reduce` and the like: a value of each item of a group becomes one for each."""
+
+    form: str
+    operation: Combination | Function | None
+    """None for `group-broadcast`."""
+    value: Node
+    numbers: list[Node]
+    """The item, behind that whose value all get."""
+    array: Node
+    element: SkiffType
+
+
+@record.dataclass(eq=False)
 class Map(Node):
     """`map` and `map!`: a function called with the elements of arrays at each index, and arguments
     that are the same."""
