@@ -35,10 +35,22 @@ if TYPE_CHECKING:
     from ferryvm.python.fault import UnsupportedError
     from ferryvm.python.function import function
     from ferryvm.python.interruption import MapInterrupted
+    from ferryvm.python.kernel import kernel, launch
     from ferryvm.python.mapped_function import explain
     from ferryvm.python.mapping import map, map_into
     from ferryvm.python.progress import progress
     from ferryvm.python.reduction import reduce, scan
+    from ferryvm.python.work_item import (
+        KernelError,
+        barrier,
+        group_array,
+        group_count,
+        group_number,
+        group_size,
+        item,
+        item_count,
+        local_item,
+    )
     from ferryvm.verify import Verified, VerifyError
 
 __version__ = "0.1.0"
@@ -81,6 +93,17 @@ _HOMES = {
     "resident": "python.device_array",
     "scan": "python.reduction",
     "type_name": "engine.object_view",
+    "KernelError": "python.work_item",
+    "barrier": "python.work_item",
+    "group_array": "python.work_item",
+    "group_count": "python.work_item",
+    "group_number": "python.work_item",
+    "group_size": "python.work_item",
+    "item": "python.work_item",
+    "item_count": "python.work_item",
+    "local_item": "python.work_item",
+    "kernel": "python.kernel",
+    "launch": "python.kernel",
 }
 """The module of each name that is not defined here."""
 
@@ -94,6 +117,7 @@ __all__ = [
     "HostFunction",
     "HostLog",
     "Instance",
+    "KernelError",
     "MapInterrupted",
     "OutOfFuelError",
     "Program",
@@ -108,16 +132,26 @@ __all__ = [
     "Verified",
     "VerifyError",
     "assemble",
+    "barrier",
     "compile",
     "disassemble",
     "explain",
     "f32",
     "f64",
     "function",
+    "group_array",
+    "group_count",
+    "group_number",
+    "group_size",
     "host",
     "i32",
     "i64",
+    "item",
+    "item_count",
+    "kernel",
+    "launch",
     "load",
+    "local_item",
     "map",
     "map_into",
     "native_host",

@@ -17,6 +17,7 @@ from ferryvm.machine.host import HostFunction
 from ferryvm.python.compared import ComparedFloats
 from ferryvm.python.dead_local import LocalKey, push_zero
 from ferryvm.python.host_statement import executing
+from ferryvm.python.kernel_source import KernelFunction
 from ferryvm.python.kind import INT, Array, Kind, List, Text
 from ferryvm.python.site import EXCEPTIONS, Site, Sites
 from ferryvm.python.source import InnerFunction, Source
@@ -99,7 +100,7 @@ class Functions(Protocol):
 
     def compiled(
         self,
-        function: types.FunctionType | InnerFunction,
+        function: types.FunctionType | InnerFunction | KernelFunction,
         kinds: tuple[Kind, ...],
         caught: frozenset[type[BaseException]],
         target: Kind | None = None,
@@ -187,6 +188,10 @@ class Code(abc.ABC):
         """Push any value of a kind."""
         for slot in kind.slots:
             push_zero(self.f, slot)
+
+    def has_effect(self) -> None:
+        """State that the code changes arrays, or what others see in another way."""
+        self._shared.has_effects = True
 
     def changes(self, kind: List) -> None:
         """State that lists of a kind change."""

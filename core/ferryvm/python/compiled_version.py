@@ -46,7 +46,7 @@ class Version:
         """`kinds`: of the arguments, then of the free names `free`; `target`: the kind to which results
         are converted. Raises UnsupportedError."""
         self.kinds, self.free = tuple(kinds), free
-        unit = Unit(function, kinds, target, free.names)
+        unit = self._unit(function, target)
         self.results, self.sites, self.has_effects = unit.results, unit.sites, unit.has_effects
         self._hosts, self._arrays = unit.hosts, unit.arrays
         self._program, self._engine, self._maps = unit.program, engine, unit.maps
@@ -71,6 +71,9 @@ class Version:
         """True if it depends on more than that."""
         self.is_current = self.dependencies.are_current
         """True if free names, and the functions, are what the code is for."""
+
+    def _unit(self, function: types.FunctionType, target: Kind | None) -> Unit:
+        return Unit(function, self.kinds, target, self.free.names)
 
     @property
     def arrays(self) -> list[Any]:

@@ -63,6 +63,17 @@ def resume(frames: Sequence[PausedFrame], raised: BaseException | None = None) -
         raise
 
 
+def raise_at(frames: Sequence[PausedFrame]) -> None:
+    """Raise what the statement raises in front of which the innermost of these frames stands, with
+    their lines in the traceback; return if it raises nothing, or calls a compiled function."""
+    first = next(n for n, each in enumerate(frames) if not _stands_for_another(each))
+    error = _Frame(frames[first].source, frames[first].variables).raised(
+        frames[first].block, frames[first].number
+    )
+    if error is not None:
+        resume(frames[first:], error.with_traceback(None))
+
+
 def _stands_for_another(frame: PausedFrame) -> bool:
     return is_hosted(frame.source.function)
 
@@ -150,6 +161,20 @@ class _Frame:
                 self.variables[handler.name] = error
                 block = handler.block
             index = 0
+
+    def raised(self, block: Block, index: int) -> BaseException | None:
+        """The exception that the statement of a block raises, or its end; None if there is none."""
+        try:
+            if index == len(block.statements):
+                if isinstance(block.end, Return):
+                    self._value(block.end.value)
+                else:
+                    self._next(block)
+            elif not isinstance(block.statements[index], Call):
+                self._execute(block.statements[index])
+        except BaseException as error:  # noqa: BLE001  # the statement's
+            return error
+        return None
 
     def _handling(self, block: Block, index: int, called: Callable[[], Any] | None) -> Block | None:
         """The block after one, as of `_run`; its exceptions refer to the one that is being handled."""

@@ -9,7 +9,6 @@ variables, so that all is evaluated in the order of the Python Language Referenc
 from __future__ import annotations
 
 import ast
-import inspect
 import math
 import types
 from collections.abc import Iterator, Sequence
@@ -33,9 +32,11 @@ from ferryvm.python.graph import (
     Store,
 )
 from ferryvm.python.graph_builder import GraphBuilder, like, name_of
-from ferryvm.python.sequence import Sequences, has_star, is_generated
+from ferryvm.python.kernel_call import KernelCalls
+from ferryvm.python.sequence import has_star, is_generated
 from ferryvm.python.source import MISSING, InnerFunction, Source
 from ferryvm.python.text_code import CHARACTER_TESTS
+from ferryvm.python.work_item import is_index
 
 METHODS = frozenset(
     {
@@ -58,12 +59,11 @@ _EXPRESSIONS = {
 }
 
 
-class Expressions(Sequences):
+class Expressions(KernelCalls):
     """The lowering of the expressions of one function."""
 
     def __init__(self, source: Source, graph: GraphBuilder) -> None:
-        super().__init__(graph)
-        self._source = source
+        super().__init__(source, graph)
         self.captured: dict[str, object] = {}
         """Values of the free names that it uses."""
         self.attributes: dict[tuple[types.ModuleType, str], object] = {}
@@ -394,8 +394,7 @@ class Expressions(Sequences):
             return like(node, ast.Call(Known(function, node.func), self.values(arguments), []))
         if isinstance(function, types.FunctionType | InnerFunction):
             name = self.graph.temporary()
-            arguments = self._arguments(node, function)
-            self.graph.add(Call(node, name, function, arguments))
+            self.graph.add(Call(node, name, *self.called(node, function)))
             return name_of(name, node)
         if node.keywords:
             message = (
@@ -412,39 +411,6 @@ class Expressions(Sequences):
         if function is len or function is type:  # their code does not evaluate it
             arguments = [self.evaluated(each) for each in arguments]
         return like(node, ast.Call(Known(function, node.func), arguments, []))
-
-    def _arguments(
-        self, node: ast.Call, function: types.FunctionType | InnerFunction
-    ) -> list[ast.expr]:
-        """The arguments of a call of a compiled function, in the order of its parameters."""
-        keywords = {each.arg: each.value for each in node.keywords}
-        if None in keywords or any(isinstance(each, ast.Starred) for each in node.args):
-            raise NotCompilableError(node, "cannot compile a call with * or **; pass each argument")
-        values = self.values([*node.args, *keywords.values()])
-        given = values[: len(node.args)]
-        named = dict(zip(map(str, keywords), values[len(node.args) :], strict=True))
-        inner = function if isinstance(function, InnerFunction) else None
-        signature = inner.signature if inner else inspect.signature(function, follow_wrapped=False)  # type: ignore[arg-type]  # a Python function
-        try:
-            bound = signature.bind(*given, **named)
-        except TypeError as error:
-            name = inner.name if inner else getattr(function, "__name__", "")
-            raise NotCompilableError(node, f"{name}: {error}") from None
-        for each in signature.parameters.values():
-            if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
-                message = "the function takes any number of arguments; name each"
-                raise NotCompilableError(node, message)
-        captured = inner.captured if inner else ()
-        return [
-            bound.arguments[name] if name in bound.arguments else Known(parameter.default, node)
-            for name, parameter in signature.parameters.items()
-        ] + [name_of(name, node) for name in captured]
-
-    def used_names(self, node: ast.expr) -> set[str]:
-        """The variables that an expression uses, also through inner functions."""
-        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-        inner = [self._source.inner[name] for name in names if name in self._source.inner]
-        return names.union(*(each.captured for each in inner))
 
     def _callee(self, node: ast.Call) -> object:
         """The function that a call is of; MISSING if that is not known."""
@@ -470,7 +436,7 @@ class Expressions(Sequences):
                         return True
                 case ast.Call():
                     function = self._callee(each)
-                    if creates(function):
+                    if creates(function) or is_index(function):
                         continue
                     is_method = function is MISSING and isinstance(each.func, ast.Attribute)
                     is_extreme = function is min or function is max

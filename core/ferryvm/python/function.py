@@ -301,9 +301,9 @@ class PythonFunction(Generic[P, R]):
         if not free.names or of_free is None:
             return None
         try:
-            plain = Unit(function, kinds)
-            version = Version(function, (*kinds, *of_free), None, self._engine, free)
-            is_like = set(plain.results) == set(version.results)
+            results = self._results(function, kinds)
+            version = self._compiled(function, (*kinds, *of_free), None, free)
+            is_like = results == set(version.results)
         except UnsupportedError:  # a constant is needed somewhere
             is_like = False
         if not is_like:
@@ -327,7 +327,7 @@ class PythonFunction(Generic[P, R]):
             raise refusal.error.with_traceback(None)
         try:
             self._check_annotations(kinds)
-            version = Version(function, kinds, target, self._engine, free)
+            version = self._compiled(function, kinds, target, free)
         except UnsupportedError as error:
             self._count_refusal(error)
             if not self._strict:  # it would be tried in each call
@@ -335,6 +335,21 @@ class PythonFunction(Generic[P, R]):
             raise
         self._versions[kinds, target, free.names] = version
         return version
+
+    def _compiled(
+        self,
+        function: types.FunctionType,
+        kinds: tuple[Kind, ...],
+        target: Kind | None,
+        free: FreeNames,
+    ) -> Version:
+        """The code for kinds of arguments, and of the free names that are further ones. Raises
+        UnsupportedError."""
+        return Version(function, kinds, target, self._engine, free)
+
+    def _results(self, function: types.FunctionType, kinds: tuple[Kind, ...]) -> set[Kind]:
+        """The kinds of results where all free names are constants. Raises UnsupportedError."""
+        return set(Unit(function, kinds).results)
 
     def _trapped(self, version: Version, error: TrapError, values: Sequence[Any]) -> R:
         """Python's exception for a trap; or the value, where Python goes on."""

@@ -21,7 +21,7 @@ import numpy as np
 from ferryvm.python.dependency import are_alike
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.kind import NONE, Constant, Kind, kind_of
-from ferryvm.python.source import MISSING, Source
+from ferryvm.python.source import Source
 
 MOST_GIVEN = 32
 """Functions that were arguments of one function, for which it has code."""
@@ -171,18 +171,8 @@ class GivenSource(Source):
 
     def _is_python(self, node: ast.expr) -> bool:
         """True for the name of a Python function that is defined outside."""
-        value = self._outside(node)
+        value = self.outside(node)
         return isinstance(value, types.FunctionType) or hasattr(value, "__ferryvm_function__")
-
-    def _outside(self, node: ast.expr) -> object:
-        if isinstance(node, ast.Name):
-            is_own = node.id in self.variables or node.id in self.inner
-            return MISSING if is_own else self.value(node.id)
-        if isinstance(node, ast.Attribute):
-            of = self._outside(node.value)
-            if isinstance(of, types.ModuleType):
-                return getattr(of, node.attr, MISSING)
-        return MISSING
 
 
 def _has_parameter(node: ast.AST, name: str) -> bool:

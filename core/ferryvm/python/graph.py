@@ -13,6 +13,7 @@ import functools
 import types
 from typing import NamedTuple
 
+from ferryvm.python.kernel_source import KernelFunction
 from ferryvm.python.site import EXCEPTIONS
 from ferryvm.python.source import InnerFunction
 
@@ -126,7 +127,7 @@ class Call:
 
     node: ast.AST
     name: str
-    function: types.FunctionType | InnerFunction
+    function: types.FunctionType | InnerFunction | KernelFunction
     arguments: list[ast.expr]
 
 
@@ -139,8 +140,36 @@ class Iterate:
     value: ast.expr
 
 
+@dataclasses.dataclass
+class Barrier:
+    """Wait for the other items of the group."""
+
+    node: ast.AST
+
+
+@dataclasses.dataclass
+class Launch:
+    """Call a function for each item, with an index below each of some sizes, then the arguments."""
+
+    node: ast.AST
+    function: KernelFunction
+    sizes: list[ast.expr]
+    arguments: list[ast.expr]
+
+
 Statement = (
-    Assign | Unpack | Store | Method | DeleteItem | Delete | Host | Evaluate | Call | Iterate
+    Assign
+    | Unpack
+    | Store
+    | Method
+    | DeleteItem
+    | Delete
+    | Host
+    | Evaluate
+    | Call
+    | Iterate
+    | Barrier
+    | Launch
 )
 
 
@@ -286,6 +315,8 @@ def expressions(step: Statement | Terminator) -> list[ast.expr]:
             return [step.array, step.index, step.value]
         case Call() | Method():
             return step.arguments
+        case Launch():
+            return [*step.sizes, *step.arguments]
         case Branch():
             return [step.condition]
     return []
@@ -323,7 +354,7 @@ def writes(statement: Statement) -> set[str]:
             return {statement.name}
         case Unpack():
             return set(statement.names)
-        case Store() | Evaluate() | DeleteItem() | Host():
+        case Store() | Evaluate() | DeleteItem() | Host() | Barrier() | Launch():
             return set()
 
 

@@ -81,18 +81,21 @@ class Lowering:
         self.expressions = Expressions(source, self.graph)
         self._loops: list[_Loop] = []
         self._finals: list[_Final] = []
-        node = source.node
-        if isinstance(node, ast.Lambda):
-            self.graph.end(Return(node.body, self.expressions.value(node.body)))
-        else:
-            self._body(node.body)
-            self.graph.end(Return(node, Known(None, node)))
+        self._lower()
         self.blocks = self.graph.blocks
         """The first one is where the function begins."""
         find_live(self.blocks)
         self.compared = ComparedFloats(self.blocks, source.parameters)
         self.counters = frozenset(self._found_counters())
         """Variables that hold nothing but numbers from 0 on, of a range."""
+
+    def _lower(self) -> None:
+        node = self._source.node
+        if isinstance(node, ast.Lambda):
+            self.graph.end(Return(node.body, self.expressions.value(node.body)))
+        else:
+            self._body(node.body)
+            self.graph.end(Return(node, Known(None, node)))
 
     @property
     def captured(self) -> dict[str, object]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferryvm.failure import shown
 from ferryvm.python.function import PythonFunction
+from ferryvm.python.kernel import Kernel
 
 if TYPE_CHECKING:
     from ferryvm.python.explanation import FunctionExplanation
@@ -38,20 +39,20 @@ def python_function(form: str, function: Any) -> PythonFunction[..., Any]:
 
 
 def explain(function: Callable[..., Any]) -> FunctionExplanation:
-    """The history of a Python function that was called by `ferryvm.function` or mapped: the versions
+    """The history of a Python function that was called by `ferryvm.function`, mapped, or launched: the versions
     by the types of arguments, what the engine compiled of each, where and how long it ran, and the
     calls that CPython ran or that were refused, with the reasons.
 
     It prints as text, and a notebook shows it as HTML. Raises TypeError for anything else than a
     Python function, and for one that was neither called nor mapped by ferryvm.
     """
-    if isinstance(function, PythonFunction):
+    if isinstance(function, PythonFunction | Kernel):
         return function.explain()
     found = None
     if isinstance(function, types.FunctionType):
         found = _functions.get((id(function.__code__), id(function.__globals__)))
     if found is None:
-        wanted = "a function of ferryvm.function, or one that was mapped"
+        wanted = "a function of ferryvm.function, a kernel, or a function that was mapped"
         raise TypeError(f"explain takes {wanted}; found {shown(function)}")
     return found.explain()
 

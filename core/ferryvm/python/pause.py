@@ -27,7 +27,7 @@ from ferryvm.python.iterator_kind import (
     TupleIterator,
     Zipped,
 )
-from ferryvm.python.kind import LIST, Kind, Raised, Range
+from ferryvm.python.kind import INT, LIST, Kind, Raised, Range
 from ferryvm.python.list_argument import ENTRY, passed
 from ferryvm.python.list_value import ListReader
 from ferryvm.python.raised import caught_error
@@ -141,6 +141,9 @@ def _paused(of: FunctionMap, at: int, stack: memoryview, fp: int, words: _Words)
             variables[name] = caught_error(*(words.sites.thrown[n] for n in values[::2] if n >= 0))
         else:
             variables[name] = _variable(kind, values)
+    for name in of.source.hidden:
+        (local,) = of.locals[name, INT]
+        variables[name] = words.value(local.type, stack[fp + _signed(local.word)])
     return PausedFrame(of.source, point.block, point.number, variables)
 
 

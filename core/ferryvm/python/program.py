@@ -18,7 +18,9 @@ from ferryvm.python.dependency import Dependencies
 from ferryvm.python.fault import NotCompilableError, UnsupportedError
 from ferryvm.python.given_function import GivenFunction, given_parameters
 from ferryvm.python.hosted import is_hosted
-from ferryvm.python.kind import Kind, List, has_list
+from ferryvm.python.kernel_graph import lowering_of
+from ferryvm.python.kernel_source import KernelFunction, Layout, Role
+from ferryvm.python.kind import INT, Kind, List, has_list
 from ferryvm.python.list_layout import declare
 from ferryvm.python.lower import Lowering
 from ferryvm.python.pause import FunctionMap
@@ -26,7 +28,7 @@ from ferryvm.python.site import Sites
 from ferryvm.python.source import FreeFunction, InnerFunction, Source
 from ferryvm.python.version import Versions, result_types
 
-_Function = types.FunctionType | InnerFunction | FreeFunction | GivenFunction
+_Function = types.FunctionType | InnerFunction | FreeFunction | GivenFunction | KernelFunction
 _Key = tuple[_Function, tuple[Kind, ...], Kind | None, frozenset[type[BaseException]]]
 """A function, the kinds of its arguments, the kind that its results are converted to, and the
 exceptions that clauses of its callers get."""
@@ -44,13 +46,21 @@ class Unit:
         kinds: Sequence[Kind],
         target: Kind | None = None,
         free: tuple[str, ...] = (),
+        layout: Layout | None = None,
     ) -> None:
         """`kinds`: of its arguments, then of the free names `free`, which are further ones; `target`:
-        the kind to which all results are converted. Raises UnsupportedError."""
+        the kind to which all results are converted; `layout`: that of launches, if it is a kernel, for which
+        the first arguments are the numbers of items, or of groups if there are some. Raises
+        UnsupportedError."""
         self._function = function
         self._sources: dict[_Function, tuple[Source, Lowering]] = {}
         self._results: dict[_Key, list[Kind]] = {}
-        entry = _for_given(function, tuple(kinds), free)
+        entry: _Function
+        if layout is None:
+            entry = _for_given(function, tuple(kinds), free)
+        else:
+            entry = KernelFunction(function, layout, Role.LAUNCH, free)
+            kinds = (*(INT for _ in range(layout.dimensions)), *kinds)
         self._key: _Key = entry, tuple(kinds), target, frozenset()
         # The kinds of results of recursive functions are found by repetition, from none on.
         self._lists: dict[List, None] = {}
@@ -109,7 +119,7 @@ class Unit:
             is_plain = isinstance(function, types.FunctionType)
             source = Source(function) if is_plain else function.source  # type: ignore[arg-type, union-attr]  # by its type
             try:
-                self._sources[function] = source, Lowering(source)
+                self._sources[function] = source, lowering_of(source)
             except NotCompilableError as refusal:
                 raise source.unsupported(refusal) from None
         return self._sources[function]

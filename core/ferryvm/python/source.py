@@ -51,6 +51,8 @@ class Source:
                 self.name,
             )
         self.parameters = [*self._parameters(), *free]
+        self.hidden: list[str] = []
+        """Parameters for the place of an item of a launch."""
         own = {*code.co_varnames, *code.co_cellvars} - self.given
         self.variables = frozenset((*own, *free))
         """Names that are variables of the function itself."""
@@ -119,6 +121,17 @@ class Source:
                 return MISSING
         found = self.function.__globals__.get(name, MISSING)
         return found if found is not MISSING else getattr(builtins, name, MISSING)
+
+    def outside(self, node: ast.expr) -> object:
+        """The value of a free name, or of an attribute of a module; MISSING for others."""
+        if isinstance(node, ast.Name):
+            is_own = node.id in self.variables or node.id in self.inner
+            return MISSING if is_own else self.value(node.id)
+        if isinstance(node, ast.Attribute):
+            of = self.outside(node.value)
+            if isinstance(of, types.ModuleType):
+                return getattr(of, node.attr, MISSING)
+        return MISSING
 
 
 class FreeFunction:
@@ -201,7 +214,7 @@ class InnerSource(Source):
             outer.file,
             outer.first,
         )
-        self.code, self.node, self._outer = of.code, of.node, outer
+        self.code, self.node, self._outer, self.hidden = of.code, of.node, outer, []
         self.free = tuple(name for name in outer.free if name in of.captured)
         self.parameters = [*self._parameters(), *of.captured]
         self.variables = frozenset((*of.code.co_varnames, *of.code.co_cellvars, *of.captured))
@@ -223,7 +236,7 @@ def inner_functions(source: Source) -> dict[str, InnerFunction]:
     """The functions that are defined in a function, each by a name that nothing else has."""
     found: dict[str, InnerFunction] = {}
     names: list[str] = []
-    for node in _own_nodes(source.node):
+    for node in own_nodes(source.node):
         match node:
             case ast.FunctionDef():
                 names.append(node.name)
@@ -235,7 +248,7 @@ def inner_functions(source: Source) -> dict[str, InnerFunction]:
     return {name: each for name, each in found.items() if names.count(name) == 1}
 
 
-def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function's body, without those of functions in it."""
     body = [node.body] if isinstance(node, ast.Lambda) else getattr(node, "body", [])
     waiting: list[ast.AST] = [*body]

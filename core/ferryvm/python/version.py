@@ -11,15 +11,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from ferryvm.build import Function, Label
-from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, ValueType
 from ferryvm.python import (
-    array_code,
+    array_store,
+    kernel_code,
     list_code,
-    list_slice,
     method_code,
     raising,
     text_code,
@@ -32,6 +29,7 @@ from ferryvm.python.dead_local import DeadLocals, Environment
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
 from ferryvm.python.graph import (
     Assign,
+    Barrier,
     Block,
     Branch,
     Call,
@@ -41,6 +39,7 @@ from ferryvm.python.graph import (
     Host,
     Iterate,
     Jump,
+    Launch,
     Method,
     Next,
     Raise,
@@ -58,19 +57,14 @@ from ferryvm.python.graph_builder import name_of
 from ferryvm.python.iteration import advance, begin
 from ferryvm.python.kind import (
     BOOL,
-    Array,
-    Complex,
     Constant,
     Kind,
     List,
     Raised,
-    Scalar,
-    element_kind,
     less_known,
     united,
 )
 from ferryvm.python.lower import Lowering
-from ferryvm.python.operation import convert
 from ferryvm.python.pause import FunctionMap, Point
 from ferryvm.python.result import is_returned
 from ferryvm.python.site import UNASSIGNED
@@ -226,7 +220,7 @@ class Versions:
             case Unpack():
                 unpacking.unpack(body, statement)
             case Store():
-                self._store(statement)
+                array_store.store(body, statement)
             case Method():
                 method_code.call(body, statement)
             case DeleteItem():
@@ -239,6 +233,8 @@ class Versions:
                 body.set(statement.name, begin(body, statement.value))
             case Call():
                 return self._call(statement, block, number)
+            case Barrier() | Launch():
+                kernel_code.emit(body, statement, self._functions)
         return False
 
     def _assign(self, statement: Assign) -> None:
@@ -362,47 +358,6 @@ class Versions:
         return self._label(node, block, 0, env)
 
     # --- statements -------------------------------------------------------------------------
-
-    def _store(self, statement: Store) -> None:
-        body = self._body
-        of = body.kind(statement.array)
-        if isinstance(of, List):
-            (local,) = body.slots(statement.array)
-            if isinstance(statement.index, ast.Slice):
-                bounds = statement.index
-                list_slice.store(body, statement.node, bounds, local, of, statement.value)
-                return
-            list_code.store(body, statement.node, statement.index, local, of, statement.value)
-            return
-        node = ast.copy_location(
-            ast.Subscript(statement.array, statement.index, ast.Store()), statement.node
-        )
-        if not isinstance(of, Array):
-            raise NotCompilableError(statement.node, f"cannot store into {of}")
-        if isinstance(array_code.item_kind(body, node, of), Array):
-            raise NotCompilableError(statement.node, "cannot store into a slice; write a loop")
-        self._shared.has_effects = True
-        slots = body.slots(statement.array)
-        body.f.local_get(slots[0])
-        array_code.push_place(body, node, of, slots)
-        found = body.push(statement.value)
-        body.at(node)
-        element = element_kind(of.dtype)
-        if not isinstance(found, Scalar) or isinstance(element, Complex):
-            convert(body, statement.node, found, element)
-        elif found.word is not element.word:
-            if found.is_float and not element.is_float:
-                message = f"cannot store {found} into an array of {of.dtype}; write int(x)"
-                raise NotCompilableError(statement.node, message)
-            if element.dtype == "float32" and found.dtype == "float64":
-                body.f.f32_demote_f64()
-            else:
-                convert(body, statement.node, found, element)
-        elif found != element and not np.can_cast(found.dtype, element.dtype):
-            message = f"cannot store {found} into an array of {of.dtype}; write int(x)"
-            raise NotCompilableError(statement.node, message)
-        body.trap(node, Trap.READ_ONLY_ARRAY, ValueError, "assignment destination is read-only")
-        array_code.store_element(body, of)
 
     def _host(self, statement: Host) -> None:
         """Call a host function with the variables that a statement reads."""

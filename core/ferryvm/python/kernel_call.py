@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls in kernels: of functions that say where an item is, of barriers, and of functions that ask.
+
+ferryvm.item()        group * size + index          parameters of the function, see `kernel_source`
+ferryvm.barrier()     a statement of the graph
+f(x)                  f(x, indices, group numbers, counts), if `f` asks for them
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from typing import Any
+
+from ferryvm.python.call_argument import CallArguments
+from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.graph import Barrier, Known
+from ferryvm.python.graph_builder import like, name_of
+from ferryvm.python.kernel_source import KernelFunction, KernelSource, Role, needs_item
+from ferryvm.python.kind import INT
+from ferryvm.python.raw import Raw
+from ferryvm.python.source import InnerFunction
+from ferryvm.python.work_item import (
+    barrier,
+    group_array,
+    group_count,
+    group_number,
+    group_size,
+    is_work_item,
+    item,
+    item_count,
+)
+
+
+class _Unchecked(Raw):
+    """An operation on indices, which fit into 64 bits."""
+
+    def __call__(self, *operands: Any) -> Any:
+        """CPython's value, where it executes a statement."""
+        a, b = operands
+        return a + b if self.instruction == "i64_add" else a * b
+
+
+_SUM = _Unchecked("i64_add", (INT, INT), INT)
+_PRODUCT = _Unchecked("i64_mul", (INT, INT), INT)
+
+
+class KernelCalls(CallArguments):
+    """The lowering of such calls in one function."""
+
+    def rewritten(self, node: ast.Call, function: object) -> ast.expr | None:
+        """The value of a call that other expressions stand for; None for others."""
+        if is_work_item(function):
+            return self._of_item(node, function)
+        return super().rewritten(node, function)
+
+    def called(
+        self, node: ast.Call, function: types.FunctionType | InnerFunction
+    ) -> tuple[types.FunctionType | InnerFunction | KernelFunction, list[ast.expr]]:
+        """The function to compile for a call, and its arguments."""
+        source = self._source
+        arguments = self.arguments_of(node, function)
+        if not isinstance(source, KernelSource) or not isinstance(function, types.FunctionType):
+            return function, arguments
+        if not needs_item(function):
+            return function, arguments
+        helper = KernelFunction(function, source.of.layout, Role.HELPER)
+        return helper, [*arguments, *(name_of(name, node) for name in source.hidden)]
+
+    def _of_item(self, node: ast.Call, function: object) -> ast.expr:
+        source, name = self._source, getattr(function, "__name__", "")
+        if not isinstance(source, KernelSource):
+            message = (
+                f"ferryvm.{name} belongs in a kernel, or in a function of a module that one calls"
+            )
+            raise NotCompilableError(node, message)
+        layout = source.of.layout
+        if layout.group is None and function not in (item, item_count):
+            message = f"ferryvm.{name} needs groups; pass group= to ferryvm.launch"
+            raise NotCompilableError(node, message)
+        if function is barrier:
+            self.graph.add(Barrier(node))
+            return Known(None, node)
+        if function is group_array:
+            array = source.array_of(node)
+            if array is None:
+                message = (
+                    "group_array is the value of an assignment of its own in the kernel, outside of if, "
+                    "loops and other functions, as in tile = ferryvm.group_array(64, 'f64')"
+                )
+                raise NotCompilableError(node, message)
+            return name_of(array.name, node)
+        axis = self._axis(node, name, layout.dimensions)
+        return self._index(node, function, axis, layout.group)
+
+    def _axis(self, node: ast.Call, name: str, dimensions: int) -> int:
+        given = [*node.args, *(each.value for each in node.keywords if each.arg == "axis")]
+        if len(given) != len(node.args) + len(node.keywords) or len(given) > 1:
+            raise NotCompilableError(node, f"ferryvm.{name} takes an axis, or nothing")
+        value = getattr(self.value(given[0]), "value", None) if given else 0
+        if type(value) is not int or not 0 <= value < dimensions:
+            plural = "s" if dimensions > 1 else ""
+            message = (
+                f"ferryvm.{name} takes an axis that is written out; the launch has {dimensions} "
+                f"dimension{plural}"
+            )
+            raise NotCompilableError(node, message)
+        return value
+
+    def _index(
+        self, node: ast.Call, function: object, axis: int, group: tuple[int, ...] | None
+    ) -> ast.expr:
+        """An index or a size along an axis."""
+
+        def parameter(what: str) -> ast.expr:
+            return name_of(f"%{what} {axis}", node)
+
+        def combined(how: _Unchecked, one: ast.expr, other: ast.expr) -> ast.expr:
+            return like(node, ast.Call(Known(how, node), [one, other], []))
+
+        size = like(node, ast.Constant(1 if group is None else group[axis]))
+        if function is group_size:
+            return size
+        if function is group_number:
+            return parameter("group")
+        if function is group_count or (function is item_count and group is None):
+            return parameter("count")
+        if function is item_count:
+            return combined(_PRODUCT, parameter("count"), size)
+        if function is item and group is not None:
+            first = combined(_PRODUCT, parameter("group"), size)
+            return combined(_SUM, first, parameter("index"))
+        return parameter("index")

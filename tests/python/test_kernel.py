@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels in Python: launches, groups, and their errors."""
+
+from __future__ import annotations
+
+import traceback
+
+import numpy as np
+import pytest
+
+import ferryvm
+from ferryvm import KernelError, UnsupportedError
+
+XS = np.arange(16.0)
+
+
+@ferryvm.kernel
+def reverse_tiles(out, x):
+    i, l = ferryvm.item(), ferryvm.local_item()
+    tile = ferryvm.group_array(8, "f64")
+    tile[l] = x[i]
+    ferryvm.barrier()
+    out[i] = tile[7 - l]
+
+
+@pytest.mark.rotate("backend")
+@pytest.mark.parametrize("backend", ["reference", "switch", "threaded", "llvm"])
+def test_items_see_behind_a_barrier_what_others_of_the_group_wrote(backend: str) -> None:
+    out = np.zeros_like(XS)
+    ferryvm.launch(reverse_tiles, len(XS), out, XS, group=8, backend=backend)
+    assert out.tolist() == XS.reshape(2, 8)[:, ::-1].ravel().tolist()
+
+
+def test_places_of_items_follow_the_rows_of_arrays() -> None:
+    @ferryvm.kernel
+    def place(out):
+        i, j = ferryvm.item(0), ferryvm.item(1)
+        out[i, j, 0] = ferryvm.local_item() * 10 + ferryvm.local_item(axis=1)
+        out[i, j, 1] = ferryvm.group_number(0) * 10 + ferryvm.group_number(1)
+        out[i, j, 2] = ferryvm.group_size(0) * 10 + ferryvm.group_size(1)
+        out[i, j, 3] = ferryvm.group_count(0) * 10 + ferryvm.group_count(1)
+        out[i, j, 4] = ferryvm.item_count(0) * 10 + ferryvm.item_count(1)
+
+    out = np.zeros((4, 6, 5), np.int64)
+    ferryvm.launch(place, (4, 6), out, group=(2, 3), backend="switch")
+    assert out[3, 4].tolist() == [11, 11, 23, 22, 46]
+    assert out[0, 5].tolist() == [2, 1, 23, 22, 46]
+
+
+def test_items_without_groups_are_plain() -> None:
+    @ferryvm.kernel
+    def scale(out, x, k=2.0):
+        out[ferryvm.item()] = x[ferryvm.item()] * k + ferryvm.item_count()
+
+    out = np.zeros_like(XS)
+    ferryvm.launch(scale, len(XS), out, XS)
+    assert np.array_equal(out, XS * 2.0 + 16)
+    ferryvm.launch(scale, 2, out, XS, 3.0)
+    assert out[:3].tolist() == [2.0, 5.0, 20.0]
+
+
+def other_half(x, i):
+    ferryvm.barrier()
+    return x[i + ferryvm.group_size() // 2 - ferryvm.local_item()]
+
+
+def test_functions_that_are_called_know_their_place_and_wait() -> None:
+    @ferryvm.kernel
+    def kernel(out, x):
+        i = ferryvm.item()
+        x[i] += 1.0
+        out[i] = other_half(x, i)
+
+    out, xs = np.zeros_like(XS), XS.copy()
+    ferryvm.launch(kernel, len(XS), out, xs, group=4, backend="switch")
+    assert out.tolist() == [3.0] * 4 + [7.0] * 4 + [11.0] * 4 + [15.0] * 4
+
+
+def test_exceptions_name_line_item_and_group() -> None:
+    @ferryvm.kernel
+    def beyond(out, x):
+        ferryvm.barrier()
+        out[ferryvm.item()] = x[ferryvm.item() + 3]
+
+    with pytest.raises(IndexError, match="index 16 is out of bounds") as caught:
+        ferryvm.launch(beyond, 16, XS.copy(), XS, group=8, backend="switch")
+    assert caught.value.__notes__ == ["in item 13, item 5 of group 1 of kernel beyond"]
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "beyond"
+
+
+def test_items_that_do_not_all_wait_are_named_with_their_lines() -> None:
+    @ferryvm.kernel
+    def diverge(n):
+        if ferryvm.item() != n:
+            ferryvm.barrier()
+
+    wanted = r"diverge, group 1: .*: item 0 waits at .*test_kernel.py:\d+:\d+; item 1 has ended$"
+    with pytest.raises(KernelError, match=wanted):
+        ferryvm.launch(diverge, 16, 9, group=8, backend="switch")
+
+
+def test_read_only_arrays_and_large_integers_end_a_launch() -> None:
+    @ferryvm.kernel
+    def multiply(out, k):
+        out[ferryvm.item()] = k * ferryvm.item()
+
+    out = np.zeros(4)
+    with pytest.raises(OverflowError, match=r"multiply: an integer .*test_kernel.py:\d+\); "):
+        ferryvm.launch(multiply, 4, out, 1 << 62)
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="assignment destination is read-only"):
+        ferryvm.launch(multiply, 4, out, 1)
+
+
+@pytest.mark.parametrize(
+    ("n", "group", "message"),
+    [
+        (15, 8, "15 items are no multiple of the group of 8; launch 16, and test the index"),
+        ((8, 8), 8, "n has 2 dimensions and group has 1; both need as many"),
+        (-1, None, "n is -1; a number of items is 0 or more"),
+        (8, 0, "group is 0; a group has 1 item or more"),
+        (8.0, None, "n is 8.0; an int, or a tuple of up to three is needed"),
+        ((1, 1, 1, 1), None, "n has 4 dimensions; 1 to 3 are possible"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(n: object, group: object, message: str) -> None:
+    with pytest.raises(KernelError, match="^reverse_tiles: " + message):
+        ferryvm.launch(reverse_tiles, n, XS, XS, group=group)  # type: ignore[arg-type]  # wrong
+
+
+def refusal(*lines: str, group: int | None = 4, names: str = "out") -> str:
+    """The error for a kernel of these lines."""
+    body = "\n".join(f"    {line}" for line in lines)
+    made = ferryvm.kernel(ferryvm.function(f"def f({names}):\n{body}").__ferryvm_function__)
+    made.function.__globals__["ferryvm"] = ferryvm
+    with pytest.raises(UnsupportedError) as caught:
+        ferryvm.launch(made, 4, *[1] * (names.count(",") + 1), group=group)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["return 1"], "a kernel returns nothing; store the value into an array"),
+        (["try:", "    pass", "finally:", "    pass"], "cannot compile try in a kernel"),
+        (["if out:", "    t = ferryvm.group_array(4, 'f64')"], "outside of if, loops and"),
+        (["t = ferryvm.group_array(ferryvm.item(), 'f64')"], "item() differs from item to item"),
+        (["n = 3", "t = ferryvm.group_array(n, 'f64')"], "'n' is assigned in the kernel"),
+        (["t = ferryvm.group_array(4, 'f8')"], "is one of 'f64', 'f32',"),
+        (["t = ferryvm.group_array(4)"], "group_array takes a shape and a dtype"),
+        (["i = ferryvm.item(1)"], "takes an axis that is written out; the launch has 1 dimension"),
+        (["i = ferryvm.item(out)"], "takes an axis that is written out"),
+        (["x = {1}"], "cannot compile a set"),
+    ],
+)
+def test_unsupported_kernels_are_refused_in_one_line(lines: list[str], message: str) -> None:
+    found = refusal(*lines)
+    assert message in found
+    assert "\n" not in found
+
+
+@pytest.mark.parametrize("name", ["barrier", "local_item", "group_number", "group_size"])
+def test_groups_are_needed_for_what_belongs_to_them(name: str) -> None:
+    assert f"ferryvm.{name} needs groups; pass group=" in refusal(f"ferryvm.{name}()", group=None)
+
+
+def test_kernels_run_in_launches_alone() -> None:
+    with pytest.raises(KernelError, match=r"write ferryvm.launch\(reverse_tiles, n, ...\)"):
+        reverse_tiles(XS, XS)
+    with pytest.raises(KernelError, match=r"ferryvm\.barrier is called outside of a kernel"):
+        ferryvm.barrier()
+    with pytest.raises(UnsupportedError, match=r"ferryvm\.item belongs in a kernel"):
+        ferryvm.function(lambda: ferryvm.item())()
+    with pytest.raises(TypeError, match=r"launch takes a kernel, made by ferryvm\.kernel; found"):
+        ferryvm.launch(len, 3)  # type: ignore[arg-type]  # wrong
+    with pytest.raises(KernelError, match="reverse_tiles: missing a required argument: 'x'"):
+        ferryvm.launch(reverse_tiles, 8, XS, group=8)
+    with pytest.raises(UnsupportedError, match="argument x: a list in a kernel"):
+        ferryvm.launch(reverse_tiles, 8, XS, [1.0], group=8)
