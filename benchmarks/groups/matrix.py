@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy
 
-from benchmarks.groups.sample import Array, Sample, Sizes, Work, grid, uniform
+from benchmarks.groups.combined import strided, tree
+from benchmarks.groups.sample import Array, Sample, Sizes, Work, grid, integers, uniform
 
 
 def _matmul(sizes: Sizes) -> Work:
@@ -68,6 +70,39 @@ def _transformed(work: Work, sizes: Sizes) -> list[Array]:
     return [found.ravel()]
 
 
+def _matvec(sizes: Sizes) -> Work:
+    rows, columns = sizes["rows"], sizes["columns"]
+    matrix, vector = uniform(rows * columns, -1.0, 1.0, 0), uniform(columns, -1.0, 1.0, 1)
+    return Work((rows, columns, matrix, vector, numpy.zeros(rows, numpy.float32)), (4,))
+
+
+def _times_vector(work: Work, sizes: Sizes) -> list[Array]:
+    products = grid(work.array(2), sizes["rows"]) * work.array(3)
+    sums = [tree(strided(row, sizes["SIZE"], 1))[0] for row in products]
+    return [numpy.array(sums, numpy.float32)]
+
+
+def _sparse(sizes: Sizes) -> Work:
+    rows = sizes["rows"]
+    lengths = integers(rows, 0, sizes["most"] + 1, "i4", 0)
+    starts = numpy.zeros(rows + 1, numpy.int32)
+    starts[1:] = numpy.cumsum(lengths)
+    count = int(starts[-1])
+    columns = integers(count, 0, rows, "i4", 1)
+    values, vector = uniform(count, -1.0, 1.0, 2), uniform(rows, -1.0, 1.0, 3)
+    return Work((rows, starts, columns, values, vector, numpy.zeros(rows, numpy.float32)), (5,))
+
+
+def _sparse_product(work: Work, sizes: Sizes) -> list[Array]:
+    products = work.array(3) * work.array(4)[work.array(2)]
+    bounds = work.array(1).tolist()
+    lanes = sizes["LANES"]
+    sums = [
+        tree(strided(products[start:end], lanes, 1))[0] for start, end in itertools.pairwise(bounds)
+    ]
+    return [numpy.array(sums, numpy.float32)]
+
+
 SAMPLES = (
     Sample("matmul", _matmul, _product, {"TILE": 4, "n": 8}, {"n": 512}),
     Sample(
@@ -78,4 +113,18 @@ SAMPLES = (
         {"rows": 2048, "columns": 2048},
     ),
     Sample("dct", _dct, _transformed, {"side": 8}, {"side": 1024}),
+    Sample(
+        "matvec",
+        _matvec,
+        _times_vector,
+        {"SIZE": 4, "rows": 3, "columns": 10},
+        {"SIZE": 64, "rows": 2048, "columns": 2048},
+    ),
+    Sample(
+        "sparse",
+        _sparse,
+        _sparse_product,
+        {"ROWS": 2, "LANES": 4, "rows": 7, "most": 9},
+        {"LANES": 8, "rows": 1 << 16, "most": 64},
+    ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy
 
+from benchmarks.groups.combined import strided, tree
 from benchmarks.groups.sample import Array, Sample, Sizes, Work, integers, uniform
 
 
@@ -13,28 +14,33 @@ def _reduction(sizes: Sizes) -> Work:
     return Work((n, uniform(n, -1.0, 1.0), numpy.zeros(1, numpy.float32)), (2,))
 
 
-def tree(values: Array) -> Array:
-    """The sums of rows of a power of two of values, the upper half added to the lower one each time."""
-    while values.shape[-1] > 1:
-        half = values.shape[-1] // 2
-        values = values[..., :half] + values[..., half:]
-    return values[..., 0]
-
-
-def strided(values: Array, size: int, groups: int) -> Array:
-    """Sums of values that are `size * groups` apart, in order: a row for each group."""
-    padded = numpy.zeros(-(-len(values) // (size * groups)) * size * groups, values.dtype)
-    padded[: len(values)] = values
-    found = numpy.zeros((groups, size), values.dtype)
-    for each in padded.reshape(-1, groups, size):
-        found += each
-    return found
-
-
 def _sum(work: Work, sizes: Sizes) -> list[Array]:
     size, groups = sizes["SIZE"], sizes["GROUPS"]
     sums = tree(strided(work.array(1), size, groups))
     return [tree(strided(sums, size, 1))]
+
+
+def _dot(sizes: Sizes) -> Work:
+    n = sizes["n"]
+    both = uniform(n, -1.0, 1.0, 0), uniform(n, -1.0, 1.0, 1)
+    return Work((n, *both, numpy.zeros(1, numpy.float32)), (3,))
+
+
+def _dotted(work: Work, sizes: Sizes) -> list[Array]:
+    size, groups = sizes["SIZE"], sizes["GROUPS"]
+    sums = tree(strided(work.array(1) * work.array(2), size, groups))
+    return [tree(strided(sums, size, 1))]
+
+
+def _minimum(sizes: Sizes) -> Work:
+    n = sizes["n"]
+    values = integers(n, 0, n // 2, "i4").astype(numpy.float32)
+    return Work((n, values, numpy.zeros(1, numpy.float32), numpy.zeros(1, numpy.int64)), (2, 3))
+
+
+def _least(work: Work, _sizes: Sizes) -> list[Array]:
+    index = int(work.array(1).argmin())
+    return [work.array(1)[index : index + 1], numpy.array([index])]
 
 
 def _scan(sizes: Sizes) -> Work:
@@ -44,6 +50,10 @@ def _scan(sizes: Sizes) -> Work:
 
 def _scanned(work: Work, _sizes: Sizes) -> list[Array]:
     return [numpy.cumsum(work.array(1), dtype=numpy.int32)]
+
+
+def _scanned_before(work: Work, sizes: Sizes) -> list[Array]:
+    return [_scanned(work, sizes)[0] - work.array(1)]
 
 
 def _keys(sizes: Sizes) -> Work:
@@ -73,6 +83,16 @@ SAMPLES = (
         {"SIZE": 128, "GROUPS": 64, "n": 1 << 22},
     ),
     Sample("scan-steps", _scan, _scanned, {"SIZE": 4, "n": 19}, {"n": 1 << 20}),
+    Sample("scan-tree", _scan, _scanned_before, {"SIZE": 4, "n": 21}, {"n": 1 << 20}),
+    Sample("scan-tiles", _scan, _scanned, {"SIZE": 4, "EACH": 2, "n": 43}, {"n": 1 << 20}),
+    Sample(
+        "dot",
+        _dot,
+        _dotted,
+        {"SIZE": 8, "GROUPS": 3, "n": 50},
+        {"SIZE": 64, "GROUPS": 32, "n": 1 << 22},
+    ),
+    Sample("minimum", _minimum, _least, {"SIZE": 8, "GROUPS": 3, "n": 50}, {"n": 1 << 22}),
     Sample("bitonic", _keys, _sorted, {"SIZE": 4, "n": 32}, {"n": 1 << 18}),
     Sample(
         "histogram",

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from benchmarks.groups import grid, matrix, order
+from benchmarks.groups import grid, matrix, order, simulation
 
-SAMPLES = (*matrix.SAMPLES, *order.SAMPLES, *grid.SAMPLES)
+SAMPLES = (*matrix.SAMPLES, *order.SAMPLES, *grid.SAMPLES, *simulation.SAMPLES)
 BY_NAME = {sample.name: sample for sample in SAMPLES}
