@@ -22,6 +22,7 @@ from ferryvm.ir.passes.if_conversion import convert_branches
 from ferryvm.ir.passes.overflow_check import gather_overflow_checks
 from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range_check import hoist_range_checks
+from ferryvm.ir.passes.unroll_and_jam import unroll_and_jam
 from ferryvm.ir.passes.unswitch import unswitch
 from ferryvm.isa.pure_function import PureFunction
 from ferryvm.region.region import Region, RegionKind
@@ -92,6 +93,8 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
     hoisted = 0
     if options.optimize >= 2:
         hoisted = sum(hoist_range_checks(body) for body in module.bodies)
+        for body in module.bodies:
+            unroll_and_jam(body, module.footprints)
         for body in module.bodies if hoisted else ():
             unswitch(body, module.footprints, least=LARGE_LOOP)
         for body in module.bodies:

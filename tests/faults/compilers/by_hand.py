@@ -34,6 +34,28 @@ BY_HAND: dict[str, str] = {
 (f a b a 3 8)
 (f b c a 5 9)
 """,
+    "jam": """
+(define (f (a (array f64)) (b (array f64)) (c (array f64)) n m)
+  (define j 0)
+  (while (< j n)
+    (let ((s (array-ref b j)) (k 0))
+      (while (< k m)
+        (set! s (+ (* s 0.5) (- (array-ref a k) (array-ref b (+ j k)))))
+        (set! k (+ k 1)))
+      (array-set! c (+ j 1) s))
+    (set! j (+ j 1))))
+(define a (make-array f64 4))
+(define b (make-array f64 18))
+(define c (make-array f64 18))
+(define i 0)
+(while (< i 18)
+  (if (< i 4) (array-set! a i (f64 (* i i))))
+  (array-set! b i (f64 (- 9 i)))
+  (set! i (+ i 1)))
+(f a b c 15 3)
+(f a b b 15 3)
+(f a b c 16 4)
+""",
     "checks": """
 (define out 1)
 (define (pick v i n) (if (and (> i 2) (< i n)) (vector-ref v i) (if (> 3 i) 1 (/ 100 (- i n)))))

@@ -360,6 +360,30 @@ _put(
     "            self.constant(BOOLEAN, 0),\n",
 )
 _put(
+    "passes.unroll_and_jam",
+    "llvm",
+    "jam-of-one-array",
+    "Iterations run together although one stores what another loads.",
+    "same = m.any(same, m.compare(I64, Condition.EQ, a, b))",
+    "same = m.all(same, m.compare(I64, Condition.EQ, a, b))",
+)
+_put(
+    "passes.unroll_and_jam",
+    "llvm",
+    "jam-in-spite-of-a-doubt",
+    "Iterations run together without their checks, whether these can fail or not.",
+    "return self._without(copy.all(nest.doubts), block)",
+    "return self._without([], block)",
+)
+_put(
+    "passes.unroll_and_jam",
+    "llvm",
+    "jam-of-the-first-sum",
+    "The jammed loop begins each sum with the value of the first one.",
+    "found += [copy.all([value])[0] for copy in self.copies[:number]]",
+    "found += [self.copies[0].all([value])[0] for copy in self.copies[:number]]",
+)
+_put(
     "passes.unswitch",
     "vliw",
     "loops-exchanged",
