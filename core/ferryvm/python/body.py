@@ -44,7 +44,7 @@ from ferryvm.python.kind import (
     constant_kind,
     text_of,
 )
-from ferryvm.python.known import is_instance, known_integer
+from ferryvm.python.known import compared_length, is_instance, known_integer
 from ferryvm.python.site import EXCEPTIONS
 from ferryvm.python.source import Source
 
@@ -285,7 +285,8 @@ class Body(Code):
             return True if BaseException in node.clause.types else None
         if isinstance(node, ast.Compare):
             left, right = self.kind(node.left), self.kind(node.comparators[0])
-            return comparison.known_comparison(node, left, right)
+            known = comparison.known_comparison(node, left, right)
+            return compared_length(node, self.kind) if known is None else known
         if isinstance(node, ast.Call):
             known = is_instance(node, self.kind(node.args[0]) if node.args else None)
             if known is not None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparisons of two values: code for those of numbers; `is`, which kinds determine."""
+"""Comparisons of two values: code for those of numbers; `is` and others, which kinds determine."""
 
 from __future__ import annotations
 
 import ast
+from types import NoneType
 from typing import TYPE_CHECKING
 
 from ferryvm.isa.type import F64, I32, I64, Type
@@ -11,6 +12,7 @@ from ferryvm.python.complex_code import compare as complex_comparison
 from ferryvm.python.complex_code import is_complex
 from ferryvm.python.complex_code import promoted as promoted_complex
 from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.graph import Known
 from ferryvm.python.kind import (
     BOOL,
     FLOAT,
@@ -18,9 +20,12 @@ from ferryvm.python.kind import (
     INTEGERS,
     Constant,
     Kind,
+    List,
     Number,
     Scalar,
+    Tuple,
     is_of_numpy,
+    text_of,
 )
 from ferryvm.python.operation import SYMBOLS, exact, is_number
 from ferryvm.python.scalar_code import promoted
@@ -106,11 +111,44 @@ def _are_comparable(left: Kind, right: Kind) -> bool:
     )
 
 
+def _family(kind: Kind) -> object:
+    """Values of two families are never equal; None for a kind whose values may be equal to any."""
+    text = text_of(kind)
+    if text is not None:
+        return text.type
+    if isinstance(kind, Constant):
+        return NoneType if kind.value is None else None
+    if is_of_numpy(kind):
+        return Scalar
+    if isinstance(kind, Tuple | List):
+        return type(kind)
+    return Number if isinstance(kind, Number) or is_complex(kind) else None
+
+
+def _are_unlike(left: Kind, right: Kind, is_condition: bool) -> bool:
+    """True if no value of one kind is equal to one of the other one, as a number to a text, and the
+    result is a bool; `is_condition`: only its boolean value is used."""
+    families = {_family(left), _family(right)}
+    if Scalar in families:  # NumPy compares it with each item of a tuple
+        return NoneType in families or (is_condition and not families.isdisjoint((str, bytes)))
+    return None not in families and len(families) == 2
+
+
+def _is_evaluated(node: ast.expr) -> bool:
+    """True for an expression whose evaluation does nothing."""
+    return isinstance(node, ast.Name | ast.Constant | Known)
+
+
 def known_comparison(node: ast.Compare, left: Kind, right: Kind) -> bool | None:
-    """The value of a comparison by `is`, which kinds determine. Raises NotCompilableError if they do not."""
+    """The value of a comparison that kinds determine; None for others. Raises NotCompilableError for one
+    by `is` that they do not."""
     op = node.ops[0]
-    if isinstance(op, ast.Eq | ast.NotEq) and _are_comparable(left, right):
-        return (left == right) == isinstance(op, ast.Eq)
+    if isinstance(op, ast.Eq | ast.NotEq):
+        if _are_comparable(left, right):
+            return (left == right) == isinstance(op, ast.Eq)
+        is_evaluated = all(map(_is_evaluated, (node.left, *node.comparators)))
+        if is_evaluated and _are_unlike(left, right, getattr(node, "is_condition", False)):
+            return isinstance(op, ast.NotEq)
     if not isinstance(op, ast.Is | ast.IsNot):
         return None
     if isinstance(right, Constant) and right.value is None:

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import ast
+import operator
+from collections.abc import Callable
 
 import numpy as np
 
 from ferryvm.python.graph import Known
 from ferryvm.python.kind import (
     Array,
+    Character,
     Complex,
     Constant,
     Kind,
@@ -17,6 +20,7 @@ from ferryvm.python.kind import (
     Number,
     Range,
     Scalar,
+    Text,
     Tuple,
     is_of_numpy,
 )
@@ -37,10 +41,34 @@ def class_of(kind: Kind) -> type | None:
         return np.dtype(kind.dtype).type if is_of_numpy(kind) else complex
     if isinstance(kind, Constant):
         return type(kind.value)
-    return kind.type if isinstance(kind, Number) else _CLASSES.get(type(kind))
+    if isinstance(kind, Character):
+        return str
+    return kind.type if isinstance(kind, Number | Text) else _CLASSES.get(type(kind))
 
 
 _CLASSES: dict[type[Kind], type] = {Tuple: tuple, List: list, Array: np.ndarray, Range: range}
+
+
+_COMPARED: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+def compared_length(node: ast.Compare, kind: Callable[[ast.expr], Kind]) -> bool | None:
+    """The value of a comparison of the length of a tuple, as `len(x) == 2`; None for other expressions.
+    `kind`: of an expression."""
+    call, number = node.left, known_integer(node.comparators[0])
+    if not isinstance(call, ast.Call) or getattr(call.func, "value", None) is not len:
+        return None
+    of, compare = kind(call.args[0]), _COMPARED.get(type(node.ops[0]))
+    if number is None or compare is None or not isinstance(of, Tuple):
+        return None
+    return compare(len(of.items), number)
 
 
 def is_instance(node: ast.expr, kind: Kind | None) -> bool | None:

@@ -207,7 +207,7 @@ def entry(
 def _maker(program: Program, struct: Struct) -> Function:
     """headers, items -> array: the lists that a call gets."""
     arrays = {"headers": Element.I64.array} | {name: each.array for name, each in _ITEMS}
-    f = program.function("lists", arrays, [struct.array])
+    f = program.function("make lists", arrays, [struct.array])
     headers, *items = f.parameters
     made, of = f.local("made", struct.array), f.local("list", struct)
     number, at, size = f.local("number", I64), f.local("at", I64), f.local("size", I64)

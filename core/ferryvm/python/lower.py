@@ -32,6 +32,7 @@ from ferryvm.python.graph import (
     writes,
 )
 from ferryvm.python.graph_builder import GraphBuilder, like, name_of
+from ferryvm.python.pattern import match as match_pattern
 from ferryvm.python.source import Source
 
 _STATEMENTS = {
@@ -44,7 +45,6 @@ _STATEMENTS = {
     ast.Nonlocal: "an assignment to a variable of another function; return the value instead",
     ast.Import: "an import; import outside the function",
     ast.ImportFrom: "an import; import outside the function",
-    ast.Match: "match; write if and elif",
     ast.AsyncFor: "async for; write an ordinary function",
     ast.AsyncWith: "async with; write an ordinary function",
 }
@@ -168,6 +168,8 @@ class Lowering:
                 self._try(node)
             case ast.If():
                 self._if(node)
+            case ast.Match():
+                match_pattern(self.expressions, node, self._body)
             case ast.While():
                 self._while(node)
             case ast.For():

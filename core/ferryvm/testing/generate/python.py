@@ -22,6 +22,7 @@ from ferryvm.testing.generate.python_expression import (
     item_type,
     table,
 )
+from ferryvm.testing.generate.python_match import cases, subject
 from ferryvm.testing.generate.weights import Weights
 from ferryvm.testing.generate.weights import default as default_weights
 
@@ -245,6 +246,20 @@ class _Function:
             self.line("else:")
             self.block(2)
 
+    def _match(self) -> None:
+        of, type_ = subject(self.write, self.chance)
+        self.line(f"match {of}:")
+        self.indent += 1
+        for case in cases(type_, self.chance, self.fresh):
+            before = dict(self.write.scope)
+            self.write.scope |= case.names
+            needs_guard = not case.matches_all and self.chance.flip(0.2)
+            guard = f" if {self.write.boolean(1)}" if needs_guard else ""
+            self.line(f"case {case.pattern}{guard}:")
+            self.block(2)
+            self.write.scope = before
+        self.indent -= 1
+
     def _while(self) -> None:
         count = self.fresh("n")
         self.line(f"{count} = {self.chance.between(1, 9)}")
@@ -398,7 +413,7 @@ class _Function:
         self.write.callees = [*self.write.callees, Callee(name, ("int",), "int")]
 
 
-_COMPOUND = ("if", "while", "for", "try")
+_COMPOUND = ("if", "match", "while", "for", "try")
 
 
 def _helper(chance: Chance, weights: Weights, number: int, callees: list[Callee]) -> list[str]:

@@ -91,7 +91,7 @@ def _candidates(text: str, call: str) -> Iterator[tuple[str, str]]:
 def _smaller_modules(tree: ast.Module) -> Iterator[ast.AST]:
     """Without statements, from many to one; then with smaller expressions."""
     for number, node in enumerate(ast.walk(tree)):
-        for name in ("body", "orelse", "finalbody", "handlers"):
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
             statements = getattr(node, name, None)
             if not isinstance(statements, list):
                 continue
