@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from ferryvm.backend import Forcing
 from ferryvm.testing import Schedule
 from ferryvm.testing.fuzz import FINDINGS, Campaign, CampaignPlan, Report, TrialOutcome
 from ferryvm.testing.generate import ProgramKind
@@ -63,6 +64,27 @@ def test_random_programs_collected_at_every_boundary_end_as_those_that_are_not(
 ) -> None:
     report = run(ProgramKind.BYTECODE, programs, (Schedule.NONE, Schedule.COLLECT), first=2800)
     assert sum(report.outcomes[ProgramKind.BYTECODE, outcome] for outcome in RAN) == programs
+
+
+@pytest.mark.nightly
+def test_random_kernels_moved_and_suspended_in_their_middle_end_as_those_that_stay() -> None:
+    schedules = (Schedule.NONE, Schedule.RANDOM, Schedule.SUSPEND, Schedule.INDEPENDENCE)
+    report = run(ProgramKind.KERNEL, 150, schedules)
+    assert report.outcomes[ProgramKind.KERNEL, TrialOutcome.HALTED] > 75
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("backend", ["llvm", "opencl", "vliw"])
+def test_random_kernels_run_alike_in_compiled_code(backend: str) -> None:
+    plan = CampaignPlan(
+        SEED,
+        (backend,),
+        kinds=(ProgramKind.KERNEL,),
+        forcing=frozenset({Forcing.HOT}),
+        patience=60,
+    )
+    report = Campaign(plan, 1, 20 if backend == "llvm" else 4).run()
+    assert not report.findings, [str(group[0]) for group in report.groups]
 
 
 @pytest.mark.parametrize("images", sample([80, 3000], 1))

@@ -51,7 +51,7 @@ _LAST = 2**63 - 1
     "--kind",
     "kinds",
     multiple=True,
-    type=click.Choice(["bytecode", "skiff", "image", "state", "python"]),
+    type=click.Choice(["bytecode", "skiff", "kernel", "image", "state", "python"]),
     help="What is generated; several are taken in turn [nine times bytecode, once skiff].",
 )
 @click.option(

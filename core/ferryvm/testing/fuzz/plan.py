@@ -9,7 +9,13 @@ import shlex
 
 from ferryvm.backend import Forcing
 from ferryvm.machine.memory import Limits
-from ferryvm.testing.generate import LIMITS, MUTATED, OBJECT_LIMITS, ProgramKind
+from ferryvm.testing.generate import (
+    KERNEL_LIMITS,
+    LIMITS,
+    MUTATED,
+    OBJECT_LIMITS,
+    ProgramKind,
+)
 from ferryvm.testing.schedule import Schedule
 
 GRACE = 3.0
@@ -48,8 +54,8 @@ class CampaignPlan:
     patience: float = 10.0
     """Seconds that a backend may take for a program before it is stopped."""
     object_limit: int | None = None
-    """Bytes of object memory of each program; None for OBJECT_LIMITS in turn. A mutated file comes
-    from a state under LIMITS, which it keeps."""
+    """Bytes of object memory of each program; None for OBJECT_LIMITS, or KERNEL_LIMITS, in turn. A
+    mutated file comes from a state under LIMITS, which it keeps."""
     memory: int = 1 << 30
     """Bytes of memory after which a worker is replaced: compilers leak with every region, LLVM's
     optimiser 0.1 MB."""
@@ -72,8 +78,9 @@ class CampaignPlan:
         """The limits of a trial's program."""
         limit = self.object_limit
         if limit is None:
-            is_mutant, turn = self.kind(number) in MUTATED, number // len(self.kinds)
-            limit = LIMITS.objects if is_mutant else OBJECT_LIMITS[turn % len(OBJECT_LIMITS)]
+            kind, turn = self.kind(number), number // len(self.kinds)
+            limits = KERNEL_LIMITS if kind is ProgramKind.KERNEL else OBJECT_LIMITS
+            limit = LIMITS.objects if kind in MUTATED else limits[turn % len(limits)]
         return dataclasses.replace(LIMITS, objects=limit)
 
     def to_json(self) -> str:

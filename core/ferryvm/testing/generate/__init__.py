@@ -13,13 +13,14 @@ from ferryvm.program import HostImport, Program
 from ferryvm.testing.generate.body import Corner
 from ferryvm.testing.generate.bytecode import MOST_INSTRUCTIONS, generate_bytecode
 from ferryvm.testing.generate.chance import Chance
-from ferryvm.testing.generate.trap import LIMITS, OBJECT_LIMITS
+from ferryvm.testing.generate.trap import KERNEL_LIMITS, LIMITS, OBJECT_LIMITS
 from ferryvm.testing.generate.weights import Weights
 
 if TYPE_CHECKING:
     from ferryvm.testing.generate.python import PythonProgram
 
 __all__ = [
+    "KERNEL_LIMITS",
     "LIMITS",
     "MOST_INSTRUCTIONS",
     "MUTATED",
@@ -39,6 +40,7 @@ class ProgramKind(enum.Enum):
 
     BYTECODE = "bytecode"
     SKIFF = "skiff"
+    KERNEL = "kernel"
     IMAGE = "image"
     STATE = "state"
     PYTHON = "python"
@@ -67,12 +69,11 @@ def generate(
         raise FerryError(f"a mutated {kind.value} may be no program: use mutated_image")
     if kind is ProgramKind.PYTHON:
         raise FerryError("a Python function is no program by itself: use python_program")
-    if kind is ProgramKind.SKIFF:
+    if kind in (ProgramKind.SKIFF, ProgramKind.KERNEL):
         from ferryvm import skiff
 
-        return skiff.compile(
-            skiff_source(seed, number, weights, hosts), f"random-{seed}-{number}.skiff"
-        )
+        text = skiff_source(seed, number, weights, hosts, kind)
+        return skiff.compile(text, f"random-{seed}-{number}.skiff")
     return generate_bytecode(Chance(seed, number, kind.value), weights, occurred, hosts)
 
 
@@ -82,11 +83,18 @@ def skiff_source(
     number: int,
     weights: Weights | None = None,
     hosts: tuple[HostImport, ...] = (),
+    kind: ProgramKind = ProgramKind.SKIFF,
 ) -> str:
-    """Text of the `number`-th Skiff program of a seed; `hosts`: as for `generate`."""
+    """Text of the `number`-th program of a seed in Skiff, of the kind SKIFF or KERNEL; `hosts`: as
+    for `generate`."""
+    chance = Chance(seed, number, kind.value)
+    if kind is ProgramKind.KERNEL:
+        from ferryvm.testing.generate import kernel
+
+        return kernel.write(chance, weights, hosts)
     from ferryvm.testing.generate.skiff import write
 
-    return write(Chance(seed, number, ProgramKind.SKIFF.value), weights, hosts)
+    return write(chance, weights, hosts)
 
 
 def python_program(seed: int, number: int, weights: Weights | None = None) -> PythonProgram:

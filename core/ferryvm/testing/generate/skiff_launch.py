@@ -27,9 +27,10 @@ ELEMENTS = {
     3: ("f64",),
 }
 """Elements of arrays, by the type that they are read as."""
-_UPDATED = {"i32": I32, "u32": I64, "i64": I64}
+UPDATED = {"i32": I32, "u32": I64, "i64": I64}
 """Elements that are updated atomically, with the types of their values."""
-_COMMUTING = ("add", "min", "max", "and", "or")
+COMMUTING = ("add", "min", "max", "and", "or")
+"""Updates that commute with themselves."""
 _AROUND = 40
 """Instructions of a skeleton besides its items, roughly."""
 _STEP = 15
@@ -155,7 +156,7 @@ class Launches(Expressions):
             work = (self.work + 20) * (depth + 1)
         self.functions.append(Function(name, parameters, result, work, throws))
         typed = [f"({n} {NAMES[t]})" for n, t in zip(names, parameters, strict=True)]
-        return _define(name, typed, [*body, value], NAMES[result])
+        return define(name, typed, [*body, value], NAMES[result])
 
     def _item_function(self) -> str:
         """The definition of a function for `for-each-item`."""
@@ -201,7 +202,7 @@ class Launches(Expressions):
         typed += [f"({shared.name} (array {shared.element}))" for shared in function.shared]
         typed += [f"({n} i64)" for n in sizes]
         typed += [f"({n} {NAMES[t]})" for n, t in zip(names, parameters, strict=True)]
-        return _define(name, typed, body)
+        return define(name, typed, body)
 
     def _place(self, index: str) -> Place:
         t = self.chance.below(4)
@@ -209,9 +210,9 @@ class Launches(Expressions):
 
     def _shared(self) -> Shared:
         chance = self.chance
-        element = chance.pick((*_UPDATED,))
+        element = chance.pick((*UPDATED,))
         length = chance.pick((1, 1, 2, 8))
-        return Shared(self.name("all"), element, chance.pick(_COMMUTING), length)
+        return Shared(self.name("all"), element, chance.pick(COMMUTING), length)
 
     def condition(self, depth: int) -> str:
         """Now and then a condition that holds for some items and not for others."""
@@ -230,7 +231,7 @@ class Launches(Expressions):
             return self.statement_set()
         place = self.chance.pick(self.places)
         value = self.value(place.type, 2)
-        if place.element in _UPDATED and self.chance.flip(0.2):
+        if place.element in UPDATED and self.chance.flip(0.2):
             # Nobody else accesses it, so what comes back does not depend on the order.
             verb = self.chance.pick(("atomic-exchange!", "atomic-fetch-add!", "atomic-fetch-max!"))
             return f"(set! {self.variable_of(place.type)} ({verb} {place.name} {place.at} {value}))"
@@ -250,7 +251,7 @@ class Launches(Expressions):
             return self.statement_put()
         shared = self.chance.pick(self.shared)
         index = self.item if self.item and self.chance.flip(0.5) else self.value(I64, 1)
-        value = self.value(_UPDATED[shared.element], 1)
+        value = self.value(UPDATED[shared.element], 1)
         at = f"(& {index} {shared.length - 1}i64)"
         return f"(atomic-{shared.update}! {shared.name} {at} {value})"
 
@@ -369,7 +370,7 @@ class Launches(Expressions):
                 length = max(0, count - chance.pick((1, 1, 2, 5)))
             bound.append((f"(make-array {place.element} {length} {self.leaf(place.type)})", length))
         for shared in function.shared:
-            first = self.leaf(_UPDATED[shared.element])
+            first = self.leaf(UPDATED[shared.element])
             bound.append((f"(make-array {shared.element} {shared.length} {first})", shared.length))
         names = [self.name("y") for _ in bound]
         arguments = [*names, *(f"{size}i64" for size in sizes[1:])]
@@ -383,7 +384,7 @@ class Launches(Expressions):
             launch = f"(print! {self.catching(lambda: f'{launch} {self.leaf(I64)}', I64)})"
         pairs = " ".join(f"({n} {made})" for n, (made, _) in zip(names, bound, strict=True))
         kinds = [*(p.type for p in function.places)]
-        kinds += [_UPDATED[s.element] for s in function.shared]
+        kinds += [UPDATED[s.element] for s in function.shared]
         uses = [
             self._use(name, t, length)
             for name, t, (_, length) in zip(names, kinds, bound, strict=True)
@@ -449,7 +450,8 @@ class Launches(Expressions):
         raise NotImplementedError
 
 
-def _define(name: str, typed: list[str], body: list[str], result: str = "") -> str:
+def define(name: str, typed: list[str], body: list[str], result: str = "") -> str:
+    """The definition of a function."""
     head = " ".join([name, *typed])
     arrow = f" -> {result}" if result else ""
     return f"(define ({head}){arrow}\n  " + "\n  ".join(body) + ")"

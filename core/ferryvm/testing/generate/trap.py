@@ -25,6 +25,9 @@ OBJECT_LIMITS = (LIMITS.objects, 45_000, 900)
 outside, one, or none; with the last one many programs that make objects are collected in the
 middle, and many end for want of memory."""
 
+KERNEL_LIMITS = (LIMITS.objects, 45_000, 9_000)
+"""The same for programs with kernels, whose items that wait are objects."""
+
 _TRUNCATIONS = tuple(o for o in OPERATORS.values() if o.guard is Guard.RANGE)
 _NANS = tuple(
     tuple(bits for bits in EDGES[t] if TYPES[t].is_float and literal.is_nan(t, bits))

@@ -24,6 +24,7 @@ _OPEN = {
     "work": "number",
     "trips": "number",
     "items": "number",
+    "members": "number",
     "python_helpers": "number",
 }
 """Sections whose keys are numbers."""
@@ -33,6 +34,7 @@ _MOST = {
     "work": 15_000,
     "trips": 500,
     "items": 100,
+    "members": 100,
     "python_helpers": 4,
 }
 """Upper bounds of those numbers: beyond, programs would not end in time."""
@@ -52,6 +54,7 @@ class Weights:
     work: Section
     trips: Section
     items: Section
+    members: Section
     literal: Section
     statement: Section
     value: Section
@@ -74,6 +77,8 @@ class Weights:
     skiff_launch: Section
     skiff_launch_value: Section
     skiff_item: Section
+    skiff_phase: Section
+    skiff_member: Section
     python_helpers: Section
     python_parameter: Section
     python_variable: Section
