@@ -15,6 +15,7 @@ a kernel stores comes back when it leaves, by the chunks that it has marked.
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import time
 import weakref
@@ -65,9 +66,11 @@ class _Copy(Segment):
         is_pinned: bool,
     ) -> None:
         """`number`: of the copy. The device has zeros there. `is_pinned`: the mirror is, where that
-        serves; else it takes no time and no memory until something is copied to it."""
+        serves."""
         length = _in_chunks(size)
-        mirror = zeros(session, length) if is_pinned else np.zeros(length, np.uint8)
+        mirror = functools.partial(zeros, session, length)
+        if not is_pinned:
+            mirror = functools.partial(np.zeros, length, np.uint8)
         super().__init__(session, view(address, size), place, mirror, ctypes.c_uint64())
         self.number, self.address, self.size = number, address, size
         self.start = 0
@@ -246,7 +249,7 @@ class ObjectCopy:
             mirror[:old_space] = self._space.mirror
         place = BufferOffset(self._buffer, self._marks)
         self._space = Segment(
-            self._session, view(self._base, space), place, mirror, ctypes.c_uint64()
+            self._session, view(self._base, space), place, lambda: mirror, ctypes.c_uint64()
         )
         for copy in self._copies.values():
             copy.place = self._in_arena(copy.start)

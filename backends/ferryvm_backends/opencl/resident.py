@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import functools
 import time
 import weakref
 from collections.abc import Container, Iterator
@@ -134,14 +135,14 @@ class Copied:
             session,
             view(control.statics, statics),
             BufferOffset(buffer, ctypes.sizeof(ControlBlock)),
-            self._mirror[ctypes.sizeof(ControlBlock) : below],
+            lambda: self._mirror[ctypes.sizeof(ControlBlock) : below],
             ctypes.c_uint64(),
         )
         self.stack = Segment(
             session,
             view(control.stack, self.stack_bytes),
             BufferOffset(buffer, below),
-            self._mirror[below:],
+            lambda: self._mirror[below:],
             ctypes.c_uint64.from_buffer(self.residence, vars(Residence)["valid"].offset),
         )
         self.heap, self._heap_area = self._heap(control)
@@ -158,7 +159,7 @@ class Copied:
             self._session,
             view(control.heap, capacity),
             BufferOffset(area.buffer, notes),
-            zeros(self._session, capacity),
+            functools.partial(zeros, self._session, capacity),
             ctypes.c_uint64(),
         )
         residence = self.residence

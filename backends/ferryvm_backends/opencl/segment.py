@@ -9,7 +9,8 @@ memory twice.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -57,17 +58,25 @@ class Segment:
         session: Session,
         host: Bytes,
         place: BufferOffset,
-        mirror: Bytes,
+        mirror: Callable[[], Bytes],
         valid: ctypes.c_uint64,
     ) -> None:
-        """The device and `mirror` have zeros. `valid`: bytes for which the mirror equals the
-        device's memory."""
-        self._session, self.host, self.place, self.mirror = session, host, place, mirror
+        """The device has zeros, and so has the memory that `mirror` makes, at its first use. `valid`: bytes
+        for which the mirror equals the device's memory."""
+        self._session, self.host, self.place = session, host, place
+        self._make_mirror = mirror
         self._valid = valid
         valid.value = len(host)
 
+    @functools.cached_property
+    def mirror(self) -> Bytes:
+        """The copy on the host of what the device has. What never comes to the host needs none."""
+        return self._make_mirror()
+
     def push(self, start: int, end: int) -> int:
         """Copy changed bytes of this range to the device; the number of copied bytes."""
+        if start >= end:
+            return 0
         pushed = 0
         known = min(max(self._valid.value, start), end)
         ranges = joined(
