@@ -60,13 +60,14 @@ def lifted(
     launches: bool = False,
     items: bool = False,
     fields: bool = False,
+    groups: bool = False,
     prepare: Callable[[Module], None] = lambda _module: None,
 ) -> Module:
     """The region IR, improved by the passes that every compiler shares.
 
     `exceptions`: the target lowers `caught`, so that calls catch what their callees throw; `least`:
     the lowest level at which they are run; `natives`: the target lowers `call_host`, so that native
-    functions are called; `launches`: the target lowers `launch_word` and `parallel_if`; `items`: it
+    functions are called; `groups`: it lowers parallel regions of groups, see `ferryvm.ir.group`; `launches`: the target lowers `launch_word` and `parallel_if`; `items`: it
     runs items out of order only, so that `options.known` holds; `prepare`: a change before these
     passes; `unrolled`, `remarks`, `fields`: as for `ferryvm.ir.passes.optimise`.
     """
@@ -83,6 +84,10 @@ def lifted(
     level = max(options.optimize, least)
     if level >= 2:
         inline_items(module, region.verified.program)
+        if groups:
+            from ferryvm.ir.group.form import form_groups
+
+            form_groups(module, region.verified)
     prepare(module)
     optimise(
         module,

@@ -15,12 +15,12 @@ from ferryvm.engine.execution import Execution
 from ferryvm.image import ImageError
 from ferryvm.isa import Trap
 from ferryvm.machine.active_item import innermost, running_item
-from ferryvm.machine.barrier import BARRIER, wait
+from ferryvm.machine.barrier import wait
 from ferryvm.machine.launch import suspend, unfinished
 from ferryvm.machine.launch_operands import launch_operands
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.piece import read
-from ferryvm.region.barrier import waiting
+from ferryvm.region.barrier import BARRIER, waiting
 from ferryvm.testing.differential import Differ, Verdict
 from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import verify

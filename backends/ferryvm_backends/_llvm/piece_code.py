@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ferryvm.isa.declared_type import ITEM_BYTES, PIECE_BYTES
 from ferryvm.isa.element import Element
 from ferryvm.isa.object import (
     ARRAY_HEADER_BYTES,
@@ -25,8 +26,6 @@ from ferryvm.machine.piece import Piece
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends._llvm.word_code import WordCode
-
-PIECE_BYTES = STRUCT_HEADER_BYTES + WORD_BYTES * len(Piece._fields)
 
 _CONTROL = vars(ControlBlock)
 
@@ -75,7 +74,7 @@ class PieceCode(WordCode):
         """Return unless there is room for so many pieces with so many words in all, as in
         `ferryvm.machine.piece.reserve`: wherever a launch runs, it then leaves at the same places."""
         builder = self.builder
-        pieces = builder.mul(blocks, word(PIECE_BYTES + 2 * ARRAY_HEADER_BYTES))
+        pieces = builder.mul(blocks, word(ITEM_BYTES))
         size = builder.add(pieces, builder.shl(words, word(3)))
         end = builder.add(self.get("object_top"), size)
         is_past = builder.icmp_unsigned(">", end, self.get("object_end"))

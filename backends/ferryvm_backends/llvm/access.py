@@ -9,7 +9,7 @@ from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.machine.control import DESCRIPTOR_WORDS
 from ferryvm_backends._llvm import ir
-from ferryvm_backends._llvm.arithmetic import WORD, word
+from ferryvm_backends._llvm.arithmetic import LLVM_TYPE, WORD, word
 from ferryvm_backends.llvm.function import FunctionContext
 
 
@@ -67,6 +67,25 @@ class Access:
         words = self.storage.pointer(self.storage.field(self.function.control, "launches"))
         where = self.storage.offset(words, WORD_BYTES * operation.fact(0, int))
         return self.storage.load(where, "launches")  # the engine changes it, now and then
+
+    # --- context arrays of groups -----------------------------------------------------------
+
+    def _in_context(self, operation: Operation, array: ir.Value, index: ir.Value) -> ir.Value:
+        shift = (operation.fact(0, Type).bits // 8).bit_length() - 1
+        return self.storage.offset(
+            self.storage.pointer(array), self.builder.shl(index, word(shift))
+        )
+
+    def do_context_load(self, operation: Operation, array: ir.Value, index: ir.Value) -> ir.Value:
+        t = operation.fact(0, Type)
+        where = self._in_context(operation, array, index)
+        return self.storage.load(where, "context", LLVM_TYPE[t], t.bits // 8)
+
+    def do_context_store(
+        self, operation: Operation, array: ir.Value, index: ir.Value, value: ir.Value
+    ) -> None:
+        where = self._in_context(operation, array, index)
+        self.storage.store(value, where, "context", operation.fact(0, Type).bits // 8)
 
     # --- statics and heap -------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ferryvm.backend import Forcing, Options
 from ferryvm.ir.graph import Body, Boolean, Module, ValueType
+from ferryvm.ir.group.record import Group
 from ferryvm.ir.loop.poll import lengthy_functions
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
@@ -48,6 +49,8 @@ class LoweringContext:
             number: self.function(f"f{number}", body) for number, body in module.functions.items()
         }
         """The native function of each VM function, by number."""
+        self.records: dict[Group, ir.Function] = {}
+        """The functions that write the records of groups."""
         self._early: dict[Body, EarlyStores | None] = {}
         self.nests = FAILURES + len(self.guards)
         """The place in `ACTIVITY` from which on nests have theirs."""

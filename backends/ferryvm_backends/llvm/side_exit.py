@@ -27,6 +27,7 @@ from ferryvm_backends.llvm.context import (
 from ferryvm_backends.llvm.early_store import runs
 from ferryvm_backends.llvm.exit_stub import layout_of
 from ferryvm_backends.llvm.function import FunctionContext
+from ferryvm_backends.llvm.group_record import GroupRecords
 from ferryvm_backends.llvm.symbol import FAILURES, FAST, NEST_WORDS, REASON, SLOW
 
 
@@ -37,6 +38,7 @@ class SideExits:
         self.function, self.shared, self.body = function, function.shared, function.body
         self.builder, self.storage = function.builder, function.storage
         self.control = function.control
+        self.records = GroupRecords(function)
         self.early = self.shared.early(self.body)
         """The early stores of the body; None: there are none."""
 
@@ -74,12 +76,17 @@ class SideExits:
             self.shared.writers.leave_bare(
                 self.builder, where, parameters, state.pc, status, length
             )
-            self._return_status(status, ir.Constant(INT32, how))
-            return
-        words = self._words(state)
-        layout, parameters = layout_of(state), self.body.header_of(state)
-        self.shared.writers.leave(self.builder, where, parameters, state.pc, status, layout, words)
-        self._return_status(status, ir.Constant(INT32, how))
+        else:
+            words = self._words(state)
+            layout, parameters = layout_of(state), self.body.header_of(state)
+            writers = self.shared.writers
+            writers.leave(self.builder, where, parameters, state.pc, status, layout, words)
+        finish = functools.partial(self._return_status, how=ir.Constant(INT32, how))
+        if state.phase is None:
+            finish(status)
+        else:
+            values = [self._in_state(value) for value in state.phase.values]
+            self.records.leave(state.phase, values, status, finish)
 
     def leave_with_callee(self, state: FrameState, how: ir.Value) -> None:
         """End the block after a call that has left, in the state of that call; `how` it did."""

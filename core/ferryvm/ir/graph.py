@@ -20,12 +20,15 @@ import builtins
 import dataclasses
 import enum
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ferryvm.ir.footprint import Footprint
 from ferryvm.ir.versioned_nest import VersionedNest
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import Type
+
+if TYPE_CHECKING:
+    from ferryvm.ir.group.record import Group
 
 __all__ = [
     "BOOLEAN",
@@ -38,6 +41,7 @@ __all__ = [
     "Module",
     "Operation",
     "Parameter",
+    "Phase",
     "Static",
     "Terminator",
     "Value",
@@ -99,6 +103,19 @@ class Parameter(Value):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Phase:
+    """The other items of a group at an exit in one of its parallel regions: the record of their launch
+    is made of them, see `ferryvm.ir.group`."""
+
+    group: Group
+    region: int
+    """The number of the parallel region."""
+    values: tuple[Value, ...]
+    """As `Group` lists them: items that have come to its end, items that have started, all items,
+    address of the context arrays, then the values that all items share."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class FrameState:
     """The contents of control block and memory at a pc, except those that are there already."""
 
@@ -117,6 +134,9 @@ class FrameState:
     header: int | None = None
     """The word of the running frame's header if that frame is one of an inlined call; None: it is
     the body's own."""
+    phase: Phase | None = None
+    """Of an exit in a parallel region of a group, its other items. They become the record of the launch,
+    and the bounds of its range, whose words are those below the running item's."""
 
     def values(self) -> Iterator[Value]:
         """Every value that it refers to."""
@@ -124,6 +144,8 @@ class FrameState:
         yield from (value for _, value in self.statics)
         if self.heap_pointer is not None:
             yield self.heap_pointer
+        if self.phase is not None:
+            yield from self.phase.values
 
     def uses(self) -> Iterator[Value]:
         """Every value that it needs: a virtual value needs its raw float."""
@@ -141,12 +163,13 @@ class FrameState:
                 made[value] = Virtual(new[value.raw])
             return made[value]
 
-        pointer = self.heap_pointer
+        pointer, phase = self.heap_pointer, self.phase
         return dataclasses.replace(
             self,
             words=tuple(w if w is None else replaced(w) for w in self.words),
             statics=tuple((number, replaced(value)) for number, value in self.statics),
             heap_pointer=pointer if pointer is None else replaced(pointer),
+            phase=phase and dataclasses.replace(phase, values=tuple(map(replaced, phase.values))),
         )
 
     def renamed(self, new: dict[Value, Value]) -> FrameState:
@@ -350,6 +373,10 @@ class Module:
     """Bytes above the frame of the launch that an item in lanes needs on the stack."""
     scalar: str = ""
     """The reason that it has none; empty if it has, or nobody asked for it."""
+    groups: list[Group] = dataclasses.field(default_factory=list)
+    """The launches whose items run in parallel regions between barriers, see `ferryvm.ir.group`."""
+    ungrouped: dict[int, str] = dataclasses.field(default_factory=dict)
+    """The reasons that launches with barriers have none, by the pc of their `launch.test`."""
 
     @property
     def bodies(self) -> list[Body]:

@@ -205,6 +205,9 @@ _DECLARED = {
     "heap_store": Shape(Role.CHANGES, (AttributeKind.BYTES,), (I64, I64)),
     "canonicalise": Shape(Role.CHANGES, (AttributeKind.TYPE,), None),
     "report_version": Shape(Role.CHANGES, _NUMBER, (I64,)),
+    # context arrays of groups
+    "context_load": Shape(Role.READS, (AttributeKind.TYPE,), (I64, I64), WORD),
+    "context_store": Shape(Role.CHANGES, (AttributeKind.TYPE,), (I64, I64, WORD)),
     # leaving, perhaps
     "trap_if": _check(BOOLEAN, static=(AttributeKind.TRAP,)),
     "grow_if": _check(BOOLEAN, I64),

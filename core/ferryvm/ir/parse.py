@@ -26,12 +26,14 @@ from ferryvm.ir.graph import (
     Module,
     Operation,
     Parameter,
+    Phase,
     Static,
     Terminator,
     Value,
     ValueType,
     Virtual,
 )
+from ferryvm.ir.group.record import Group
 from ferryvm.ir.operation import SHAPES, AttributeKind, IrError, Role
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Atomic, Condition, FunctionField
@@ -226,6 +228,7 @@ class _BodyParser:
         self.p, self.body = parser, body
         self.values: dict[str, Value] = {}
         self.virtual: dict[Value, Operation] = {}
+        self.groups: dict[int, Group] = {}
         self.blocks = {block.label: block for block in body.blocks}
 
     def run(self, late: list[_Late]) -> None:
@@ -439,5 +442,19 @@ class _BodyParser:
                 else:
                     p._fault(f"s and a number, or hp, expected, found {place!r}")
         header = p._field("header") if p._next == "header" else None
+        phase = self._phase() if p._next == "phase" else None
         unpaid = p._field("unpaid") if p._next == "unpaid" else 0
-        return FrameState(pc, tuple(words), tuple(statics), pointer, unpaid, header)
+        return FrameState(pc, tuple(words), tuple(statics), pointer, unpaid, header, phase)
+
+    def _phase(self) -> Phase:
+        """The phase of a state; of its group the text has only the number."""
+        p = self.p
+        number, region = p._field("phase"), p._field("region")
+        group = self.groups.setdefault(number, Group(number, 0, 0))
+        p._take("(")
+        values: list[Value] = []
+        while not p._accepts(")"):
+            if values:
+                p._take(",")
+            values.append(self._value())
+        return Phase(group, region, tuple(values))

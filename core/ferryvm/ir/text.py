@@ -125,6 +125,9 @@ class _Printer:
             text += f" {{{' '.join(extra)}}}"
         if state.header is not None:
             text += f" header={state.header}"
+        if state.phase is not None:
+            values = ", ".join(map(self._value, state.phase.values))
+            text += f" phase={state.phase.group.number} region={state.phase.region} ({values})"
         return f"{text} unpaid={state.unpaid}" if state.unpaid else text
 
 

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from ferryvm import pattern
 from ferryvm.isa.element import Element
 from ferryvm.isa.object import (
+    ARRAY_HEADER_BYTES,
     MOST_GENERATIONS,
     ROW_ANCESTORS,
     ROW_DEPTH,
@@ -126,6 +127,11 @@ is the piece of the items after it.
 
 Or, where `pc` is -1, a phase: the record of a launch of `first` items in all, of which some wait at a
 barrier: `waiting`, the last one to come first. Those in `next` have not come there yet."""
+
+PIECE_BYTES = STRUCT_HEADER_BYTES + WORD_BYTES * len(PIECE.fields)
+"""Bytes of a piece, without the words of an item."""
+ITEM_BYTES = PIECE_BYTES + 2 * ARRAY_HEADER_BYTES
+"""Bytes of the piece of a suspended item, without its words."""
 
 _EVERYWHERE: dict[int, DeclaredType] = {
     FRAME_REFERENCES.number: ArrayType(ANYREF),

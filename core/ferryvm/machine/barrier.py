@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from array import array
 
-from ferryvm.isa import BY_MNEMONIC, Trap
+from ferryvm.isa import Trap
 from ferryvm.isa.type import I64, signed
 from ferryvm.machine.active_item import innermost, outermost
 from ferryvm.machine.launch_operands import launch_operands, operands_below
@@ -43,8 +43,6 @@ from ferryvm.machine.piece import (
 from ferryvm.machine.state import Machine
 from ferryvm.named_tuple import NamedTuple
 from ferryvm.region.launch import CALL_DISTANCE
-
-BARRIER = BY_MNEMONIC["launch.barrier"].opcode
 
 
 def wait(machine: Machine) -> Trap:

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from ferryvm.isa import Trap
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.machine.active_item import innermost, outermost
-from ferryvm.machine.barrier import BARRIER, begin_phase, wait
+from ferryvm.machine.barrier import begin_phase, wait
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.item_batch import ItemBatch
 from ferryvm.machine.launch_operands import launch_operands, operands_below
@@ -46,6 +46,7 @@ from ferryvm.machine.piece import (
     reserve,
 )
 from ferryvm.machine.state import Machine
+from ferryvm.region.barrier import BARRIER
 from ferryvm.region.launch import CALL_DISTANCE, item_call
 
 

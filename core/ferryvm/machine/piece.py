@@ -14,6 +14,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 
+from ferryvm.isa.declared_type import ITEM_BYTES
 from ferryvm.isa.element import Element
 from ferryvm.isa.object import (
     ARRAY_HEADER_BYTES,
@@ -49,7 +50,6 @@ class Piece(NamedTuple):
 
 PHASE = I64.mask
 """The pc of a phase."""
-_PIECE_BYTES = STRUCT_HEADER_BYTES + WORD_BYTES * len(Piece._fields)
 
 
 class Block(NamedTuple):
@@ -128,7 +128,7 @@ def reserve(objects: ObjectMemory, blocks: int, words: int, collects: bool = Tru
     any more, unless there is to be no collection. Raises AddressSpaceError if the limit of objects
     leaves none."""
     control = objects.control
-    wanted = blocks * (_PIECE_BYTES + 2 * ARRAY_HEADER_BYTES) + WORD_BYTES * words
+    wanted = blocks * ITEM_BYTES + WORD_BYTES * words
     if control.object_top + wanted > control.object_end:
         collects = collects and objects.gathered is None
         if not (objects.collect_for if collects else objects.enlarge_for)(wanted):

@@ -10,9 +10,8 @@ from ferryvm.isa import BY_MNEMONIC
 from ferryvm.region.memo import memoised
 from ferryvm.verify import Verified
 
-_BARRIER, _ITEM, _CALL = (
-    BY_MNEMONIC[name].opcode for name in ("launch.barrier", "launch.item", "call")
-)
+BARRIER = BY_MNEMONIC["launch.barrier"].opcode
+_ITEM, _CALL = (BY_MNEMONIC[name].opcode for name in ("launch.item", "call"))
 
 
 @memoised
@@ -24,7 +23,7 @@ def waiting(verified: Verified) -> Mapping[int, int]:
     opcodes = verified.program.code.opcodes
     found = dict[int, int]()
     for pc, opcode in enumerate(opcodes):
-        if opcode == _BARRIER and verified.is_reachable(pc):
+        if opcode == BARRIER and verified.is_reachable(pc):
             found.setdefault(verified.owner(pc), pc)
     if not found:
         return found

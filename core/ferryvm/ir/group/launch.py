@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop of a launch whose items wait at barriers, in a body in which their calls are inlined.
+
+    header: launch.test ──> start ─> … ─> barrier 1 ─> behind 1 ─> … ─> (back edge) header
+        └──> behind the launch
+
+Its blocks are split, so that each barrier ends a block. Where the launch is refused there is a reason,
+and nothing has changed but that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ferryvm.ir.graph import Block, Body, Constant, Edge, Operation, Parameter, Terminator, Value
+from ferryvm.ir.loop.natural import Loop, find_loops
+from ferryvm.ir.loop.preheader import Labels
+from ferryvm.ir.operation import CALLS
+from ferryvm.isa.launch import LAUNCH_WORDS
+from ferryvm.program import Program
+from ferryvm.region.barrier import BARRIER
+from ferryvm.region.launch import item_call
+
+_REFUSED = {
+    "call": "items call a function that is not a part of their code",
+    "call_indirect": "items call a function that is not a part of their code",
+    "call_host": "items call a native host function",
+    "set_object_top": "items make objects",
+    "set_heap_pointer": "items allocate from the heap",
+    "pay": "instructions are counted",
+}
+"""Operations of items that need a record in the middle of a group, and the reasons."""
+
+
+class NotGroupedError(Exception):
+    """The items of a launch cannot run in parallel regions; the message is the reason."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Barrier:
+    """A barrier: it ends a block."""
+
+    block: Block
+    exit: Operation
+    """The operation that leaves in front of it."""
+    behind: Block
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Launch:
+    """The loop of a launch."""
+
+    body: Body
+    loop: Loop
+    test: Operation
+    """The exit of `launch.test`, whose state has limit, next and record on top."""
+    number: Parameter
+    """The item: `next`, in the header."""
+    limit: Value
+    start: Block
+    """The first block of items."""
+    barriers: list[Barrier]
+    members: frozenset[Block]
+    """The blocks of items, with those that leave."""
+    loops: list[Loop]
+    """The loops of items, inner loops before outer ones."""
+
+    @property
+    def header(self) -> Block:
+        """The block that tests if items are left."""
+        return self.loop.header
+
+    @property
+    def pc(self) -> int:
+        """Of the `launch.test`."""
+        return self.test.exit.pc
+
+
+def launch_loops(body: Body, program: Program) -> list[tuple[Loop, list[Operation]]]:
+    """The loops of launches in a body whose items wait, inner ones first, each with its barriers that are
+    in no launch inside."""
+    exits = [
+        operation
+        for operation in body.operations
+        if operation.name == "continue_launch_if"
+        and program.code.opcodes[operation.exit.pc] == BARRIER
+    ]
+    if not exits:
+        return []
+    found, taken = [], set[Operation]()
+    for loop in find_loops(body):
+        if _test_of(loop, program) is not None:
+            own = {*loop.operations}
+            barriers = [each for each in exits if each in own and each not in taken]
+            taken.update(barriers)
+            if barriers:
+                found.append((loop, barriers))
+    return found
+
+
+def _test_of(loop: Loop, program: Program) -> Operation | None:
+    """The exit of the `launch.test` at the head of a loop; None if it is no launch."""
+    for operation in loop.header.operations:
+        if operation.name == "continue_launch_if":
+            is_launch = item_call(program, operation.exit.pc) is not None
+            return operation if is_launch else None
+    return None
+
+
+def split_launch(body: Body, loop: Loop, exits: list[Operation], program: Program) -> Launch:
+    """A launch with its blocks split at its barriers. Raises NotGroupedError."""
+    test, header = _test_of(loop, program), loop.header
+    assert test is not None
+    limit, next_, _record = test.exit.words[-LAUNCH_WORDS:]
+    members = _members(loop)
+    _check(members, exits)
+    if header.parameters != [next_] or header.end.name != "branch":
+        raise NotGroupedError("items write statics, or allocate from the heap")
+    if limit is None or (not isinstance(limit, Constant) and not loop.is_invariant(limit)):
+        raise NotGroupedError("the number of items changes in their launch")
+    number = header.parameters[0]
+    inside = [edge.block for edge in header.end.edges if edge.block in members]
+    is_entered_once = len(inside) == 1 and not inside[0].parameters
+    sources = [edge.block for block in members for edge in block.end.edges]
+    latches = [loop.graph.blocks[edge.source] for edge in loop.back_edges]
+    if (
+        not is_entered_once
+        or inside[0] in sources
+        or any(latch.end.name != "jump" for latch in latches)
+    ):
+        raise NotGroupedError("the launch's loop has another form")
+    labels, barriers = Labels(body), []
+    for block in [block for block in body.blocks if block in members]:
+        here = block
+        while (at := _place(here, exits)) is not None:
+            behind = labels.block(block, "behind")
+            exit_ = here.operations[at]
+            behind.operations, here.operations = here.operations[at + 1 :], here.operations[:at]
+            behind.terminator = here.terminator
+            here.terminator = Terminator("jump", edges=(Edge(behind, []),))
+            here.terminator.pc = exit_.pc
+            body.blocks.insert(body.blocks.index(here) + 1, behind)
+            barriers.append(Barrier(here, exit_, behind))
+            members.add(behind)
+            here = behind
+    inner = [each for each in find_loops(body) if each.header in members]
+    return Launch(body, loop, test, number, limit, inside[0], barriers, frozenset(members), inner)
+
+
+def _place(block: Block, exits: list[Operation]) -> int | None:
+    return next((at for at, o in enumerate(block.operations) if o in exits), None)
+
+
+def _members(loop: Loop) -> set[Block]:
+    """The blocks of items: those of the loop but for its header, and those that leave."""
+    found: set[Block] = set()
+    worklist = [edge.block for edge in loop.header.end.edges if edge.block in {*loop.members}]
+    while worklist:
+        block = worklist.pop()
+        if block not in found and block is not loop.header:
+            found.add(block)
+            worklist += [edge.block for edge in block.end.edges]
+    if not found <= {*loop.extent}:
+        raise NotGroupedError("control leaves the launch from within an item")
+    return found
+
+
+def _check(members: set[Block], exits: list[Operation]) -> None:
+    for block in members:
+        if block.end.name == "throw":
+            raise NotGroupedError("items throw exceptions")
+        for operation in block.operations:
+            if operation.name in _REFUSED:
+                raise NotGroupedError(_REFUSED[operation.name])
+            if operation.name in CALLS:
+                raise NotGroupedError(_REFUSED["call"])
+            if operation.state is not None and operation.state.phase is not None:
+                raise NotGroupedError("items launch items that wait for each other")
+            if operation.name == "continue_launch_if" and operation in exits:
+                (p,) = operation.arguments
+                if not isinstance(p, Constant):
+                    raise NotGroupedError("the operand of a barrier is not the constant 0")
+
+
+def truncate(launch: Launch) -> None:
+    """Make control leave at the barriers of the loop in order, which it always does; remove the blocks
+    that nothing leads to then."""
+    for barrier in launch.barriers:
+        barrier.block.terminator = Terminator("leave", state=barrier.exit.exit)
+        barrier.block.terminator.pc = barrier.exit.pc
+        barrier.block.operations.append(barrier.exit)
+    body = launch.body
+    reached, worklist = {body.blocks[0]}, [body.blocks[0]]
+    while worklist:
+        for edge in worklist.pop().end.edges:
+            if edge.block not in reached:
+                reached.add(edge.block)
+                worklist.append(edge.block)
+    body.blocks[:] = [block for block in body.blocks if block in reached]
