@@ -31,6 +31,15 @@ if TYPE_CHECKING:
     from ferryvm.errors import FerryError, SourceError
     from ferryvm.machine.host import HostFunction
     from ferryvm.program import Program
+    from ferryvm.python.atomic_update import (
+        atomic_add,
+        atomic_and,
+        atomic_compare_exchange,
+        atomic_exchange,
+        atomic_max,
+        atomic_min,
+        atomic_or,
+    )
     from ferryvm.python.device_array import DeviceArray, resident
     from ferryvm.python.fault import UnsupportedError
     from ferryvm.python.function import function
@@ -104,6 +113,13 @@ _HOMES = {
     "local_item": "python.work_item",
     "kernel": "python.kernel",
     "launch": "python.kernel",
+    "atomic_add": "python.atomic_update",
+    "atomic_and": "python.atomic_update",
+    "atomic_compare_exchange": "python.atomic_update",
+    "atomic_exchange": "python.atomic_update",
+    "atomic_max": "python.atomic_update",
+    "atomic_min": "python.atomic_update",
+    "atomic_or": "python.atomic_update",
 }
 """The module of each name that is not defined here."""
 
@@ -132,6 +148,13 @@ __all__ = [
     "Verified",
     "VerifyError",
     "assemble",
+    "atomic_add",
+    "atomic_and",
+    "atomic_compare_exchange",
+    "atomic_exchange",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
     "barrier",
     "compile",
     "disassemble",

@@ -10,6 +10,7 @@ import pytest
 
 import ferryvm
 from ferryvm import KernelError, UnsupportedError
+from ferryvm.testing import PythonDifferenceError, check_kernel, run_kernel
 
 XS = np.arange(16.0)
 
@@ -177,3 +178,67 @@ def test_kernels_run_in_launches_alone() -> None:
         ferryvm.launch(reverse_tiles, 8, XS, group=8)
     with pytest.raises(UnsupportedError, match="argument x: a list in a kernel"):
         ferryvm.launch(reverse_tiles, 8, XS, [1.0], group=8)
+
+
+@ferryvm.kernel
+def update(a, old):
+    i = ferryvm.item()
+    old[i] = ferryvm.atomic_add(a, (0, i), 5)
+    ferryvm.atomic_max(a, (0, i), old[i] + 1)
+    ferryvm.atomic_min(a, (1, i), 3)
+    ferryvm.atomic_and(a, (1, i), 6)
+    ferryvm.atomic_or(a, (1, i), 8)
+    ferryvm.atomic_exchange(a, (2, i), 7)
+    old[i] += ferryvm.atomic_compare_exchange(a, (2, i), 7, i)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64])
+def test_atomic_updates_return_the_former_element(dtype: type) -> None:
+    given = np.arange(12).reshape(3, 4).astype(dtype)
+    found, old = check_kernel(update, 4, given, np.zeros(4, dtype), backends=["switch"])
+    assert found.tolist() == [[5, 6, 7, 8], [10, 10, 10, 10], [0, 1, 2, 3]]
+    assert old.tolist() == [7, 8, 9, 10]
+
+
+def test_atomic_updates_that_are_not_used_leave_items_independent() -> None:
+    @ferryvm.kernel
+    def count(bins, x):
+        ferryvm.atomic_add(bins, x[ferryvm.item()], 1)
+
+    bins = np.zeros(4, np.int64)
+    ferryvm.launch(count, 4, bins, np.array([1, 3, 1, 1]), backend="switch")
+    assert bins.tolist() == [0, 3, 0, 1]
+    with pytest.raises(IndexError, match="index 4 is out of bounds"):
+        ferryvm.launch(count, 1, bins, np.array([4]), backend="switch")
+    with pytest.raises(UnsupportedError, match="atomic_add needs an array of int32, uint32,"):
+        ferryvm.launch(count, 4, np.zeros(4), np.array([1]))
+    with pytest.raises(TypeError, match="an atomic update needs an array of int32, uint32"):
+        ferryvm.atomic_add(np.zeros(4), 0, 1)
+    assert ferryvm.function(lambda a: ferryvm.atomic_add(a, 1, 2) + 1)(bins) == 4
+    assert bins[1] == 5
+
+
+def test_checked_kernels_are_those_of_cpython_or_the_difference_is_named() -> None:
+    @ferryvm.kernel
+    def large(out, k):
+        out[ferryvm.item()] = k * ferryvm.item() // k
+
+    out, _ = check_kernel(large, 4, np.zeros(4), 1 << 61, backends=["switch"])
+    assert out.tolist() == [0.0, 1.0, 2.0, 3.0]
+    with pytest.raises(PythonDifferenceError, match="large on switch: OverflowError"):
+        check_kernel(large, 8, np.zeros(8), 1 << 61, backends=["switch"])
+    with pytest.raises(IndexError, match="index 4 is out of bounds"):
+        check_kernel(large, 5, np.zeros(4), 1, backends=["switch"])
+
+
+def test_cpython_finds_items_that_do_not_all_wait() -> None:
+    @ferryvm.kernel
+    def diverge(n):
+        if ferryvm.item() != n:
+            ferryvm.barrier()
+
+    wanted = r"group 1: .*: item 0 waits at .*test_kernel.py:\d+:13; item 1 has ended$"
+    with pytest.raises(KernelError, match=wanted):
+        run_kernel(diverge, 16, 9, group=8)
+    with pytest.raises(KernelError, match=r"ferryvm\.barrier needs groups"):
+        run_kernel(diverge, 16, 9)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64
 from ferryvm.python import complex_code
+from ferryvm.python.counter import is_from_zero
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.index_code import push_from_end
 from ferryvm.python.kind import INT, INTEGERS, PAIRS, Array, Kind, element_kind
@@ -98,7 +99,7 @@ def push_index(
     size = length(of, slots, axis)
     b.push_as(index, INT)
     known = known_integer(index)
-    if known is None and isinstance(index, ast.Name) and index.id in b.counters:
+    if known is None and is_from_zero(index, b.counters):
         known = 0
     if known is None:
         value = b.spare(I64)

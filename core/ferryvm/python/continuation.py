@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 from ferryvm.python.builtin import ORIGINAL
 from ferryvm.python.graph import (
     Assign,
+    Atomic,
     Block,
     Branch,
     Call,
@@ -273,6 +274,13 @@ class _Frame:
                     arguments, keywords = [], [ast.keyword("reverse", arguments[0])]
                 call = ast.copy_location(ast.Call(method, arguments, keywords), statement.node)
                 self.variables[statement.name] = self._value(call, id(statement))
+            case Atomic():
+                update = ast.Call(
+                    Known(statement.function, statement.node), statement.arguments, []
+                )
+                found = self._value(ast.copy_location(update, statement.node), id(statement))
+                if statement.name is not None:
+                    self.variables[statement.name] = found
             case Call():
                 called = ORIGINAL.get(statement.function, statement.function)
                 if isinstance(called, InnerFunction):

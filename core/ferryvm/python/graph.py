@@ -11,6 +11,7 @@ import ast
 import dataclasses
 import functools
 import types
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ferryvm.python.kernel_source import KernelFunction
@@ -141,6 +142,17 @@ class Iterate:
 
 
 @dataclasses.dataclass
+class Atomic:
+    """`name = function(array, index, values)`, an atomic update of an element."""
+
+    node: ast.AST
+    name: str | None
+    """None if the former value is not used."""
+    function: Callable[..., object]
+    arguments: list[ast.expr]
+
+
+@dataclasses.dataclass
 class Barrier:
     """Wait for the other items of the group."""
 
@@ -168,6 +180,7 @@ Statement = (
     | Evaluate
     | Call
     | Iterate
+    | Atomic
     | Barrier
     | Launch
 )
@@ -313,7 +326,7 @@ def expressions(step: Statement | Terminator) -> list[ast.expr]:
             return [step.value]
         case Store():
             return [step.array, step.index, step.value]
-        case Call() | Method():
+        case Call() | Method() | Atomic():
             return step.arguments
         case Launch():
             return [*step.sizes, *step.arguments]
@@ -352,6 +365,8 @@ def writes(statement: Statement) -> set[str]:
     match statement:
         case Assign() | Call() | Iterate() | Method() | Delete():
             return {statement.name}
+        case Atomic():
+            return set() if statement.name is None else {statement.name}
         case Unpack():
             return set(statement.names)
         case Store() | Evaluate() | DeleteItem() | Host() | Barrier() | Launch():

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import ast
 import types
-from typing import Any
 
+from ferryvm.python.atomic_update import is_update
 from ferryvm.python.call_argument import CallArguments
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.graph import Barrier, Known
+from ferryvm.python.graph import Atomic, Barrier, Evaluate, Known
 from ferryvm.python.graph_builder import like, name_of
 from ferryvm.python.kernel_source import KernelFunction, KernelSource, Role, needs_item
-from ferryvm.python.kind import INT
-from ferryvm.python.raw import Raw
+from ferryvm.python.raw import Unchecked, index_product, index_sum
 from ferryvm.python.source import InnerFunction
 from ferryvm.python.work_item import (
     barrier,
@@ -32,19 +31,6 @@ from ferryvm.python.work_item import (
 )
 
 
-class _Unchecked(Raw):
-    """An operation on indices, which fit into 64 bits."""
-
-    def __call__(self, *operands: Any) -> Any:
-        """CPython's value, where it executes a statement."""
-        a, b = operands
-        return a + b if self.instruction == "i64_add" else a * b
-
-
-_SUM = _Unchecked("i64_add", (INT, INT), INT)
-_PRODUCT = _Unchecked("i64_mul", (INT, INT), INT)
-
-
 class KernelCalls(CallArguments):
     """The lowering of such calls in one function."""
 
@@ -52,7 +38,25 @@ class KernelCalls(CallArguments):
         """The value of a call that other expressions stand for; None for others."""
         if is_work_item(function):
             return self._of_item(node, function)
+        if is_update(function):
+            return self._updated(node, function)
         return super().rewritten(node, function)
+
+    def evaluate(self, node: ast.Expr) -> None:
+        """Add the statement that evaluates an expression whose value is not used."""
+        value, block = self.value(node.value), self.graph.block
+        last = block.statements[-1] if block is not None and block.statements else None
+        if isinstance(last, Atomic) and isinstance(value, ast.Name) and value.id == last.name:
+            last.name = None
+        else:
+            self.graph.add(Evaluate(node, value))
+
+    def _updated(self, node: ast.Call, function: object) -> ast.expr:
+        """The former value of an element that is updated."""
+        assert isinstance(function, types.FunctionType)
+        name = self.graph.temporary()
+        self.graph.add(Atomic(node, name, function, self.arguments_of(node, function)))
+        return name_of(name, node)
 
     def called(
         self, node: ast.Call, function: types.FunctionType | InnerFunction
@@ -115,7 +119,7 @@ class KernelCalls(CallArguments):
         def parameter(what: str) -> ast.expr:
             return name_of(f"%{what} {axis}", node)
 
-        def combined(how: _Unchecked, one: ast.expr, other: ast.expr) -> ast.expr:
+        def combined(how: Unchecked, one: ast.expr, other: ast.expr) -> ast.expr:
             return like(node, ast.Call(Known(how, node), [one, other], []))
 
         size = like(node, ast.Constant(1 if group is None else group[axis]))
@@ -126,8 +130,8 @@ class KernelCalls(CallArguments):
         if function is group_count or (function is item_count and group is None):
             return parameter("count")
         if function is item_count:
-            return combined(_PRODUCT, parameter("count"), size)
+            return combined(index_product, parameter("count"), size)
         if function is item and group is not None:
-            first = combined(_PRODUCT, parameter("group"), size)
-            return combined(_SUM, first, parameter("index"))
+            first = combined(index_product, parameter("group"), size)
+            return combined(index_sum, first, parameter("index"))
         return parameter("index")

@@ -14,6 +14,7 @@ from ferryvm.build import Function
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64
 from ferryvm.python import list_function
+from ferryvm.python.counter import is_from_zero
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
 from ferryvm.python.index_code import push_from_end
 from ferryvm.python.kind import INT, INTEGERS, Kind, List, Tuple, is_item, united
@@ -156,7 +157,7 @@ def place(b: Code, node: ast.AST, index: ast.expr, of: Local, message: str) -> N
         raise NotCompilableError(index, f"an index must be an int, found {b.kind(index)}")
     b.push_as(index, INT)
     known = known_integer(index)
-    if known is None and isinstance(index, ast.Name) and index.id in b.counters:
+    if known is None and is_from_zero(index, b.counters):
         known = 0
     if known is None or known < 0:
         f.local_set(at)

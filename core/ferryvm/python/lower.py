@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ferryvm.python.compared import ComparedFloats
+from ferryvm.python.counter import counters
 from ferryvm.python.expression import Expressions
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.graph import (
@@ -17,19 +18,15 @@ from ferryvm.python.graph import (
     Clause,
     Delete,
     DeleteItem,
-    Evaluate,
     Handler,
     InPlace,
     IsInstance,
-    Iterate,
     Known,
-    Next,
     Raise,
     RaiseAgain,
     Return,
     Store,
     find_live,
-    writes,
 )
 from ferryvm.python.graph_builder import GraphBuilder, like, name_of
 from ferryvm.python.pattern import match as match_pattern
@@ -86,8 +83,8 @@ class Lowering:
         """The first one is where the function begins."""
         find_live(self.blocks)
         self.compared = ComparedFloats(self.blocks, source.parameters)
-        self.counters = frozenset(self._found_counters())
-        """Variables that hold nothing but numbers from 0 on, of a range."""
+        self.counters = counters(self.blocks, source.parameters, source.hidden)
+        """Variables that are ints from 0 on."""
 
     def _lower(self) -> None:
         node = self._source.node
@@ -107,26 +104,6 @@ class Lowering:
         """True if the function makes lists."""
         return self.expressions.uses_lists
 
-    def _found_counters(self) -> set[str]:
-        iterates = {
-            statement.name: statement.value
-            for block in self.graph.blocks
-            for statement in block.statements
-            if isinstance(statement, Iterate)
-        }
-        steps = [block.end for block in self.graph.blocks if isinstance(block.end, Next)]
-        written = set(self._source.parameters)
-        for block in self.graph.blocks:
-            written = written.union(*map(writes, block.statements))
-        counters: set[str] = set()
-        while True:  # a range may begin at another counter
-            ranges = {name for name, value in iterates.items() if _counts_up(value, counters)}
-            others = {step.name for step in steps if step.iterator not in ranges}
-            found = {step.name for step in steps if step.iterator in ranges} - others - written
-            if found == counters:
-                return found
-            counters = found
-
     # --- statements -------------------------------------------------------------------------
 
     def _body(self, statements: Sequence[ast.stmt]) -> None:
@@ -140,7 +117,7 @@ class Lowering:
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 pass
             case ast.Expr():
-                self.graph.add(Evaluate(node, self.expressions.value(node.value)))
+                self.expressions.evaluate(node)
             case ast.FunctionDef(decorator_list=[]) if node.name in self._source.inner:
                 self.expressions.define(node, node.name)
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda()) if (
@@ -433,24 +410,3 @@ class Lowering:
             graph.block = inside
             self._body(final.body)
         self._finals, graph.handlers, graph.handled = before
-
-
-def _counts_up(node: ast.expr, counters: set[str]) -> bool:
-    """True for a call of `range` that begins at 0 or above, and goes up."""
-    if not isinstance(node, ast.Call) or getattr(node.func, "value", None) is not range:
-        return False
-    start = node.args[0] if len(node.args) > 1 else None
-    step = node.args[2] if len(node.args) > 2 else None
-    return all(each is None or _is_from_zero(each, counters) for each in (start, step))
-
-
-def _is_from_zero(node: ast.expr, counters: set[str]) -> bool:
-    """True for a number that is 0 or above: one that is written out, a counter, or their sum."""
-    match node:
-        case ast.Constant():
-            return isinstance(node.value, int) and node.value >= 0
-        case ast.Name():
-            return node.id in counters
-        case ast.BinOp(op=ast.Add()):
-            return _is_from_zero(node.left, counters) and _is_from_zero(node.right, counters)
-    return False

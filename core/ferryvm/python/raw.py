@@ -24,6 +24,16 @@ class Raw:
         raise NotImplementedError(self.instruction)
 
 
+class Unchecked(Raw):
+    """An operation on indices from 0 on, whose results fit into 64 bits."""
+
+    def __call__(self, a: int, b: int) -> int:
+        """CPython's value, where it executes a statement."""
+        return a + b if self.instruction == "i64_add" else a * b
+
+
+index_sum = Unchecked("i64_add", (INT, INT), INT)
+index_product = Unchecked("i64_mul", (INT, INT), INT)
 fmod = Raw("f64_fmod", (FLOAT, FLOAT), FLOAT)
 remainder = Raw("f64_remainder", (FLOAT, FLOAT), FLOAT)
 power = Raw("f64_pow", (FLOAT, FLOAT), FLOAT)

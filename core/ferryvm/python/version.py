@@ -15,6 +15,7 @@ from ferryvm.build import Function, Label
 from ferryvm.isa.type import I64, ValueType
 from ferryvm.python import (
     array_store,
+    atomic_code,
     kernel_code,
     list_code,
     method_code,
@@ -29,6 +30,7 @@ from ferryvm.python.dead_local import DeadLocals, Environment
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError
 from ferryvm.python.graph import (
     Assign,
+    Atomic,
     Barrier,
     Block,
     Branch,
@@ -233,6 +235,8 @@ class Versions:
                 body.set(statement.name, begin(body, statement.value))
             case Call():
                 return self._call(statement, block, number)
+            case Atomic():
+                atomic_code.update(body, statement)
             case Barrier() | Launch():
                 kernel_code.emit(body, statement, self._functions)
         return False

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ferryvm.machine.difference import Difference
     from ferryvm.testing.differential import Comparison, Differ, Verdict
+    from ferryvm.testing.kernel_check import check_kernel
+    from ferryvm.testing.kernel_run import run_kernel
     from ferryvm.testing.python_check import PythonDifferenceError, check
     from ferryvm.testing.schedule import Schedule
     from ferryvm.testing.state import StoppedState, difference
@@ -28,7 +30,9 @@ _HOMES = {
     "Trial": "trial",
     "Verdict": "differential",
     "check": "python_check",
+    "check_kernel": "kernel_check",
     "difference": "state",
+    "run_kernel": "kernel_run",
 }
 """The module of each name."""
 
@@ -42,7 +46,9 @@ __all__ = [
     "Trial",
     "Verdict",
     "check",
+    "check_kernel",
     "difference",
+    "run_kernel",
 ]
 
 

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel in Python compared with itself: CPython, and each backend.
+
+check_kernel(kernel, n, *arguments)  ──>  exceptions, and what is in the arrays afterwards, bit for bit
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ferryvm.failure import shown
+from ferryvm.python.fault import UnsupportedError
+from ferryvm.python.kernel import Kernel, launch
+from ferryvm.python.work_item import KernelError
+from ferryvm.testing.kernel_run import run_kernel
+from ferryvm.testing.python_check import PythonDifferenceError, is_same, usable_backends
+
+
+def check_kernel(
+    kernel: Kernel[...],
+    n: int | Sequence[int],
+    /,
+    *arguments: Any,
+    group: int | Sequence[int] | None = None,
+    backends: Sequence[str] | None = None,
+) -> tuple[Any, ...]:
+    """The arguments after a launch of a kernel, after a comparison of all backends with CPython: type and
+    message of the exception, or the arrays afterwards, bit for bit.
+
+    Arguments as of `ferryvm.launch`; each run has copies of them. `backends`: their names; by default
+    all that can run here. Raises PythonDifferenceError, which names the backend and both outcomes, and
+    the exception of CPython if all agree on it.
+    """
+    wanted, raised = _outcome(lambda *given: run_kernel(kernel, n, *given, group=group), arguments)
+    for backend in usable_backends() if backends is None else backends:
+        found, error = _outcome(
+            lambda *given: launch(kernel, n, *given, group=group, backend=backend),  # noqa: B023  # called at once
+            arguments,
+        )
+        if isinstance(error, UnsupportedError):
+            raise error
+        difference = _difference(wanted, raised, found, error)
+        if difference:
+            raise PythonDifferenceError(f"{kernel.__name__} on {backend}: {difference}")
+    if raised is not None:
+        raise raised
+    return wanted
+
+
+def _outcome(
+    run: Callable[..., None], arguments: tuple[Any, ...]
+) -> tuple[tuple[Any, ...], Exception | None]:
+    """Copies of the arguments after a launch, and its exception."""
+    given = copy.deepcopy(arguments)
+    with np.errstate(all="ignore"):
+        try:
+            run(*given)
+        except Exception as error:  # noqa: BLE001  # whatever the kernel raises
+            return given, error
+    return given, None
+
+
+def _difference(
+    wanted: tuple[Any, ...],
+    raised: Exception | None,
+    found: tuple[Any, ...],
+    error: Exception | None,
+) -> str:
+    """The difference between CPython's outcome and another one; empty if there is none."""
+    if type(error) is not type(raised):
+        return f"{_shown(error)}; CPython: {_shown(raised)}"
+    if error is not None:  # other items may have run
+        is_like = isinstance(error, KernelError) or str(error) == str(raised)
+        return "" if is_like else f"{_shown(error)}; CPython: {_shown(raised)}"
+    for number, (a, b) in enumerate(zip(wanted, found, strict=True)):
+        if not is_same(a, b):
+            return f"argument {number + 1} is {shown(b)} afterwards; CPython: {shown(a)}"
+    return ""
+
+
+def _shown(error: Exception | None) -> str:
+    return "no exception" if error is None else f"{type(error).__name__}({str(error)!r})"
