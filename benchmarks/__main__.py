@@ -13,6 +13,7 @@ import click
 from benchmarks import (
     compiling,
     embedding,
+    groups,
     guess,
     interpreter,
     interrupt,
@@ -310,6 +311,48 @@ def parallel_command(
     settings = parallel.Settings(rounds, size, twins, peers, processor)
     found = parallel.measure(settings, progress)
     present("parallel", found, json_path)
+    refuse(found.faults())
+
+
+@main.command("groups")
+@rounds_option(5)
+@names("--kernels", lambda: groups.BY_NAME, "Default: all.")
+@names("--parts", lambda: groups.PARTS, "Default: all.")
+@peers_option(lambda: groups.NAMES)
+@click.option(
+    "--device", default=groups.POCL, show_default=True, metavar="NAME", help="That runs OpenCL C."
+)
+@click.option(
+    "--limit",
+    default=groups.LIMIT,
+    show_default=True,
+    type=click.FloatRange(min=0.1),
+    help="Seconds after which a run is stopped.",
+)
+@QUICK
+@JSON
+def groups_command(
+    rounds: int,
+    kernels: tuple[str, ...] | None,
+    parts: tuple[str, ...] | None,
+    chosen: tuple[str, ...] | None,
+    device: str,
+    limit: float,
+    quick: bool,
+    json_path: str | None,
+) -> None:
+    """Kernels whose items cooperate in groups, against OpenCL C by PoCL and Intel's driver."""
+    settings = groups.Settings(
+        rounds,
+        tuple(groups.BY_NAME[name] for name in kernels or groups.BY_NAME),
+        chosen or groups.NAMES,
+        parts or groups.PARTS,
+        device,
+        limit,
+        quick,
+    )
+    found = groups.measure(settings, progress)
+    present("groups", found, json_path)
     refuse(found.faults())
 
 

@@ -9,7 +9,7 @@ import math
 import numpy
 
 from benchmarks.groups.combined import strided, tree
-from benchmarks.groups.sample import Array, Sample, Sizes, Work, grid, integers, uniform
+from benchmarks.groups.sample import Array, Call, Sample, Sizes, Work, grid, integers, uniform
 
 
 def _matmul(sizes: Sizes) -> Work:
@@ -31,6 +31,11 @@ def product(left: Array, right: Array) -> Array:
     return found
 
 
+def _matmul_calls(work: Work, sizes: Sizes) -> list[Call]:
+    n, tile = sizes["n"], sizes["TILE"]
+    return [Call(work.arguments, (n, n), local=(tile, tile))]
+
+
 def _transpose(sizes: Sizes) -> Work:
     rows, columns = sizes["rows"], sizes["columns"]
     count = rows * columns
@@ -39,6 +44,12 @@ def _transpose(sizes: Sizes) -> Work:
 
 def _transposed(work: Work, sizes: Sizes) -> list[Array]:
     return [grid(work.array(2), sizes["rows"]).T.ravel()]
+
+
+def _transpose_calls(work: Work, sizes: Sizes) -> list[Call]:
+    tile, step = sizes["TILE"], sizes["ROWS"]
+    items = sizes["columns"], sizes["rows"] // tile * step
+    return [Call(work.arguments, items, local=(tile, step))]
 
 
 def cosines() -> Array:
@@ -68,6 +79,10 @@ def _transformed(work: Work, sizes: Sizes) -> list[Array]:
             rows = product(pixels[y : y + 8, x : x + 8], transform.T)
             found[y : y + 8, x : x + 8] = product(transform, rows)
     return [found.ravel()]
+
+
+def _dct_calls(work: Work, sizes: Sizes) -> list[Call]:
+    return [Call(work.arguments[1:], (sizes["side"], sizes["side"]), local=(8, 8))]
 
 
 def _matvec(sizes: Sizes) -> Work:
@@ -104,15 +119,23 @@ def _sparse_product(work: Work, sizes: Sizes) -> list[Array]:
 
 
 SAMPLES = (
-    Sample("matmul", _matmul, _product, {"TILE": 4, "n": 8}, {"n": 512}),
+    Sample(
+        "matmul",
+        _matmul,
+        _product,
+        {"TILE": 4, "n": 8},
+        {"TILE": 16, "n": 512},
+        kernels=_matmul_calls,
+    ),
     Sample(
         "transpose",
         _transpose,
         _transposed,
         {"TILE": 4, "ROWS": 2, "rows": 12, "columns": 8},
-        {"rows": 2048, "columns": 2048},
+        {"TILE": 16, "ROWS": 4, "rows": 2048, "columns": 2048},
+        kernels=_transpose_calls,
     ),
-    Sample("dct", _dct, _transformed, {"side": 8}, {"side": 1024}),
+    Sample("dct", _dct, _transformed, {"side": 8}, {"side": 1024}, kernels=_dct_calls),
     Sample(
         "matvec",
         _matvec,

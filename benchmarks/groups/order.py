@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy
 
 from benchmarks.groups.combined import strided, tree
-from benchmarks.groups.sample import Array, Sample, Sizes, Work, integers, uniform
+from benchmarks.groups.sample import Array, Call, Sample, Sizes, Work, integers, uniform
 
 
 def _reduction(sizes: Sizes) -> Work:
@@ -18,6 +18,16 @@ def _sum(work: Work, sizes: Sizes) -> list[Array]:
     size, groups = sizes["SIZE"], sizes["GROUPS"]
     sums = tree(strided(work.array(1), size, groups))
     return [tree(strided(sums, size, 1))]
+
+
+def _reduction_calls(work: Work, sizes: Sizes) -> list[Call]:
+    n, values, to = work.arguments
+    size, groups = sizes["SIZE"], sizes["GROUPS"]
+    sums = numpy.zeros(groups, numpy.float32)
+    return [
+        Call((n, values, sums), (size * groups,), local=(size,)),
+        Call((groups, sums, to), (size,), local=(size,)),
+    ]
 
 
 def _dot(sizes: Sizes) -> Work:
@@ -52,6 +62,18 @@ def _scanned(work: Work, _sizes: Sizes) -> list[Array]:
     return [numpy.cumsum(work.array(1), dtype=numpy.int32)]
 
 
+def _scan_calls(work: Work, sizes: Sizes) -> list[Call]:
+    n, values, to = work.arguments
+    size = sizes["SIZE"]
+    tiles = -(-sizes["n"] // (size * sizes["EACH"]))
+    sums = numpy.zeros(tiles, numpy.int32)
+    return [
+        Call((n, values, sums), (tiles * size,), "tile_sums", (size,)),
+        Call((tiles, sums), (size,), "carries", (size,)),
+        Call((n, values, to, sums), (tiles * size,), local=(size,)),
+    ]
+
+
 def _scanned_before(work: Work, sizes: Sizes) -> list[Array]:
     return [_scanned(work, sizes)[0] - work.array(1)]
 
@@ -81,10 +103,18 @@ SAMPLES = (
         _sum,
         {"SIZE": 4, "GROUPS": 4, "n": 50},
         {"SIZE": 128, "GROUPS": 64, "n": 1 << 22},
+        kernels=_reduction_calls,
     ),
     Sample("scan-steps", _scan, _scanned, {"SIZE": 4, "n": 19}, {"n": 1 << 20}),
     Sample("scan-tree", _scan, _scanned_before, {"SIZE": 4, "n": 21}, {"n": 1 << 20}),
-    Sample("scan-tiles", _scan, _scanned, {"SIZE": 4, "EACH": 2, "n": 43}, {"n": 1 << 20}),
+    Sample(
+        "scan-tiles",
+        _scan,
+        _scanned,
+        {"SIZE": 4, "EACH": 2, "n": 43},
+        {"SIZE": 64, "EACH": 8, "n": 1 << 20},
+        kernels=_scan_calls,
+    ),
     Sample(
         "dot",
         _dot,

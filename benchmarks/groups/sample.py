@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy
 
 from benchmarks.benchmark import PROGRAMS as FOLDER
-from benchmarks.parallel.program import Argument, Array, Work
+from benchmarks.parallel.program import Argument, Array, Call, Work
 from ferryvm.program import Program
 
-__all__ = ["Array", "Sample", "Sizes", "Work"]
+__all__ = ["Array", "Call", "Sample", "Sizes", "Work"]
 
 Sizes = Mapping[str, int]
 """Constants of the text, in capitals, and sizes of arrays."""
@@ -43,6 +43,9 @@ class Sample:
     tolerance: float = 0.0
     """The largest difference from the oracle, relative to the largest result in magnitude; 0.0: all bits are
     equal."""
+
+    kernels: Callable[[Work, Sizes], list[Call]] | None = None
+    """The calls of the kernels that are written by hand in OpenCL C, where there are any."""
 
     def __str__(self) -> str:
         return self.name

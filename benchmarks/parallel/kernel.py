@@ -12,14 +12,14 @@ from typing import Any
 import numpy
 
 from benchmarks.benchmark import BenchmarkError
-from benchmarks.parallel.program import Argument, Twin, Work
+from benchmarks.parallel.program import Argument, Call, Twin, Work
 from benchmarks.parallel.task import Task
 from benchmarks.peers.peer import MissingError
 from ferryvm.backend import BackendError
 
 
-def hand_written(twin: Twin, work: Work, *, copies: bool = False) -> Task:
-    """The work by kernels; `copies`: copies of all arrays to the device, and of results back, are part of
+def hand_written(twin: Twin, work: Work, *, copies: bool = False, device_name: str = "") -> Task:
+    """The work by kernels, on the default device unless one is named; `copies`: copies of all arrays to the device, and of results back, are part of
     what is timed. Raises MissingError where there is no device, or no twin, or nothing to copy."""
     if not twin.path("cl").exists():
         raise MissingError(f"no twin {twin.path('cl').name}")
@@ -28,7 +28,7 @@ def hand_written(twin: Twin, work: Work, *, copies: bool = False) -> Task:
 
         from ferryvm_backends.opencl.device import find
 
-        device = find()
+        device = find(device_name)
     except (ImportError, BackendError) as error:
         raise MissingError(str(error)) from None
     if not device.has_f64:
@@ -51,16 +51,15 @@ class _Kernels:
         how = flags.USE_HOST_PTR if shares_memory else flags.COPY_HOST_PTR
         self.context, self.flags = context, flags.READ_WRITE | how
         self.buffers: dict[int, tuple[Any, Any]] = {}
-        text = twin.path("cl").read_text(encoding="utf-8")
-        self.program, self.twin = cl.Program(context, text).build(), twin
+        self.program, self.twin = cl.Program(context, twin.source("cl")).build(), twin
         self.launches = [] if twin.makes else self._launches()
 
     def task(self) -> Task:
         """The kernels as work."""
         return Task(self._run, self._send, self._fetch)
 
-    def _launches(self) -> list[tuple[Any, tuple[int, ...], list[Any]]]:
-        """The kernels with their ranges and arguments; the array that is made is made now."""
+    def _launches(self) -> list[tuple[Any, Call, list[Any]]]:
+        """The kernels with their calls and arguments; the array that is made is made now."""
         calls = self.twin.kernels(self.work)
         if self.twin.makes:
             made = calls[-1].arguments[-1]
@@ -69,7 +68,7 @@ class _Kernels:
         return [
             (
                 self.cl.Kernel(self.program, call.kernel),
-                call.range,
+                call,
                 [self._passed(argument) for argument in call.arguments],
             )
             for call in calls
@@ -86,8 +85,8 @@ class _Kernels:
     def _run(self) -> None:
         try:
             launches = self._launches() if self.twin.makes else self.launches
-            for kernel, size, arguments in launches:
-                kernel(self.queue, size, None, *arguments)
+            for kernel, call, arguments in launches:
+                kernel(self.queue, call.range, call.local, *arguments)
             self.queue.finish()
         except self.cl.Error as error:
             raise BenchmarkError(str(error)) from error

@@ -67,6 +67,8 @@ class Call:
     range: tuple[int, ...]
     """The work-items, in several dimensions."""
     kernel: str = "item"
+    local: tuple[int, ...] | None = None
+    """The work-items of a group; None for any."""
 
 
 def _one(work: Work) -> list[Call]:
@@ -100,6 +102,10 @@ class Twin:
         """Where the twin with a file name's suffix is."""
         name = self.name if suffix == "skiff" else self.peer or self.name
         return FOLDER / "parallel" / f"{name}.{suffix}"
+
+    def source(self, suffix: str) -> str:
+        """The text of the twin with a file name's suffix."""
+        return self.path(suffix).read_text(encoding="utf-8")
 
     def size(self, name: str) -> int:
         """The size by its name: full, small or tiny."""
