@@ -27,6 +27,7 @@ ulong clz(ulong)
 uint popcount(uint)
 ulong popcount(ulong)
 size_t get_global_id(uint)
+size_t get_group_id(uint)
 size_t get_local_id(uint)
 """
 _ROUNDED = ("ceil", "floor", "rint", "sqrt", "trunc")
@@ -49,9 +50,10 @@ def _declarations() -> str:
     pure = [*_PURE.splitlines(), *_floats("float")]
     updates = []
     for t in ("int", "uint"):
-        pointer = f"volatile __global {t} *"
-        updates += [f"{t} atomic_{name}({pointer}, {t})" for name in _UPDATES]
-        updates += [f"{t} atomic_inc({pointer})", f"{t} atomic_cmpxchg({pointer}, {t}, {t})"]
+        for space in ("__global", "__local"):
+            pointer = f"volatile {space} {t} *"
+            updates += [f"{t} atomic_{name}({pointer}, {t})" for name in _UPDATES]
+            updates += [f"{t} atomic_inc({pointer})", f"{t} atomic_cmpxchg({pointer}, {t}, {t})"]
     pointer = "volatile __global ulong *"
     long = [f"ulong atom_{name}({pointer}, ulong)" for name in ("add", "xchg")]
     long.append(f"ulong atom_cmpxchg({pointer}, ulong, ulong)")

@@ -228,6 +228,10 @@ _DECLARED = {
     "caught": Shape(Role.READS, (AttributeKind.TAGS,), (), I64),
     "thrown": Shape(Role.READS, _NUMBER, (), WORD),
     "call_host": Shape(Role.CHECKS, _NUMBER, None, AnyType.RESULT, True),
+    # groups
+    "barrier": Shape(Role.CHANGES),
+    "member": Shape(Role.FIXED, (), (), I64),
+    "group_array": Shape(Role.FIXED, _NUMBER, (), I64),
     # lanes
     "ramp": Shape(Role.FIXED, (AttributeKind.TYPE,), (WORD, AnyType.SAME), WORD),
     "safe_divisor": Shape(Role.FIXED, (AttributeKind.TYPE,), (BOOLEAN, WORD), WORD),
@@ -304,9 +308,10 @@ FIXED = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.F
 """Names of operations that read something constant during a run of the body."""
 
 CALLS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.CALLS) | {
-    "call_host"
+    *("call_host", "barrier")
 }
-"""Names of operations that call a function, of the program or of the host."""
+"""Names of operations during which other code runs: a function of the program or of the host, or other
+members of a group."""
 UPDATES = frozenset({"update_element", "compare_exchange_element"})
 """Names of atomic updates of elements."""
 EFFECTS = CALLS | UPDATES | {"caught"}

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from ferryvm import cache
 from ferryvm.backend import Activity, BackendError, Code, Options, RefusalError
+from ferryvm.ir.member.repetition import Repetition
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine.control import ControlBlock, Status
@@ -26,6 +27,10 @@ from ferryvm.wrapper import CodeWrapper
 from ferryvm_backends.opencl import build
 from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.device import Device
+from ferryvm_backends.opencl.group import has_groups
+from ferryvm_backends.opencl.group.range import GroupRanges, Sizes
+from ferryvm_backends.opencl.group.text import group_leaves, group_text
+from ferryvm_backends.opencl.item import shared_types
 from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.item.local_size import LocalSize
 from ferryvm_backends.opencl.item.memory import CopiedMemory, WrappedMemory
@@ -40,6 +45,8 @@ from ferryvm_backends.opencl.text import COPIED, WRAPPED
 
 class RefusedRanges(RangeRunner):
     """Items that cannot be work-items, for a reason."""
+
+    is_paced = True  # the reason is found with the first range, and none is timed before
 
     def __init__(self, device: Device, reason: str) -> None:
         self._device, self._reason = device, reason
@@ -89,9 +96,21 @@ class ItemCode(CodeWrapper):
         return self._ranges
 
     def activity(self) -> Activity:
-        found, ranges = self.inner.activity(), self._ranges
-        if not isinstance(ranges, ItemRanges):
-            return found
+        found = self.inner.activity()
+        for runner in self._runners:
+            found = self._with(found, runner)
+        return found
+
+    @property
+    def _runners(self) -> list[ItemRanges]:
+        ranges = self._ranges
+        if isinstance(ranges, GroupRanges):
+            return ranges.runners
+        return [ranges] if isinstance(ranges, ItemRanges) else []
+
+    @staticmethod
+    def _with(found: Activity, ranges: ItemRanges) -> Activity:
+        """The activity with that of a runner."""
         traffic = ranges.traffic
         failures = {
             pc: found.failures.get(pc, 0) + ranges.failures.get(pc, 0)
@@ -109,15 +128,15 @@ class ItemCode(CodeWrapper):
         )
 
     def metrics(self) -> object:
-        found, ranges = self.inner.metrics(), self._ranges
-        if not isinstance(found, KernelMetrics) or not isinstance(ranges, ItemRanges):
+        found = self.inner.metrics()
+        if not isinstance(found, KernelMetrics):
             return found
-        more = ranges.traffic
+        traffic = [runner.traffic for runner in self._runners]
         return dataclasses.replace(
             found,
             activity=self.activity(),
-            seconds_to_device=found.seconds_to_device + more.seconds_to_device,
-            seconds_to_host=found.seconds_to_host + more.seconds_to_host,
+            seconds_to_device=found.seconds_to_device + sum(t.seconds_to_device for t in traffic),
+            seconds_to_host=found.seconds_to_host + sum(t.seconds_to_host for t in traffic),
         )
 
 
@@ -133,6 +152,8 @@ def _ranges(
     region: Region, items: Region, options: Options, device: Device, access: str
 ) -> RangeRunner:
     try:
+        if has_groups(items):
+            return _groups(region, items, options, device, access)
         text, shape = item_text(region, items, options, device, access)
     except RefusalError as error:
         return RefusedRanges(device, str(error))
@@ -151,6 +172,34 @@ def _ranges(
         return _kernel(device, other.source, shape.arguments, options)[0]
 
     return ItemRanges(kernel, polled, memory, shape, text.guards, region, local, pattern)
+
+
+def _groups(
+    region: Region, items: Region, options: Options, device: Device, access: str
+) -> GroupRanges:
+    """The runner of a launch's groups. Raises BackendError."""
+
+    def make(sizes: Sizes) -> tuple[ItemRanges, Repetition]:
+        text = group_text(items, options, device, access, sizes)
+        shape, members = text.shape, text.form.members
+        arguments = shape.arguments
+        kernel, sees_changes = _kernel(device, text.kernel.source, arguments, options, members)
+        wraps, session = access == WRAPPED, build.session(device)
+        if wraps and not sees_changes:
+            raise BackendError("the device does not see the host's changes of memory")
+        most = kernel.most_local(device.handle)
+        if members > most:
+            raise BackendError(
+                f"its groups have {members} members; {device} has registers for {most} of them"
+            )
+        needed = needs(items, False, text.kernel.objects)
+        memory = (WrappedMemory if wraps else CopiedMemory)(session, needed)
+        guards, local = text.kernel.guards, LocalSize(1)
+        ranges = ItemRanges(kernel, lambda: kernel, memory, shape, guards, region, local)
+        return ranges, text.accesses
+
+    leaves = group_leaves(items, options)
+    return GroupRanges(str(device), leaves, len(shared_types(items)), make)
 
 
 def _pattern(items: Region, options: Options, device: Device, access: str) -> PatternKernel | None:

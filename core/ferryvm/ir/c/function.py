@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from ferryvm.ir.c.access import Access
 from ferryvm.ir.c.call import Calls
 from ferryvm.ir.c.context import FORCED_IN, PrintingContext, head, result_type, spelled
+from ferryvm.ir.c.group import Groups
 from ferryvm.ir.c.object import Objects
 from ferryvm.ir.c.scope import FunctionScope
 from ferryvm.ir.c.side_exit import SideExits
@@ -37,7 +38,9 @@ class FunctionPrinter:
         self.shared, self.body, self.number, self.dialect = shared, body, number, shared.dialect
         self.lines, self.names = scope.lines, scope.names
         self.exits = SideExits(scope)
-        self.rules = Rules(Access(scope), Objects(scope), self.exits, Calls(scope, self.exits))
+        objects, calls = Objects(scope), Calls(scope, self.exits)
+        self.groups = Groups(scope)
+        self.rules = Rules(Access(scope), objects, self.exits, calls, self.groups)
         self.function = name
         self.structure = structure(body)
         self._placed: set[Block] = set()
@@ -58,6 +61,7 @@ class FunctionPrinter:
         ]
         for place, parameter in enumerate(joined):
             self.names[parameter] = f"p{place}"
+        self.groups.begin()
         self._place(entry, None)
         return self._whole(joined)
 
@@ -106,6 +110,8 @@ class FunctionPrinter:
             lines.append(f"{d.bytes}const heap = ({d.bytes}){d.segments['heap']};")
         if "objects" in self.scope.bases:
             lines.append(f"const {d.word} objects = {d.segments['objects']};")
+        if "left" in self.scope.bases:
+            lines.append(f"{d.status} left = 0, turn = 0;")
         if "thrown" in self.scope.bases:
             lines.append(f"{d.frames}thrown;")
         if "statics" in self.scope.bases:
@@ -243,7 +249,7 @@ class FunctionPrinter:
                     self.lines.add(self.exits.trap(end))
                 if end.name == "host":
                     self.lines.add(f"control->exit_id = {end.static[0]};")
-                self.exits.leave(end.state, f"FERRY_{_LEAVING[end.name]}")
+                self.exits.leave(end.state, f"FERRY_{_LEAVING[end.name]}", to=end)
         return False
 
     def _branch(self, p: str, edges: Sequence[Edge], follow: Block | None) -> bool:

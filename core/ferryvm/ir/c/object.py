@@ -9,7 +9,7 @@ object that it points into (ISO/IEC 9899:2011, 6.5.6).
 from __future__ import annotations
 
 from ferryvm.ir.c.scope import FunctionScope
-from ferryvm.ir.graph import Operation
+from ferryvm.ir.graph import Operation, Value
 from ferryvm.ir.operation import PLACE, element_bytes
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Atomic
@@ -107,11 +107,26 @@ class Objects:
         """An address of the heap, as those of elements are."""
         return f"{self.scope.arithmetic.cast(I64, self.scope.base('heap'))} + {address}"
 
+    @staticmethod
+    def _number(place: Value) -> int | None:
+        """The number of the array of a group whose place this is; None for any other place."""
+        if isinstance(place, Operation) and place.name == "group_array":
+            return place.fact(0, int)
+        return None
+
     def do_element_load(self, operation: Operation, place: str, offset: str) -> str:
+        own = self._number(operation.arguments[0])
+        if own is not None:
+            return self.scope.helper(f"group_load_{self._bytes(operation)}", f"group_{own}", offset)
         return self._load(self._bytes(operation), self._elements(place, offset))
 
     def do_element_store(self, operation: Operation, place: str, offset: str, value: str) -> None:
-        bytes_, address = self._bytes(operation), self._elements(place, offset)
+        own, bytes_ = self._number(operation.arguments[0]), self._bytes(operation)
+        if own is not None:
+            store = self.scope.helper(f"group_store_{bytes_}", f"group_{own}", offset, value)
+            self.scope.lines.add(f"{store};")
+            return
+        address = self._elements(place, offset)
         unmarked = self.scope.shared.choices.unmarked
         if operation not in unmarked:
             self._store(bytes_, address, value)
@@ -138,7 +153,13 @@ class Objects:
         t = operation.fact(0, Element).type
         nans = self.scope.arithmetic.any_nan(t, operands[2::3])
         self.scope.lines.open(f"if ({self.scope.helper('unlikely', nans)}) {{")
-        for place, offset in zip(operands[::3], operands[1::3], strict=True):
+        places = zip(operation.arguments[::3], operands[::3], operands[1::3], strict=True)
+        for value, place, offset in places:
+            own = self._number(value)
+            if own is not None:
+                made = self.scope.helper(f"group_canonical_{t}", f"group_{own}", offset)
+                self.scope.lines.add(f"{made};")
+                continue
             # Elements overlap no others, so the last store's value is there. To use the operands
             # instead would keep their bits in registers in the path without NaNs.
             made = self.scope.helper(f"object_canonical_{t}", self._elements(place, offset))

@@ -248,11 +248,18 @@ def block_of_items(words: Sequence[int], call: int, frame: int) -> ItemEntry:
 
 
 def opening(
-    arguments: int, frame: int | None, more: str = "", *, apart: bool, objects: bool, group: int = 0
+    arguments: int,
+    frame: int | None,
+    more: str = "",
+    *,
+    apart: bool,
+    objects: bool,
+    group: int = 0,
+    place: str = "get_global_id(0)",
 ) -> str:
     """The structures, then `more`, and the kernel up to where it has its `place` and objects.
     `arguments`: words that items share; `frame`: of frames; `group`: work-items that each group
-    has, 0 for any number."""
+    has, 0 for any number; `place`: the number of the item in the slice."""
     bound = tried = ""
     if objects and apart:
         bound = f"{opencl_object.BOUND}    memory.marks = launch.marks != 0;\n"
@@ -275,9 +282,9 @@ def opening(
 {{
     struct ferry_memory memory;
     memory.interrupt = &suspended->interrupt;
-    const ulong place = get_global_id(0);
+    const ulong place = {place};
     if (launch.first == FERRY_DRY) {{
-        if (place)
+        if (get_global_id(0))
             return;
         suspended->count += 1u + *memory.interrupt;
 {tried}\

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges of a launch's groups, run by a kernel for their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ferryvm.backend import BackendError
+from ferryvm.ir.member.repetition import Repetition
+from ferryvm.ir.member.size import Leaf, LeafKind
+from ferryvm.isa.launch import LAUNCH_WORDS
+from ferryvm.isa.object import LENGTH_OFFSET
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.item_range import RangeOutcome, RangeRunner
+from ferryvm.machine.state import Machine
+from ferryvm_backends.opencl.item.range import ItemRanges
+
+_MOST_SIZES = 8
+"""Kernels for different sizes of groups."""
+
+Sizes = Mapping[Leaf, int]
+
+
+class GroupRanges(RangeRunner):
+    """Runs groups as work-groups of a device."""
+
+    is_paced = True
+
+    def __init__(
+        self,
+        where: str,
+        leaves: tuple[Leaf, ...],
+        arguments: int,
+        make: Callable[[Sizes], tuple[ItemRanges, Repetition]],
+    ) -> None:
+        """`arguments`: words that items share; `make`: makes the runner for some sizes. Raises
+        BackendError."""
+        self._where, self._leaves, self._arguments, self._make = where, leaves, arguments, make
+        self._made: dict[tuple[int, ...], tuple[ItemRanges, Repetition] | BackendError] = {}
+        if not leaves:
+            self._runner_for(())
+
+    @property
+    def where(self) -> str:
+        return f"work-groups of {self._where}"
+
+    @property
+    def runners(self) -> list[ItemRanges]:
+        """The runners for all sizes that there have been."""
+        return [each[0] for each in self._made.values() if isinstance(each, tuple)]
+
+    def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        return self._runner(machine).run(machine, first, limit)
+
+    def _runner(self, machine: Machine) -> ItemRanges:
+        control, stack = machine.control, machine.memory.stack
+        end = control.sp - LAUNCH_WORDS
+        words = [int(word) for word in stack[end - self._arguments : end]]
+        values = tuple(self._value(machine, leaf, words) for leaf in self._leaves)
+        runner, accesses = self._runner_for(values)
+        both = {words[n] for n in accesses.stored} & {
+            words[n] for n in accesses.read - accesses.stored
+        }
+        if accesses.is_apart and both:
+            raise BackendError(
+                "its groups store into an array that they read, so none can begin again in order"
+            )
+        return runner
+
+    def _runner_for(self, values: tuple[int, ...]) -> tuple[ItemRanges, Repetition]:
+        found = self._made.get(values)
+        if found is None:
+            if len(self._made) == _MOST_SIZES:
+                raise BackendError(f"its groups have had more than {_MOST_SIZES} sizes")
+            try:
+                found = self._make(dict(zip(self._leaves, values, strict=True)))
+            except BackendError as error:
+                found = error
+            self._made[values] = found
+        if isinstance(found, BackendError):
+            raise found
+        return found
+
+    @staticmethod
+    def _value(machine: Machine, leaf: Leaf, words: list[int]) -> int:
+        match leaf.kind:
+            case LeafKind.STATIC:
+                return int(machine.memory.statics[leaf.number])
+            case LeafKind.ARGUMENT:
+                return words[leaf.number]
+            case LeafKind.LENGTH:
+                reference = words[leaf.number]
+                if not reference:
+                    return 0
+                assert machine.objects is not None  # the program has launches
+                place = (reference + LENGTH_OFFSET) // WORD_BYTES
+                return int(machine.objects.space.words[place])

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of the kernel that runs groups."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from ferryvm.backend import Forcing, Options, RefusalError
+from ferryvm.compiler import lifted
+from ferryvm.ir.c import Choices, guard_pcs, module_text
+from ferryvm.ir.c.context import function_name
+from ferryvm.ir.c.opencl_group import EVERYWHERE, LOCAL, group_dialect
+from ferryvm.ir.c.opencl_item import MOST_ARGUMENTS
+from ferryvm.ir.graph import Body, FrameState, Module, Value
+from ferryvm.ir.member import UngroupedError
+from ferryvm.ir.member.boundary import boundaries
+from ferryvm.ir.member.form import (
+    GroupForm,
+    group_form,
+    leave_at_begin,
+    mark_barriers,
+    settle,
+)
+from ferryvm.ir.member.repetition import Repetition, repetition
+from ferryvm.ir.member.size import Leaf, leaves, specialise
+from ferryvm.ir.operation import PLACE
+from ferryvm.ir.passes.entry_exit import entry_state, hoist_entry_checks
+from ferryvm.ir.passes.inline import inline_all, remove_uncalled
+from ferryvm.ir.passes.launch_exit import sink_launch_exits
+from ferryvm.isa.launch import LAUNCH_WORDS
+from ferryvm.isa.type import Type
+from ferryvm.machine.declaration import declarations
+from ferryvm.region.object_access import object_access
+from ferryvm.region.region import Region
+from ferryvm_backends.opencl.device import Device
+from ferryvm_backends.opencl.item import ItemShape, shared_types
+from ferryvm_backends.opencl.item.header import passed_headers
+from ferryvm_backends.opencl.text import (
+    COPIED,
+    KernelText,
+    constant_tables,
+    refuse_atomics,
+    refuse_floats,
+)
+
+_FOLDS = 3
+"""Times that constants are folded, until branches on sizes are decided."""
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupText:
+    """The kernel of groups of one size."""
+
+    kernel: KernelText
+    shape: ItemShape
+    form: GroupForm
+    accesses: Repetition
+
+
+def group_leaves(items: Region, options: Options) -> tuple[Leaf, ...]:
+    """The values on which the sizes of a launch's groups depend; `items`: the function of its items. Raises
+    RefusalError if the launch has none that can run as work-groups."""
+    from ferryvm.ir.lift import lift
+
+    module = lift(items, False, options.unseen, (), True, {}, options.known, False)
+    try:
+        return leaves(_one(module, items)[0], items.verified.program)
+    except UngroupedError as error:
+        raise _refused(error) from None
+
+
+def group_text(
+    items: Region,
+    options: Options,
+    device: Device,
+    memory_mode: str,
+    sizes: Mapping[Leaf, int],
+) -> GroupText:
+    """The kernel of groups for some values of `group_leaves`. Raises RefusalError for items of another
+    form, and for groups that the device has no room for."""
+    try:
+        return _group_text(items, options, device, memory_mode, sizes)
+    except UngroupedError as error:
+        raise _refused(error) from None
+
+
+def _refused(error: UngroupedError) -> RefusalError:
+    return RefusalError(f"its groups cannot be work-groups: {error}")
+
+
+def _one(module: Module, items: Region) -> tuple[Body, FrameState]:
+    """The function of the items, with all that it calls, and the state of all its exits, which is that
+    of its entry."""
+    program = items.verified.program
+    body = module.functions[items.function]
+    function = program.functions[items.function]
+    locals_ = [t if isinstance(t, Type) else Type.I64 for t in function.locals]
+    state = entry_state(body, locals_)
+    inline_all(module, body)
+    mark_barriers(body, program)
+    leave_at_begin(body, state)
+    sink_launch_exits(body)
+    settle(body)
+    return body, state
+
+
+def _group_text(
+    items: Region,
+    options: Options,
+    device: Device,
+    memory_mode: str,
+    sizes: Mapping[Leaf, int],
+) -> GroupText:
+    program = items.verified.program
+    forms: list[GroupForm] = []
+
+    def prepare(module: Module) -> None:
+        body, state = _one(module, items)
+        specialise(body, sizes)
+        for _ in range(_FOLDS):
+            settle(body)
+        forms.append(group_form(body, program))
+        hoist_entry_checks(body, state)
+        remove_uncalled(module, items.function)
+
+    module = lifted(items, options, least=1, exceptions=True, items=True, prepare=prepare)
+    (form,) = forms
+    _refuse_sizes(form, device)
+    refuse_floats([module], device)
+    refuse_atomics([module], device)
+    body = module.functions[items.function]
+    types = shared_types(items)
+    headers = passed_headers(module, items.function, MOST_ARGUMENTS - len(types))
+    passed = body.blocks[0].parameters[1 + len(types) :]
+    places: dict[Value, int] = {
+        p: n for p, (n, word) in zip(passed, headers, strict=True) if word == PLACE
+    }
+
+    def where(pc: int) -> str:
+        return str(items.verified.program.source_map.position(pc) or f"pc {pc}")
+
+    found = boundaries(body, form, where)
+    accesses = repetition(body, places, found, where)
+    shape = ItemShape(
+        items.function,
+        tuple(range(-LAUNCH_WORDS - len(types), -LAUNCH_WORDS)),
+        0,
+        False,
+        body.entry,
+        headers,
+    )
+    access = object_access(items)
+    d = group_dialect(
+        form,
+        function_name(items.function, 0),
+        (*types, *(Type.I64 for _ in headers)),
+        aligned=not device.is_cpu,
+        apart=memory_mode == COPIED,
+        objects=access.any,
+    )
+    choices = Choices(
+        guard_limit=options.guard_limit,
+        forced=Forcing.DEOPT in options.forcing,
+        at_entry=True,
+        boundaries=found.targets,
+        votes=found.votes,
+        first=found.first,
+        may_skip=memory_mode != COPIED,
+        fence=EVERYWHERE if accesses.shares else LOCAL,
+    )
+    declared = declarations(d) + constant_tables([module], items.verified)
+    text = module_text(module, d, declared, choices)
+    guards = tuple(guard_pcs(module, {}))
+    kernel = KernelText(text, guards, False, access if access.any else None)
+    return GroupText(kernel, shape, form, accesses)
+
+
+def _refuse_sizes(form: GroupForm, device: Device) -> None:
+    most = int(device.handle.max_work_group_size)
+    if not 0 < form.members <= most:
+        raise RefusalError(
+            f"its groups have {form.members} members; work-groups of {device} have 1 to {most}"
+        )
+    size, memory = sum(array.bytes for array in form.arrays), int(device.handle.local_mem_size)
+    if size > memory - _VOTES:
+        raise RefusalError(
+            f"the arrays of a group take {size} bytes; {device} has {memory - _VOTES} of local memory"
+        )
+
+
+_VOTES = 64
+"""Bytes of local memory for what members tell each other."""

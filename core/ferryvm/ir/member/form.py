@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code of one member, from that of the item of the outer launch.
+
+    entry … %n, arrays ─> b0(%next) ─┬─> b1: call of a member ─> b0(%next + 1)^
+                                     └─> behind … return
+    becomes
+    entry … ─> b1: the member %member ─> barrier ─┬─ first member ─> behind … return
+                                                  └─ others ─> return
+
+All exits are in the state of the entry of the outer item: a group that is left begins again in order
+(`repetition`). The arrays that the item makes for its members become `group_array`, the place of elements
+that the target has for each group.
+
+Requires inlined calls and constant sizes. Raises UngroupedError for items of another form.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ferryvm.flowgraph.traversal import reverse_postorder
+from ferryvm.ir.graph import (
+    BOOLEAN,
+    Block,
+    Body,
+    Constant,
+    Edge,
+    FrameState,
+    Operation,
+    Terminator,
+    Value,
+)
+from ferryvm.ir.loop.natural import Loop
+from ferryvm.ir.loop.preheader import Labels
+from ferryvm.ir.member import UngroupedError
+from ferryvm.ir.member.size import launch_loops, launch_test
+from ferryvm.ir.operation import HEADER, LENGTH, PLACE, SHAPES, Role
+from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.passes.jump_threading import thread_jumps
+from ferryvm.ir.passes.value_numbering import number_values
+from ferryvm.ir.use import substitute, users_of
+from ferryvm.isa import BY_MNEMONIC
+from ferryvm.isa.element import Element
+from ferryvm.isa.emitter import Condition
+from ferryvm.isa.object import type_number
+from ferryvm.isa.type import I64
+from ferryvm.program import Program
+
+_BARRIER = BY_MNEMONIC["launch.barrier"].opcode
+
+_REFUSED = {
+    "call": "its members call what cannot become part of them",
+    "call_indirect": "its members call what cannot become part of them",
+    "call_host": "its members call the host",
+    "grow_if": "its members allocate from the heap",
+}
+_ELEMENTS = {element.array.number: element for element in Element}
+_STORES = frozenset({"element_store", "canonicalise_elements"})
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupArray:
+    """An array that a group has for itself."""
+
+    element: Element
+    length: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of its elements."""
+        return self.element.bytes * self.length
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupForm:
+    """Facts on the group of a member, whose code is the body of the outer item's function."""
+
+    member: Operation
+    """The number of the member in its group."""
+    members: int
+    """Members of a group."""
+    arrays: tuple[GroupArray, ...]
+    """By the numbers of `group_array`."""
+
+
+def settle(body: Body) -> None:
+    """Fold constants, and remove what is not reached then."""
+    thread_jumps(body)
+    remove_dead_code(body)
+    number_values(body)
+
+
+def mark_barriers(body: Body, program: Program) -> None:
+    """Replace the exits at which members wait by `barrier`. Raises UngroupedError."""
+    opcodes = program.code.opcodes
+    for block in body.blocks:
+        for place, operation in enumerate(block.operations):
+            if operation.name != "continue_launch_if" or opcodes[operation.exit.pc] != _BARRIER:
+                continue
+            (flag,) = operation.arguments
+            if not isinstance(flag, Constant) or not flag.bits:
+                raise UngroupedError("whether a member waits at a barrier depends on a value")
+            made = Operation("barrier", None)
+            made.pc = operation.exit.pc
+            block.operations[place] = made
+
+
+def leave_at_begin(body: Body, state: FrameState) -> None:
+    """Let all exits be in the state of the entry."""
+    for block in body.blocks:
+        for operation in (*block.operations, block.end):
+            if operation.state is not None and SHAPES[operation.name].role is not Role.CALLS:
+                operation.state = state
+
+
+def group_form(body: Body, program: Program) -> GroupForm:
+    """Make the item of an outer launch one member of its group. Raises UngroupedError."""
+    for operation in body.operations:
+        if operation.name in _REFUSED:
+            raise UngroupedError(_REFUSED[operation.name])
+    loops = launch_loops(body, program)
+    if len(loops) != 1:
+        raise UngroupedError(f"its items have {len(loops)} launches, not one")
+    (loop,) = loops
+    limit = launch_test(loop).arguments[1]
+    assert isinstance(limit, Constant)
+    member = Operation("member", I64)
+    _refuse_effects_before(body, loop)
+    arrays = _arrays(body, loop)
+    _join(body, loop, member)
+    body.blocks[0].operations.insert(0, member)
+    settle(body)
+    return GroupForm(member, limit.bits, arrays)
+
+
+# --- arrays -----------------------------------------------------------------------------------
+
+
+_ALLOCATION = frozenset({"allocate_if", "clear_prepared", "set_object_top"})
+
+
+def _refuse_effects_before(body: Body, loop: Loop) -> None:
+    """Raise UngroupedError if an item changes what is not new before its members begin."""
+    members = {loop.graph.blocks[place] for place in loop.blocks}
+    reached, waiting = set[Block](), [*members]
+    while waiting:
+        block = waiting.pop()
+        if block not in reached:
+            reached.add(block)
+            waiting += [edge.block for edge in block.end.edges]
+    for block in body.blocks:
+        for operation in block.operations:
+            is_allocation = operation.name in {*_ALLOCATION, "set_header_word"}
+            if block in reached and is_allocation:
+                raise UngroupedError("its members make objects")
+            if block not in reached and not is_allocation:
+                if operation.name == "barrier" or operation.name in _STORES:
+                    raise UngroupedError("its items store before their members begin")
+                if SHAPES[operation.name].role is Role.CHANGES:
+                    raise UngroupedError(f"its items do `{operation.name}` before their members")
+
+
+def _arrays(body: Body, loop: Loop) -> tuple[GroupArray, ...]:
+    """Let the new arrays of an item be those of its group."""
+    graph = loop.graph
+    found: list[GroupArray] = []
+    new: dict[Value, Value] = {}
+    places: list[Operation] = []
+    headers: dict[Value, dict[int, Value]] = {}
+    for block in body.blocks:
+        for operation in block.operations:
+            if operation.name == "set_header_word":
+                reference, value = operation.arguments
+                headers.setdefault(reference, {})[operation.fact(0, int)] = value
+                if not graph.dominates(graph.places[block], loop.head):
+                    raise UngroupedError("its items do not always make the same arrays")
+        block.operations = [
+            o for o in block.operations if o.name not in {*_ALLOCATION, "set_header_word"}
+        ]
+    for reference, words in headers.items():
+        header, length = words[HEADER], words[LENGTH]
+        assert isinstance(header, Constant)
+        assert isinstance(length, Constant)
+        element = _ELEMENTS.get(type_number(header.bits))
+        if element is None:
+            raise UngroupedError("its items make objects that are no arrays of numbers")
+        place = Operation("group_array", I64, (len(found),))
+        places.append(place)
+        found.append(GroupArray(element, length.bits))
+        new[words[PLACE]] = place
+        for block in body.blocks:
+            for operation in block.operations:
+                if operation.arguments and operation.arguments[0] is reference:
+                    if operation.name == "header_word":
+                        new[operation] = {HEADER: header, LENGTH: length, PLACE: place}[
+                            operation.fact(0, int)
+                        ]
+                    elif operation.name == "compare":
+                        is_other = operation.static[1] is Condition.NE
+                        new[operation] = body.constant(BOOLEAN, is_other)
+    body.blocks[0].operations = [*places, *body.blocks[0].operations]
+    substitute(body.blocks, new)
+    remove_dead_code(body)
+    users = users_of(body)
+    for reference in headers:
+        if users.get(reference):
+            raise UngroupedError("an array of its groups is passed on, stored or compared")
+    return tuple(found)
+
+
+# --- the launch -------------------------------------------------------------------------------
+
+
+def _join(body: Body, loop: Loop, member: Operation) -> None:
+    """Replace the loop over members by one member, and what follows it by that of the first one."""
+    header, test = loop.header, launch_test(loop)
+    next_ = test.arguments[0]
+    if header.end.name != "branch" or header.end.arguments[0] is not test:
+        raise UngroupedError("the loop of its members has another form")
+    behind, inside = header.end.edges
+    (first, *others), back_edges = loop.entries, loop.back_edges
+    if others:
+        raise UngroupedError("its members begin in several places")
+    new: dict[Value, Value] = {}
+    for place, parameter in enumerate(header.parameters):
+        start = first.edge.arguments[place]
+        again = {back.edge.arguments[place] for back in back_edges}
+        if parameter is next_:
+            if not isinstance(start, Constant) or start.bits:
+                raise UngroupedError("its members do not begin with the first one")
+            new[parameter] = member
+        elif again <= {parameter, start}:
+            new[parameter] = start
+        else:
+            raise UngroupedError("a value is passed from member to member")
+    header.parameters = []
+    first.edge.arguments = []
+    after = _after(body, behind, member)
+    for source, edge in back_edges:
+        block = loop.graph.blocks[source]
+        block.operations = [
+            o
+            for n, o in enumerate(block.operations)
+            if o.name != "poll" or n < len(block.operations) - 1
+        ]
+        edge.block, edge.arguments, edge.is_back = after.block, [*after.arguments], False
+    header.terminator = Terminator("jump", edges=(Edge(inside.block, inside.arguments),))
+    substitute(body.blocks, new)
+    order = reverse_postorder(body.blocks[0], lambda b: [e.block for e in reversed(b.end.edges)])
+    body.blocks[:] = order
+
+
+def _after(body: Body, behind: Edge, member: Operation) -> Edge:
+    """The edge that a member takes at its end."""
+    seen, waiting = set[Block](), [behind.block]
+    while waiting:
+        block = waiting.pop()
+        if block not in seen:
+            seen.add(block)
+            waiting += [edge.block for edge in block.end.edges]
+    operations = [o for block in seen for o in (*block.operations, block.end)]
+    if not any(SHAPES[o.name].role in (Role.CHANGES, Role.READS) for o in operations):
+        return behind
+    labels = Labels(body)
+    joined, done = labels.block(behind.block, "joined"), labels.block(behind.block, "done")
+    is_first = Operation("compare", BOOLEAN, (I64, Condition.EQ), (member, body.constant(I64, 0)))
+    joined.operations = [Operation("barrier", None), is_first]
+    joined.terminator = Terminator(
+        "branch",
+        arguments=(is_first,),
+        edges=(Edge(behind.block, behind.arguments), Edge(done, [])),
+    )
+    done.terminator = Terminator("return")
+    body.blocks += [joined, done]
+    return Edge(joined, [])

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups as work-groups: results, traps and refusals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+import ferryvm
+from ferryvm import Engine
+from ferryvm.backend import Options, RefusalError
+from ferryvm.ir.c.group import Groups
+from ferryvm.item_range import RangeOutcome
+from ferryvm.region.launch import launch_numbers
+from ferryvm.region.region import Region, RegionKind
+from ferryvm.verify import verify
+from ferryvm_backends.opencl import OpenClBackend
+from ferryvm_backends.opencl.device import Device
+from ferryvm_backends.opencl.group import has_groups
+from ferryvm_backends.opencl.group.range import GroupRanges
+from ferryvm_backends.opencl.group.text import GroupText, group_leaves, group_text
+from ferryvm_backends.opencl.item import item_region
+from ferryvm_backends.opencl.text import WRAPPED
+
+from .test_items import make_small, on, outcome
+
+REVERSED = """
+(define (member l g tile x out)
+  (array-set! tile l (array-ref x (+ (* g 8) l)))
+  (barrier)
+  (array-set! out (+ (* g 8) l) (array-ref tile (- {last} l))))
+(define (group g x out) (for-each-item 8 (member g (make-array i64 8) x out)))
+"""
+"""Members reverse a tile; `last` above 7 traps in the second phase."""
+
+SUMS = """
+(define (member l g tile x out)
+  (array-set! tile l (array-ref x (+ (* g 8) l)))
+  (define stride 4)
+  (while (> stride 0)
+    (barrier)
+    (if (< l stride) (array-set! tile l (+ (array-ref tile l) (array-ref tile (+ l stride)))))
+    (set! stride (>> stride 1))))
+(define (group g x out)
+  (define tile (make-array i64 8))
+  (for-each-item 8 (member g tile x out))
+  (array-set! out g (array-ref tile 0)))
+"""
+"""The first member stores the sum of a tile behind the launch."""
+
+SWAPPED = """
+(define (member row column g tile x out)
+  (define at (+ (* row 2) column))
+  (array-set! tile at (array-ref x (+ (* g 4) at)))
+  (barrier)
+  (array-set! out (+ (* g 4) at) (array-ref tile (+ (* column 2) row))))
+(define (group g x out)
+  (define tile (make-array i64 (* size size)))
+  (for-each-item (size size) (member g tile x out)))
+(define size 2)
+"""
+"""Two dimensions, whose sizes are in a static."""
+
+MAIN = """
+(define (fill i x) (array-set! x i (* i i)))
+(define x (make-array i64 400))
+(define out (make-array i64 400))
+(for-each-item 400 (fill x))
+(for-each-item 40 (group x out))
+(define sum 0)
+(define i 0)
+(while (< i 400) (set! sum (+ (* sum 31) (array-ref out i))) (set! i (+ i 1)))
+sum
+"""
+
+PROGRAMS = {
+    "reversed tiles": REVERSED.format(last=7),
+    "a trap in the second phase": REVERSED.format(last="(+ 7 (/ g 30))"),
+    "sums": SUMS,
+    "two dimensions": SWAPPED,
+}
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    make_small(monkeypatch)
+    return
+
+
+@pytest.fixture
+def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[RangeOutcome]:
+    """Receives the outcomes of ranges of groups."""
+    found: list[RangeOutcome] = []
+    run = GroupRanges.run
+
+    def noted(self: GroupRanges, *given: object) -> RangeOutcome:
+        found.append(run(self, *given))  # type: ignore[arg-type]  # as it was called
+        return found[-1]
+
+    monkeypatch.setattr(GroupRanges, "run", noted)
+    return found
+
+
+@pytest.mark.rotate("name", "backend")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_groups_end_as_they_do_in_order(
+    name: str, backend: OpenClBackend, outcomes: list[RangeOutcome]
+) -> None:
+    program = ferryvm.compile(PROGRAMS[name] + MAIN)
+    found = outcome(on(backend).start(program))
+    expected = outcome(Engine("threaded").start(program))
+    has_trap = isinstance(expected[0], str)
+    assert has_trap == ("trap" in name)
+    assert found[: 2 if has_trap else 3] == expected[: 2 if has_trap else 3]
+    (ran,) = outcomes
+    assert ran.completed >= 25
+    assert bool(ran.suspended) == has_trap
+
+
+def text_of(text: str, device: Device) -> GroupText:
+    """The kernel of the groups of a program whose sizes are constants."""
+    verified = verify(ferryvm.compile(text + MAIN))
+    for pc in launch_numbers(verified):
+        region = Region(verified, RegionKind.LAUNCH, verified.owner(pc), pc)
+        items = item_region(region, Options())
+        if items is not None and has_groups(items):
+            assert group_leaves(items, Options()) == ()
+            return group_text(items, Options(check=True), device, WRAPPED, {})
+    raise AssertionError("no groups")
+
+
+MEMBER = """
+(define (member l g tile x out) {member})
+(define (group g x out) (for-each-item {count} (member g (make-array i64 {length}) x out)))
+"""
+
+REFUSED = {
+    "(if (< l 3) (barrier))": "some members may come to the barrier at .*:2:.* without others",
+    "(while (< (array-ref x l) 3) (barrier))": "some members may come to the barrier",
+    "(array-set! out l 1) (barrier) (array-set! tile (array-ref out l) 2)": (
+        "a member may leave when others have changed what it needs to begin again, at .*:2:"
+    ),
+    "(barrier) (print! l)": "its members call",
+    "(array-set! (make-array i64 2) 0 1) (barrier)": "its members make objects",
+}
+
+
+@pytest.mark.parametrize("member", REFUSED)
+def test_other_groups_are_refused_with_the_reason(member: str, device: Device) -> None:
+    with pytest.raises(RefusalError) as caught:
+        text_of(MEMBER.format(member=member, count=8, length=8), device)
+    assert re.search(f"its groups cannot be work-groups: {REFUSED[member]}", str(caught.value))
+
+
+def test_groups_that_a_device_has_no_memory_for_are_refused(device: Device) -> None:
+    with pytest.raises(RefusalError, match="the arrays of a group take 80000000 bytes; "):
+        text_of(MEMBER.format(member="(barrier)", count=8, length=10_000_000), device)
+    with pytest.raises(RefusalError, match="its groups have 1000000 members; "):
+        text_of(MEMBER.format(member="(barrier)", count=1_000_000, length=8), device)
+
+
+def test_barriers_at_which_nobody_has_left_are_no_votes(device: Device) -> None:
+    text = "(define a (+ l 1)) (barrier) (array-set! tile l a) (barrier) (array-set! out l a)"
+    source = text_of(MEMBER.format(member=text, count=8, length=8), device).kernel.source
+    assert source.count("left = votes[turn]") == 2  # behind the checks of both arrays
+    assert source.count("    barrier(") == 3
+    assert "CLK_GLOBAL" not in source
+
+
+@pytest.mark.nightly
+def test_a_dropped_barrier_is_found(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Groups, "do_barrier", lambda self, operation: None)
+    program = ferryvm.compile(PROGRAMS["reversed tiles"] + MAIN)
+    found = outcome(on(OpenClBackend(device=str(device))).start(program))
+    assert found[:2] != outcome(Engine("threaded").start(program))[:2]
