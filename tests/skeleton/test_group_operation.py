@@ -51,7 +51,7 @@ TEXT = """
 """
 BACKENDS = ["threaded", *map(nightly, ("reference", "switch", "llvm", "opencl"))]
 SIZES = [1, 5, ACCUMULATORS + 1]
-MORE = [2 * ACCUMULATORS, SCAN_BLOCK + 3, BLOCK + 30]
+MORE = [2 * ACCUMULATORS, 2 * SCAN_BLOCK + 3, 2 * BLOCK + 30]
 
 
 @functools.cache

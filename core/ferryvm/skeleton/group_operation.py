@@ -4,8 +4,8 @@
     item 0     value ───────────── barrier ─┬─ values[0] = value, combine ─ barrier ─ values[0] ─>
     item i     values[i] = value ─ barrier ─┘                               barrier ─ values[0] ─>
 
-The values are in an array of the group, an element for each item, and item 0 combines them, in the
-order of a reduction, or of a scan, of that array. So these functions have no order of their own.
+The values are in an array of the group, an element for each item, and item 0 combines them there, in
+the order of a reduction, or of a scan, of that array. It launches nothing and makes no object.
 Two barriers are enough for one operation after another on the same array: before the first one an
 item writes its own element, which nobody else reads then. Item 0, whose element all read behind the
 second one, waits with its value until they have done so.
@@ -18,11 +18,10 @@ from collections.abc import Callable
 
 from ferryvm.isa.type import I64, Type, ValueType
 from ferryvm.listing import FunctionListing
-from ferryvm.skeleton import scan as scans
 from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
 from ferryvm.skeleton.operation import Operation
-from ferryvm.skeleton.reduction import BLOCK, reduction, reduction_name
-from ferryvm.skeleton.scan import scan, scan_name
+from ferryvm.skeleton.reduction import BLOCK, BLOCK_SHIFT, count_blocks, reduce_elements
+from ferryvm.skeleton.scan import BLOCK as SCAN_BLOCK
 from ferryvm.skeleton.writer import Writer
 
 VALUE_ARRAYS = frozenset(OF_VALUE.values())
@@ -45,87 +44,130 @@ def group_broadcast_name(values: ArrayType) -> str:
 
 
 def group_reduction(operation: Operation, values: ArrayType) -> list[FunctionListing]:
-    """The function that reduces the values of a group, ( value item values -- value ), and those
-    that it needs."""
-    whole = reduction_name(operation, values, has_initial=False)
+    """The function that reduces the values of a group, ( value item values -- value ), of which there
+    is one."""
 
     def combine(item: _Item) -> None:
         writer = item.writer
-        many, over, total = writer.label(), writer.label(), writer.local(item.type)
-        item.jump_if_more(BLOCK, many)
+        count, blocks, block, at, end = (writer.local(I64) for _ in range(5))
+        level, again = writer.label(), writer.label()
+        item.push_count()
+        writer.set(count)
+        writer.place(level)
+        writer.get(count)
+        writer.set(blocks)
+        count_blocks(writer, blocks)
         writer.i64(0)
-        writer.get(item.values, item.values)
-        writer.emit("call", f"reduce {operation} {values}: block")
-        writer.emit("jump", over)
-        writer.place(many)
-        writer.get(item.values)
-        writer.emit("call", whole)
-        writer.set(total)
-        item.store_first(total)
-        writer.place(over)
+        writer.set(block)
+        writer.place(again)
+        writer.get(block)
+        writer.i64(BLOCK_SHIFT)
+        writer.emit("i64.shl")
+        writer.set(at)
+        _set_end(item, at, count, BLOCK, end)
+        total = reduce_elements(writer, operation, values, item.values, at, end)
+        writer.get(item.values, block, total)  # whose elements are all in the result
+        values.store(writer)
+        writer.increment(block)
+        writer.get(block, blocks)
+        writer.emit("i64.lt_s")
+        writer.emit("jump_if", again)
+        writer.get(blocks)
+        writer.set(count)
+        writer.get(count)
+        writer.i64(1)
+        writer.emit("i64.gt_s")
+        writer.emit("jump_if", level)
 
-    name = group_reduction_name(operation, values)
-    return [_Item(name, values).meet(combine), *reduction(operation, values)]
+    return [_Item(group_reduction_name(operation, values), values).meet(combine)]
+
+
+def _set_end(item: _Item, at: int, count: int, block: int, end: int) -> None:
+    """Set a local to the end of a block that begins at an index."""
+    writer, whole = item.writer, item.writer.label()
+    writer.get(at)
+    writer.i64(block)
+    writer.emit("i64.add")
+    writer.set(end)
+    writer.get(end, count)
+    writer.emit("i64.le_s")
+    writer.emit("jump_if", whole)
+    writer.get(count)
+    writer.set(end)
+    writer.place(whole)
 
 
 def group_scan(
     operation: Operation, values: ArrayType, *, is_exclusive: bool
 ) -> list[FunctionListing]:
-    """The function that scans the values of a group, ( value item values -- value ), and those that
-    it needs. An item gets the combination of the values of all items up to it; `is_exclusive`:
-    without its own, the identity if it is the first, so the operation is no function."""
+    """The function that scans the values of a group, ( value item values -- value ), of which there is
+    one. An item gets the combination of the values of all items up to it; `is_exclusive`: without
+    its own, the identity if it is the first, so the operation is no function."""
 
     def combine(item: _Item) -> None:
         writer = item.writer
-        many, again, over = writer.label(), writer.label(), writer.label()
-        at, total = writer.local(I64), writer.local(item.type)
-        item.jump_if_more(scans.BLOCK, many)
+        rows, next_block, row, ended, over = (writer.label() for _ in range(5))
+        count, at, end = (writer.local(I64) for _ in range(3))
+        total, before, found = (writer.local(item.type) for _ in range(3))
+        item.push_count()
+        writer.set(count)
+        writer.i64(0)
+        writer.set(at)
+        _set_end(item, at, count, SCAN_BLOCK, end)
         writer.get(0)
         writer.set(total)
-        writer.i64(1)
-        writer.set(at)
-        writer.place(again)
-        _jump_unless_below(item, at, over)
-        operation.combine(writer, total, lambda: item.load(at), item.type)
-        writer.get(item.values, at, total)
-        values.store(writer)
+        writer.place(rows)  # of the first block
         writer.increment(at)
-        writer.emit("jump", again)
-        writer.place(many)
-        writer.get(item.values, item.values)
-        writer.emit("call", scan_name(operation, values, in_place=True))
+        item.jump_unless_below(at, end, ended)
+        operation.combine(writer, total, lambda: item.load(at), item.type)
+        item.store(at, total)
+        writer.emit("jump", rows)
+        writer.place(ended)
+        writer.get(total)
+        writer.set(before)
+        writer.place(next_block)
+        item.jump_unless_below(at, count, over)
+        _set_end(item, at, count, SCAN_BLOCK, end)
+        item.load(at)
+        writer.set(total)
+        writer.place(row)
+        writer.get(before)
+        writer.set(found)
+        operation.combine(writer, found, lambda: writer.get(total), item.type)
+        item.store(at, found)
+        writer.increment(at)
+        last = writer.label()
+        item.jump_unless_below(at, end, last)
+        operation.combine(writer, total, lambda: item.load(at), item.type)
+        writer.emit("jump", row)
+        writer.place(last)
+        writer.get(found)
+        writer.set(before)
+        writer.emit("jump", next_block)
         writer.place(over)
         if is_exclusive:
             _shift(item, operation.identity(item.type))
 
     name = group_scan_name(operation, values, is_exclusive=is_exclusive)
-    found = _Item(name, values, result=1).meet(combine)
-    return [found, *scan(operation, values, in_place=True)]
-
-
-def _jump_unless_below(item: _Item, at: int, label: str) -> None:
-    """Jump if an index is not that of an element."""
-    item.writer.get(at, item.values)
-    item.writer.emit("array.length")
-    item.writer.emit("i64.ge_s")
-    item.writer.emit("jump_if", label)
+    return [_Item(name, values, result=1).meet(combine)]
 
 
 def _shift(item: _Item, first: int) -> None:
     """Move each value to the next element, and make the first one that of no values."""
-    writer, values = item.writer, item.values
-    at, value, before = writer.local(I64), writer.local(item.type), writer.local(item.type)
+    writer = item.writer
+    at, count, value, before = (writer.local(type_) for type_ in (I64, I64, item.type, item.type))
     again, over = writer.label(), writer.label()
     writer.emit(f"{item.type}.const", first)
     writer.set(before)
+    item.push_count()
+    writer.set(count)
     writer.i64(0)
     writer.set(at)
     writer.place(again)
-    _jump_unless_below(item, at, over)
+    item.jump_unless_below(at, count, over)
     item.load(at)
     writer.set(value)
-    writer.get(values, at, before)
-    item.array.store(writer)
+    item.store(at, before)
     writer.get(value)
     writer.set(before)
     writer.increment(at)
@@ -167,6 +209,11 @@ class _Item:
         self.writer.get(self.values, at)
         self.array.load(self.writer)
 
+    def store(self, at: int, local: int) -> None:
+        """Store a local as the value at the index in another one."""
+        self.writer.get(self.values, at, local)
+        self.array.store(self.writer)
+
     def store_first(self, local: int) -> None:
         """Store a local as the first value."""
         self.writer.get(self.values)
@@ -174,14 +221,16 @@ class _Item:
         self.writer.get(local)
         self.array.store(self.writer)
 
-    def jump_if_more(self, count: int, label: str) -> None:
-        """Jump if there are more values than so many."""
-        writer = self.writer
-        writer.get(self.values)
-        writer.emit("array.length")
-        writer.i64(count)
-        writer.emit("i64.gt_s")
-        writer.emit("jump_if", label)
+    def push_count(self) -> None:
+        """Push the number of values."""
+        self.writer.get(self.values)
+        self.writer.emit("array.length")
+
+    def jump_unless_below(self, at: int, count: int, label: str) -> None:
+        """Jump if a local is not below another one."""
+        self.writer.get(at, count)
+        self.writer.emit("i64.ge_s")
+        self.writer.emit("jump_if", label)
 
     def meet(self, combine: Callable[[_Item], None]) -> FunctionListing:
         """The function, in which item 0 runs generated code when all values are in the array."""
@@ -190,8 +239,7 @@ class _Item:
         writer.get(self.item)
         writer.emit("i64.eqz")
         writer.emit("jump_if", first)
-        writer.get(self.values, self.item, 0)
-        self.array.store(writer)
+        self.store(self.item, 0)
         writer.place(first)
         _barrier(writer)
         writer.get(self.item)

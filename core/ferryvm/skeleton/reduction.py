@@ -133,11 +133,24 @@ def _block(writer: Writer, operation: Operation, array: ArrayType) -> FunctionLi
     value = array.value
     assert isinstance(value, Type)
     block, source, to = range(3)
-    at, end, bound = (writer.local(I64) for _ in range(3))
+    at, end = (writer.local(I64) for _ in range(2))
+    block_bounds(writer, block, source, at, end)
+    total = reduce_elements(writer, operation, array, source, at, end)
+    writer.get(to, block, total)
+    OF_VALUE[value].store(writer)
+    return writer.listing()
+
+
+def reduce_elements(
+    writer: Writer, operation: Operation, array: ArrayType, source: int, at: int, end: int
+) -> int:
+    """Reduce the elements of an array from one index up to another one above it, which are in locals;
+    the local with the result."""
+    value = array.value
+    bound = writer.local(I64)
     width = 1 if operation.is_function else ACCUMULATORS
     accumulators = [writer.local(value) for _ in range(width)]
     total = accumulators[0]
-    block_bounds(writer, block, source, at, end)
     few, rows, tree, rest, over = (writer.label() for _ in range(5))
 
     def element(offset: int) -> None:
@@ -180,9 +193,7 @@ def _block(writer: Writer, operation: Operation, array: ArrayType) -> FunctionLi
     writer.increment(at)
     writer.emit("jump", rest)
     writer.place(over)
-    writer.get(to, block, total)
-    OF_VALUE[value].store(writer)
-    return writer.listing()
+    return total
 
 
 def _jump_unless_below(writer: Writer, local: int, bound: int, label: str) -> None:
