@@ -110,6 +110,7 @@ class _LaneLowering:
         builder.cbranch(self._has_headroom(), begin, stopped)
         # Addresses that the code uses are found where the function starts.
         builder.position_at_end(begin)
+        self.full = self._full()
         builder.branch(head)
         builder.position_at_end(head)
         next_ = builder.phi(WORD)
@@ -133,6 +134,15 @@ class _LaneLowering:
                 self._operation(operation)
             self._terminator(block)
         self._finish(next_, head, stopped, start)
+
+    def _full(self) -> ir.Value:
+        """The mask of all lanes, which LLVM does not know.
+
+        For a constant it has an instruction in the loop, `kxnor` of a register with itself, that
+        processors run only when they have the last value of that register: vectors wait for each other.
+        """
+        is_item = self.builder.icmp_signed(">=", self.first, word(0))  # it is one
+        return self.builder.bitcast(self.builder.sext(is_item, self.bits), self.masks)
 
     def _arguments(self, entry: Block) -> None:
         """Load what the items share from the operands of the launch."""
@@ -328,7 +338,7 @@ class _LaneLowering:
         if after is None:
             return mask
         found = self.builder.phi(self.masks)
-        found.add_incoming(mask, before)
+        found.add_incoming(self.full if isinstance(mask, ir.Constant) else mask, before)
         found.add_incoming(rest, after)
         return found
 

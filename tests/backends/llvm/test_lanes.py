@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ from ferryvm.testing.generate import LIMITS, generate
 from ferryvm.testing.generate.weights import Weights
 from ferryvm.verify import verify
 from ferryvm_backends.llvm import build
+from ferryvm_backends.llvm.lower import lower
 
 ITEMS = 45
 
@@ -263,9 +266,16 @@ def test_short_loops_are_left_to_llvm_unless_it_does_not_vectorise_them(
         )
     )
     launch = next(one for one in regions(program) if one.kind is RegionKind.LAUNCH)
-    module, _ = build.improved(launch, BackendOptions(launches=frozenset({(launch.entry, 0)})))
+    options = BackendOptions(launches=frozenset({(launch.entry, 0)}))
+    module, _ = build.improved(launch, options)
     assert (module.lanes is None) == is_left
     assert bool(module.scalar) == is_left
+    if not is_left:
+        masks = re.findall(
+            r" phi <16 x i1> (.*)", str(lower(module, dataclasses.replace(options, lanes=16)))
+        )
+        assert masks
+        assert not any("i1 1" in each for each in masks)  # see `_LaneLowering._full`
 
 
 GRID = """
