@@ -46,6 +46,13 @@ def bits(value: Any) -> int:
     return int(struct.unpack("<Q", struct.pack("<d", float(rounded)))[0])
 
 
+def single(value: Any) -> int:
+    """Bits of the f32 nearest to a number that is no subnormal one."""
+    with mp.workprec(24):
+        rounded = +value
+    return int(struct.unpack("<I", struct.pack("<f", float(rounded)))[0])
+
+
 def double(value: Any) -> Any:
     """The number that is the f64 nearest to one."""
     with mp.workprec(53):

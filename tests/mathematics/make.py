@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mpmath import mp, mpf
-from tests.mathematics.chebyshev import bits, double, interpolate, nudged, split, truncated
+from tests.mathematics.chebyshev import bits, double, interpolate, nudged, single, split, truncated
 
 TARGET = Path("core/ferryvm/isa/mathematics/single/coefficient.py")
 
@@ -59,7 +59,7 @@ ERFC_POLE, ERFC_SCALE, ERFC_SHIFT = 3, 8, -1.625
 
 HEAD = '''\
 # SPDX-License-Identifier: Apache-2.0
-"""Constants of the f32 functions, as bits of f64.
+"""Constants of the f32 functions, as bits of f64, or of f32 those of eight digits.
 
 Made by `python -m tests.mathematics.make`; not to be edited.
 """
@@ -78,6 +78,9 @@ def tables() -> dict[str, tuple[str, Any]]:
         values = [bits(c) for c in interpolate(f, low, high, terms)]
         whole(name, meaning, nudged(values, NUDGES.get(name, [])))
 
+    def short(name: str, meaning: str, f: Any, low: Any, high: Any, terms: int) -> None:
+        whole(name, meaning, [single(c) for c in interpolate(f, low, high, terms)])
+
     whole("LOG2_E", "log2 e", bits(1 / ln2))
     whole("MINUS_LN2", "-ln 2 in two parts, the first a multiple of 2^-40", split(-ln2, 40))
     whole("LN2", "ln 2 in two parts", pair(ln2))
@@ -88,6 +91,17 @@ def tables() -> dict[str, tuple[str, Any]]:
     half = mpf("0.50001")
     exp2_slope = lambda r: mp.expm1(r * ln2) / r if r else ln2
     fitted("EXP2", "(2^r - 1) / r", exp2_slope, -half, half, 11)
+
+    whole("LN2_SHORT", "ln 2 in two parts of f32", short_pair(ln2))
+    whole("LN2_32", "ln 2 / 32 in two parts of f32", short_pair(ln2 / 32))
+    powers = [mpf(2) ** (mpf(j) / 32) for j in range(32)]
+    words = [single(each) - (j << 18) & 0xFFFF_FFFF for j, each in enumerate(powers)]
+    whole("EXP_WORDS", "bits of 2^(j/32) as f32, less j 2^18", words)
+    rests = [single(mp.log(each / rounded(each))) for each in powers]
+    whole("EXP_RESTS", "logarithms of 2^(j/32) over that f32", rests)
+    end = ln2 / 64 * mpf("1.01")
+    exp_rest = lambda r: (mp.expm1(r) - r) / r**2  # no node may be near 0
+    short("EXP_QUICK", "(e^r - 1 - r) / r^2", exp_rest, -end, end * mpf("1.01"), 3)
 
     log_top = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1) * mpf("1.0001")) ** 2
 
@@ -172,6 +186,16 @@ def tables() -> dict[str, tuple[str, Any]]:
         return (mp.cbrt(1 / (1 + d)) - 1) / d
 
     fitted("CBRT_COARSE", "((1 + d)^(-1/3) - 1) / d, for the estimate", cube, "-0.13", "0.12", 5)
+    short(
+        "CBRT_QUICK",
+        "the same in f32, for an estimate by bits of f32",
+        cube,
+        "-0.1025",
+        "0.1025",
+        4,
+    )
+    inverse_root = lambda d: (1 / mp.sqrt(1 - d) - 1) / d
+    short("ROOT_QUICK", "((1 - d)^(-1/2) - 1) / d in f32", inverse_root, "-0.0683", "0.0682", 3)
     taylor = [bits(mpf(each) / 81) for each in (-27, 18, -14)]
     whole("CBRT_FINE", "the first terms of Taylor's series of the same", taylor)
 
@@ -212,6 +236,17 @@ def inverse(value: Any, bounds: tuple[int, ...]) -> list[list[int]]:
     return pairs
 
 
+def rounded(value: Any) -> Any:
+    """The number that is the f32 nearest to one."""
+    with mp.workprec(24):
+        return +value
+
+
+def short_pair(value: Any) -> list[int]:
+    """Bits of the f32 nearest to a number, and of the one nearest to the rest."""
+    return [single(value), single(value - rounded(value))]
+
+
 def pair(value: Any) -> list[int]:
     """Bits of the f64 nearest to a number, and of the one nearest to the rest."""
     first = double(value)
@@ -250,8 +285,8 @@ def _row(value: int | list[int]) -> str:
 
 
 def _hexadecimal(value: int) -> str:
-    digits = f"{value:016X}"
-    return "0x" + "_".join(digits[n : n + 4] for n in range(0, 16, 4))
+    digits = f"{value:08X}" if value < 1 << 32 else f"{value:016X}"
+    return "0x" + "_".join(digits[n : n + 4] for n in range(0, len(digits), 4))
 
 
 def main() -> None:

@@ -109,7 +109,14 @@ _PARTS: tuple[tuple[str, int, str, str], ...] = (
         "power",
         "of bases that are no positive normal numbers, and of powers that are none",
     ),
+    ("f32.exp_rare f32.exp2_rare", 1, "exponential", "of operands that take f64"),
     ("f32.pow_rare", 2, "power", "of operands and results that take more than f64"),
+    (
+        "f32.cbrt_rare",
+        1,
+        "root",
+        "of operands that take f64",
+    ),
     ("f32.hypot_rare", 2, "root", "likewise"),
     ("f64.hypot_rare", 2, "root", "where a sum of squares would overflow or be subnormal"),
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ferryvm.isa.constant_table import ConstantTable
 from ferryvm.isa.mathematics.double import coefficient as double
 from ferryvm.isa.mathematics.single import coefficient as single
-from ferryvm.isa.type import F64, I64, from_float
+from ferryvm.isa.type import F32, F64, I32, I64, from_float
 
 
 def _floats(name: str, values: tuple[float, ...]) -> ConstantTable:
@@ -27,6 +27,11 @@ ERFCX_TERMS = tuple(
 )
 """The same of e^(a^2) erfc(a), near these centers."""
 
+EXP_WORDS = ConstantTable("exp_words", I32, single.EXP_WORDS)
+"""Bits of 2^(j/32) as f32, less j 2^18, for j from 0 to 31."""
+EXP_RESTS = ConstantTable("exp_rests", F32, single.EXP_RESTS)
+"""Logarithms of 2^(j/32) over these f32."""
+
 POW_INVERSES = ConstantTable("pow_inverses", F64, single.POW_INVERSES)
 """Inverses of mantissas, for f32.pow."""
 POW_LOGARITHMS = ConstantTable("pow_logarithms", F64, single.POW_LOGARITHMS)
@@ -40,6 +45,8 @@ TABLES: dict[str, ConstantTable] = {
         *ERF_TERMS,
         ERFCX_CENTERS,
         *ERFCX_TERMS,
+        EXP_WORDS,
+        EXP_RESTS,
         POW_INVERSES,
         POW_LOGARITHMS,
     )

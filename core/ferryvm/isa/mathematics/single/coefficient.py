@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants of the f32 functions, as bits of f64.
+"""Constants of the f32 functions, as bits of f64, or of f32 those of eight digits.
 
 Made by `python -m tests.mathematics.make`; not to be edited.
 """
@@ -100,6 +100,97 @@ EXP2 = (
     0x3DFE_9D40_0F14_4CA3,
 )
 """(2^r - 1) / r"""
+
+LN2_SHORT = (
+    0x3F31_7218,
+    0xB102_E308,
+)
+"""ln 2 in two parts of f32"""
+
+LN2_32 = (
+    0x3CB1_7218,
+    0xAE82_E308,
+)
+"""ln 2 / 32 in two parts of f32"""
+
+EXP_WORDS = (
+    0x3F80_0000,
+    0x3F7E_CD87,
+    0x3F7D_AAC3,
+    0x3F7C_980F,
+    0x3F7B_95C2,
+    0x3F7A_A43A,
+    0x3F79_C3D3,
+    0x3F78_F4F0,
+    0x3F78_37F0,
+    0x3F77_8D3A,
+    0x3F76_F532,
+    0x3F76_7043,
+    0x3F75_FED7,
+    0x3F75_A15B,
+    0x3F75_583F,
+    0x3F75_23F6,
+    0x3F75_04F3,
+    0x3F74_FBAF,
+    0x3F75_08A4,
+    0x3F75_2C4D,
+    0x3F75_672A,
+    0x3F75_B9BE,
+    0x3F76_248C,
+    0x3F76_A81E,
+    0x3F77_44FD,
+    0x3F77_FBB8,
+    0x3F78_CCDF,
+    0x3F79_B907,
+    0x3F7A_C0C7,
+    0x3F7B_E4BA,
+    0x3F7D_257D,
+    0x3F7E_83B3,
+)
+"""bits of 2^(j/32) as f32, less j 2^18"""
+
+EXP_RESTS = (
+    0x0000_0000,
+    0xB34A_3A0B,
+    0x3346_CB6A,
+    0xB36E_D17F,
+    0xB24E_0611,
+    0xB351_7DDA,
+    0x334B_2481,
+    0xB315_86DE,
+    0x3309_2801,
+    0xB2E6_F467,
+    0x331B_85F2,
+    0x3099_B6F1,
+    0xB305_1AA9,
+    0xB2E2_A0DB,
+    0xB200_6C56,
+    0xB336_5942,
+    0x3293_02AE,
+    0x32C5_95DC,
+    0xB302_E5A2,
+    0xB28E_10A1,
+    0x31B3_D0E5,
+    0xB31A_472B,
+    0x31D1_DAF2,
+    0xB305_BF64,
+    0xB27C_E183,
+    0xB2F2_6443,
+    0xB1B4_B0DA,
+    0xB1DA_8A8F,
+    0xB1D2_90BE,
+    0xB2D5_B899,
+    0x31B0_A147,
+    0xB215_6AFC,
+)
+"""logarithms of 2^(j/32) over that f32"""
+
+EXP_QUICK = (
+    0x3F00_0000,
+    0x3E2A_AADD,
+    0x3D2A_AC3C,
+)
+"""(e^r - 1 - r) / r^2"""
 
 LOG = (
     0x3FFF_FFFF_FFFF_FFF6,
@@ -344,8 +435,8 @@ POW_LOGARITHMS = (
     0xBFC5_63AD_FF6B_1D08,
     0xBFBE_0894_92EE_60AB,
     0xBFB1_B175_8B03_4631,
-    0x0000_0000_0000_0000,
-    0x0000_0000_0000_0000,
+    0x0000_0000,
+    0x0000_0000,
     0x3FC0_8B43_8E51_7A8C,
     0x3FCA_D5DC_4700_FE7B,
     0x3FD2_42C4_835C_0306,
@@ -384,6 +475,21 @@ CBRT_COARSE = (
     0xBFC0_99C6_C7E5_2473,
 )
 """((1 + d)^(-1/3) - 1) / d, for the estimate"""
+
+CBRT_QUICK = (
+    0xBEAA_AA70,
+    0x3E63_8DD1,
+    0xBE32_5733,
+    0x3E14_B150,
+)
+"""the same in f32, for an estimate by bits of f32"""
+
+ROOT_QUICK = (
+    0x3F00_0001,
+    0x3EC0_7D8F,
+    0x3EA0_6B9F,
+)
+"""((1 - d)^(-1/2) - 1) / d in f32"""
 
 CBRT_FINE = (
     0xBFD5_5555_5555_5555,

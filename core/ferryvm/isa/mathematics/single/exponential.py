@@ -4,20 +4,45 @@
     x = k ln 2 + r,  |r| <= ln 2 / 2       exp x = 2^k (1 + q(r)),  q(r) = r P(r) = exp r - 1
 
 The last step is one fused operation, so the error of q counts only in so far as |q| < 1/2.
+
+exp and exp2 are sums of two f32 (`quick`) unless that leaves their rounding open:
+
+    x = (32 k + j) ln 2 / 32 + r,  |r| <= ln 2 / 64       exp x = 2^k 2^(j/32) (1 + r + r^2 Q(r))
+
+where r is a sum, whose lower part has the logarithm of the error of 2^(j/32) as f32, too.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TypeVar
 
 from ferryvm.isa.emitter import PureEmitter
-from ferryvm.isa.mathematics.pair import clamped, number
+from ferryvm.isa.mathematics import PARTS
+from ferryvm.isa.mathematics.pair import (
+    add,
+    clamped,
+    fast_two_sum,
+    fma,
+    mul,
+    negated,
+    number,
+    sub,
+    two_product,
+)
 from ferryvm.isa.mathematics.single import coefficient
 from ferryvm.isa.mathematics.single.polynomial import polynomial
-from ferryvm.isa.mathematics.single.special import excepting, unless_nan, zero_as_is
-from ferryvm.isa.type import F64, I64
+from ferryvm.isa.mathematics.single.quick import is_outside, tested_sum
+from ferryvm.isa.mathematics.single.special import excepting, magnitude_bits, unless_nan, zero_as_is
+from ferryvm.isa.mathematics.table import EXP_RESTS, EXP_WORDS
+from ferryvm.isa.type import F32, F64, I32, I64
 
 V = TypeVar("V")
+
+_SHIFT = 1.5 * 2.0**23
+"""The last place of a sum with this number, of f32, is 1."""
+_QUICK_ERROR = 2.0**-36
+"""More than the error of a quick power."""
 
 _ROUNDER = float(3 * 2**51 + 1023)
 """Added to a number below 2^51 it leaves, in the low bits of the sum, the nearest integer plus the
@@ -43,12 +68,56 @@ def exponential_parts(m: PureEmitter[V], x: V) -> tuple[V, V]:
 
 def exp_f32(m: PureEmitter[V], x: V) -> V:
     """e^x."""
-    scale, q = exponential_parts(m, clamped(m, m.promote(x), -120.0, 120.0))
-    return unless_nan(m, x, m.demote(m.ffma(F64, scale, q, scale)))
+    n, shifted = _nearest(m, fma(m, x, _short(m, 32 / math.log(2)), _short(m, _SHIFT), F32), _SHIFT)
+    first, second = coefficient.LN2_32
+    high = fma(m, negated(m, n, F32), m.constant(F32, first), x, F32)  # exact
+    low = fma(m, negated(m, n, F32), m.constant(F32, second), m.lookup(EXP_RESTS, shifted), F32)
+    return _quick_power(m, x, (shifted, high, low), 77.0, "f32.exp_rare")
 
 
 def exp2_f32(m: PureEmitter[V], x: V) -> V:
     """2^x; exact for integers."""
+    n, shifted = _nearest(m, add(m, x, _short(m, _SHIFT / 32), F32), _SHIFT / 32)
+    first, second = (m.constant(F32, each) for each in coefficient.LN2_SHORT)
+    high, error = two_product(m, sub(m, x, n, F32), first, F32)
+    rest = fma(m, sub(m, x, n, F32), second, m.lookup(EXP_RESTS, shifted), F32)
+    return _quick_power(m, x, (shifted, high, add(m, error, rest, F32)), 110.0, "f32.exp2_rare")
+
+
+def _short(m: PureEmitter[V], value: float) -> V:
+    return number(m, value, F32)
+
+
+def _nearest(m: PureEmitter[V], shifted: V, shift: float) -> tuple[V, V]:
+    """The multiple of the last place of `shift` that a sum with it is nearest to, and the sum's bits."""
+    return sub(m, shifted, _short(m, shift), F32), m.reinterpret(I32, F32, shifted)
+
+
+def _quick_power(m: PureEmitter[V], x: V, reduced: tuple[V, V, V], bound: float, rare: str) -> V:
+    """2^(n/32) e^(high + low) for bits that end with n; of an operand `x` that is smaller than a bound,
+    where all parts of the sum are normal numbers."""
+    bits, high, low = reduced
+    r = add(m, high, low, F32)
+    square = mul(m, r, r, F32)
+    more = fma(m, square, polynomial(m, r, coefficient.EXP_QUICK, F32), low, F32)
+    words = m.add(I32, m.lookup(EXP_WORDS, bits), m.shl(I32, bits, m.constant(I32, 18)))
+    scale = m.reinterpret(F32, I32, words)
+    product, product_low = two_product(m, scale, high, F32)
+    total, total_low = fast_two_sum(m, scale, product, F32)
+    rest = add(m, total_low, fma(m, scale, more, product_low, F32), F32)
+    result, is_open = tested_sum(m, total, rest, _QUICK_ERROR)
+    is_rare = m.any(is_open, is_outside(m, magnitude_bits(m, x), 0.0, bound))
+    return m.apply_if(is_rare, PARTS[rare], result, x)
+
+
+def exp_rare(m: PureEmitter[V], x: V) -> V:
+    """The same of any operand."""
+    scale, q = exponential_parts(m, clamped(m, m.promote(x), -120.0, 120.0))
+    return unless_nan(m, x, m.demote(m.ffma(F64, scale, q, scale)))
+
+
+def exp2_rare(m: PureEmitter[V], x: V) -> V:
+    """The same of any operand."""
     z = clamped(m, m.promote(x), -160.0, 160.0)
     k, scale = power_of_two(m, z)
     r = m.fsub(F64, z, k)

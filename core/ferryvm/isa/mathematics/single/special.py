@@ -40,10 +40,14 @@ def excepting(m: PureEmitter[V], x: V, result: V, exceptions: Sequence[tuple[int
     return result
 
 
+def magnitude_bits(m: PureEmitter[V], x: V) -> V:
+    """The bits of an f32 without its sign."""
+    return m.bit_and(I32, m.reinterpret(I32, F32, x), m.constant(I32, 0x7FFF_FFFF))
+
+
 def sign_and_magnitude(m: PureEmitter[V], x: V) -> tuple[V, V]:
     """The sign bit of an f32, as i32, and its magnitude, as f32."""
-    bits = m.reinterpret(I32, F32, x)
-    magnitude = m.bit_and(I32, bits, m.constant(I32, 0x7FFF_FFFF))
+    bits, magnitude = m.reinterpret(I32, F32, x), magnitude_bits(m, x)
     return m.bit_xor(I32, bits, magnitude), m.reinterpret(F32, I32, magnitude)
 
 

@@ -23,7 +23,7 @@ from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.mathematics.pair import number
 from ferryvm.isa.mathematics.single import coefficient
 from ferryvm.isa.mathematics.single.polynomial import polynomial
-from ferryvm.isa.mathematics.single.special import excepting, zero_as_is
+from ferryvm.isa.mathematics.single.special import excepting, magnitude_bits, zero_as_is
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import F32, F64, I32, I64
 
@@ -52,11 +52,6 @@ def inverse_parts(
     return chosen(0), chosen(1)
 
 
-def _magnitude(m: PureEmitter[V], x: V) -> V:
-    """Bits of |x|."""
-    return m.bit_and(I32, m.reinterpret(I32, F32, x), m.constant(I32, 0x7FFF_FFFF))
-
-
 def _with_parity(m: PureEmitter[V], value: V, shifted: V) -> V:
     """The f64 `value`, negated if the integer in the low bits of `shifted` is odd."""
     parity = m.shl(I64, m.reinterpret(I64, F64, shifted), m.constant(I64, 63))
@@ -71,7 +66,9 @@ def _sine(m: PureEmitter[V], h: V) -> V:
 
 def sin_f32(m: PureEmitter[V], x: V) -> V:
     """Sine of radians; -0 for -0, NaN for infinities."""
-    c, d = inverse_parts(m, _magnitude(m, x), coefficient.INVERSE_PI_BOUNDS, coefficient.INVERSE_PI)
+    c, d = inverse_parts(
+        m, magnitude_bits(m, x), coefficient.INVERSE_PI_BOUNDS, coefficient.INVERSE_PI
+    )
     z, rounder = m.promote(x), number(m, _ROUNDER)
     shifted = m.ffma(F64, z, c, rounder)
     h = m.ffma(F64, z, d, m.ffma(F64, z, c, m.fsub(F64, rounder, shifted)))
@@ -81,7 +78,7 @@ def sin_f32(m: PureEmitter[V], x: V) -> V:
 
 def cos_f32(m: PureEmitter[V], x: V) -> V:
     """Cosine of radians; NaN for infinities."""
-    magnitude = _magnitude(m, x)
+    magnitude = magnitude_bits(m, x)
     c, d = inverse_parts(m, magnitude, coefficient.INVERSE_PI_BOUNDS, coefficient.INVERSE_PI)
     z, rounder, half = m.promote(x), number(m, _ROUNDER), number(m, 0.5)
     # x / pi = n - 1/2 + h, and cos x = (-1)^n sin pi h
@@ -96,7 +93,7 @@ def cos_f32(m: PureEmitter[V], x: V) -> V:
 def tan_f32(m: PureEmitter[V], x: V) -> V:
     """Tangent of radians; -0 for -0, NaN for infinities."""
     c, d = inverse_parts(
-        m, _magnitude(m, x), coefficient.INVERSE_HALF_PI_BOUNDS, coefficient.INVERSE_HALF_PI
+        m, magnitude_bits(m, x), coefficient.INVERSE_HALF_PI_BOUNDS, coefficient.INVERSE_HALF_PI
     )
     z, rounder = m.promote(x), number(m, _ROUNDER)
     # x / (pi/2) = n + h: tan x is the tangent of h for even n, else minus its cotangent
