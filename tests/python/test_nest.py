@@ -190,6 +190,24 @@ def test_a_loop_passes_nothing_on_but_what_its_next_iteration_reads() -> None:
     assert len(passed) == 2  # the total, and the next number of the range
 
 
+def test_a_guess_that_no_divisor_is_zero_is_checked_before_the_loop() -> None:
+    verified = verify(Unit(inverse, [INT, INT, INT]).program)
+    nest = region(verified, "inverse/nest.1")
+    exits = [
+        (block.end.pc, edge.block.pc)
+        for block in lift(nest).root.blocks
+        for edge in block.end.edges
+        if not edge.block.end.edges
+    ]
+    module = lift(nest, unseen=frozenset([max(exits)]))  # the others leave the nest
+    assert module.guards
+    optimise(module, fields=True)
+    bodies = {block.label: block.operations for block in module.root.blocks}
+    guarded = {label for label, each in bodies.items() if any(o.name == "guard" for o in each)}
+    assert guarded
+    assert {f"unchecked.{label}" for label in guarded} <= bodies.keys() - guarded
+
+
 def row(i, size, matrix):
     for k in range(size):
         matrix[i * size + k] = 1.0 / (i + k + 1)

@@ -233,6 +233,10 @@ class RuntimeChecks:
     def _operation(self, operation: Operation, place: int) -> None:
         if operation.name == "trap_if":
             self._check(operation, place)
+        elif operation.name == "guard":
+            p = operation.arguments[0]
+            if isinstance(p, Operation) and self._is_never_zero(p, operation.pc, place):
+                self.eliminated.add(operation)
         elif operation.name in ("heap_load", "heap_store"):
             found = self._range_of(operation.arguments[0], operation.fact(0, int), place)
             if found is not None:
@@ -308,17 +312,23 @@ class RuntimeChecks:
         assert isinstance(end, Terminator)
         if not isinstance(p, Operation) or tails.isdisjoint(edge.block for edge in end.edges):
             return
+        if self._is_never_zero(p, end.pc, place):
+            self.replaced[p] = self.conditions.constant(BOOLEAN, 0)
+
+    def _is_never_zero(self, p: Operation, pc: int, place: int) -> bool:
+        """True if a condition holds where a number is zero, and runtime checks can prove that it
+        never is; adds them."""
         number = _tested_for_zero(p)
         expression = None if number is None else self.space.expression_at(number, place)
         if expression is None or not expression.terms:
-            return
+            return False
         m = self.conditions
-        self.space.check(expression, end.pc)
+        self.space.check(expression, pc)
         low, high = self.space.extremes(expression)
         is_below = m.compare(I64, Condition.LE_S, low, m.zero)
         is_around = m.all(is_below, m.compare(I64, Condition.GE_S, high, m.zero))
-        m.doubt(is_around, VersioningReason("a number may be zero", (end.pc,)))
-        self.replaced[p] = m.constant(BOOLEAN, 0)
+        m.doubt(is_around, VersioningReason("a number may be zero", (pc,)))
+        return True
 
     def _note_index(self, value: Value, limit: Value) -> None:
         """Note an index that runtime checks prove to be below a limit, which may be a length."""
