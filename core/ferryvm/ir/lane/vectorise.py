@@ -12,6 +12,7 @@ from ferryvm.ir.lane.cost import ratio
 from ferryvm.ir.lane.item import UnvectorisedError, item_body
 from ferryvm.ir.lane.linearise import Linearisation, WeakerError
 from ferryvm.ir.lane.order import Nest
+from ferryvm.ir.lane.overflow_check import share_overflow_checks
 from ferryvm.ir.lane.profit import REASON, is_better_scalar
 from ferryvm.ir.lane.quotient import Quotient, quotients, versions
 from ferryvm.ir.lift import lift
@@ -68,7 +69,9 @@ def lanes_of(module: Module, *, always: bool = True) -> Body:
     shared = _linearised(item, found) if found else lanes
     if not always and (times := ratio(item, shared)) > LARGEST_RATIO:
         raise UnvectorisedError(f"its items would take {times:.2g} times as long, by an estimate")
-    return versions(lanes, shared, item, found) if found else lanes
+    lanes = versions(lanes, shared, item, found) if found else lanes
+    share_overflow_checks(lanes)
+    return lanes
 
 
 def _linearised(item: Body, found: Sequence[Quotient] = ()) -> Body:

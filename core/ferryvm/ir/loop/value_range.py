@@ -44,7 +44,7 @@ class ValueRanges:
         t, before = p.fact(0, Type), dict(self.assumed)
         a, b = (self.range(each) for each in p.arguments)
         name = p.name.removesuffix("_overflows")
-        found = None if a is None or b is None else _arithmetic(name, t, a, b)
+        found = None if a is None or b is None else exact_range(name, t, a, b)
         if found is None:
             self.assumed = before
         return found is not None
@@ -117,7 +117,7 @@ class ValueRanges:
             case "bit_or" | "bit_xor" | "add" | "sub" | "mul" | "shr_s" | "shr_u":
                 a, b = (self.range(argument, depth) for argument in arguments)
                 if a is not None and b is not None:
-                    return _arithmetic(value.name, value.fact(0, Type), a, b)
+                    return exact_range(value.name, value.fact(0, Type), a, b)
         return None
 
 
@@ -130,7 +130,7 @@ def _is_in(one: Range, other: Range) -> bool:
     return other.low <= one.low and one.high <= other.high
 
 
-def _arithmetic(name: str, t: Type, a: Range, b: Range) -> Range | None:
+def exact_range(name: str, t: Type, a: Range, b: Range) -> Range | None:
     """The range of an operation's exact results; None if some do not fit, or none is known."""
     match name:
         case "add":
