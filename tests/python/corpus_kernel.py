@@ -242,7 +242,7 @@ def haar(out, x):
     size = 8
     while size > 0:
         ferryvm.barrier()
-        mean = difference = np.float64(0.0)
+        mean = difference = 0.0
         if me < size:
             mean = (tile[2 * me] + tile[2 * me + 1]) * 0.5
             difference = (tile[2 * me] - tile[2 * me + 1]) * 0.5

@@ -242,3 +242,38 @@ def test_cpython_finds_items_that_do_not_all_wait() -> None:
         run_kernel(diverge, 16, 9, group=8)
     with pytest.raises(KernelError, match=r"ferryvm\.barrier needs groups"):
         run_kernel(diverge, 16, 9)
+
+
+def waiting(x):
+    ferryvm.barrier()
+    return x
+
+
+def test_items_wait_at_one_barrier_with_variables_of_different_types() -> None:
+    @ferryvm.kernel
+    def mixed(out, x):
+        me, value = ferryvm.local_item(), 0
+        if me == 1:
+            value = x[me]
+        if me == 2:
+            value = 0.5
+        ferryvm.barrier()
+        for _ in range(2):
+            value = value / 2 if me else value + 3
+            ferryvm.barrier()
+        out[me] = value
+
+    out, _ = check_kernel(mixed, 4, np.zeros(4), XS, group=4, backends=["switch"])
+    assert out.tolist() == [6.0, 0.25, 0.125, 0.0]
+
+
+def test_calls_that_wait_need_variables_of_one_type() -> None:
+    @ferryvm.kernel
+    def mixed(out, x):
+        value = 0.0
+        if ferryvm.item() == 1:
+            value = x[1]
+        out[ferryvm.item()] = waiting(value)
+
+    with pytest.raises(UnsupportedError, match="may wait here with variables of different types"):
+        ferryvm.launch(mixed, 4, np.zeros(4), XS, group=4)

@@ -16,7 +16,7 @@ import dataclasses
 import enum
 import functools
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ferryvm.python.fault import NotCompilableError
@@ -105,6 +105,8 @@ class KernelSource(Source):
                 self.hidden = layout.shared
             case _:
                 self.hidden = [*indices, *layout.shared]
+                if layout.group is not None:
+                    self.varying = [*indices, *(own if of.role is Role.HELPER else ())]
         arrays = [each.name for each in self.group_arrays] if of.role is Role.MEMBER else []
         if of.role is Role.HELPER:
             self.parameters = [*own, *self.hidden]
@@ -178,8 +180,9 @@ def _is_none(node: ast.expr | None) -> bool:
     return node is None or (isinstance(node, ast.Constant) and node.value is None)
 
 
-def needs_item(function: types.FunctionType) -> bool:
-    """True for a function that may ask for the place of an item, or wait, or calls one that does."""
+def needs_item(function: types.FunctionType, test: Callable[[object], bool] = is_work_item) -> bool:
+    """True for a function that may ask for the place of an item, or wait, or calls one that does. `test`: for
+    one of the functions that do."""
     seen: set[types.FunctionType] = set()
     waiting = [function]
     while waiting:
@@ -188,7 +191,7 @@ def needs_item(function: types.FunctionType) -> bool:
             continue
         seen.add(each)
         for value in _values(each):
-            if is_work_item(value):
+            if test(value):
                 return True
             called = getattr(value, "__ferryvm_function__", value)
             if isinstance(called, types.FunctionType):

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from ferryvm.python.compared import ComparedFloats
 from ferryvm.python.counter import counters
+from ferryvm.python.divergence import divergent_blocks
 from ferryvm.python.expression import Expressions
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.graph import (
@@ -93,6 +95,12 @@ class Lowering:
         else:
             self._body(node.body)
             self.graph.end(Return(node, Known(None, node)))
+
+    @functools.cached_property
+    def divergent(self) -> frozenset[int]:
+        """The numbers of the blocks behind which items of one group may go on differently."""
+        varying = self._source.varying
+        return frozenset() if varying is None else divergent_blocks(self.blocks, varying)
 
     @property
     def captured(self) -> dict[str, object]:

@@ -12,6 +12,7 @@ from ferryvm.build import Function
 from ferryvm.machine.host import HostFunction
 from ferryvm.program import Program
 from ferryvm.python import list_argument
+from ferryvm.python.barrier_version import BarrierVersions
 from ferryvm.python.code import Compiled, Shared
 from ferryvm.python.dead_local import DeadLocals
 from ferryvm.python.dependency import Dependencies
@@ -65,6 +66,7 @@ class Unit:
         # The kinds of results of recursive functions are found by repetition, from none on.
         self._lists: dict[List, None] = {}
         self._dead: dict[_Key, DeadLocals] = {}
+        self._barriers: dict[_Key, BarrierVersions] = {}
         known, found, reads_kinds = -1, 0, False
         while known < found:
             known = found
@@ -72,6 +74,7 @@ class Unit:
             found = sum(1 + len(kinds) for kinds in self._results.values())
             reads_kinds |= self._shared.reads_kinds  # the sum must not fall
             found += len(self._lists) * reads_kinds
+            found += sum(each.count for each in self._barriers.values())
             found += sum(lowering.compared.dropped for _, lowering in self._sources.values())
 
     def _build(self) -> None:
@@ -100,8 +103,18 @@ class Unit:
             try:
                 found = self._results[key]
                 dead = self._dead.setdefault(key, DeadLocals())
+                barriers = self._barriers.setdefault(key, BarrierVersions())
                 versions = Versions(
-                    self._shared, source, lowering, self, function, key[1], found, *key[2:], dead
+                    self._shared,
+                    source,
+                    lowering,
+                    self,
+                    function,
+                    key[1],
+                    found,
+                    *key[2:],
+                    dead,
+                    barriers,
                 )
                 self.maps[function.name] = versions.map
             except NotCompilableError as refusal:

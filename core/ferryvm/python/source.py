@@ -53,6 +53,8 @@ class Source:
         self.parameters = [*self._parameters(), *free]
         self.hidden: list[str] = []
         """Parameters for the place of an item of a launch."""
+        self.varying: list[str] | None = None
+        """Parameters that differ in items of a group; None if there is none."""
         own = {*code.co_varnames, *code.co_cellvars} - self.given
         self.variables = frozenset((*own, *free))
         """Names that are variables of the function itself."""
@@ -214,7 +216,8 @@ class InnerSource(Source):
             outer.file,
             outer.first,
         )
-        self.code, self.node, self._outer, self.hidden = of.code, of.node, outer, []
+        self.code, self.node, self._outer = of.code, of.node, outer
+        self.hidden, self.varying = [], None
         self.free = tuple(name for name in outer.free if name in of.captured)
         self.parameters = [*self._parameters(), *of.captured]
         self.variables = frozenset((*of.code.co_varnames, *of.code.co_cellvars, *of.captured))

@@ -23,6 +23,7 @@ from ferryvm.python import (
     text_code,
     unpacking,
 )
+from ferryvm.python.barrier_version import BarrierVersions
 from ferryvm.python.body import Body
 from ferryvm.python.builtin import contains
 from ferryvm.python.code import Functions, Shared
@@ -57,6 +58,7 @@ from ferryvm.python.graph import (
 )
 from ferryvm.python.graph_builder import name_of
 from ferryvm.python.iteration import advance, begin
+from ferryvm.python.kernel_code import SharedBarrier
 from ferryvm.python.kind import (
     BOOL,
     Constant,
@@ -99,6 +101,7 @@ class Versions:
         target: Kind | None,
         caught: frozenset[type[BaseException]],
         dead: DeadLocals,
+        barriers: BarrierVersions,
     ) -> None:
         """`results`: the kinds of results that are known so far; others are appended, and the code
         is not complete then. `target`: the kind to which results are converted, if they are.
@@ -114,6 +117,8 @@ class Versions:
         self._counts: dict[tuple[int, int], int] = {}
         self._dead = dead
         dead.begin(function, lowering.blocks)
+        self._barriers, self._shared_barriers = barriers, dict[int, SharedBarrier]()
+        barriers.begin(lowering.divergent)
         parameters = iter(function.parameters)
         for name, kind in zip(source.parameters, kinds, strict=True):
             self._body.declare(name, kind, [next(parameters) for _ in kind.slots])
@@ -122,6 +127,9 @@ class Versions:
         self._go(source.node, first, 0, arguments)
         while self._waiting:
             self._compile(*self._waiting.pop())
+        for each in self._shared_barriers.values():
+            self._points.append(each.emit(self._body, dead))
+        barriers.finish()
         dead.finish(self._body.every_local())
 
     # --- versions ---------------------------------------------------------------------------
@@ -145,6 +153,7 @@ class Versions:
             label = self._labels[key] = self._body.f.label()
             self._waiting.append((block, index, env))
         self._dead.leads_to(key)
+        self._barriers.leads_to(key)
         return label
 
     def _compile(self, block: Block, index: int, env: Environment) -> None:
@@ -155,6 +164,7 @@ class Versions:
         body.env = dict(env)
         assert label.pc is not None
         cleared = self._dead.at(label.pc, key, block, env)
+        self._barriers.at(key)
         if cleared:
             self._point(block, index)
             for each in cleared:
@@ -166,11 +176,32 @@ class Versions:
                 return
             if self._is_left(statement, block, number):
                 return
+            if kernel_code.is_waiting(statement) and self._is_elsewhere(block, number, index, key):
+                return
             body.at(statement.node)
             is_call = isinstance(statement, Call)
             if self._caught(block, statement.node, lambda: self._statement(block, number), is_call):  # noqa: B023  # called at once
                 return
         self._end(block)
+
+    def _is_elsewhere(
+        self, block: Block, number: int, index: int, key: tuple[int, int, Environment]
+    ) -> bool:
+        """True if a barrier begins a version of its own, or is one instruction with others.
+        `index`, `key`: of the present version."""
+        statement, body = block.statements[number], self._body
+        if number > index:
+            self._go(statement.node, block, number, body.env)
+            return True
+        of = self._barriers.class_of(key)
+        if of is None:
+            return False
+        if of not in self._shared_barriers:
+            self._shared_barriers[of] = SharedBarrier(statement, block, number, of)
+        behind = block.number, number + 1, key[2]
+        label = self._label(statement.node, block, number + 1, key[2])
+        self._shared_barriers[of].come(body, label, behind, self._dead)
+        return True
 
     def _has_merged(self, node: ast.AST, block: Block, index: int, env: Environment) -> bool:
         """Go on in another version, where lists have items of known kinds that are not known here;
@@ -185,6 +216,7 @@ class Versions:
                             list_code.adapt(self._body, node, kind, known)
                             self._body.set(name, known)
                     self._dead.leads_to((number, place, other))
+                    self._barriers.leads_to((number, place, other))
                     self._body.f.jump(label)
                     return True
         return False
@@ -249,6 +281,7 @@ class Versions:
         body, end = self._body, block.end
         assert end is not None
         self._point(block, len(block.statements))
+        self._barriers.ends(block.number)
         if self._is_left(end, block, len(block.statements)):
             return
         body.at(end.node)
@@ -331,6 +364,7 @@ class Versions:
         if not isinstance(node, ast.Name) or kind != List(None):
             return
         self._shared.reads_kinds = True
+        self._barriers.splits()
         (of,) = body.locals(node.id, kind)
         for known in [*self._shared.list_kinds]:
             if known != kind and united(kind, known) == known:
@@ -399,6 +433,7 @@ class Versions:
         for kind in reversed(found.results):
             for local in reversed(body.locals(statement.name, kind)):
                 body.f.local_set(local)
+        self._barriers.splits()
         which = body.spare(I64)
         body.f.local_set(which)
         for place, kind in enumerate(found.results):
