@@ -16,16 +16,17 @@ from benchmarks import table
 from benchmarks.benchmark import BENCHMARKS, Scale
 from benchmarks.comparison import compare
 from benchmarks.measure import geometric_mean
-from benchmarks.parallel.contender import GCC
+from benchmarks.parallel.contender import GCC, OPENCL_C
 from benchmarks.parallel.speed import Row
 from benchmarks.python import calling, mapping, scalar
 from benchmarks.python.item import OF
-from benchmarks.python.mapping import MAP, PRANGE
+from benchmarks.python.mapping import MAP, ON_DEVICE, PRANGE
 from benchmarks.report import Report, Target
 
-PARTS = ("scalar", "map", "calls")
+PARTS = ("scalar", "map", "calls", "device")
 
 MOST_OF_GCC, LEAST_OF_CPYTHON, MOST_OF_PRANGE = 0.45, 200.0, 1.0
+MOST_OF_KERNELS = 1.10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Figures:
     settings: Settings
     report: Report | None = None
     rows: list[Row] = dataclasses.field(default_factory=list)
+    on_device: list[Row] = dataclasses.field(default_factory=list)
     cpython: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """Seconds of CPython's `map` by program."""
     calls: calling.Calls | None = None
@@ -65,26 +67,27 @@ class Figures:
         found = self.report.targets() if self.report else []
         if self.calls:
             found = [*found, *self.calls.targets()]
+        if self.on_device and not self.settings.quick:
+            found = [
+                *found,
+                Target("map on a device over kernels by hand, geometric mean",
+                       _mean(self.on_device, ON_DEVICE, OPENCL_C), MOST_OF_KERNELS, True),
+            ]  # fmt: skip
         if self.settings.quick or not self.rows:
             return found
         behind = [ratio for row in self.rows if (ratio := row.ratio(MAP, PRANGE)) is not None]
         return [
             *found,
-            Target("map over gcc, geometric mean", self._mean(MAP), MOST_OF_GCC, True),
+            Target("map over gcc, geometric mean", _mean(self.rows, MAP), MOST_OF_GCC, True),
             Target("CPython over map, geometric mean", geometric_mean(self.speedups().values()),
                    LEAST_OF_CPYTHON),
             Target("map over Numba prange, worst", max(behind, default=None), MOST_OF_PRANGE, True),
         ]  # fmt: skip
 
-    def _mean(self, contender: str) -> float | None:
-        ratios = [row.ratio(contender) for row in self.rows]
-        known = [ratio for ratio in ratios if ratio is not None]
-        return geometric_mean(known) if len(known) == len(ratios) else None
-
     def faults(self) -> list[str]:
         """What was wrong."""
         found = self.report.faults() if self.report else []
-        for row in self.rows:
+        for row in [*self.rows, *self.on_device]:
             found += [f"{row.twin.name}: {name}: {fault}" for name, fault in row.faults.items()]
         return found
 
@@ -95,6 +98,7 @@ class Figures:
             "load_before": self.load_before,
             "scalar": self.report.as_json() if self.report else None,
             "map": {row.twin.name: row.as_json() for row in self.rows},
+            "device": {row.twin.name: row.as_json() for row in self.on_device},
             "calls": self.calls.found if self.calls else None,
             "cpython_seconds": dict(self.cpython),
             "targets": [target.as_json() for target in self.targets()],
@@ -111,6 +115,8 @@ class Figures:
                 console.print(line, markup=False)
         if self.rows:
             self._show_rows(console)
+        if self.on_device:
+            self._show_device(console)
         if self.calls:
             console.print(f"calls and first results: {self.calls.found}")
         for fault in self.faults():
@@ -136,9 +142,36 @@ class Figures:
                 f"{speedups[row.twin.name]:.0f}" if row.twin.name in speedups else "-",
             )
         console.print(shown)
-        for row in self.rows:
-            for name, reason in row.missing.items():
-                console.print(f"{row.twin.name}: {name} is missing: {reason}")
+        _show_missing(console, self.rows)
+
+    def _show_device(self, console: Console) -> None:
+        names = (OPENCL_C, ON_DEVICE, MAP)
+        shown = Table(
+            "program", *(f"{name}, ms" for name in names), "map on opencl over OpenCL C",
+            "default policy over OpenCL C", title="maps of arrays of the host on an OpenCL device",
+        )  # fmt: skip
+        for row in self.on_device:
+            medians = [row.median(name) for name in names]
+            ratios = [row.ratio(name, OPENCL_C) for name in (ON_DEVICE, MAP)]
+            shown.add_row(
+                row.twin.name,
+                *("-" if one is None else f"{1e3 * one:.1f}" for one in medians),
+                *("-" if one is None else f"{one:.2f}" for one in ratios),
+            )
+        console.print(shown)
+        _show_missing(console, self.on_device)
+
+
+def _mean(rows: Sequence[Row], contender: str, baseline: str = "") -> float | None:
+    ratios = [row.ratio(contender, baseline) for row in rows]
+    known = [ratio for ratio in ratios if ratio is not None]
+    return geometric_mean(known) if len(known) == len(ratios) else None
+
+
+def _show_missing(console: Console, rows: Sequence[Row]) -> None:
+    for row in rows:
+        for name, reason in row.missing.items():
+            console.print(f"{row.twin.name}: {name} is missing: {reason}")
 
 
 def measure(settings: Settings, progress: Callable[[str], None]) -> Figures:
@@ -154,6 +187,8 @@ def measure(settings: Settings, progress: Callable[[str], None]) -> Figures:
             )
     if "calls" in settings.parts:
         found.calls = calling.measure(settings.rounds, settings.numba, progress)
+    if "device" in settings.parts:
+        found.on_device = mapping.measure_on_device([*OF], settings.rounds, size, progress)
     if "map" in settings.parts:
         found.rows = mapping.measure([*OF], settings.rounds, size, settings.numba, progress)
         found.cpython = {

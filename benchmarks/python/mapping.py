@@ -20,7 +20,8 @@ import numpy as np
 import ferryvm
 from benchmarks.benchmark import ROOT, BenchmarkError
 from benchmarks.measure import median
-from benchmarks.parallel.contender import GCC, SETTLING, contenders
+from benchmarks.parallel.contender import GCC, OPENCL_C, SETTLING, contenders
+from benchmarks.parallel.kernel import hand_written
 from benchmarks.parallel.program import BY_NAME, Twin, Work
 from benchmarks.parallel.speed import Row
 from benchmarks.parallel.speed import measure as measure_rows
@@ -30,6 +31,7 @@ from benchmarks.python.item import OF, Items, loaded
 from ferryvm.errors import FerryError
 
 MAP, PRANGE = "ferryvm.map", "Numba prange"
+ON_DEVICE = "ferryvm.map on opencl"
 DRIVER = ROOT / "python" / "drive_prange.py"
 
 CPYTHON_SECONDS = 0.3
@@ -51,6 +53,20 @@ def measure(
             PRANGE: lambda twin, work: prange(twin, work, numba, stack),
         }
         return measure_rows([BY_NAME[name] for name in names], known, rounds, size, progress)
+
+
+def measure_on_device(
+    names: Sequence[str], rounds: int, size: str, progress: Callable[[str], None]
+) -> list[Row]:
+    """A row for each program: kernels of OpenCL C, with the copies of arrays both ways where the device
+    has memory of its own, maps on the same device, which copy what they need, and maps where the default
+    policy places them."""
+    known: Mapping[str, Make] = {
+        OPENCL_C: _by_hand,
+        ON_DEVICE: lambda twin, work: _map(twin, work, ferryvm.function(backend="opencl")),
+        MAP: _map,
+    }
+    return measure_rows([BY_NAME[name] for name in names], known, rounds, size, progress)
 
 
 def cpython_seconds(name: str, size: str, rounds: int) -> float:
@@ -88,9 +104,19 @@ def _items(twin: Twin, work: Work) -> tuple[Items, tuple[Any, ...]]:
     return items, tuple(work.arguments[position] for position in items.outs)
 
 
-def _map(twin: Twin, work: Work) -> Task:
+def _by_hand(twin: Twin, work: Work) -> Task:
+    try:
+        return hand_written(twin, work, copies=True)
+    except MissingError:  # the device has the host's memory, or there is none
+        return hand_written(twin, work)
+
+
+def _map(twin: Twin, work: Work, compiled: Callable[..., Any] | None = None) -> Task:
+    """`compiled`: makes the function that is mapped of the plain one."""
     items, outs = _items(twin, work)
     function = loaded(twin.path("py")).item
+    if compiled is not None:
+        function = compiled(function)
     out = outs[0] if len(outs) == 1 else outs or None
 
     def run() -> None:
