@@ -273,7 +273,9 @@ def shortest(distances):
     tile[i, j] = distances[i, j]
     for k in range(6):
         ferryvm.barrier()
-        tile[i, j] = min(tile[i, j], tile[i, k] + tile[k, j])
+        through = tile[i, k] + tile[k, j]
+        ferryvm.barrier()
+        tile[i, j] = min(tile[i, j], through)
     distances[i, j] = tile[i, j]
 
 

@@ -277,3 +277,53 @@ def test_calls_that_wait_need_variables_of_one_type() -> None:
 
     with pytest.raises(UnsupportedError, match="may wait here with variables of different types"):
         ferryvm.launch(mixed, 4, np.zeros(4), XS, group=4)
+
+
+@ferryvm.kernel
+def turn(out, x, waits):
+    i, me = ferryvm.item(), ferryvm.local_item()
+    tile = ferryvm.group_array(4, "f64")
+    tile[me] = x[i]
+    if waits:
+        ferryvm.barrier()
+    out[me if waits == 2 else i] = tile[(me + 1) % 4]
+
+
+def test_the_check_of_independence_names_items_and_lines() -> None:
+    def checked(waits: int) -> None:
+        ferryvm.launch(turn, 8, np.zeros(8), XS, waits, group=4, check="independence")
+
+    checked(1)
+    wanted = (
+        r"turn: item 0 and item 1 of a group are not independent: item 0 read element 1 of the f64\[4\] "
+        r"at \d+ at .*test_kernel.py:\d+:\d+, item 1 writes it at .*test_kernel.py:\d+:\d+$"
+    )
+    with pytest.raises(KernelError, match=wanted):
+        checked(0)
+    with pytest.raises(
+        KernelError, match=r"^turn: group 0 and group 1 are not independent: group 0"
+    ):
+        checked(2)
+    with pytest.raises(
+        KernelError, match="turn: a check takes no policy, and the backend reference"
+    ):
+        ferryvm.launch(turn, 8, XS, XS, 1, group=4, check="independence", backend="llvm")
+    with pytest.raises(KernelError, match="check is 'races'; 'independence' is possible"):
+        ferryvm.launch(turn, 8, XS, XS, 1, group=4, check="races")  # type: ignore[arg-type]  # wrong
+
+
+def test_items_of_several_axes_are_named_by_their_indices() -> None:
+    @ferryvm.kernel
+    def collide(out):
+        out[ferryvm.item(0)] = ferryvm.item(1)
+
+    wanted = (
+        r"collide: item \(0, 0\) and item \(0, 1\) are not independent: item \(0, 0\) wrote element"
+    )
+    with pytest.raises(KernelError, match=wanted):
+        ferryvm.launch(collide, (2, 2), np.zeros(2), check="independence")
+    with pytest.raises(IndexError, match="index 2 is out of bounds") as caught:
+        ferryvm.launch(collide, (4, 2), np.zeros(2), group=(2, 2), backend="switch")
+    assert caught.value.__notes__ == [
+        "in item (2, 0), item (0, 0) of group (1, 0) of kernel collide"
+    ]

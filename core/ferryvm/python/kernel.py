@@ -14,7 +14,7 @@ import functools
 import operator
 import types
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, ParamSpec
 
 from ferryvm.failure import shown
 from ferryvm.policy import Policy
@@ -43,7 +43,7 @@ class Kernel(Generic[P]):
         self.__name__ = function.__name__
         self.function = function
         """The function itself, as CPython has it."""
-        self._launched: dict[tuple[Layout, str | None, Policy | None], LaunchedKernel] = {}
+        self._launched: dict[tuple[Layout, str | None, Policy | None, bool], LaunchedKernel] = {}
 
     def __repr__(self) -> str:
         return f"<ferryvm.kernel {self.function.__qualname__}>"
@@ -54,13 +54,14 @@ class Kernel(Generic[P]):
         raise KernelError(f"{name} is a kernel; write ferryvm.launch({name}, n, ...)")
 
     def launched(
-        self, layout: Layout, backend: str | None, policy: Policy | None
+        self, layout: Layout, backend: str | None, policy: Policy | None, is_checked: bool = False
     ) -> LaunchedKernel:
-        """Its launches of a form, on a backend or under a policy."""
-        key = layout, backend, policy
+        """Its launches of a form, on a backend or under a policy. `is_checked`: that items are
+        independent."""
+        key = layout, backend, policy, is_checked
         found = self._launched.get(key)
         if found is None or found.__ferryvm_function__ is not self.function:
-            found = LaunchedKernel(self.function, backend, policy, layout)
+            found = LaunchedKernel(self.function, backend, policy, layout, is_checked)
             self._launched[key] = found
         return found
 
@@ -92,13 +93,15 @@ def launch(
     group: int | Sequence[int] | None = None,
     backend: str | None = None,
     policy: Policy | None = None,
+    check: Literal["independence"] | None = None,
 ) -> None:
     """Call a kernel for each of `n` items, in groups of `group` items that wait for each other.
 
     `n`: the number of items, or a tuple with one for each of up to three axes, the last of which changes
     fastest; multiples of `group`, which has as many numbers. Without `group` the items are independent.
     `arguments`: the same for all items; arrays of NumPy are read and written where they are. `backend`,
-    `policy`: as of `Engine`.
+    `policy`: as of `Engine`. `check`: "independence" runs it on the backend `reference`, slowly, and raises
+    KernelError for two items of which one accesses what the other one writes.
 
     Raises KernelError for sizes that do not fit, and where items do not all wait at one barrier;
     UnsupportedError for what cannot be compiled; what an item raises, with a note that names the
@@ -107,7 +110,11 @@ def launch(
     if not isinstance(kernel, Kernel):
         raise TypeError(f"launch takes a kernel, made by ferryvm.kernel; found {shown(kernel)}")
     layout, counts = arranged(kernel.__name__, n, group)
-    kernel.launched(layout, backend, policy).launch(counts, arguments)
+    if check not in (None, "independence"):
+        raise KernelError(f"{kernel.__name__}: check is {shown(check)}; 'independence' is possible")
+    if check and (policy is not None or backend not in (None, "reference")):
+        raise KernelError(f"{kernel.__name__}: a check takes no policy, and the backend reference")
+    kernel.launched(layout, backend, policy, bool(check)).launch(counts, arguments)
 
 
 def arranged(

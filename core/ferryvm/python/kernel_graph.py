@@ -29,7 +29,8 @@ class LaunchLowering(Lowering):
     def _lower(self) -> None:
         source = self._source
         assert isinstance(source, KernelSource)
-        node, layout = source.node, source.of.layout
+        node: ast.AST = source.node
+        layout = source.of.layout
         names = [*source.hidden, *source.parameters[len(source.hidden) :]]
         if source.of.role is Role.LAUNCH:
             role = Role.MEMBER if layout.group is None else Role.GROUP
@@ -37,6 +38,8 @@ class LaunchLowering(Lowering):
         else:
             role = Role.MEMBER
             assert layout.group is not None
+            assert isinstance(node, ast.FunctionDef)
+            node = node.body[0]  # the launch of groups stands at the definition
             sizes = [like(node, ast.Constant(size)) for size in layout.group]
             for each in source.group_arrays:
                 self.graph.add(Assign(each.node, each.name, self._made(each)))

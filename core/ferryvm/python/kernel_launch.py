@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from ferryvm.engine import ProgramInterrupted, TrapError
 from ferryvm.engine.marshal import CallError
+from ferryvm.errors import FerryError
 from ferryvm.isa.trap import Trap
 from ferryvm.policy import Policy
 from ferryvm.python.continuation import raise_at
@@ -18,6 +19,7 @@ from ferryvm.python.foreign_array import viewed_array
 from ferryvm.python.free_name import FreeNames
 from ferryvm.python.function import PythonFunction
 from ferryvm.python.interruption import unless_it_goes_on
+from ferryvm.python.kernel_race import checking_engine, described
 from ferryvm.python.kernel_source import Layout
 from ferryvm.python.kernel_version import KernelVersion
 from ferryvm.python.kind import Kind, MisfitError, has_list
@@ -41,9 +43,13 @@ class LaunchedKernel(PythonFunction[..., None]):
         backend: str | None,
         policy: Policy | None,
         layout: Layout,
+        is_checked: bool = False,
     ) -> None:
+        """`is_checked`: check that items are independent."""
         super().__init__(function, backend, policy, True)
-        self.layout = layout
+        self.layout, self._is_checked = layout, is_checked
+        if is_checked:
+            self._engine = checking_engine()
 
     def launch(self, counts: Sequence[int], arguments: Sequence[Any]) -> None:
         """Launch so many items, or groups if there are some, along each axis. Raises what an item
@@ -62,6 +68,8 @@ class LaunchedKernel(PythonFunction[..., None]):
             trap = error
         except CallError as error:  # arrays that overlap
             raise self.refused(without_numbers(str(error))) from None
+        except FerryError as error:
+            raise self._dependence(version, counts, error) or error.with_traceback(None) from None
         except StatementError as error:
             raise error.error from None
         except ProgramInterrupted as error:
@@ -74,6 +82,14 @@ class LaunchedKernel(PythonFunction[..., None]):
         else:
             return
         self._raise(version, trap)
+
+    def _dependence(
+        self, version: KernelVersion, counts: Sequence[int], error: FerryError
+    ) -> KernelError | None:
+        """The error for items that are not independent; None if an error is about something else."""
+        text = str(error)
+        found = described(text, self.layout, counts, version.line) if self._is_checked else None
+        return None if found is None else KernelError(f"{self.__name__}: {found}")
 
     def _argument(self, name: str, value: Any) -> Any:
         try:

@@ -35,7 +35,10 @@ class KernelVersion(Version):
         super().__init__(function, kinds, None, engine, free)
 
     def _unit(self, function: types.FunctionType, target: Kind | None) -> Unit:
-        return Unit(function, self.kinds, target, self.free.names, self._layout)
+        unit = Unit(function, self.kinds, target, self.free.names, self._layout)
+        self.line = unit.line
+        """The line of the definition."""
+        return unit
 
     def launch(self, counts: Sequence[int], values: Sequence[object]) -> None:
         """Launch so many items, or groups if there are some, along each axis. Raises what the call of an

@@ -223,6 +223,12 @@ class Unit:
         return self._shared.has_effects
 
     @property
+    def line(self) -> int:
+        """The line of the function's definition."""
+        source, _ = self._source(self._key[0])
+        return source.position(source.node).line
+
+    @property
     def dependencies(self) -> Dependencies:
         """The values outside of it that it was made for."""
         found = Dependencies(self._function)

@@ -27,12 +27,14 @@ def check_kernel(
     *arguments: Any,
     group: int | Sequence[int] | None = None,
     backends: Sequence[str] | None = None,
+    races: bool = True,
 ) -> tuple[Any, ...]:
     """The arguments after a launch of a kernel, after a comparison of all backends with CPython: type and
     message of the exception, or the arrays afterwards, bit for bit.
 
     Arguments as of `ferryvm.launch`; each run has copies of them. `backends`: their names; by default
-    all that can run here. Raises PythonDifferenceError, which names the backend and both outcomes, and
+    all that can run here. `races`: check that items are independent, too, and raise KernelError if they
+    are not. Raises PythonDifferenceError, which names the backend and both outcomes, and
     the exception of CPython if all agree on it.
     """
     wanted, raised = _outcome(lambda *given: run_kernel(kernel, n, *given, group=group), arguments)
@@ -48,6 +50,8 @@ def check_kernel(
             raise PythonDifferenceError(f"{kernel.__name__} on {backend}: {difference}")
     if raised is not None:
         raise raised
+    if races:
+        launch(kernel, n, *copy.deepcopy(arguments), group=group, check="independence")
     return wanted
 
 

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The check of launches of kernels that no item accesses what another one writes, with items and groups by their
+indices in messages."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from ferryvm.backend import Artifact, Forcing
+from ferryvm.engine import Engine
+from ferryvm.python.kernel_source import Layout
+from ferryvm.verify import Verified
+from ferryvm.wrapper import InterpreterWrapper
+
+
+class _Checking(InterpreterWrapper):
+    """The backend that checks that items are independent."""
+
+    def prepare(self, program: Verified) -> Artifact:
+        return self.inner.prepare_forced(program, frozenset({Forcing.INDEPENDENCE}))
+
+
+@functools.cache
+def checking_engine() -> Engine:
+    """The engine of launches that are checked."""
+    engine = Engine("reference")
+    engine.backend = _Checking(engine.backend)
+    return engine
+
+
+_PAIR = re.compile(r"items (\d+) and (\d+) of the launch at .*?:(\d+):\d+ are")
+
+
+def described(text: str, layout: Layout, counts: Sequence[int], line: int) -> str | None:
+    """The message for a kernel of one about a launch; None if it is about something else. `line`: that of
+    the definition, where a launch of groups stands."""
+    found = _PAIR.search(text)
+    if found is None:
+        return None
+    sizes, what, end = counts, "item", ""
+    if layout.group is not None and int(found[3]) == line:
+        what = "group"
+    elif layout.group is not None:
+        sizes, end = layout.group, " of a group"
+
+    def shown(match: re.Match[str]) -> str:
+        index = [int(n) for n in np.unravel_index(int(match[1]), sizes)]
+        return f"{what} {index[0] if len(index) == 1 else tuple(index)}"
+
+    one, other = (re.sub(r"(\d+)", shown, found[number]) for number in (1, 2))
+    rest = re.sub(r"\bitem (\d+)", shown, text[found.end() :])
+    return f"{one} and {other}{end} are{rest}"
