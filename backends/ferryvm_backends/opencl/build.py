@@ -79,8 +79,9 @@ def session(device: Device) -> Session:
     """The one session of a device. Raises BackendError."""
     try:
         context = cl.Context([device.handle])
-        pool = MemoryPool(context, device.memory, device.handle.mem_base_addr_align // 8)
-        return Session(device, context, cl.CommandQueue(context), pool)
+        queue = cl.CommandQueue(context)
+        pool = MemoryPool(queue, device.memory, device.handle.mem_base_addr_align // 8)
+        return Session(device, context, queue, pool)
     except cl.Error as error:
         raise BackendError(f"opencl: {device} cannot be opened: {one_line(str(error))}") from None
 

@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
 
 from ferryvm.backend import BackendError
@@ -66,19 +67,22 @@ class Area:
 class _Chunk(Chunk):
     """A chunk with its memory."""
 
-    def __init__(self, context: Any, size: int, alignment: int) -> None:
+    def __init__(self, queue: Any, size: int, alignment: int) -> None:
         """Raises cl.Error."""
         super().__init__(size, alignment)
-        self.buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size)
+        self.buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size)
+        # NVIDIA's driver (580) allocates at the first use. If that is one of an area, each copy to an
+        # area takes as long as one from the host.
+        cl.enqueue_fill_buffer(queue, self.buffer, np.zeros(1, np.uint8), 0, 1)
 
 
 class MemoryPool:
     """The memory of a device, in bytes."""
 
-    def __init__(self, context: Any, memory: int, alignment: int) -> None:
-        """`memory`: bytes of the device; `alignment`: bytes of which starts of buffers within a
+    def __init__(self, queue: Any, memory: int, alignment: int) -> None:
+        """`queue`: that all commands go to; `memory`: bytes of the device; `alignment`: bytes of which starts of buffers within a
         buffer are multiples."""
-        self._context, self._alignment = context, max(alignment, 256)
+        self._queue, self._alignment = queue, max(alignment, 256)
         self._share = memory // _SHARE
         self._chunks: list[_Chunk] = []
         self._lock = threading.Lock()
@@ -157,7 +161,7 @@ class MemoryPool:
                 f"opencl: {size} bytes more than the {self._bytes} in use are needed, and {MEMORY} "
                 f"allows {limit}"
             )
-        return _Chunk(self._context, size, self._alignment)
+        return _Chunk(self._queue, size, self._alignment)
 
     def _area(self, chunk: _Chunk, start: int, size: int) -> Area:
         try:

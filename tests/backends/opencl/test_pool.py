@@ -49,7 +49,7 @@ def test_an_area_is_at_the_lowest_start_at_which_nothing_is_taken(
 def small(monkeypatch: pytest.MonkeyPatch) -> MemoryPool:
     """A pool with chunks of 4 KiB and as much to spare."""
     monkeypatch.setattr(pool_module, "_SHARE", 1)
-    return MemoryPool(session(find("")).context, 4096, find("").handle.mem_base_addr_align // 8)
+    return MemoryPool(session(find("")).queue, 4096, find("").handle.mem_base_addr_align // 8)
 
 
 def _fill(area: Area, value: int) -> None:
