@@ -372,6 +372,7 @@ def groups_command(
     help="Where libsleef.so and libsvml.so are.",
 )
 @click.option("--device", metavar="NAME", help="Which one, as FERRYVM_OPENCL_DEVICE takes it.")
+@names("--tables", lambda: "012", "How a device looks up constants (ferryvm.ir.c.opencl).")
 @QUICK
 @JSON
 def math_command(
@@ -380,6 +381,7 @@ def math_command(
     parts: tuple[str, ...] | None,
     folders: str | None,
     device: str | None,
+    tables: tuple[str, ...] | None,
     quick: bool,
     json_path: str | None,
 ) -> None:
@@ -391,6 +393,7 @@ def math_command(
         parts or ((mathematics.DEVICE,) if device else default.parts),
         tuple(Path(name) for name in (folders or "").split(":") if name),
         device or "",
+        tables or default.tables,
         quick,
     )
     found = mathematics.measure(settings, progress)

@@ -44,6 +44,8 @@ class Settings:
     """Where libraries are looked for first."""
     device: str = ""
     """As FERRYVM_OPENCL_DEVICE takes it."""
+    tables: tuple[str, ...] = ("0",)
+    """Ways in which a device looks up constants, as FERRY_TABLES of `ferryvm.ir.c.opencl`."""
     quick: bool = False
     """Small sizes; goals are not for them."""
 
@@ -96,9 +98,13 @@ class Figures:
         if self.rows:
             console.print(_speeds(self.rows))
         if self.device_rows:
-            table = Table("function", "of the driver's", title=f"kernel time, {self.device_name}")
+            columns = [f"of the driver's, tables {name}" for name in self.settings.tables]
+            table = Table("function", *columns, title=f"kernel time, {self.device_name}")
             for each in self.device_rows:
-                table.add_row(each.function.name, f"{each.ratio:.2f}")
+                table.add_row(
+                    each.function.name,
+                    *(_number(each.ratios().get(name)) for name in self.settings.tables),
+                )
             console.print(table)
         if self.sizes:
             console.print(_sizes(self.sizes))
@@ -145,7 +151,7 @@ def measure(settings: Settings, progress: Callable[[str], None]) -> Figures:
 
     def on_device() -> None:
         count = QUICK_COUNT if settings.quick else DEVICE_COUNT
-        found = device.measure(functions, settings.device, rounds, count, progress)
+        found = device.measure(functions, settings.device, rounds, count, settings.tables, progress)
         figures.device_name, figures.device_rows = found
 
     part(SPEED, find_speeds)

@@ -37,17 +37,26 @@ class DeviceRow:
     """One function: seconds of kernels in each round."""
 
     function: PureFunction
-    ours: list[float]
+    ours: dict[str, list[float]]
+    """By the way in which tables of constants are looked up, of those that the driver compiles; the
+    first one counts."""
     drivers: list[float]
 
     @property
     def ratio(self) -> float:
         """The median of the ratios of the rounds."""
-        return median([a / b for a, b in zip(self.ours, self.drivers, strict=True)])
+        return next(iter(self.ratios().values()))
+
+    def ratios(self) -> dict[str, float]:
+        """The same for each way to look up constants."""
+        return {
+            tables: median([a / b for a, b in zip(seconds, self.drivers, strict=True)])
+            for tables, seconds in self.ours.items()
+        }
 
     def as_json(self) -> dict[str, Any]:
         """The row as JSON."""
-        return {"ours": self.ours, "drivers": self.drivers, "ratio": self.ratio}
+        return {"ours": self.ours, "drivers": self.drivers, "ratios": self.ratios()}
 
 
 def measure(
@@ -55,9 +64,11 @@ def measure(
     name: str,
     rounds: int,
     count: int,
+    tables: Sequence[str],
     progress: Callable[[str], None],
 ) -> tuple[str, list[DeviceRow]]:
-    """The device, and a row for each function that OpenCL C has, too. Raises MissingError."""
+    """The device, and a row for each function that OpenCL C has, too; `tables`: values of the macro
+    FERRY_TABLES (`ferryvm.ir.c.opencl`). Raises MissingError."""
     try:
         import pyopencl
 
@@ -67,19 +78,28 @@ def measure(
     except (ImportError, BackendError) as error:
         raise MissingError(str(error)) from None
     try:
-        bench = _Bench(pyopencl, device, count)
+        bench = _Bench(pyopencl, device, count, tables, progress)
         rows = []
         for function in functions:
             rows.append(bench.row(function, rounds))
-            progress(f"{function} on {device}: {rows[-1].ratio:.2f} of the driver's")
+            shown = ", ".join(f"{ratio:.2f}" for ratio in rows[-1].ratios().values())
+            progress(f"{function} on {device}: {shown} of the driver's")
         return str(device), rows
     except pyopencl.Error as error:
         raise BenchmarkError(str(error)) from error
 
 
 class _Bench:
-    def __init__(self, cl: Any, device: Any, count: int) -> None:
-        self.cl, self.device, self.count = cl, device, count
+    def __init__(
+        self,
+        cl: Any,
+        device: Any,
+        count: int,
+        tables: Sequence[str],
+        progress: Callable[[str], None],
+    ) -> None:
+        self.cl, self.device, self.count, self.tables = cl, device, count, tables
+        self.progress = progress
         self.context = cl.Context([device.handle])
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         self.queue = cl.CommandQueue(self.context, properties=profiling)
@@ -92,27 +112,39 @@ class _Bench:
             for array in arrays
         ]
         to = self.cl.Buffer(self.context, flags.WRITE_ONLY, self.count * arrays[0].itemsize)
-        program = self.cl.Program(self.context, self.text(function)).build()
-        found: dict[str, list[float]] = {"ours": [], "drivers": []}
+        drivers = ""
+        kernels = {}
+        for name in (drivers, *self.tables):
+            options = [f"-DFERRY_TABLES={name}"] if name else []
+            try:
+                program = self.cl.Program(self.context, self.text(function)).build(options)
+            except self.cl.Error as error:
+                if name in (drivers, self.tables[0]):
+                    raise
+                self.progress(f"{function}, tables {name}: {str(error).splitlines()[0]}")
+                continue
+            kernels[name] = self.cl.Kernel(program, "ours" if name else "drivers")
 
         def run(name: str) -> float:
-            kernel = self.cl.Kernel(program, name)
-            event = kernel(self.queue, (self.count,), None, *buffers, to)
+            event = kernels[name](self.queue, (self.count,), None, *buffers, to)
             event.wait()
             return 1e-9 * float(event.profile.end - event.profile.start)
 
-        results: list[Array] = []
-        for name in found:
+        results: dict[str, Array] = {}
+        for name in kernels:
             run(name)
-            stored = numpy.empty(self.count, arrays[0].dtype)
-            self.cl.enqueue_copy(self.queue, stored, to)
-            results.append(stored)
-        if not numpy.allclose(results[0], results[1], rtol=1e-4, atol=1e-3):
-            raise BenchmarkError(f"{function}: results differ from the driver's")
-        tasks = {name: (lambda name=name: run(name)) for name in found}
+            results[name] = numpy.empty(self.count, arrays[0].dtype)
+            self.cl.enqueue_copy(self.queue, results[name], to)
+        for name in kernels.keys() - {drivers}:
+            if not numpy.allclose(results[name], results[drivers], rtol=1e-4, atol=1e-3):
+                raise BenchmarkError(f"{function}: results differ from the driver's")
+            if not numpy.array_equal(results[name], results[self.tables[0]], equal_nan=True):
+                raise BenchmarkError(f"{function}: results differ by the way to look up constants")
+        found: dict[str, list[float]] = {name: [] for name in kernels}
+        tasks = {name: (lambda name=name: run(name)) for name in kernels}
         for name, seconds in interleave(tasks, rounds, {}):
             found[name].append(seconds)
-        return DeviceRow(function, found["ours"], found["drivers"])
+        return DeviceRow(function, found, found.pop(drivers))
 
     def text(self, function: PureFunction) -> str:
         """Both kernels of a function."""

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Search for the largest error of functions of f64.
 
-    python -m tests.mathematics.search exp [NAME...] [--millions N] [--jobs N] [--seed N]
+    python -m tests.mathematics.search exp [NAME...] [--millions N] [--jobs N] [--seed N] [--fresh]
 
 Operands are drawn from the ranges of the tests, in equal parts, and with random bits from all numbers.
 Functions of binary128 (`tests.mathematics.wide`) give the errors, and MPFR confirms the largest of each
-range.
+range. A finished part is noted in a file, so that a search that was stopped goes on; `--fresh` begins
+again.
 """
 
 from __future__ import annotations
@@ -17,12 +18,17 @@ import multiprocessing
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 import numpy as np
 from mpmath import mp, mpf
 
 import ferryvm
+from ferryvm.isa.mathematics import FUNCTIONS
+from ferryvm.isa.type import F64
 
+from .c_function import functions
+from .progress import Progress
 from .test_double import BINARY, EXACT, RANGES, Array
 from .wide import Worst, worst
 
@@ -83,22 +89,40 @@ def main() -> None:
     parser.add_argument("--millions", type=float, default=1.0, help="operands of a function")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--fresh", action="store_true", help="forget finished parts")
     options = parser.parse_args()
     for name in options.names:
         wanted = math.ceil(options.millions * 1e6 / len(titles(name)))
-        parts = math.ceil(wanted / PART)
-        found = [Worst(0.0, (math.nan,), 0)] * len(titles(name))
-        part = functools.partial(examined, name, options.seed, min(wanted, PART))
+        count = min(wanted, PART)
+        progress = Progress(
+            f"search-{name}", f"{_text(name)} {options.seed} {count}", options.fresh
+        )
+        parts = range(math.ceil(wanted / PART))
+        part = functools.partial(examined, name, options.seed, count)
+        left = [place for place in parts if place not in progress.parts]
         # Threads would wait for each other: NumPy draws operands under the interpreter's lock.
         with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
-            for done, results in enumerate(pool.map(part, range(parts)), 1):
-                found = [_together(*pair) for pair in zip(found, results, strict=True)]
-                print(f"\r{name} {done} of {parts}", end="", file=sys.stderr)
+            for place, results in zip(left, pool.map(part, left), strict=True):
+                progress.add({"first": place, "worst": results})
+                print(f"\r{name} {len(progress.parts)} of {len(parts)}", end="", file=sys.stderr)
+        rows = ([_read(row) for row in progress.parts[place]["worst"]] for place in parts)
+        found = [functools.reduce(_together, column) for column in zip(*rows, strict=True)]
         print(file=sys.stderr)
         for title, each in zip(titles(name), found, strict=True):
             shown = ", ".join(map(repr, each.operands))
             error = confirmed(name, each)
             print(f"{name} {title}: {error:.4f} at {shown}, {each.wrong} not nearest", flush=True)
+
+
+def _text(name: str) -> str:
+    """The meaning, as C."""
+    function = FUNCTIONS[f"f64.{name}"]
+    return functions([("meaning", function.meaning, len(function.parameters))], F64)
+
+
+def _read(row: list[Any]) -> Worst:
+    error, operands, wrong = row
+    return Worst(error, tuple(operands), wrong)
 
 
 def _together(first: Worst, second: Worst) -> Worst:

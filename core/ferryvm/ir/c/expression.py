@@ -145,7 +145,7 @@ class Arithmetic(PureEmitter[str]):
     def lookup(self, table: ConstantTable, index: str) -> str:
         name, last = table_name(table), self.constant(table.type.integer, len(table) - 1)
         self.used.add(name)
-        return f"{name}[{index} & {last}]"
+        return f"{name}_at({index} & {last})"
 
     def fadd(self, t: Type, a: str, b: str) -> str:
         return f"{a} + {b}"

@@ -38,8 +38,11 @@ def _tables(dialect: Dialect, used: set[str]) -> Iterator[str]:
         if table_name(table) in used:
             arithmetic = Arithmetic(dialect)
             words = ", ".join(arithmetic.constant(table.type, bits) for bits in table.bits)
-            kind = f"{dialect.constant}{dialect.types[table.type]}"
-            yield f"{kind} {table_name(table)}[{len(table)}] = {{{words}}};\n"
+            name, kind, t = table_name(table), dialect.types[table.type], table.type
+            letter = "fd"[t.bits == 64] if t.is_float else "rl"[t.bits == 64]
+            yield f"{dialect.constant}{kind} {name}[{len(table)}] = {{{words}}};\n"
+            fields = {"name": name, "type": kind, "letter": letter, "bits": t.bits, "words": words}
+            yield dialect.look_up.format(count=len(table), **fields)
 
 
 @functools.cache

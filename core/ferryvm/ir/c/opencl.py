@@ -44,6 +44,29 @@ PACKET_WORDS = 64
 LOOK = 256
 """The cost of a loop's poll, which comes after some thousand iterations, in calls of a function."""
 
+_LOOK_UP = """\
+#if FERRY_TABLES == 1
+static inline {type} {name}_at(ulong n)
+{{
+    {type} found;
+    const ulong where = (ulong)({name} + n);
+    asm("{{ .reg .u64 at; cvta.const.u64 at, %1; ld.b{bits} %0, [at]; }}" : "={letter}"(found) : "l"(where));
+    return found;
+}}
+#elif FERRY_TABLES == 2
+static inline {type} {name}_at(ulong n)
+{{
+    const {type} words[{count}] = {{{words}}};
+    return words[n];
+}}
+#else
+#define {name}_at(n) {name}[n]
+#endif
+"""
+"""Tables of constants. NVIDIA's `__constant` memory serves one address of a warp at a time; 1: by an
+address in the generic space (PTX ISA, 9.7.9.20, cvta), 2: an array of the work-item. `python -m
+benchmarks math --device gpu --tables 0,1,2` compares them."""
+
 PRELUDE = """\
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -52,6 +75,9 @@ PRELUDE = """\
 
 #ifndef __ENDIAN_LITTLE__
 #error "the machine's words are little-endian"
+#endif
+#ifndef FERRY_TABLES
+#define FERRY_TABLES 0
 #endif
 #ifdef __FAST_RELAXED_MATH__
 #error "floats are to be computed as IEEE 754 says (-cl-fast-relaxed-math)"
@@ -334,6 +360,7 @@ def opencl(aligned: bool = False, apart: bool = False, objects: bool = False) ->
         passed="control, memory",
         entry=_entry(apart, objects),
         constant="__constant ",
+        look_up=_LOOK_UP,
         byte="uchar",
         space="__global ",
         # LLVM 14 would compute pairs of values in vectors, also in loops, to store them at an exit.
