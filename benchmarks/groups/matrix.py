@@ -150,4 +150,5 @@ SAMPLES = (
         {"ROWS": 2, "LANES": 4, "rows": 7, "most": 9},
         {"LANES": 8, "rows": 1 << 16, "most": 64},
     ),
+    Sample("matmul-strips", _matmul, _product, {"TILE": 4, "ROWS": 1, "n": 8}, {"n": 512}),
 )

@@ -3,7 +3,15 @@
 
 from __future__ import annotations
 
-from benchmarks.groups import grid, matrix, order, simulation
+from benchmarks.groups import finance, grid, linear, matrix, order, signal, simulation
 
-SAMPLES = (*matrix.SAMPLES, *order.SAMPLES, *grid.SAMPLES, *simulation.SAMPLES)
+SAMPLES = (
+    *matrix.SAMPLES,
+    *order.SAMPLES,
+    *grid.SAMPLES,
+    *simulation.SAMPLES,
+    *linear.SAMPLES,
+    *signal.SAMPLES,
+    *finance.SAMPLES,
+)
 BY_NAME = {sample.name: sample for sample in SAMPLES}
