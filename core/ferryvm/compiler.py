@@ -67,7 +67,7 @@ def lifted(
 
     `exceptions`: the target lowers `caught`, so that calls catch what their callees throw; `least`:
     the lowest level at which they are run; `natives`: the target lowers `call_host`, so that native
-    functions are called; `groups`: it lowers parallel regions of groups, see `ferryvm.ir.group`; `launches`: the target lowers `launch_word` and `parallel_if`; `items`: it
+    functions are called; `groups`: it lowers `release_objects`, and parallel regions of groups, see `ferryvm.ir.group`; `launches`: the target lowers `launch_word` and `parallel_if`; `items`: it
     runs items out of order only, so that `options.known` holds; `prepare`: a change before these
     passes; `unrolled`, `remarks`, `fields`: as for `ferryvm.ir.passes.optimise`.
     """
@@ -86,7 +86,10 @@ def lifted(
         inline_items(module, region.verified.program)
         if groups:
             from ferryvm.ir.group.form import form_groups
+            from ferryvm.ir.passes.item_object import release_item_objects
 
+            for body in module.bodies:
+                release_item_objects(module, body, region.verified)
             form_groups(module, region.verified)
     prepare(module)
     optimise(

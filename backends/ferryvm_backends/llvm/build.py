@@ -80,6 +80,8 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
     if region.kind is RegionKind.LAUNCH and options.lanes != 1 and options.optimize >= 2:
         if options.lanes == 0 and not vector_bits():
             module.scalar = "the processor has no masked loads and stores of vectors"
+        elif module.groups:
+            module.scalar = "its items are groups, whose own items wait for each other"
         elif options.lanes == 0 and _is_vectorised(module.root):
             module.scalar = "LLVM vectorises the loop over its items itself"
         else:

@@ -82,6 +82,15 @@ define internal void @begin(ptr %w, ptr %r, i64 %floor) nounwind {{
   %bottom = inttoptr i64 %stack to ptr
   %to = getelementptr i8, ptr %bottom, i64 %frame_offset
   call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %frame, i64 %frame_bytes, i1 false)
+  {get("object_end", RangeWorker, "w")}
+  %has.objects = icmp ne i64 %object_end, 0
+  br i1 %has.objects, label %objects, label %thread
+objects:
+  {get("object_top", RangeWorker, "w")}
+  {put("object_top.own", "%object_top", ControlBlock, "control")}
+  {put("object_end.own", "%object_end", ControlBlock, "control")}
+  br label %thread
+thread:
   %is.own = icmp eq i64 %floor, -1
   br i1 %is.own, label %done, label %other
 other:

@@ -50,6 +50,16 @@ class Objects:
     def do_clear_prepared(self, operation: Operation) -> None:
         self.storage.set_field(self.function.control, "prepared", word(0))
 
+    # Without type-based alias metadata: other objects will be at these places.
+    def do_release_objects(self, operation: Operation, top: ir.Value) -> None:
+        size = self.builder.sub(self.storage.field(self.function.control, "object_top"), top)
+        parameters = [POINTER, ir.IntType(8), WORD, ir.IntType(1)]
+        clear = self.builder.module.intrinsic("llvm.memset.p0.i64", ir.VoidType(), parameters)
+        zero, flag = ir.Constant(ir.IntType(8), 0), ir.Constant(ir.IntType(1), 0)
+        start = self.storage.offset(self.function.objects, top)
+        self.builder.call(clear, [start, zero, size, flag])
+        self.storage.set_field(self.function.control, "object_top", top)
+
     def do_type_word(self, operation: Operation, type_: ir.Value, number: ir.Value) -> ir.Value:
         rows = self.storage.pointer(self.storage.field(self.function.control, "types"))
         size = (WORD_BYTES * ROW_WORDS).bit_length() - 1

@@ -31,10 +31,12 @@ from ferryvm.engine.chunked_run import ChunkedRun
 from ferryvm.engine.crew import crew
 from ferryvm.engine.team import MOST_SUSPENDED, MOST_WORDS, Team
 from ferryvm.engine.thread_pool import pool
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm.item_range import LostItemsError, RangeOutcome, RangeRunner
 from ferryvm.machine.chunk import (
     ChunkLoop,
 )
+from ferryvm.machine.memory import AddressSpaceError
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.machine.piece import reserve
 from ferryvm.machine.state import Machine
@@ -96,14 +98,16 @@ class ThreadedRanges(RangeRunner):
             more_words = more * self._entry.rows
         # Now, since a collection would move what suspended items refer to.
         pieces = MOST_SUSPENDED + more + chunked_run.MOST_RANGES * (threads + 1)
-        reserve(objects, pieces, MOST_WORDS + more_words)
-        shared = crew()
-        pool().start(1)
-        shared.start(threads - 1, self._loop)
         team = self._team(objects)
+        team.has_arenas = _reserve(objects, pieces, MOST_WORDS + more_words, team.arena_bytes)
+        pool().start(1)
+        shared = crew()
+        shared.start(threads - 1, self._loop)
         team.prepare(objects, first, limit, size)
         work = ChunkedRun(team, objects, threads - 1, self._pause(size))
         raised = work.run()
+        if raised is None and not work.failures:
+            team.give_back(machine.control)
         if work.failures:
             machine.torn = f"a thread of a launch failed: {work.failures[0]!r}"
             raise LostItemsError(machine.torn) from work.failures[0]
@@ -145,3 +149,17 @@ class ThreadedRanges(RangeRunner):
         if not self._item_seconds:
             return 1
         return max(1, int(_PAUSE / (size * self._item_seconds)))
+
+
+def _reserve(objects: ObjectMemory, pieces: int, words: int, arenas: int) -> bool:
+    """Make room for pieces, and for so many bytes of objects of items; True if there is for both.
+    Raises AddressSpaceError if there is none for the former."""
+    if arenas and objects.gathered is None:
+        try:
+            reserve(objects, pieces, words + arenas // WORD_BYTES)
+        except AddressSpaceError:
+            pass  # items that make objects are then suspended
+        else:
+            return True
+    reserve(objects, pieces, words)
+    return False

@@ -31,6 +31,7 @@ from ferryvm.machine.memory import RESERVED
 from ferryvm.machine.native import NATIVE_WORDS
 from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.region.launch import CALL_DISTANCE
+from ferryvm.region.object_access import object_access
 from ferryvm.region.region import Region
 
 MOST_SUSPENDED = 1 << 12
@@ -39,6 +40,10 @@ vector of each thread."""
 
 MOST_WORDS = 1 << 17
 """Words of their pieces, likewise."""
+
+
+ARENA_BYTES = 1 << 20
+"""Bytes of the object space in which the items of a thread may make objects."""
 
 
 class Team:
@@ -103,6 +108,12 @@ class Team:
         self.resume, self.end = RESUME(loop.resume), FINISH(loop.end)
         self.first = 0
         """The first item of the range."""
+        makes = object_access(region).makes and self.entry is None
+        self.arena_bytes = ARENA_BYTES * threads if makes else 0
+        """Bytes of objects for the items of all threads; 0: they make none out of order."""
+        self.has_arenas = False
+        """True if there is room for them."""
+        self._arenas = 0
 
     def suspended(self, number: int) -> tuple[array[int], array[int]]:
         """The addresses of the slots that a worker has filled, and the pcs of the items in them."""
@@ -113,6 +124,9 @@ class Team:
     def prepare(self, objects: ObjectMemory, first: int, limit: int, size: int) -> None:
         """Stand where the machine stands, with a range in chunks of so many items."""
         source, template, range_ = objects.control, self._template, self.range
+        self._arenas = source.object_top if self.has_arenas else 0
+        if self.has_arenas:
+            source.object_top += self.arena_bytes
         ctypes.memmove(ctypes.addressof(template), ctypes.addressof(source), ctypes.sizeof(source))
         template.heap_capacity = template.hp
         template.object_end = template.object_top
@@ -122,6 +136,9 @@ class Team:
         if objects.gathered is not None:  # another thread has launched
             template.host_stack = host_stack.floor()
         ctypes.memmove(self.workers, self._fresh, len(self._fresh))
+        for number, worker in enumerate(self.workers if self.has_arenas else ()):
+            worker.object_top = self._arenas + ARENA_BYTES * number
+            worker.object_end = worker.object_top + ARENA_BYTES
         sp, fp = source.sp, source.fp
         self.first = range_.next = first
         range_.past = range_.limit = limit
@@ -135,6 +152,16 @@ class Team:
         # Of several ranges at once, the one that gathers them writes the outcome.
         operands = launch if objects.gathered is None else ctypes.addressof(self._nowhere)
         range_.operand = operands + LaunchOperands.next.offset  # type: ignore[attr-defined]  # a ctypes field
+
+    def give_back(self, control: ControlBlock) -> None:
+        """Give the room for objects back to the machine with a control block, if none is in use."""
+        arenas, self._arenas = self._arenas, 0
+        if not arenas or control.object_top != arenas + self.arena_bytes:
+            return
+        for worker, own in zip(self.workers, self.controls, strict=True):
+            if own.object_end == worker.object_end and own.object_top != worker.object_top:
+                return
+        control.object_top = arenas
 
 
 class _Stack:

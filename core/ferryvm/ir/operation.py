@@ -185,6 +185,7 @@ _DECLARED = {
     "element_load": Shape(Role.READS, _ELEMENTS, (I64, I64), I64),
     # objects, changing
     "set_object_top": Shape(Role.CHANGES, (), (I64,)),
+    "release_objects": Shape(Role.CHANGES, (), (I64,)),
     "clear_prepared": Shape(Role.CHANGES),
     "set_header_word": Shape(Role.CHANGES, _NUMBER, (I64, I64)),
     "field_store": Shape(Role.CHANGES, _FIELD, (I64, I64)),

@@ -135,6 +135,8 @@ class RangeWorker(ctypes.Structure):
     nanoseconds: int
     slot: int
     entry: int
+    object_top: int
+    object_end: int
 
     _fields_ = [
         ("range", ctypes.c_uint64),  # address of the `ItemRange`
@@ -155,6 +157,8 @@ class RangeWorker(ctypes.Structure):
         ("entry", ctypes.c_uint64),  # where the address of the next slot goes
         ("entry_end", ctypes.c_uint64),
         ("pc_offset", ctypes.c_uint64),  # bytes from there to where its pc goes
+        ("object_top", ctypes.c_uint64),  # where its items may make objects,
+        ("object_end", ctypes.c_uint64),  # up to here; 0: nowhere
     ]
 
 

@@ -4,11 +4,16 @@ the reference."""
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 
 import ferryvm
 from ferryvm import Engine
 from ferryvm.backend import Forcing
+from ferryvm.engine.parallel import ThreadedRanges
+from ferryvm.item_range import RangeOutcome
+from ferryvm.machine.state import Machine
 from ferryvm.testing.differential import Differ, Verdict
 from ferryvm.testing.schedule import Schedule
 from ferryvm.verify import verify
@@ -72,6 +77,21 @@ TRAP = """
 (group)
 """
 
+THREADS = """
+(define (member item tile number x out)
+  (array-set! tile item (array-ref x (+ (* number 8) item)))
+  (barrier)
+  (array-set! out (+ (* number 8) item) (+ 1 (array-ref tile (- 7 item)))))
+(define (group number x out)
+  (for-each-item 8 (member (make-array i64 8) number x out)))
+(define (count item x) (array-set! x item (* item 7)))
+(define x (make-array i64 8000))
+(define out (make-array i64 8000))
+(for-each-item 8000 (count x))
+(for-each-item 1000 (group x out))
+(print! (reduce + out) (array-ref out 7))
+"""
+
 DIVERGENT = """
 (define (member item t)
   (array-set! t item item)
@@ -95,8 +115,8 @@ def test_items_that_call_the_host_between_barriers_agree_with_the_reference() ->
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("text", [LOOP, NESTED, TRAP, DIVERGENT])
-@pytest.mark.parametrize("forced", [[], [Forcing.DEOPT]])
+@pytest.mark.parametrize("text", [LOOP, NESTED, TRAP, DIVERGENT, THREADS])
+@pytest.mark.parametrize("forced", [[], [Forcing.DEOPT], [Forcing.PARALLEL]])
 def test_groups_left_at_every_safepoint_agree(text: str, forced: list[Forcing]) -> None:
     agree(text, *forced)
 
@@ -106,3 +126,18 @@ def test_items_between_barriers_make_no_pieces() -> None:
     execution.run()
     # A piece has more than a hundred bytes, and each of five items would have one at each barrier.
     assert execution.machine.control.object_top < 4000
+
+
+def test_groups_with_arrays_of_their_own_run_on_threads() -> None:
+    execution = Engine("llvm").start(ferryvm.compile(THREADS, "p"))
+    outcomes: list[RangeOutcome] = []
+    run = ThreadedRanges.run
+
+    def noted(self: ThreadedRanges, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        outcomes.append(run(self, machine, first, limit))
+        return outcomes[-1]
+
+    with mock.patch.object(ThreadedRanges, "run", noted):
+        result = execution.run(forcing=frozenset({Forcing.PARALLEL}))
+    assert result.output == "223980000\n1\n"
+    assert sum(outcome.suspended for outcome in outcomes) == 0

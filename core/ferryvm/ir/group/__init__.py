@@ -15,7 +15,8 @@ end. Here regions may have several ends, and the first item's decides, as long a
     launch       the loop of a launch whose items wait, its blocks split at barriers
     home         where values live: shared by all items, computed anew, or in a context array
     copy         the copy of a region's blocks, in SSA form
-    form         the loops over items, and control between them
+    group_builder, item_loop   the choice in front of regions, and the loop over items of each
+    form         control from one region to the next
     record       what an exit in the middle has to know to write the launch's record
 
 Nothing of this is target-dependent. A target lowers `context_load` and `context_store`, and writes the

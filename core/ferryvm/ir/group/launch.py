@@ -16,10 +16,15 @@ from ferryvm.ir.graph import Block, Body, Constant, Edge, Operation, Parameter, 
 from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.ir.loop.preheader import Labels
 from ferryvm.ir.operation import CALLS
+from ferryvm.isa.emitter import Condition
 from ferryvm.isa.launch import LAUNCH_WORDS
+from ferryvm.isa.type import I64
 from ferryvm.program import Program
 from ferryvm.region.barrier import BARRIER
 from ferryvm.region.launch import item_call
+
+MOST_ITEMS = 1 << 16
+"""Items of a group, at most: larger launches run as before."""
 
 _REFUSED = {
     "call": "items call a function that is not a part of their code",
@@ -112,6 +117,8 @@ def split_launch(body: Body, loop: Loop, exits: list[Operation], program: Progra
     test, header = _test_of(loop, program), loop.header
     assert test is not None
     limit, next_, _record = test.exit.words[-LAUNCH_WORDS:]
+    if limit is not None and is_never(body, limit, MOST_ITEMS):
+        raise NotGroupedError("its items are too many for a group")
     members = _members(loop)
     _check(members, exits)
     if header.parameters != [next_] or header.end.name != "branch":
@@ -183,13 +190,25 @@ def _check(members: set[Block], exits: list[Operation]) -> None:
 
 
 def truncate(launch: Launch) -> None:
-    """Make control leave at the barriers of the loop in order, which it always does; remove the blocks
-    that nothing leads to then."""
+    """Make control leave at the barriers of the loop in order, which it always does."""
     for barrier in launch.barriers:
-        barrier.block.terminator = Terminator("leave", state=barrier.exit.exit)
-        barrier.block.terminator.pc = barrier.exit.pc
         barrier.block.operations.append(barrier.exit)
-    body = launch.body
+    leave_at_barriers(launch.body)
+
+
+def leave_at_barriers(body: Body) -> None:
+    """End blocks where control always leaves, and remove those that nothing leads to then."""
+    has_changed = False
+    for block in body.blocks:
+        for place, operation in enumerate(block.operations):
+            if operation.name == "continue_launch_if" and _is_true(operation.arguments[0]):
+                del block.operations[place + 1 :]
+                block.terminator = Terminator("leave", state=operation.exit)
+                block.terminator.pc = operation.pc
+                has_changed = True
+                break
+    if not has_changed:
+        return
     reached, worklist = {body.blocks[0]}, [body.blocks[0]]
     while worklist:
         for edge in worklist.pop().end.edges:
@@ -197,3 +216,33 @@ def truncate(launch: Launch) -> None:
                 reached.add(edge.block)
                 worklist.append(edge.block)
     body.blocks[:] = [block for block in body.blocks if block in reached]
+
+
+def _is_true(value: Value) -> bool:
+    return isinstance(value, Constant) and bool(value.bits)
+
+
+def is_never(body: Body, value: Value, most: int) -> bool:
+    """True if the number of items is only passed on where it is negative, or larger than `most`."""
+    home = next((block for block in body.blocks if value in block.parameters), None)
+    if home is None:
+        return False
+    place = home.parameters.index(value)  # type: ignore[arg-type]  # it is one of them
+    for block in body.blocks:
+        for edge in block.end.edges:
+            if edge.block is home and not _excludes(block.end, edge, edge.arguments[place], most):
+                return False
+    return True
+
+
+def _excludes(end: Terminator, edge: Edge, value: Value, most: int) -> bool:
+    """True if a value is negative, or larger than `most`, on an edge of a branch."""
+    p = end.arguments[0] if end.name == "branch" and edge is end.edges[0] else None
+    if not isinstance(p, Operation) or p.name != "compare" or p.arguments[0] is not value:
+        return False
+    bound = p.arguments[1]
+    if not isinstance(bound, Constant):
+        return False
+    if p.static == (I64, Condition.LT_S):
+        return bound.bits == 0
+    return p.static == (I64, Condition.GT_S) and bound.bits >= most

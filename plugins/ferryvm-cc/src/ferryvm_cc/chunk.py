@@ -60,6 +60,10 @@ static void begin(RangeWorker *w, ItemRange *r) {{
     memcpy((void *)w->control, (void *)r->template, {ctypes.sizeof(ControlBlock)});
     FIELD(w->control, int64_t, {_at("stack")}) = w->stack;
     FIELD(w->control, int64_t, {_at("stack_end")}) = w->stack_end;
+    if (w->object_end) {{
+        FIELD(w->control, int64_t, {_at("object_top")}) = w->object_top;
+        FIELD(w->control, int64_t, {_at("object_end")}) = w->object_end;
+    }}
     memcpy((char *)w->stack + r->frame_offset, (void *)r->frame, r->frame_bytes);
 }}
 

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop over all items of one parallel region.
+
+head ─> item: values loaded or computed ─> the region's copy ─> values stored ─> latch ─> head
+  └──> done ─> what comes next
+"""
+
+from __future__ import annotations
+
+from ferryvm.ir.graph import (
+    BOOLEAN,
+    Block,
+    Constant,
+    Edge,
+    FrameState,
+    Operation,
+    Parameter,
+    Terminator,
+    Value,
+)
+from ferryvm.ir.group.copy import RegionCopy
+from ferryvm.ir.group.group_builder import GroupBuilder
+from ferryvm.ir.loop.preheader import lead_to
+from ferryvm.isa.emitter import Condition
+from ferryvm.isa.type import I32, I64, Type
+
+
+class ItemLoop:
+    """The loop over all items of one region."""
+
+    def __init__(self, formation: GroupBuilder, number: int, start: Block) -> None:
+        self.formation, self.number = formation, number
+        form, launch = formation, formation.launch
+        before, form.made = form.made, []
+        name = f"region{number}"
+        self.head = form.new_block(f"{name}.head", start.pc)
+        self.item = form.new_block(f"{name}.item", start.pc)
+        made, form.made = form.made, before
+        self._loaded: dict[Value, Value] = {}
+        self.index = Parameter(I64)
+        self.head.parameters = [self.index]
+        form.open(self.item)
+        self.started = form.add(I64, self.index, form.constant(I64, 1))
+        phase = form.phase(number, self.index, self.started)
+        self.copy = RegionCopy(form.homes, start, form.labels, name, self._entry_value, phase)
+        self.copy.fill()
+        self._numbers = {b: at + 1 for at, b in enumerate(launch.barriers)}
+        found = {0 if b is None else self._numbers[b] for _, _, b in self.copy.ends}
+        self.ends = frozenset(found)
+        self.latch = form.labels.block(launch.header, f"{name}.latch")
+        self.done = form.labels.block(launch.header, f"{name}.done")
+        self.has_choice = len(self.ends) > 1
+        self.blocks = [*made, *self.copy.blocks, self.latch, self.done]
+        self.more: list[Block] = []
+        self._store()
+        self.copy.finish()
+        lead_to(self.item, self.copy.entry, [])
+        self._loop()
+
+    def first_arguments(self) -> list[Value]:
+        """The arguments with which its loop is entered."""
+        form = self.formation
+        zero = form.constant(I64, 0)
+        return [zero, zero, form.constant(BOOLEAN, 0)] if self.has_choice else [zero]
+
+    def _entry_value(self, value: Value) -> Value:
+        """A value of items at the region's start."""
+        form, homes = self.formation, self.formation.homes
+        if isinstance(value, Constant) or value not in homes.defined:
+            return value
+        if homes.is_shared(value):
+            return form.shared[value]
+        if value is form.launch.number:
+            return self.index
+        found = self._loaded.get(value)
+        if found is None:
+            found = self._loaded[value] = self._load(value)
+        return found
+
+    def _load(self, value: Value) -> Value:
+        form = self.formation
+        if form.homes.cost(value) is None:
+            array = form.arrays[form.homes.slots[value]]
+            t = value.type if isinstance(value.type, Type) else I32
+            load = Operation("context_load", t, (t,), (array, self.index))
+            self.item.operations.append(load)
+            if isinstance(value.type, Type):
+                return load
+            form.open(self.item)
+            return form.compare(I32, Condition.NE, load, form.constant(I32, 0))
+        assert isinstance(value, Operation)
+        arguments = tuple([self._entry_value(each) for each in value.arguments])
+        new = Operation(value.name, value.type, value.static, arguments)
+        new.pc = value.pc
+        self.item.operations.append(new)
+        return new
+
+    def _store(self) -> None:
+        """Store what is needed behind the barriers at which it ends."""
+        form = self.formation
+        for block, node, barrier in self.copy.ends:
+            form.open(block)
+            number = 0 if barrier is None else self._numbers[barrier]
+            for value in () if barrier is None else form.homes.stored(barrier):
+                found = self.copy.read(node, value)
+                if found is not self._loaded.get(value):
+                    self._put(form.homes.slots[value], found)
+            reached = form.constant(I64, number)
+            if self.has_choice:
+                self._put(0, reached)
+                form.jump(self.latch, reached)
+            else:
+                form.jump(self.latch)
+
+    def _put(self, slot: int, value: Value) -> None:
+        form = self.formation
+        if not isinstance(value.type, Type):
+            value = form.boolean_to_i32(value)
+        array = form.arrays[slot]
+        arguments = array, self.index, value
+        form.emit(Operation("context_store", None, (value.word_type,), arguments))
+
+    def _loop(self) -> None:
+        """Finish the loop over items."""
+        form = self.formation
+        form.open(self.head)
+        arguments: list[Value] = [self.started]
+        more = form.compare(I64, Condition.LT_S, self.index, form.launch.limit)
+        if self.has_choice:
+            first, differs = Parameter(I64), Parameter(BOOLEAN)
+            self.head.parameters += [first, differs]
+            self.first, self.differs = first, differs
+            form.branch(more, Edge(self.item, []), Edge(self.done, []))
+            form.open(self.latch)
+            reached = Parameter(I64)
+            self.latch.parameters = [reached]
+            is_first = form.compare(I64, Condition.EQ, self.index, form.constant(I64, 0))
+            new = form.select(is_first, reached, first)
+            other = form.compare(I64, Condition.NE, new, reached)
+            arguments += [new, form.any(differs, other)]
+        else:
+            form.branch(more, Edge(self.item, []), Edge(self.done, []))
+            form.open(self.latch)
+        state = form.at_test(self.number, self.started)
+        form.emit(Operation("poll", None, (), (), state))
+        form.jump(self.head, *arguments, is_back=True)
+
+    def end(self, regions: dict[int, ItemLoop], direct: dict[int, int]) -> None:
+        """Lead control from the end of the loop to what comes next."""
+        form = self.formation
+        form.open(self.done)
+        state = form.at_test(self.number, form.launch.limit)
+        if self.has_choice:
+            form.emit(Operation("continue_launch_if", None, (), (self.differs,), state))
+        is_back = self.number not in self._before_dispatch(direct)
+        onward = sorted(self.ends)
+        while True:
+            end = onward.pop()
+            edge = self._edge(end, regions, direct, state if is_back else None)
+            if not onward:
+                form.close(Terminator("jump", edges=(edge,)))
+                return
+            p = form.compare(I64, Condition.EQ, self.first, form.constant(I64, end))
+            between = form.labels.block(form.launch.header, f"region{self.number}.next")
+            form.made.insert(form.made.index(form.block) + 1, between)
+            form.branch(p, edge, Edge(between, []))
+            form.open(between)
+
+    def _before_dispatch(self, direct: dict[int, int]) -> set[int]:
+        found = [0]
+        for number in found:
+            found += [end for end, source in direct.items() if source == number]
+        return {*found}
+
+    def _edge(
+        self,
+        end: int,
+        regions: dict[int, ItemLoop],
+        direct: dict[int, int],
+        back: FrameState | None,
+    ) -> Edge:
+        """The edge behind items that have come to an end; `back`: the state of a poll, if the dispatch is
+        in front of this region."""
+        form = self.formation
+        if not end:
+            return Edge(form.launch.header, [form.launch.limit])
+        if end in direct:
+            return Edge(regions[end].head, regions[end].first_arguments())
+        edge = Edge(form.dispatch, [form.constant(I64, end)], back is not None)
+        if back is None:
+            return edge
+        here, again = (
+            form.block,
+            form.labels.block(form.launch.header, f"region{self.number}.again"),
+        )
+        form.made.insert(form.made.index(here) + 1, again)
+        form.open(again)
+        form.emit(Operation("poll", None, (), (), back))
+        form.close(Terminator("jump", edges=(edge,)))
+        form.open(here)
+        return Edge(again, [])
