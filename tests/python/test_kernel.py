@@ -327,3 +327,51 @@ def test_items_of_several_axes_are_named_by_their_indices() -> None:
     assert caught.value.__notes__ == [
         "in item (2, 0), item (0, 0) of group (1, 0) of kernel collide"
     ]
+
+
+@ferryvm.kernel
+def combine(out, x, n):
+    i, value = ferryvm.item(), 0.0
+    if i < n:
+        value = x[i]
+    out[i, 0] = ferryvm.group_sum(value)
+    out[i, 1] = ferryvm.group_min(x[i])
+    out[i, 2] = ferryvm.group_max(x[i])
+    out[i, 3] = ferryvm.group_scan(value)
+    out[i, 4] = ferryvm.group_scan_before(np.int32(i))
+    out[i, 5] = ferryvm.group_broadcast(i, 2)
+
+
+def test_groups_combine_values_in_the_order_of_reductions() -> None:
+    xs = np.random.default_rng(3).standard_normal(40)
+    xs[[0, 1]] = 0.0, -0.0
+    out, _, _ = check_kernel(combine, 40, np.zeros((40, 6)), xs, 30, group=20, backends=["switch"])
+    parts = xs.reshape(2, 20)
+    assert out[25, 1:3].tolist() == [parts[1].min(), parts[1].max()]
+    assert np.allclose(out[[0, 39], 0], [parts[0].sum(), parts[1, :10].sum()], rtol=1e-14)
+    assert np.allclose(out[:20, 3], parts[0].cumsum(), rtol=1e-14)
+    assert out[23, 4:].tolist() == [20 + 21 + 22, 22]
+
+
+def mean(value):
+    return ferryvm.group_sum(value) / (ferryvm.group_size(0) * ferryvm.group_size(1))
+
+
+def test_functions_and_groups_of_two_axes_combine_values() -> None:
+    @ferryvm.kernel
+    def centre(out, x):
+        i, j = ferryvm.item(0), ferryvm.item(1)
+        out[i, j] = x[i, j] - mean(x[i, j]) + ferryvm.group_scan(1)
+
+    xs = np.arange(8, dtype=np.float32).reshape(2, 4)
+    out, _ = check_kernel(centre, xs.shape, np.zeros((2, 4)), xs, group=(2, 2), backends=["switch"])
+    assert out.tolist() == [[-1.5, 0.5, -1.5, 0.5], [4.5, 6.5, 4.5, 6.5]]
+
+
+def test_values_that_groups_cannot_combine_are_refused() -> None:
+    assert "group_sum takes an int, a float, or one of" in refusal("ferryvm.group_sum(True)")
+    assert "ferryvm.group_max needs groups; pass group=" in refusal(
+        "ferryvm.group_max(1)", group=None
+    )
+    mixed = ["v = 1", "if ferryvm.item():", "    v = 0.5", "v = ferryvm.group_sum(v)"]
+    assert "may wait here with variables of different types" in refusal(*mixed)

@@ -50,6 +50,8 @@ class Shared:
         """True if code reads the kind of a list, so that it depends on `list_kinds`."""
         self.changed: set[int] = set()
         """The numbers of kinds of items that change in lists."""
+        self.group_values: set[str] = set()
+        """The dtypes of the values that items of a group combine."""
         self.has_effects = False
         """True if it changes arrays, or calls a host function."""
         self._made: dict[str, Function] = {}
@@ -192,6 +194,12 @@ class Code(abc.ABC):
     def has_effect(self) -> None:
         """State that the code changes arrays, or what others see in another way."""
         self._shared.has_effects = True
+
+    def group_values(self, dtype: str) -> Local | None:
+        """The array for values of a dtype that items of a group combine; None if the function gets none yet."""
+        self._shared.group_values.add(dtype)
+        found = self.all_locals.get((f"%values {dtype}", Array(dtype, 1)))
+        return None if found is None else found[0]
 
     def changes(self, kind: List) -> None:
         """State that lists of a kind change."""

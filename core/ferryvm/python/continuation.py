@@ -25,6 +25,7 @@ from ferryvm.python.graph import (
     Delete,
     DeleteItem,
     Evaluate,
+    GroupOperation,
     Host,
     Iterate,
     Jump,
@@ -274,6 +275,9 @@ class _Frame:
                     arguments, keywords = [], [ast.keyword("reverse", arguments[0])]
                 call = ast.copy_location(ast.Call(method, arguments, keywords), statement.node)
                 self.variables[statement.name] = self._value(call, id(statement))
+            case GroupOperation():
+                for each in statement.arguments:
+                    self._value(each)
             case Atomic():
                 update = ast.Call(
                     Known(statement.function, statement.node), statement.arguments, []

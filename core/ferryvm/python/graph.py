@@ -160,6 +160,19 @@ class Barrier:
 
 
 @dataclasses.dataclass
+class GroupOperation:
+    """`name = function(value)`, of the values of all items of a group."""
+
+    node: ast.AST
+    name: str
+    function: Callable[..., object]
+    arguments: list[ast.expr]
+    """The value; of a broadcast the number of the item, too."""
+    number: ast.expr
+    """The number of the item in its group."""
+
+
+@dataclasses.dataclass
 class Launch:
     """Call a function for each item, with an index below each of some sizes, then the arguments."""
 
@@ -182,6 +195,7 @@ Statement = (
     | Iterate
     | Atomic
     | Barrier
+    | GroupOperation
     | Launch
 )
 
@@ -328,6 +342,8 @@ def expressions(step: Statement | Terminator) -> list[ast.expr]:
             return [step.array, step.index, step.value]
         case Call() | Method() | Atomic():
             return step.arguments
+        case GroupOperation():
+            return [*step.arguments, step.number]
         case Launch():
             return [*step.sizes, *step.arguments]
         case Branch():
@@ -363,7 +379,7 @@ def reads(step: Statement | Terminator) -> set[str]:
 def writes(statement: Statement) -> set[str]:
     """The variables that a statement assigns."""
     match statement:
-        case Assign() | Call() | Iterate() | Method() | Delete():
+        case Assign() | Call() | Iterate() | Method() | Delete() | GroupOperation():
             return {statement.name}
         case Atomic():
             return set() if statement.name is None else {statement.name}

@@ -9,12 +9,13 @@ f(x)                  f(x, indices, group numbers, counts), if `f` asks for them
 from __future__ import annotations
 
 import ast
+import dataclasses
 import types
 
 from ferryvm.python.atomic_update import is_update
 from ferryvm.python.call_argument import CallArguments
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.graph import Atomic, Barrier, Evaluate, Known
+from ferryvm.python.graph import Atomic, Barrier, Evaluate, GroupOperation, Known
 from ferryvm.python.graph_builder import like, name_of
 from ferryvm.python.kernel_source import KernelFunction, KernelSource, Role, needs_item
 from ferryvm.python.raw import Unchecked, index_product, index_sum
@@ -25,6 +26,7 @@ from ferryvm.python.work_item import (
     group_count,
     group_number,
     group_size,
+    is_group_operation,
     is_work_item,
     item,
     item_count,
@@ -68,8 +70,9 @@ class KernelCalls(CallArguments):
             return function, arguments
         if not needs_item(function):
             return function, arguments
-        helper = KernelFunction(function, source.of.layout, Role.HELPER)
-        return helper, [*arguments, *(name_of(name, node) for name in source.hidden)]
+        helper = dataclasses.replace(source.of, function=function, role=Role.HELPER, free=())
+        names = (*source.hidden, *source.values)
+        return helper, [*arguments, *(name_of(name, node) for name in names)]
 
     def _of_item(self, node: ast.Call, function: object) -> ast.expr:
         source, name = self._source, getattr(function, "__name__", "")
@@ -94,8 +97,23 @@ class KernelCalls(CallArguments):
                 )
                 raise NotCompilableError(node, message)
             return name_of(array.name, node)
+        if isinstance(function, types.FunctionType) and is_group_operation(function):
+            result, number = self.graph.temporary(), self._number(node, layout.group or ())
+            arguments = self.arguments_of(node, function)
+            self.graph.add(GroupOperation(node, result, function, arguments, number))
+            return name_of(result, node)
         axis = self._axis(node, name, layout.dimensions)
         return self._index(node, function, axis, layout.group)
+
+    def _number(self, node: ast.Call, group: tuple[int, ...]) -> ast.expr:
+        """The number of the item in its group, in row-major order."""
+        found: ast.expr = name_of("%index 0", node)
+        for axis, size in enumerate(group[1:], 1):
+            length: list[ast.expr] = [found, like(node, ast.Constant(size))]
+            row = like(node, ast.Call(Known(index_product, node), length, []))
+            pair: list[ast.expr] = [row, name_of(f"%index {axis}", node)]
+            found = like(node, ast.Call(Known(index_sum, node), pair, []))
+        return found
 
     def _axis(self, node: ast.Call, name: str, dimensions: int) -> int:
         given = [*node.args, *(each.value for each in node.keywords if each.arg == "axis")]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import math
 
 import numpy as np
 
@@ -43,7 +44,10 @@ class LaunchLowering(Lowering):
             sizes = [like(node, ast.Constant(size)) for size in layout.group]
             for each in source.group_arrays:
                 self.graph.add(Assign(each.node, each.name, self._made(each)))
-            arrays = [each.name for each in source.group_arrays]
+            for name, dtype in zip(source.values, source.of.values, strict=True):
+                count = like(node, ast.Constant(math.prod(layout.group)))
+                self.graph.add(Assign(node, name, self._zeros(node, count, Known(dtype, node))))
+            arrays = [*source.values, *(each.name for each in source.group_arrays)]
             names = [*source.hidden, *arrays, *source.parameters[len(source.hidden) :]]
         arguments: list[ast.expr] = [name_of(name, node) for name in names]
         self.graph.add(Launch(node, source.of.other(role), sizes, arguments))
@@ -51,9 +55,12 @@ class LaunchLowering(Lowering):
 
     def _made(self, array: GroupArray) -> ast.expr:
         """A new array of the group."""
-        dtype = ast.keyword("dtype", Known(self._dtype(array.dtype), array.dtype))
-        call = ast.Call(Known(np.zeros, array.node), [array.shape], [dtype])
-        return self.expressions.value(like(array.node, call))
+        dtype = Known(self._dtype(array.dtype), array.dtype)
+        return self._zeros(array.node, array.shape, dtype)
+
+    def _zeros(self, node: ast.AST, shape: ast.expr, dtype: Known) -> ast.expr:
+        call = ast.Call(Known(np.zeros, node), [shape], [ast.keyword("dtype", dtype)])
+        return self.expressions.value(like(node, call))
 
     def _dtype(self, node: ast.expr) -> np.dtype[np.generic]:
         value = node.value if isinstance(node, ast.Constant) else self.expressions.constant(node)

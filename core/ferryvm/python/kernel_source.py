@@ -62,6 +62,8 @@ class KernelFunction:
     role: Role
     free: tuple[str, ...] = ()
     """Free names that are further arguments."""
+    values: tuple[str, ...] = ()
+    """The dtypes of values that items of a group combine, for each of which a group has an array."""
 
     @functools.cached_property
     def source(self) -> KernelSource:
@@ -108,10 +110,14 @@ class KernelSource(Source):
                 if layout.group is not None:
                     self.varying = [*indices, *(own if of.role is Role.HELPER else ())]
         arrays = [each.name for each in self.group_arrays] if of.role is Role.MEMBER else []
+        self.values = [f"%values {dtype}" for dtype in of.values]
+        """Arrays for the values of a group."""
         if of.role is Role.HELPER:
-            self.parameters = [*own, *self.hidden]
+            self.parameters = [*own, *self.hidden, *self.values]
+        elif of.role is Role.MEMBER:
+            self.parameters = [*self.hidden, *self.values, *arrays, *own]
         else:
-            self.parameters = [*self.hidden, *arrays, *own]
+            self.parameters = [*self.hidden, *own]
         self.name = f"{of.role.value}{self.name}".strip()
 
     def _check(self) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import types
 from collections.abc import Container, Sequence
 from typing import Any
@@ -75,7 +76,17 @@ class Unit:
             reads_kinds |= self._shared.reads_kinds  # the sum must not fall
             found += len(self._lists) * reads_kinds
             found += sum(each.count for each in self._barriers.values())
+            found += self._add_values()
             found += sum(lowering.compared.dropped for _, lowering in self._sources.values())
+
+    def _add_values(self) -> int:
+        """Give the groups of a kernel arrays for values that were found to be combined; the number of these
+        arrays."""
+        entry, *others = self._key
+        if isinstance(entry, KernelFunction):
+            values = tuple(sorted({*entry.values, *self._shared.group_values}))
+            self._key = (dataclasses.replace(entry, values=values), *others)  # type: ignore[assignment]  # as before
+        return len(self._shared.group_values)
 
     def _build(self) -> None:
         self._shared = Shared()

@@ -9,7 +9,7 @@ run time (basic block versioning: Chevalier-Boisvert and Feeley, ECOOP 2015, sec
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from ferryvm.build import Function, Label
 from ferryvm.isa.type import I64, ValueType
@@ -39,6 +39,7 @@ from ferryvm.python.graph import (
     Delete,
     DeleteItem,
     Evaluate,
+    GroupOperation,
     Host,
     Iterate,
     Jump,
@@ -58,7 +59,6 @@ from ferryvm.python.graph import (
 )
 from ferryvm.python.graph_builder import name_of
 from ferryvm.python.iteration import advance, begin
-from ferryvm.python.kernel_code import SharedBarrier
 from ferryvm.python.kind import (
     BOOL,
     Constant,
@@ -71,6 +71,7 @@ from ferryvm.python.kind import (
 from ferryvm.python.lower import Lowering
 from ferryvm.python.pause import FunctionMap, Point
 from ferryvm.python.result import is_returned
+from ferryvm.python.shared_barrier import SharedBarrier
 from ferryvm.python.site import UNASSIGNED
 from ferryvm.python.source import InnerFunction, Source
 
@@ -137,8 +138,7 @@ class Versions:
     def _go(self, node: ast.AST, block: Block, index: int, kinds: dict[str, Kind]) -> None:
         """Go on at a statement of a block with variables of these kinds."""
         live = block.live if index == 0 else live_after(block, index)
-        env = tuple(sorted((name, kind) for name, kind in kinds.items() if name in live))
-        self._body.f.jump(self._label(node, block, index, env))
+        self._body.f.jump(self._label(node, block, index, _environment(kinds, live)))
 
     def _label(self, node: ast.AST, block: Block, index: int, env: Environment) -> Label:
         key = block.number, index, env
@@ -198,9 +198,11 @@ class Versions:
             return False
         if of not in self._shared_barriers:
             self._shared_barriers[of] = SharedBarrier(statement, block, number, of)
-        behind = block.number, number + 1, key[2]
-        label = self._label(statement.node, block, number + 1, key[2])
-        self._shared_barriers[of].come(body, label, behind, self._dead)
+        self._shared_barriers[of].prepare(body)
+        behind = _environment(body.env, live_after(block, number + 1))
+        label = self._label(statement.node, block, number + 1, behind)
+        version = block.number, number + 1, behind
+        self._shared_barriers[of].come(body, label, version, self._dead)
         return True
 
     def _has_merged(self, node: ast.AST, block: Block, index: int, env: Environment) -> bool:
@@ -269,7 +271,7 @@ class Versions:
                 return self._call(statement, block, number)
             case Atomic():
                 atomic_code.update(body, statement)
-            case Barrier() | Launch():
+            case Barrier() | GroupOperation() | Launch():
                 kernel_code.emit(body, statement, self._functions)
         return False
 
@@ -391,9 +393,7 @@ class Versions:
         return bool(missing)
 
     def _target(self, node: ast.AST, block: Block) -> Label:
-        kinds = self._body.env.items()
-        env = tuple(sorted((name, kind) for name, kind in kinds if name in block.live))
-        return self._label(node, block, 0, env)
+        return self._label(node, block, 0, _environment(self._body.env, block.live))
 
     # --- statements -------------------------------------------------------------------------
 
@@ -487,6 +487,11 @@ class Versions:
                     continue
                 body.zeros(other)
         f.return_()
+
+
+def _environment(kinds: Mapping[str, Kind], live: Container[str]) -> Environment:
+    """The kinds of the variables that are live."""
+    return tuple(sorted((name, kind) for name, kind in kinds.items() if name in live))
 
 
 def _is_less_known(mine: tuple[str, Kind], its: tuple[str, Kind]) -> bool:

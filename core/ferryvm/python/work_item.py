@@ -35,6 +35,10 @@ class WorkItem(abc.ABC):
     def array(self, shape: Any, dtype: Any) -> Any:
         """The array of the group."""
 
+    @abc.abstractmethod
+    def combine(self, function: Callable[..., Any], value: Any, *others: Any) -> Any:
+        """The value of one of the operations of a group."""
+
 
 class Running(threading.local):
     """The item that runs in a thread."""
@@ -104,6 +108,42 @@ def group_array(shape: int | tuple[int, ...], dtype: Any) -> Any:
     return _item("group_array").array(shape, dtype)
 
 
+def group_sum(value: Any) -> Any:
+    """The sum of the values of all items of the group, as an element of an array: an int makes a
+    numpy.int64, a float a numpy.float64. Sums of integers wrap.
+
+    All items of the group come to it, as to a barrier, with values of one type: int32, int64,
+    float32 or float64. docs/parallel.md states the order of sums.
+    """
+    return _item("group_sum").combine(group_sum, value)
+
+
+def group_min(value: Any) -> Any:
+    """The least of the values of all items of the group, NaN if one is; as `group_sum`."""
+    return _item("group_min").combine(group_min, value)
+
+
+def group_max(value: Any) -> Any:
+    """The largest of the values of all items of the group, NaN if one is; as `group_sum`."""
+    return _item("group_max").combine(group_max, value)
+
+
+def group_scan(value: Any) -> Any:
+    """The sum of the values of the items of the group up to this one, itself included; as `group_sum`."""
+    return _item("group_scan").combine(group_scan, value)
+
+
+def group_scan_before(value: Any) -> Any:
+    """The sum of the values of the items of the group before this one; 0 in the first one."""
+    return _item("group_scan_before").combine(group_scan_before, value)
+
+
+def group_broadcast(value: Any, item: int = 0) -> Any:
+    """The value of one item of the group, as an element of an array; as `group_sum`. `item`: its number in
+    the group, in row-major order, which is that of the first item for all."""
+    return _item("group_broadcast").combine(group_broadcast, value, item)
+
+
 INDICES: tuple[Callable[..., int], ...] = (
     item,
     local_item,
@@ -114,7 +154,17 @@ INDICES: tuple[Callable[..., int], ...] = (
 )
 """The functions that have an index or a size for a value."""
 
-FUNCTIONS: tuple[Callable[..., Any], ...] = (*INDICES, barrier, group_array)
+OPERATIONS: tuple[Callable[..., Any], ...] = (
+    group_sum,
+    group_min,
+    group_max,
+    group_scan,
+    group_scan_before,
+    group_broadcast,
+)
+"""The operations of a group."""
+
+FUNCTIONS: tuple[Callable[..., Any], ...] = (*INDICES, barrier, group_array, *OPERATIONS)
 
 
 def is_index(function: object) -> bool:
@@ -125,3 +175,13 @@ def is_index(function: object) -> bool:
 def is_work_item(function: object) -> bool:
     """True for each of these functions."""
     return any(function is each for each in FUNCTIONS)
+
+
+def is_group_operation(function: object) -> bool:
+    """True for an operation of a group."""
+    return any(function is each for each in OPERATIONS)
+
+
+def is_waiting_function(function: object) -> bool:
+    """True for a function in which items wait for each other."""
+    return function is barrier or is_group_operation(function)

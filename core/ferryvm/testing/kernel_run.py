@@ -21,6 +21,7 @@ from ferryvm.python.kernel import Kernel, arranged
 from ferryvm.python.kernel_graph import group_dtype
 from ferryvm.python.kernel_source import Layout
 from ferryvm.python.work_item import KernelError, WorkItem, running
+from ferryvm.testing.group_order import group_results
 
 _Place = tuple[tuple[CodeType, int], ...]
 """The calls of an item that waits, innermost first: code and instruction."""
@@ -102,6 +103,10 @@ class _Item(WorkItem):
         """Refuse: there is no group."""
         raise _needs_groups("group_array")
 
+    def combine(self, function: Callable[..., Any], value: Any, *others: Any) -> Any:
+        """Refuse: there is no group."""
+        raise _needs_groups(function.__name__)
+
 
 def _needs_groups(name: str) -> KernelError:
     return KernelError(f"ferryvm.{name} needs groups; pass group= to ferryvm.launch")
@@ -125,6 +130,8 @@ class _Member(_Item):
         self.of = group[0] if len(group) == 1 else group
         self.place: _Place | None = None
         """The barrier at which it waits; None: it has ended, or has not begun."""
+        self.given: tuple[Any, Sequence[Any]] = None, ()
+        """The arguments of an operation of the group."""
         self.error: BaseException | None = None
         self._go, self._stopped = threading.Semaphore(0), threading.Semaphore(0)
         self._is_over = False
@@ -160,7 +167,9 @@ class _Member(_Item):
 
     def wait(self) -> None:
         """Wait for the other items of the group."""
-        frame = sys._getframe(2)  # of the caller of `barrier`
+        self._wait_at(sys._getframe(2))  # of the caller of `barrier`
+
+    def _wait_at(self, frame: FrameType) -> None:
         self.place = tuple(_calls(frame))
         self._stopped.release()
         self._go.acquire()
@@ -171,6 +180,15 @@ class _Member(_Item):
         """The array of the group."""
         frame = sys._getframe(2)
         return self.group.array((frame.f_code, frame.f_lasti), shape, dtype)
+
+    def combine(self, function: Callable[..., Any], value: Any, *others: Any) -> Any:
+        """The value of one of the operations of the group."""
+        frame = sys._getframe(2)
+        self.given = value, others
+        self._wait_at(frame)
+        found = self.group.combined(function)[self.number]
+        self._wait_at(frame)
+        return found
 
 
 class _OverError(BaseException):
@@ -200,6 +218,11 @@ class _Group:
         if found.shape != (shape if isinstance(shape, tuple) else (shape,)):
             raise KernelError(f"the shape of a group array is one for all items, found {shape}")
         return found
+
+    def combined(self, function: Callable[..., Any]) -> Any:
+        """The results of the items, by an operation."""
+        values = [each.given[0] for each in self._members]
+        return group_results(function, values, self._members[0].given[1])
 
     def run(self, call: Callable[[], None]) -> None:
         """Call the kernel for each item. Raises what the first one that raises does."""
