@@ -32,6 +32,7 @@ LOOP = Facts(
     recursive=False,
     indirect_calls=False,
     host_calls=0,
+    launches=0,
     allocates=False,
     reads_heap=True,
     writes_heap=True,

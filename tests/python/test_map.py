@@ -161,3 +161,17 @@ def test_later_maps_check_the_arrays_for_results() -> None:
         ferryvm.map(twice, xs, out=out)
     with pytest.raises(CallError, match="contiguous"):
         ferryvm.map(twice, np.arange(8.0)[::2], out=np.zeros(4))
+
+
+def test_code_around_the_items_of_a_map_does_not_run_on_a_device() -> None:
+    @ferryvm.function(backend="opencl")
+    def affine(x):
+        return 2.0 * x + 1.0
+
+    xs = np.arange(40.0)
+    for _ in range(60):  # the code around them is hot then
+        assert np.array_equal(ferryvm.map(affine, xs), 2.0 * xs + 1.0)
+    shown = str(affine.explain())
+    assert "everything to opencl" in shown
+    assert shown.count(": interpreted") == 2
+    assert "launches is 1, wanted >= 1" in shown

@@ -60,6 +60,7 @@ def test_facts_of_an_inner_loop() -> None:
         recursive=False,
         indirect_calls=False,
         host_calls=0,
+        launches=0,
         allocates=False,
         reads_heap=True,
         writes_heap=False,

@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from ferryvm.engine import Engine, TrapError
+from ferryvm.engine import TrapError
 from ferryvm.engine.active_call import InUseError
 from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
@@ -30,7 +30,7 @@ from ferryvm.policy import Policy
 from ferryvm.python.annotation import disagreement
 from ferryvm.python.compiled_version import Version
 from ferryvm.python.continuation import resume
-from ferryvm.python.default_policy import python_policy
+from ferryvm.python.default_policy import function_engine
 from ferryvm.python.dependency import Dependencies
 from ferryvm.python.fast_call import method
 from ferryvm.python.fault import UnsupportedError
@@ -80,7 +80,7 @@ class PythonFunction(Generic[P, R]):
         self.__ferryvm_function__ = function
         self._strict = strict
         self._options = backend, policy
-        self._engine = _engine(backend, policy)
+        self._engine = function_engine(backend, policy)
         self._read_signature()
         kinds = [each.kind for each in self._signature.parameters.values()]
         has_named = inspect.Parameter.KEYWORD_ONLY in kinds
@@ -427,12 +427,6 @@ class PythonFunction(Generic[P, R]):
             versions.append(VersionExplanation(signature, version.regions()))
         notes = [counted(each.what, each.count, each.reason) for each in self._events.values()]
         return FunctionExplanation(self.__name__, tuple(versions), tuple(notes))
-
-
-@functools.lru_cache(maxsize=64)
-def _engine(backend: str | None, policy: Policy | None) -> Engine:
-    """The engine of all functions with the same options."""
-    return Engine(backend, policy=policy or (None if backend else python_policy()))
 
 
 _SIMPLE = frozenset({int, float, bool})

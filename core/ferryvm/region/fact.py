@@ -13,7 +13,7 @@ import collections
 import dataclasses
 import functools
 
-from ferryvm.isa import INSTRUCTIONS, Flow, Instruction, Type
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Instruction, Type
 from ferryvm.isa.effect import Effect, effects
 from ferryvm.region.call import call_graph
 from ferryvm.region.code import FLOWS, code
@@ -23,6 +23,8 @@ from ferryvm.region.loop import Loop
 from ferryvm.region.memo import memoised
 from ferryvm.region.region import Region, RegionKind
 from ferryvm.verify import Verified
+
+_BEGIN = BY_MNEMONIC["launch.begin"].opcode
 
 ITERATIONS = 10
 """Assumed trip count of a loop in the estimate of `work`."""
@@ -59,6 +61,8 @@ class Facts:
     """True if it calls functions through the table, with callees."""
     host_calls: int
     """Number of instructions that call a host function, with callees."""
+    launches: int
+    """Number of instructions that begin a launch, with callees; a launch is not counted for itself."""
     allocates: bool
     """True if it allocates heap, with callees."""
     reads_heap: bool
@@ -142,6 +146,7 @@ def facts(region: Region, hotness: int = 0, launch: LaunchProfile | None = None)
         recursive=not call_graph(verified).recursive.isdisjoint(region.callees),
         indirect_calls=_count(within, Flow.CALL_INDIRECT) > 0,
         host_calls=_count(within, Flow.HOST),
+        launches=within[_BEGIN],
         allocates=done.allocates,
         reads_heap=done.reads_heap,
         writes_heap=done.writes_heap,
