@@ -142,6 +142,68 @@ def test_a_count_that_may_wrap_is_in_doubt(parts: dict[str, str], answer: str) -
     assert f"branch {answer} checked.b1(true) range.b1()" in constant(100, **parts)
 
 
+DESCENDING = {"start": "i64:9", "condition": "gt_s", "bound": "i64:-1", "step": "i64:-1"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "parts", "passed"),
+    [
+        (14, {}, "true"),
+        (15, {}, "false"),
+        (15, {"condition": "ge_s", "bound": "i64:0"}, "false"),
+        (14, {"value": "sub i64 i64:14, %2"}, "true"),
+        (15, {"value": "sub i64 i64:14, %2"}, "false"),
+        (15, {"value": "add i64 %2, i64:-1"}, "true"),
+    ],
+)
+def test_the_ends_of_a_descending_variable_decide(
+    limit: int, parts: dict[str, str], passed: str
+) -> None:
+    assert f"jump checked.b1({passed})" in constant(limit, **(DESCENDING | parts))
+
+
+@pytest.mark.parametrize(
+    ("parts", "answer"),
+    [
+        ({"start": f"i64:{(1 << 31) - 1}"}, "false"),
+        ({"start": f"i64:{1 << 31}"}, "true"),
+        ({"start": "i64:-1"}, "true"),
+        ({"bound": "i64:-2"}, "true"),
+        ({"step": f"i64:{-(1 << 31)}"}, "false"),
+    ],
+)
+def test_a_descending_variable_that_may_be_negative_is_in_doubt(
+    parts: dict[str, str], answer: str
+) -> None:
+    text = constant(100, **(DESCENDING | parts))
+    assert f"branch {answer} checked.b1(true) range.b1()" in text
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [{"step": f"i64:{-(1 << 31) - 1}"}, {"step": "%1"}, {"condition": "ge_s"}, {"step": "i64:1"}],
+)
+def test_other_loops_that_go_down_have_no_variable(parts: dict[str, str]) -> None:
+    bound = {"bound": "i64:-3"} if "condition" in parts else {}
+    assert "checked" not in constant(15, **(DESCENDING | parts | bound))
+
+
+def test_a_second_limit_of_one_value_is_compared_with_the_first_before_the_loop() -> None:
+    second = (
+        "%8: boolean = compare i64 ge_u %4, %0\n  trap_if INDEX_OUT_OF_BOUNDS %8 @2 [_ _ %0 %1]"
+    )
+    parts = {"value": "mul i64 %2, %2", "limit": "add i64 %1, i64:9", "more": second}
+    text = LOOP.replace("  %5: i64 = {limit}\n", "").replace(
+        "b1({start})", "b0()\nb0 @0 ():\n  %5: i64 = {limit}\n  jump b1({start})"
+    )
+    found = changed(hoist_range_checks, text.format(**{**USUAL, **parts}))
+    before, loop = found.split("checked.b1 @1")
+    limit, other = re.findall(r"compare i64 gt_u (%\d+), (%\d+)", before)[0]
+    assert (limit, other) != (other, limit)
+    assert len(re.findall(r"= all %\d+, %\d+", loop)) == 1
+    assert loop.count("trap_if") == 2
+
+
 PROGRAM = """
 (define (f v start n step base scale)
   (define i start)

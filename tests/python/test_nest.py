@@ -97,6 +97,29 @@ def hashed(n, first, factor):
     return h
 
 
+def falling(n, first, last, off):
+    xs = [i * 3 for i in range(n)]
+    t = 0
+    for c in range(first, last, -1):
+        t = t + xs[c - off]
+        xs[c] = t
+    return t, xs[0], xs[-1]
+
+
+def inserted(n, k):
+    xs = [(i * k) % n for i in range(n)]
+    xs.pop()
+    for i in range(1, n):
+        x = xs[i]
+        j = i - 1
+        while j >= 0 and xs[j] > x:
+            xs[j + 1] = xs[j]
+            j -= 1
+        xs[j + 1] = x
+        xs[(x * k) % n] += x
+    return xs[0]
+
+
 def chained(n, value):
     for _ in range(n):
         value = value >> 1 if value & 1 == 0 else value * 3 + 1
@@ -134,6 +157,11 @@ CASES: dict[Callable[..., Any], list[tuple[int, ...]]] = {
         *((5, 1, 3), (0, -1, 3), (5, -1, 3), (5, 1, M - 1), (5, 2, 1 << 31), (5, M - 1, 1)),
         *((5, M - 1, 2), (5, (1 << 32) - 1, 1 << 31), (5, 1 << 32, 1 << 31), (5, -M, -1)),
     ],
+    falling: [
+        *((9, 8, -1, 0), (9, 9, -1, 0), (9, 8, 3, 4), (9, 8, 3, 5), (9, 8, -1, -1), (9, 8, -3, 0)),
+        *((9, 3, 5, 0), (9, 8, -1, M - 1), (9, M - 1, M - 3, M - 4), (9, -1, -12, 0)),
+    ],
+    inserted: [(9, 2), (8, 3), (1, 1), (9, -5)],
     chained: [
         *((9, 27), (1, (M - 2) // 3), (1, (M - 2) // 3 + 2), (1, M // 3 + 1), (1, M - 1), (2, -M)),
         *((1, -M + 1), (1, -(M // 3) - 1), (1, -(M // 3)), (1, -(M // 3) + 1), (3, M - 3)),

@@ -52,7 +52,7 @@ _CLOSED_FORM = frozenset(
 )
 """Operations of loops that LLVM can replace by a closed form, and of the code around them."""
 
-LARGE_LOOP = 50
+LARGE_LOOP = 25
 """Operations of a loop that LLVM's own unswitching may find too large to copy, with its default
 threshold."""
 

@@ -17,6 +17,8 @@ from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, Type, signed
 
 _LARGEST = (1 << 63) - 1
+_LARGEST_STEP = 1 << 31
+"""The largest step of a descending variable."""
 
 
 class InductionVariable(NamedTuple):
@@ -104,6 +106,40 @@ def find_induction_variable(loop: Loop, nest: Loop | None = None) -> InductionVa
         return None
     start = loop.entry.edge.arguments[index]
     return InductionVariable(value, start, bound, step, onward, exit_)
+
+
+def find_descending_variable(loop: Loop, m: Builder) -> InductionVariable | None:
+    """The variable of a loop that continues while it is above its bound, and decreases by a constant;
+    None if none is recognised. `m`: builds the bound."""
+    end = loop.header.end
+    p = end.arguments[0] if end.name == "branch" else None
+    if not isinstance(p, Operation) or p.name != "compare" or p.fact(0, Type) is not I64:
+        return None
+    value, bound = p.arguments
+    condition = p.fact(1, Condition)
+    if condition in (Condition.GT_S, Condition.GE_S):
+        onward, exit_ = end.edges
+    elif condition in (Condition.LE_S, Condition.LT_S):
+        exit_, onward = end.edges
+    else:
+        return None
+    if condition in (Condition.GE_S, Condition.LT_S):
+        if not isinstance(bound, Constant) or bound.bits > _LARGEST:
+            return None
+        bound = m.constant(I64, bound.bits - 1 & I64.mask)
+    found = recurrences(loop).get(value) if isinstance(value, Parameter) else None
+    places = loop.graph.places
+    if (
+        found is None
+        or not loop.is_invariant(bound)
+        or not isinstance(found.step, Constant)
+        or not -_LARGEST_STEP <= signed(I64, found.step.bits) < 0
+        or places.get(onward.block) not in loop.blocks
+        or places.get(exit_.block) in loop.blocks
+    ):
+        return None
+    assert isinstance(value, Parameter)
+    return InductionVariable(value, found.start, bound, found.step, onward, exit_)
 
 
 def step_of(value: Value, next_: Value, nest: Loop) -> Value | None:

@@ -13,11 +13,16 @@ increases while i < n. With 0 <= i and n at most 2^31, i never wraps. A checked 
 base + scale * i, with a base within 2^61 of zero and a scale within 2^31, does not wrap then, and
 is monotonic: its extremes are those for the first i and for n - 1. The lower one must not be
 negative, the upper one must be below the limit. All of this is checked at run time, so no static
-bounds are needed. (Gupta: Optimizing Array Bound Checks Using Flow Analysis, 1993, section 5,
-hoists the checks themselves. Here they are not moved, so that none fails early.)
+bounds are needed. Where i decreases while i > n, the ends are exchanged. (Gupta: Optimizing Array Bound
+Checks Using Flow Analysis, 1993, section 5, hoists the checks themselves. Here they are not moved, so
+that none fails early.)
 
-Loops that store are excluded: a store may change a limit that lies in the heap, and the runtime
-checks were measured to cost more than they save.
+An index that two limits bound, such as the length of a list and that of the array with its items, is
+compared with the second one only if that is below the first: this is found before the loop, whatever the
+index. So are conditions that do not vary. Neither needs a variable, and the loop may have any effects.
+
+Otherwise loops that store into the heap are excluded: a store may change a limit that lies there, and the
+runtime checks were measured to cost more than they save.
 
 Requires `code_motion`: one edge enters each loop, and invariant values are outside. Preserves
 effects and exits; adds blocks before loops.
@@ -26,7 +31,7 @@ effects and exits; adds blocks before loops.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeGuard
 
 from ferryvm.ir.build import Builder
@@ -43,7 +48,11 @@ from ferryvm.ir.graph import (
 )
 from ferryvm.ir.index import from_end, plain_index
 from ferryvm.ir.loop.affine import AffineAnalysis, AffineExpression, Interval, looks_negative
-from ferryvm.ir.loop.induction import InductionVariable, find_induction_variable
+from ferryvm.ir.loop.induction import (
+    InductionVariable,
+    find_descending_variable,
+    find_induction_variable,
+)
 from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.ir.loop.preheader import Labels, insert_before, lead_to
 from ferryvm.ir.loop.value_range import Range, ValueRanges
@@ -66,7 +75,7 @@ def hoist_range_checks(body: Body) -> int:
     loops = find_loops(body)
     slow = _with_all_checks(body, loops)
     for loop in loops:
-        if loop.is_innermost and loop.header not in slow:
+        if loop.is_innermost and loop.entry is not None and loop.header not in slow:
             checks = _LoopChecks(body, loop, labels)
             if checks.is_profitable:
                 made[loop.header] = checks.hoist()
@@ -104,24 +113,31 @@ class _LoopChecks(Builder):
         self.fitting: list[Operation] = []
         """Checks of overflow of values whose ranges follow from those of first values."""
         self.ranges: list[_RangeCheck] = []
-        variable = self._find_induction_variable()
-        if variable is not None:
-            self.variable = variable
-            counts: dict[Value, Range] = {variable.value: Range(0, LARGEST_COUNT - 1)}
-            self.ranges_of_values = ValueRanges(loop, counts)
-            self._open(Block("analysis", loop.header.pc))  # the analysis creates operations
-            self._find_checks()
+        self.bounded: list[_RangeCheck] = []
+        """Checks of values that are below another limit by then."""
+        self.limits: dict[tuple[Value, Value], None] = {}
+        """The first limit of such a value and the second one, which also bounds it unless it is smaller."""
+        self.is_descending = False
+        self.variable = self._find_induction_variable()
+        counts: dict[Value, Range] = {}
+        if self.variable is not None:
+            counts[self.variable.value] = Range(0, LARGEST_COUNT - 1)
+        self.ranges_of_values = ValueRanges(loop, counts)
+        self._open(Block("analysis", loop.header.pc))  # the analysis creates operations
+        self._find_checks()
 
     @property
     def is_profitable(self) -> bool:
         """True if there is a check that can be saved."""
         # LLVM finds tests of overflow that are needless whatever the first values are.
-        return bool(self.ranges or (self.fitting and self.ranges_of_values.assumed))
+        fitting = self.fitting and self.ranges_of_values.assumed
+        return bool(self.ranges or fitting or self.bounded)
 
     def _open(self, block: Block) -> None:
         """Build in a block, and find affine expressions there."""
         self.open(block)
-        self.affine = AffineAnalysis(self, (self.variable.value,), self.loop)
+        variables = () if self.variable is None else (self.variable.value,)
+        self.affine = AffineAnalysis(self, variables, self.loop)
 
     # --- the loop ---------------------------------------------------------------------------
 
@@ -130,33 +146,56 @@ class _LoopChecks(Builder):
         if any(operation.name in HEAP_CHANGES for operation in self.loop.operations):
             return None
         variable, graph = find_induction_variable(self.loop), self.loop.graph
+        if variable is None:
+            variable = find_descending_variable(self.loop, self)
+            self.is_descending = True
         # The header's condition holds in all other blocks of the loop, if no other edge enters it.
         if variable is None or graph.only_edge(graph.places[variable.onward.block]) is None:
             return None
         return variable
 
     def _find_checks(self) -> None:
-        for block in self.loop.members:
+        limits: dict[Value, list[tuple[int, Value]]] = {}
+        for place, block in zip(self.loop.places, self.loop.members, strict=True):
             for operation in block.operations:
-                if operation.name != "trap_if":
-                    continue
-                p = operation.arguments[0]
-                if self.loop.is_invariant(p):
-                    self.fixed.append(operation)
-                elif block is self.loop.header:
-                    continue  # the variable has no known bounds there
-                elif isinstance(p, Operation) and p.name in EXPANSIONS:
-                    if self._may_be_exact(p):
-                        self.exact.append(operation)
-                    elif self.ranges_of_values.fits(p):
-                        self.fitting.append(operation)
-                elif (
-                    isinstance(p, Operation)
-                    and p.static == (I64, Condition.GE_U)
-                    and self._is_limit(p.arguments[1])
-                    and self._is_monotonic(plain_index(p.arguments[0]))
-                ):
-                    self.ranges.append(_RangeCheck(operation, *p.arguments))
+                if operation.name == "trap_if":
+                    self._find_check(operation, place, limits)
+
+    def _find_check(
+        self, check: Operation, place: int, limits: dict[Value, list[tuple[int, Value]]]
+    ) -> None:
+        """Sort a check in; `limits`: of values that have been checked, with the places of the checks."""
+        p = check.arguments[0]
+        if self.loop.is_invariant(p):
+            self.fixed.append(check)
+            return
+        if not isinstance(p, Operation):
+            return
+        is_range = p.static == (I64, Condition.GE_U)
+        # The variable has no known bounds in the header.
+        if self.variable is not None and place != self.loop.head:
+            if p.name in EXPANSIONS:
+                if self._may_be_exact(p):
+                    self.exact.append(check)
+                elif self.ranges_of_values.fits(p):
+                    self.fitting.append(check)
+                return
+            if (
+                is_range
+                and self._is_limit(p.arguments[1])
+                and self._is_monotonic(plain_index(p.arguments[0]))
+            ):
+                self.ranges.append(_RangeCheck(check, *p.arguments))
+                return
+        if is_range and self.loop.is_invariant(p.arguments[1]):
+            value, limit = p.arguments
+            known = limits.setdefault(value, [])
+            for before, other in known:
+                if self.loop.graph.dominates(before, place):
+                    self.bounded.append(_RangeCheck(check, value, limit))
+                    self.limits[other, limit] = None
+                    return
+            known.append((place, limit))
 
     def _may_be_exact(self, p: Operation) -> bool:
         """True if an operation can be checked not to overflow."""
@@ -194,28 +233,48 @@ class _LoopChecks(Builder):
             self.labels.block(header, name) for name in ("check", "range", "checked")
         )
         self.open(first)
-        doubt = self._doubt_of_variable()
-        yes = Edge(last, [self.constant(BOOLEAN, 1)])
-        self.close(Terminator("branch", (), (doubt,), edges=(yes, Edge(second, []))))
-        self._open(second)
-        self.close(Terminator("jump", edges=(Edge(last, [self._doubt_of_ranges()]),)))
+        doubt = self._doubt_of_invariants()
+        if self.variable is None:
+            self.close(Terminator("jump", edges=(Edge(last, [doubt]),)))
+        else:
+            doubt = self.any(doubt, self._doubt_of_variable(self.variable))
+            yes = Edge(last, [self.constant(BOOLEAN, 1)])
+            self.close(Terminator("branch", (), (doubt,), edges=(yes, Edge(second, []))))
+            self._open(second)
+            self.close(Terminator("jump", edges=(Edge(last, [self._doubt_of_ranges()]),)))
         last.parameters = [Parameter(BOOLEAN)]
         (entry,) = self.loop.entries
         lead_to(last, header, entry.edge.arguments)
         entry.edge.block, entry.edge.arguments = first, []
         self._spare_checks(last.parameters[0])
-        return first, second, last
+        return (first, last) if self.variable is None else (first, second, last)
 
-    def _doubt_of_variable(self) -> Value:
-        """True if the variable may wrap, an invariant check fails, or a limit cannot be loaded."""
+    def _doubt_of_invariants(self) -> Value:
+        """True if an invariant check fails, or a limit is above one that it is to be below."""
+        doubts = dict.fromkeys(each.arguments[0] for each in self.fixed)
+        for first, second in self.limits:
+            doubts[self.compare(I64, Condition.GT_U, first, second)] = None
+        return self._any_of(doubts)
+
+    def _any_of(self, doubts: Iterable[Value]) -> Value:
+        no: Value = self.constant(BOOLEAN, 0)
+        return functools.reduce(self.any, doubts, no)
+
+    def _doubt_of_variable(self, variable: InductionVariable) -> Value:
+        """True if the variable may wrap, or a limit cannot be loaded."""
         beyond = self.constant(I64, LARGEST_COUNT)
-        doubt = self.any(
-            self._is_above(self.variable.start, LARGEST_COUNT),
-            self._is_above(self.sub(I64, self.variable.step, self.one), LARGEST_COUNT - 1),
-        )
-        doubt = self.any(doubt, self.compare(I64, Condition.GT_S, self.variable.bound, beyond))
-        for each in self.fixed:
-            doubt = self.any(doubt, each.arguments[0])
+        if self.is_descending:
+            below = self.constant(I64, -1 & I64.mask)
+            doubt = self.any(
+                self._is_above(variable.start, LARGEST_COUNT - 1),
+                self.compare(I64, Condition.LT_S, variable.bound, below),
+            )
+        else:
+            doubt = self.any(
+                self._is_above(variable.start, LARGEST_COUNT),
+                self._is_above(self.sub(I64, variable.step, self.one), LARGEST_COUNT - 1),
+            )
+            doubt = self.any(doubt, self.compare(I64, Condition.GT_S, variable.bound, beyond))
         for address in self._loaded():
             doubt = self.any(doubt, self._is_unmapped(address))
         return doubt
@@ -239,7 +298,7 @@ class _LoopChecks(Builder):
                 for end in self._extremes(operand, doubts):
                     moved = self.add(I64, end, self.constant(I64, most))
                     doubts[self._is_above(moved, 2 * most)] = None
-        return functools.reduce(self.any, doubts)
+        return self._any_of(doubts)
 
     def _first(self, value: Parameter) -> Value:
         """The value of a parameter of the header in the first iteration."""
@@ -249,19 +308,24 @@ class _LoopChecks(Builder):
     def _extremes(self, value: Value, doubts: dict[Value, None]) -> Interval:
         """The extremes of an affine expression; adds the conditions under which it may wrap."""
         expression = self.affine.expression(value)
+        variable = self.variable
         assert expression is not None
-        ends = Interval(self.variable.start, self.sub(I64, self.variable.bound, self.one))
+        assert variable is not None
+        ends = Interval(variable.start, self.sub(I64, variable.bound, self.one))
+        if self.is_descending:
+            ends = Interval(self.add(I64, variable.bound, self.one), variable.start)
         zero = self.constant(I64, 0)
         base = self.add(I64, expression.base, self.constant(I64, LARGEST_BASE))
         doubts[self._is_above(base, 2 * LARGEST_BASE)] = None
         for _, scale in expression.terms:
             size = self.sub(I64, zero, scale) if looks_negative(scale) else scale
             doubts[self._is_above(size, LARGEST_COUNT)] = None
-        return self.affine.extremes(expression, {self.variable.value: ends})
+        return self.affine.extremes(expression, {variable.value: ends})
 
     def _spare_checks(self, doubt: Value) -> None:
         """Make the loop's checks depend on the doubt, and what is added to negative indices."""
-        spared = {*self.fixed, *self.exact, *self.fitting, *(each.check for each in self.ranges)}
+        spared = {*self.fixed, *self.exact, *self.fitting}
+        spared |= {each.check for each in (*self.ranges, *self.bounded)}
         spared |= {found[1] for each in self.ranges if (found := from_end(each.value))}
         for block in self.loop.members:
             operations = []
