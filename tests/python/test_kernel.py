@@ -375,3 +375,61 @@ def test_values_that_groups_cannot_combine_are_refused() -> None:
     )
     mixed = ["v = 1", "if ferryvm.item():", "    v = 0.5", "v = ferryvm.group_sum(v)"]
     assert "may wait here with variables of different types" in refusal(*mixed)
+
+
+FACTOR = 2.0
+
+
+def own_place(value):
+    return value * 10 + ferryvm.local_item()
+
+
+def test_arguments_may_be_functions_that_know_the_place_of_the_item() -> None:
+    @ferryvm.kernel
+    def apply(out, f):
+        out[ferryvm.item()] = f(ferryvm.item())
+
+    for function, wanted in ((own_place, [0, 11, 20, 31]), (lambda i: i + FACTOR, [2, 3, 4, 5])):
+        out, _ = check_kernel(apply, 4, np.zeros(4), function, group=2, backends=["switch"])
+        assert out.tolist() == wanted
+
+
+def test_free_names_that_change_are_arguments_and_explain_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @ferryvm.kernel
+    def scale(out, x):
+        out[ferryvm.item()] = x[ferryvm.item()] * FACTOR
+
+    out = np.zeros(4)
+    for factor in (2.0, 3.0, 4.0):
+        monkeypatch.setitem(globals(), "FACTOR", factor)
+        ferryvm.launch(scale, 4, out, XS, group=2, backend="switch")
+        assert out[3] == 3.0 * factor
+    text = str(ferryvm.explain(scale))
+    assert "array of float64, 1-d, FACTOR: float) in groups of 2 on switch" in text
+    assert "compiled scale again once: FACTOR has changed" in text
+
+
+def test_kernels_are_not_launched_or_called_in_kernels() -> None:
+    assert "a kernel is launched by Python" in refusal("ferryvm.launch(ferryvm.kernel, 4)")
+    made = refusal("from_tests(out, out)", names="out, from_tests")
+    assert "cannot compile a call of a value" in made
+
+
+def test_items_print_in_their_order_and_an_exception_of_print_ends_the_launch(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @ferryvm.kernel
+    def report(x):
+        print("before", ferryvm.item())
+        ferryvm.barrier()
+        print("behind", ferryvm.local_item(), x[0])
+
+    ferryvm.launch(report, 4, XS, group=2, backend="switch")
+    before = [f"before {i}" for i in range(4)]
+    behind = ["behind 0 0.0", "behind 1 0.0"]
+    assert capsys.readouterr().out.splitlines() == [*before[:2], *behind, *before[2:], *behind]
+    monkeypatch.setattr("builtins.print", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        ferryvm.launch(report, 4, XS, group=2, backend="threaded")

@@ -34,6 +34,8 @@ MOST_DIMENSIONS = 3
 class Kernel(Generic[P]):
     """A Python function that `ferryvm.launch` calls for each of many items; made by `ferryvm.kernel`."""
 
+    __ferryvm_launches__ = True
+
     def __init__(self, function: Callable[P, None]) -> None:
         if not isinstance(function, types.FunctionType) or function.__name__ == "<lambda>":
             raise TypeError(
@@ -115,6 +117,9 @@ def launch(
     if check and (policy is not None or backend not in (None, "reference")):
         raise KernelError(f"{kernel.__name__}: a check takes no policy, and the backend reference")
     kernel.launched(layout, backend, policy, bool(check)).launch(counts, arguments)
+
+
+launch.__ferryvm_launches__ = True  # type: ignore[attr-defined]  # see `kernel_call`
 
 
 def arranged(

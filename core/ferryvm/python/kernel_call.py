@@ -40,6 +40,9 @@ class KernelCalls(CallArguments):
         """The value of a call that other expressions stand for; None for others."""
         if is_work_item(function):
             return self._of_item(node, function)
+        if getattr(function, "__ferryvm_launches__", False):
+            message = "a kernel is launched by Python; call a function here"
+            raise NotCompilableError(node, message)
         if is_update(function):
             return self._updated(node, function)
         return super().rewritten(node, function)
@@ -70,7 +73,9 @@ class KernelCalls(CallArguments):
             return function, arguments
         if not needs_item(function):
             return function, arguments
-        helper = dataclasses.replace(source.of, function=function, role=Role.HELPER, free=())
+        helper = dataclasses.replace(
+            source.of, function=function, role=Role.HELPER, free=(), given=()
+        )
         names = (*source.hidden, *source.values)
         return helper, [*arguments, *(name_of(name, node) for name in names)]
 

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import types
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ferryvm.engine import ProgramInterrupted, TrapError
 from ferryvm.engine.marshal import CallError
@@ -29,6 +30,9 @@ from ferryvm.python.raised import StatementError, site_of
 from ferryvm.python.refusal import without_numbers
 from ferryvm.python.site import Site
 from ferryvm.python.work_item import KernelError
+
+if TYPE_CHECKING:
+    from ferryvm.python.explanation import FunctionExplanation
 
 _ITEM = re.compile(r", in item \d+( \([\d, ]*\))?$")
 """The item of a group, at the end of an engine's message."""
@@ -122,6 +126,21 @@ class LaunchedKernel(PythonFunction[..., None]):
 
     def _results(self, function: types.FunctionType, kinds: tuple[Kind, ...]) -> set[Kind]:
         return set(Unit(function, kinds, layout=self.layout).results)
+
+    def explain(self) -> FunctionExplanation:
+        """The versions that were compiled, with the form of the launch."""
+        found, group = super().explain(), self.layout.group
+        form = f" in {self.layout.dimensions} dimensions" if self.layout.dimensions > 1 else ""
+        if group is not None:
+            form = f" in groups of {_shown(group)}"
+        backend, _ = self._options
+        if backend is not None or self._is_checked:
+            form += f" on {backend or 'reference'}{', checked' * self._is_checked}"
+        versions = tuple(
+            dataclasses.replace(each, signature=each.signature.replace(" -> None", form))
+            for each in found.versions
+        )
+        return dataclasses.replace(found, versions=versions)
 
     # --- exceptions -------------------------------------------------------------------------
 

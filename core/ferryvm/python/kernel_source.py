@@ -20,7 +20,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.source import MISSING, Source, own_nodes
+from ferryvm.python.given_function import GivenSource
+from ferryvm.python.kind import Constant
+from ferryvm.python.source import MISSING, own_nodes
 from ferryvm.python.work_item import group_array, group_size, is_work_item
 
 
@@ -62,6 +64,8 @@ class KernelFunction:
     role: Role
     free: tuple[str, ...] = ()
     """Free names that are further arguments."""
+    given: tuple[tuple[str, Constant], ...] = ()
+    """The parameters that are functions, which are constants of the code."""
     values: tuple[str, ...] = ()
     """The dtypes of values that items of a group combine, for each of which a group has an array."""
 
@@ -85,17 +89,17 @@ class GroupArray(NamedTuple):
     dtype: ast.expr
 
 
-class KernelSource(Source):
+class KernelSource(GivenSource):
     """A kernel, or a function that it calls, as it was written."""
 
     def __init__(self, of: KernelFunction) -> None:
-        super().__init__(of.function, of.free)
+        super().__init__(of.function, of.free, of.given)
         self.of, layout = of, of.layout
         own = self.parameters
         self.group_arrays: list[GroupArray] = []
         indices = layout.names("index")
         try:
-            self._check()
+            self._check_statements()
             if of.role in (Role.GROUP, Role.MEMBER):
                 self.group_arrays = [*self._found_arrays(own)]
         except NotCompilableError as refusal:
@@ -120,7 +124,7 @@ class KernelSource(Source):
             self.parameters = [*self.hidden, *own]
         self.name = f"{of.role.value}{self.name}".strip()
 
-    def _check(self) -> None:
+    def _check_statements(self) -> None:
         """Refuse statements that kernels have not."""
         for each in own_nodes(self.node):
             if isinstance(each, ast.Try):

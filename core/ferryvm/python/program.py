@@ -61,7 +61,8 @@ class Unit:
         if layout is None:
             entry = _for_given(function, tuple(kinds), free)
         else:
-            entry = KernelFunction(function, layout, Role.LAUNCH, free)
+            given = given_parameters(function, tuple(kinds))
+            entry = KernelFunction(function, layout, Role.LAUNCH, free, given)
             kinds = (*(INT for _ in range(layout.dimensions)), *kinds)
         self._key: _Key = entry, tuple(kinds), target, frozenset()
         # The kinds of results of recursive functions are found by repetition, from none on.
@@ -161,6 +162,9 @@ class Unit:
         the call."""
         if isinstance(function, types.FunctionType):
             function = _for_given(function, kinds)
+        elif isinstance(function, KernelFunction) and function.role is Role.HELPER:
+            given = given_parameters(function.function, kinds)
+            function = dataclasses.replace(function, given=given)
         key = function, kinds, target, caught
         if node is not None:
             self._callers.setdefault(key, (self._compiling, node))
