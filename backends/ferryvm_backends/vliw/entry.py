@@ -17,7 +17,7 @@ from ferryvm.region.object_access import NO_OBJECTS, ObjectAccess
 from ferryvm.verify import Verified
 from ferryvm_backends.vliw.code.program import Program
 from ferryvm_backends.vliw.local_memory import LocalMemory
-from ferryvm_backends.vliw.simulate.native import NativeProgram
+from ferryvm_backends.vliw.simulate.simulation import Simulation
 from ferryvm_backends.vliw.statistics import ProgramMetrics, Totals
 
 SLICE = 1 << 62
@@ -42,16 +42,18 @@ class VliwCode(Code):
         device: str,
         recompile_after: int = 0,
         access: ObjectAccess = NO_OBJECTS,
+        is_quick: bool = False,
     ) -> None:
         """`access`: the objects that it may access; `entry`: a pc; `device`: the text that selected the machine; `recompile_after`: cycles
-        after which it leaves with LONG, each time; 0: never."""
+        after which it leaves with LONG, each time; 0: never; `is_quick`: as for `Simulation`."""
         self.program = program
         self.totals = Totals(bundles=np.zeros(len(program.bundles), np.int64))
         self._entry, self._limit = entry, guard_limit
         self._device, self._verified = device, verified
         self._failures = dict.fromkeys(program.guards, 0)
         self._local = LocalMemory(program, verified, access)
-        self._native = NativeProgram(program)
+        # Code that is replaced where it runs long need not be simulated quickly.
+        self._simulation = Simulation(program, is_quick or recompile_after > 0)
         self._lost, self._has_left = "", False
         self._recompile_after = self._left = recompile_after or NEVER
         """`_left`: cycles before it leaves with LONG the next time."""
@@ -86,7 +88,9 @@ class VliwCode(Code):
         totals.to_device += self._transfer(self._local.send(control))
         own = self._local.control
         while True:
-            counts = self._native.run(self._local.memory, min(SLICE, max(self._left, 1)), control)
+            counts = self._simulation.run(
+                self._local.memory, min(SLICE, max(self._left, 1)), control
+            )
             self._left -= counts.cycles
             totals.cycles += counts.cycles
             totals.bundles += counts.bundles

@@ -53,6 +53,7 @@ class MachineTarget(Target[Program]):
             self._named,
             options.recompile_after,
             object_access(region),
+            options.quick,
         )
 
     def show(self, work: Compilation[Program], stage: str) -> str:

@@ -86,7 +86,7 @@ TEXTS = {"dot": DOT, "fir": FIR, "counts": COUNTS}
 class Interpreted:
     """What runs a program, by the plain simulator."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, is_quick: bool = False) -> None:
         self.program = program
 
     def run(self, memory: Memory, budget: int, control: ControlBlock | None = None) -> RunMetrics:

@@ -109,7 +109,7 @@ def test_loops_of_any_number_of_rounds_leave_the_state_of_the_reference(
     and comes back, whenever a slice of time is over."""
     monkeypatch.setattr(entry, "SLICE", cycles)
     if not is_native:
-        monkeypatch.setattr(entry, "NativeProgram", Interpreted)
+        monkeypatch.setattr(entry, "Simulation", Interpreted)
     state, reference = last_states(machine, COUNTS)
     assert state == reference
 

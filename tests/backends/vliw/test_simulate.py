@@ -14,10 +14,11 @@ from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 from ferryvm_backends._llvm.build import compile_quickly
 from ferryvm_backends.vliw.machine.read import find, shipped
-from ferryvm_backends.vliw.simulate import native
+from ferryvm_backends.vliw.simulate import native, simulation
 from ferryvm_backends.vliw.simulate.control_flow import FetchGraph, FetchState
 
 from ...tier import sample
+from . import program as program_module
 from .program import compiled, run, status, whole
 
 PROGRAMS = {
@@ -30,6 +31,11 @@ PROGRAMS = {
     "calls": "(define (f n) (if (< n 2) n (+ (f (- n 1)) (f (- n 2))))) (f 8)",
     "division": "(define d 3) (define s 0) (while (> d -3) (set! s (+ s (/ 100 d))) (set! d (- d 1))) s",
 }
+
+
+@pytest.fixture(autouse=True)
+def _code_is_made_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "LARGE", 8_000)
 
 
 @pytest.mark.rotate("machine", "name")
@@ -112,3 +118,25 @@ def test_a_program_that_looks_gives_control_back_in_time() -> None:
     ended = run(program, part, is_native=True, budget=500)
     assert status(ended) == Status.INTERRUPTED
     assert 500 <= ended.counts.cycles < 600
+
+
+def test_a_program_without_loops_is_interpreted_until_native_code_pays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    part = whole("(define x 5) (print! (* x x)) (+ x 1)")
+    program = compiled(part, find("multi16"))
+    expected = run(program, part, is_native=True)
+    cycles = expected.counts.cycles
+    monkeypatch.setattr(simulation, "INTERPRETED", 2 * max(cycles, len(program.bundles)))
+    made = []
+    monkeypatch.setattr(native, "compile_quickly", lambda m: made.append(m) or compile_quickly(m))
+    simulated = simulation.Simulation(program)
+    monkeypatch.setattr(program_module, "NativeProgram", lambda _: simulated)
+    ended = [run(program, part, is_native=True) for _ in range(4)]
+    assert ended == [expected] * 4
+    assert len(made) == 1
+
+
+def test_a_program_with_a_loop_is_native_code_at_once() -> None:
+    program = compiled(whole(PROGRAMS["sum"]), find("multi16"))
+    assert simulation.Simulation(program)._native is not None

@@ -65,9 +65,13 @@ class _Frame(ctypes.Structure):
 class NativeProgram:
     """A program that can be run."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(
+        self, program: Program, is_quick: bool = False, paths: FetchGraph | None = None
+    ) -> None:
+        """`is_quick`: its native code is to be made in less time, and takes more to run; `paths`:
+        its states, where these are known."""
         self.program, self._issue = program, Issue(program)
-        paths = FetchGraph(program)
+        paths = FetchGraph(program) if paths is None else paths
         runs = list(paths.runs())
         self._bundles = np.array([state.at for run in runs for state in run], np.int64)
         """Of all runs, one after another."""
@@ -77,7 +81,7 @@ class NativeProgram:
         self._least = translation.least
         size = sum(len(program.bundles[state.at]) for run in runs for state in run)
         # What runs once is not worth the time that good code takes to make.
-        is_quick = size > LARGE or not paths.is_cyclic()
+        is_quick = is_quick or size > LARGE or not paths.is_cyclic()
         code = compile_quickly(module) if is_quick else compile_module(module, merge_tails=True)
         self._code = ObjectCode(code)
         kind = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
