@@ -24,6 +24,7 @@ from .bytecode import BytecodeFolder, PlainFinder, import_part
 from .double.distribution import plant_campaign
 from .native import NativeBuild, await_build
 from .processor_time import used
+from .quick import chosen_level
 from .tier import leave_out_constants, mark_rotated
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if not is_worker:
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     before, collections = used() if is_measured else 0.0, _full_collections()
-    reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    with chosen_level(item):
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
     if _full_collections() > collections:
         gc.freeze()  # what is left lives on: the next one need not look at it, for half a second
     told = [each for each in reports if each.when == "call" or not each.passed]
@@ -203,6 +205,15 @@ def _usable_backends() -> None:
     for name in BACKENDS:
         # Running it also builds native code, so that no test pays for that or sees the notice.
         assert ferryvm.run(program, name).statistics.backend == name
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _simulators_are_made_quickly() -> None:
+    """LLVM at its lowest level makes native code of simulated programs in a fifth of the time;
+    tests/backends/vliw/test_simulate.py tests other levels."""
+    from ferryvm_backends.vliw.simulate import native  # where plugins are tested it takes long
+
+    native.LARGE = 0
 
 
 @pytest.fixture(scope="session", autouse=True)

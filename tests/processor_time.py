@@ -11,9 +11,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
-_TASKS = Path("/proc/self/task")
+_TASKS = "/proc/self/task"
 _FIRST = 11
 """The place of utime behind the name of the command in `/proc/PID/stat` (proc_pid_stat(5)); stime,
 cutime and cstime follow."""
@@ -33,13 +32,19 @@ def _children() -> Iterator[str]:
     with contextlib.suppress(OSError):
         for task in os.listdir(_TASKS):
             with contextlib.suppress(OSError):
-                yield from (_TASKS / task / "children").read_text().split()
+                yield from _read(f"{_TASKS}/{task}/children").decode().split()
+
+
+def _read(path: str) -> bytes:
+    """The content of a small file: it is read twice a test, by a process with many threads."""
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
 
 
 def _ticks(process: str) -> int:
     """Clock ticks of a process and of the children that it has waited for; 0 if it is gone."""
     try:
-        stat = Path("/proc", process, "stat").read_bytes()
+        stat = _read(f"/proc/{process}/stat")
     except OSError:
         return 0
     return sum(map(int, stat.rpartition(b")")[2].split()[_FIRST : _FIRST + 4]))

@@ -7,14 +7,13 @@ first manner, the next one in its second, and so on. All of them are run every n
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter, defaultdict
 
 import pytest
 
+from ..quick import QUICK
 from ..tier import NIGHTLY
-from .quick import quick_llvm
 
 BACKENDS = ("llvm", "opencl", "reference", "switch", "threaded", "vliw")
 """Those of the tree; other backends in tests run all that they are given."""
@@ -44,6 +43,10 @@ SHARES = {"reference": (5, 4), "opencl": (3, 2), "vliw": (3, 2)}
 if not all. The first makes what is expected of the others, and is compared with itself: what is
 stated by hand is compared with it for every backend. The others take long to build a program, and
 take turns: each batch of golden cases is on one of them."""
+
+WELL = 4
+"""Of how many cases in a row of `PARTS` LLVM optimises those of one row: its passes take half the
+time of a case, and are tested by tests/backends/llvm."""
 
 FIRST = {"opencl": 1, "vliw": 2}
 """The first case that a backend has, if not the first one of all."""
@@ -77,12 +80,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for place, item in enumerate(manners):
             if turn % share or (number + place) % parts:
                 item.add_marker(NIGHTLY)
-            elif backend == "llvm" and number // parts % 2:
-                _compile_quickly(item)
-
-
-def _compile_quickly(item: pytest.Item) -> None:
-    """Have LLVM run at its lowest level: its passes take half the time of a case, and every other
-    case shows what they make of the code that they are given."""
-    parameters = item.callspec.params  # type: ignore[attr-defined] # a Function's
-    parameters["ferry_case"] = dataclasses.replace(parameters["ferry_case"], backend=quick_llvm())
+            elif backend == "llvm" and number // parts % WELL:
+                item.stash[QUICK] = True
