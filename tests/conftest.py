@@ -9,9 +9,9 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -26,6 +26,7 @@ from .native import NativeBuild, await_build
 from .processor_time import used
 from .quick import chosen_level
 from .tier import leave_out_constants, mark_rotated
+from .warm import start_worker
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -214,6 +215,20 @@ def _simulators_are_made_quickly() -> None:
     from ferryvm_backends.vliw.simulate import native  # where plugins are tested it takes long
 
     native.LARGE = 0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _workers_of_campaigns_are_forked() -> None:
+    """Their imports would take a third of a second each. Those that a command starts do start."""
+    from ferryvm import child
+
+    start = child._start
+
+    def start_or_fork(command: Sequence[str], *arguments: Any, **named: Any) -> Any:
+        is_worker = "ferryvm.testing.fuzz.worker" in command
+        return (start_worker if is_worker else start)(command, *arguments, **named)
+
+    child._start = start_or_fork
 
 
 @pytest.fixture(scope="session", autouse=True)
