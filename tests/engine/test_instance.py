@@ -200,7 +200,7 @@ def test_ctrl_c_stops_a_call_that_can_go_on(instance: Instance) -> None:
     instance.spin(1)
     before = signal.getsignal(signal.SIGINT)
     for _ in range(2):
-        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         began = time.monotonic()
         with pytest.raises(ferryvm.ProgramInterrupted, match="interrupted") as caught:

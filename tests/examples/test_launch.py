@@ -116,10 +116,8 @@ def moved_with_guesses(backend: str, schedule: Schedule, forcing: frozenset[Forc
     assert found.verdict is Verdict.AGREE, found
 
 
-@pytest.mark.parametrize("schedule", [Schedule.NONE, Schedule.SUSPEND])
-@pytest.mark.rotate("schedule")
-def test_items_that_fail_a_guess_are_moved(schedule: Schedule) -> None:
-    moved_with_guesses("llvm", schedule, frozenset([Forcing.PARALLEL]))
+def test_items_that_fail_a_guess_are_moved() -> None:
+    moved_with_guesses("llvm", Schedule.SUSPEND, frozenset([Forcing.PARALLEL]))
 
 
 @pytest.mark.nightly

@@ -55,7 +55,7 @@ _COUNTING = """
 (while (< i {times}) (go) (set! i (+ i 1)))
 hash
 """
-_ITEMS, _TURNS, _TIMES = 100_000, 3000, 20
+_ITEMS, _TURNS, _TIMES = 100_000, 40_000, 20
 _ROUNDS = 3
 """Times that this is tried: threads may happen not to meet."""
 

@@ -50,7 +50,7 @@ def test_a_table_can_go_back() -> None:
     assert likely_loop_heads(assembled(text)) == [0]
 
 
-@pytest.mark.parametrize("count", sample([50, 150], 1))
+@pytest.mark.parametrize("count", sample([25, 150], 1))
 @pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
 def test_every_loop_has_one_of_them_in_it(kind: ProgramKind, count: int) -> None:
     loops, heads = 0, 0

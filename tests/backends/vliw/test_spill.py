@@ -278,7 +278,7 @@ def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.rotate("machine", "n", most=1)
 @pytest.mark.usefixtures("keeping")
-@pytest.mark.parametrize("taps", [6, nightly(9)])
+@pytest.mark.parametrize("taps", [4, nightly(6), nightly(9)])
 @pytest.mark.parametrize("n", sample([0, 1, 8, 40], 3))
 @pytest.mark.parametrize("machine", SMALL_FIRST)
 def test_samples_of_earlier_rounds_are_those(machine: str, n: int, taps: int) -> None:

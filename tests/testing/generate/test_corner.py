@@ -23,6 +23,7 @@ from ferryvm.testing.generate.corner import MANY_LOCALS, _trip_count
 from ferryvm.testing.generate.literal import I32, I64
 from ferryvm.verify import Verified, verify
 
+from ...tier import sample
 from .settled import SETTLED, settled
 
 COUNT = 400
@@ -90,21 +91,22 @@ def test_large_frames_are_large() -> None:
         assert max(program.frame_words) > 100
 
 
+@pytest.mark.parametrize("programs", sample([10, 40], 1))
 @pytest.mark.parametrize("corner", Corner)
 def test_programs_of_one_corner_end_and_run_alike(
-    corner: Corner, tmp_path_factory: pytest.TempPathFactory
+    corner: Corner, programs: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     file = tmp_path_factory.mktemp("weights") / "weights.toml"
     file.write_text(STATEMENTS[corner])
     weights = settled(Weights.load(file))
     differ = Differ(["threaded"], "switch", limits=LIMITS, most=MOST_INSTRUCTIONS + 1)
     occurred: Counter[Corner] = Counter()
-    for number in range(20):
+    for number in range(programs):
         program = verify(generate(19, number, ProgramKind.BYTECODE, weights, occurred))
         (comparison,) = differ.compare(program)
         assert comparison.verdict is Verdict.AGREE, (number, comparison)
         assert comparison.instructions <= MOST_INSTRUCTIONS, number
-    assert occurred[corner] > 10
+    assert occurred[corner] > programs // 2
 
 
 @pytest.mark.parametrize(
