@@ -12,12 +12,6 @@ import pytest
 
 from ferryvm.testing import check
 
-from . import corpus_everyday as _corpus_everyday  # noqa: F401  # it adds cases
-from . import corpus_given as _corpus_given  # noqa: F401  # it adds cases
-from . import corpus_list as _corpus_list  # noqa: F401  # it adds cases
-from . import corpus_number as _corpus_number  # noqa: F401  # it adds cases
-from . import corpus_semantics as _corpus_semantics  # noqa: F401  # it adds cases
-from . import corpus_text as _corpus_text  # noqa: F401  # it adds cases
 from .corpus import CASES
 
 _Calls = tuple[Callable[..., Any], list[tuple[Any, ...]]]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .corpus import case
+from .case import case
 
 _DIGITS = "0123456789abcdef"
 

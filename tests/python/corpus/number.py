@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from .corpus import case
+from .case import case
 
 # --- complex numbers ------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import ferryvm
 
-from .corpus import case
+from .case import case
 
 _HALF = 0.5
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .corpus import case
+from .case import case
 
 # ruff: noqa: RUF005, PLR0124, B905  # everyday code, in its own style
 

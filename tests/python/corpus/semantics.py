@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from .corpus import CASES, case
+from .case import CASES, case
 
 # --- evaluation -----------------------------------------------------------------------------
 

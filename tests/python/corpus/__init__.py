@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python functions of everyday numeric code, and arguments for them."""
+
+from . import (  # noqa: F401  # they add cases
+    array,
+    array_graph,
+    array_search,
+    bit,
+    byte_text,
+    dynamic_programming,
+    exception,
+    finance,
+    fuzzed,
+    geometry,
+    given_function,
+    inner_function,
+    list_algorithm,
+    match,
+    mixed_number,
+    number,
+    number_theory,
+    numeric_analysis,
+    semantics,
+    simple_list,
+    statistic,
+    text,
+    view,
+)
+from .case import CASES
+
+__all__ = ["CASES"]
