@@ -327,7 +327,7 @@ def parallel_command(
     default=groups.LIMIT,
     show_default=True,
     type=click.FloatRange(min=0.1),
-    help="Seconds after which a run is stopped.",
+    help="Seconds of processor time after which a run is stopped.",
 )
 @QUICK
 @JSON

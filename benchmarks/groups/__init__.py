@@ -32,7 +32,7 @@ SPEED, CYCLES, COMPILE = "speed", "cycles", "compile"
 PARTS = (SPEED, CYCLES, COMPILE)
 
 LIMIT = 60.0
-"""Seconds that a run may take."""
+"""Seconds of processor time that a run may take."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,6 +33,7 @@ from ferryvm.child import Child
 from ferryvm.deadline import seconds_from
 from ferryvm.failure import one_line
 from ferryvm.float_environment import in_ours
+from ferryvm.ir.c.opencl import BY_F64
 from ferryvm.service import ClosedError, EndedError, Service
 from ferryvm_backends.opencl import pocl_header
 from ferryvm_backends.opencl.device import POCL_DEVICES, Device
@@ -88,9 +89,9 @@ def session(device: Device) -> Session:
 
 def options(device: Device) -> list[str]:
     """Options of a build."""
-    exact = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.has_exact_f32 else []
+    exact = "-cl-fp32-correctly-rounded-divide-sqrt" if device.divides_f32 else f"-D{BY_F64}"
     replaced = [pocl_header.OPTION] if pocl_header.is_replaced(device) else []
-    return ["-cl-std=CL1.2", *exact, *replaced]
+    return ["-cl-std=CL1.2", exact, *replaced]
 
 
 def built_text(device: Device, source: str) -> str:

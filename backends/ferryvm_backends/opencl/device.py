@@ -48,7 +48,8 @@ class Device:
     driver: str
     has_f64: bool
     has_exact_f32: bool
-    """Division and square root of f32 round correctly, and denormal numbers are preserved."""
+    """Arithmetic of f32 rounds correctly, division and square root by f64 if need be, and denormal numbers
+    are preserved."""
     has_atomics_64: bool
     shares_memory: bool
     """Its memory is the host's."""
@@ -63,6 +64,9 @@ class Device:
     target: str | None = ""
     """The processor for which its driver compiles; empty if the driver's own choice works, None if
     it does not and no name is known."""
+    divides_f32: bool = True
+    """Its own division and square root of f32 round correctly. Those of f64, rounded to f32, do, too: f64
+    has more than twice as many bits (Figueroa, When is double rounding innocuous?, 1995)."""
     handle: Any = dataclasses.field(default=None, compare=False, repr=False)
     """pyopencl's."""
 
@@ -166,8 +170,9 @@ def _described(cl: Any, platform: Any, place: int, handle: Any) -> Device:
     flags = cl.device_fp_config
     single = handle.single_fp_config
     exact = flags.DENORM | flags.INF_NAN | flags.ROUND_TO_NEAREST
-    exact |= flags.CORRECTLY_ROUNDED_DIVIDE_SQRT
+    divides = bool(single & flags.CORRECTLY_ROUNDED_DIVIDE_SQRT)
     extensions = handle.extensions.split()
+    has_f64 = "cl_khr_fp64" in extensions or bool(_or_zero(cl, handle, "double_fp_config"))
     version = handle.version.strip()
     target: str | None = ""
     if pocl_target.is_unknown(version):
@@ -181,8 +186,9 @@ def _described(cl: Any, platform: Any, place: int, handle: Any) -> Device:
         kind=next((name for flag, name in by_flag if handle.type & flag), "other"),
         version=version,
         driver=handle.driver_version.strip(),
-        has_f64="cl_khr_fp64" in extensions or bool(_or_zero(cl, handle, "double_fp_config")),
-        has_exact_f32=single & exact == exact,
+        has_f64=has_f64,
+        has_exact_f32=single & exact == exact and (divides or has_f64),
+        divides_f32=divides,
         has_atomics_64="cl_khr_int64_base_atomics" in extensions,
         shares_memory=bool(handle.host_unified_memory),
         is_little_endian=bool(handle.endian_little),

@@ -18,7 +18,7 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Choice, Policy, Profile, Rule
 from ferryvm.policy import Options as PolicyOptions
-from ferryvm_backends.opencl import OpenClBackend
+from ferryvm_backends.opencl import OpenClBackend, build
 from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.kernel import Kernel
 from ferryvm_backends.opencl.segment import Segment
@@ -144,6 +144,23 @@ def test_a_device_without_f64_refuses_what_computes_with_it(
     with pytest.raises(BackendError, match="does not compute f32 as IEEE 754 says"):
         backend.compile(whole("(sqrt (f32 2.5))"), Options())
     assert "double" not in backend.show(whole("(+ 1 2)"), Options(), "opencl")
+
+
+def test_f32_is_divided_in_f64_where_a_device_does_not_round_its_own(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weak = dataclasses.replace(device, divides_f32=False)
+    monkeypatch.setattr("ferryvm_backends.opencl.device.find", lambda name="": weak)
+    assert "-DFERRY_F32_BY_F64" in build.options(weak)
+    region = whole(
+        "(define x 1e-40f32) (define i 0)"
+        " (while (< i 90) (set! x (sqrt (/ (+ x 1) (+ x 3e-39)))) (set! i (+ i 1)))"
+    )
+    machine = Machine(region.verified)
+    assert enter(OpenClBackend().compile(region, Options()), machine) is Status.HALT
+    expected = Engine("reference").start(region.verified)
+    expected.run()
+    assert machine.memory.statics.tolist() == expected.machine.memory.statics.tolist()
 
 
 def test_a_device_that_is_not_there_is_told_with_those_that_are() -> None:

@@ -86,7 +86,8 @@ class Arithmetic(PureEmitter[str]):
         return self.cast(t, f"({self._signed(t, a)} / {self._signed(t, b)})")
 
     def div_u(self, t: Type, a: str, b: str) -> str:
-        return f"{a} / {b}"
+        name = f"divide_{t}"
+        return self.helper(name, a, b) if name in self.dialect.helpers else f"{a} / {b}"
 
     def rem_s(self, t: Type, a: str, b: str) -> str:
         return self.cast(t, f"({self._signed(t, a)} % {self._signed(t, b)})")

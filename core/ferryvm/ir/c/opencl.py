@@ -5,7 +5,7 @@ The machine's segments are arguments of the kernel, because pointers inside of b
 on a device. The clauses are those of The OpenCL Specification 1.2: contraction is switched off
 (6.12.2), shifts by less than the width are those of C (6.3), conversions to float round to nearest
 (6.2.3.2), `sqrt` and division of f32 round correctly with the build option for it (5.6.4.2), of f64
-always (7.4).
+always (7.4). Where a device has no such option, `BY_F64` is defined: then those of f32 are those of f64, rounded.
 
 Bytes of the heap are read and written through packed structures (6.11.1), which may be at any
 address; `may_alias`, in compilers that support it, declares that they overlap objects of other
@@ -37,6 +37,9 @@ DRY = 0xFFFF_FFFF_FFFF_FFFF
 
 SLICE = f"control->scratch[{SLICE_WORD}]"
 """The rest of a kernel's time slice: a loop's poll costs `LOOK`, that at a function's entry 1."""
+
+BY_F64 = "FERRY_F32_BY_F64"
+"""The macro with which division and square root of f32 are those of f64, rounded to f32."""
 
 PACKET_WORDS = 64
 """Words of statics and frames that can be passed to a kernel with its arguments."""
@@ -223,6 +226,11 @@ def _overflows(t: Type, c: str, s: str) -> dict[str, str]:
     return found
 
 
+def _unless_by_f64(rounded: str, *body: str) -> tuple[str, ...]:
+    """The body of a function of f32, or an expression of f64, rounded, where `BY_F64` is defined."""
+    return (f"#ifdef {BY_F64}", f"return (float){rounded};", "#else", *body, "#endif")
+
+
 def _floats(t: Type) -> dict[str, str]:
     c, bits = _TYPES[t], _TYPES[t.integer]
     suffix = "u" if t is F32 else "ul"
@@ -239,10 +247,7 @@ def _floats(t: Type) -> dict[str, str]:
     }
     short = "f" if t is F32 else ""
     for name, builtin in rounded.items():
-        found[f"{name}_{t}"] = helper_text(
-            c,
-            f"{name}_{t}",
-            f"{c} a",
+        body: tuple[str, ...] = (
             # Use the processor's instruction if it has one.
             "#if defined(__clang__) && defined(__SSE4_1__)",
             f"return __builtin_{builtin}{short}(a);",
@@ -251,6 +256,12 @@ def _floats(t: Type) -> dict[str, str]:
             f"return a != a ? a : {builtin}(a);",
             "#endif",
         )
+        if t is F32 and name == "sqrt":
+            body = _unless_by_f64("sqrt((double)a)", *body)
+        found[f"{name}_{t}"] = helper_text(c, f"{name}_{t}", f"{c} a", *body)
+    if t is F32:
+        quotient = _unless_by_f64("((double)a / (double)b)", "return a / b;")
+        found["divide_f32"] = helper_text(c, "divide_f32", f"{c} a, {c} b", *quotient)
     found[f"fma_{t}"] = helper_text(c, f"fma_{t}", f"{c} a, {c} b, {c} c", "return fma(a, b, c);")
     nan = f"as_{c}({CANONICAL_NAN[t]:#x}{suffix})"
     found[f"canonical_{t}"] = helper_text(
