@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import gc
 import os
 import shutil
@@ -224,6 +225,7 @@ def _workers_of_campaigns_are_forked() -> None:
 
     start = child._start
 
+    @functools.wraps(start)
     def start_or_fork(command: Sequence[str], *arguments: Any, **named: Any) -> Any:
         is_worker = "ferryvm.testing.fuzz.worker" in command
         return (start_worker if is_worker else start)(command, *arguments, **named)
