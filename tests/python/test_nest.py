@@ -14,9 +14,10 @@ import ferryvm
 from ferryvm.ir.graph import BOOLEAN
 from ferryvm.ir.lane.profit import REASON
 from ferryvm.ir.lift import lift
+from ferryvm.ir.loop.natural import find_loops
 from ferryvm.ir.passes import optimise
 from ferryvm.policy.model import build_ours
-from ferryvm.python.kind import INT
+from ferryvm.python.kind import INT, List
 from ferryvm.python.program import Unit
 from ferryvm.region.region import region
 from ferryvm.testing import check
@@ -216,6 +217,40 @@ def test_a_loop_passes_nothing_on_but_what_its_next_iteration_reads() -> None:
     (head,) = heads
     passed = [each for each in head.parameters if each.type is not BOOLEAN]
     assert len(passed) == 2  # the total, and the next number of the range
+
+
+def relaxed(d, n):
+    for k in range(n):
+        for i in range(n):
+            for j in range(n):
+                d[i][j] = min(d[i][j], d[i][k] + d[k][j])
+    return d[0][n - 1]
+
+
+ROWS = [
+    [[5, 9, 1], [2, 0, 7], [4, 4, 4]],
+    [[5, 9, 1], [2, 0, M - 1], [4, 4, 4]],
+    [[5, 9, 1], [2, 0], [4, 4, 4]],
+    [[5, 9, 1], [2, 0, 7]],
+    [[5, 9, 1, 0, 0], [2, 0, 7, 8], [4, 4, 4]],
+]
+
+
+def test_rows_of_a_list_of_lists_are_checked_once_for_each_loop() -> None:
+    for rows in ROWS:
+        try:
+            expected: Any = relaxed([[*row] for row in rows], 3)
+        except IndexError:
+            with pytest.raises(IndexError):
+                check(relaxed, rows, 3, backends=["llvm"])
+        else:
+            assert check(relaxed, rows, 3, backends=["llvm"]) == expected
+    verified = verify(Unit(relaxed, [List(List(INT)), INT]).program)
+    module = lift(region(verified, "relaxed/nest.1"))
+    optimise(module, fields=True)
+    innermost = [each for each in find_loops(module.root) if each.is_innermost]
+    (loop,) = (each for each in innermost if each.header.label.startswith("unchecked"))
+    assert not any(o.name == "field_load" for o in loop.operations)
 
 
 def test_a_guess_that_no_divisor_is_zero_is_checked_before_the_loop() -> None:

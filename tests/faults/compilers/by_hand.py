@@ -34,6 +34,35 @@ BY_HAND: dict[str, str] = {
 (f a b a 3 8)
 (f b c a 5 9)
 """,
+    "limits": """
+(define (f (a (array i64)) (b (array i64)) n)
+  (define k 3)
+  (define s 0)
+  (while (!= n 0)
+    (set! k (% (+ (* k 5) 3) 8))
+    (set! s (+ s (* (array-ref a k) (array-ref b k))))
+    (set! n (- n 1)))
+  s)
+(define a (make-array i64 8))
+(define b (make-array i64 8))
+(define i 0)
+(while (< i 8) (array-set! a i (* i i)) (array-set! b i (- 5 i)) (set! i (+ i 1)))
+(f a b 20)
+(f b (make-array i64 5) 20)
+""",
+    "down": """
+(define (g (a (array i64)) n m)
+  (define s 0)
+  (define i (- n 1))
+  (while (>= i 0)
+    (set! s (+ s (array-ref a (+ i m))))
+    (set! i (- i 1)))
+  s)
+(define a (make-array i64 8))
+(g a 8 0)
+(g a 6 2)
+(g a 8 1)
+""",
     "jam": """
 (define (f (a (array f64)) (b (array f64)) (c (array f64)) n m)
   (define j 0)

@@ -356,8 +356,24 @@ _put(
     "llvm",
     "range-with-a-negative-start",
     "An induction variable may begin below zero.",
-    "            self._is_above(self.variable.start, LARGEST_COUNT),\n",
-    "            self.constant(BOOLEAN, 0),\n",
+    "                self._is_above(variable.start, LARGEST_COUNT),\n",
+    "                self.constant(BOOLEAN, 0),\n",
+)
+_put(
+    "passes.range_check",
+    "llvm",
+    "second-limit-not-compared",
+    "A second limit of a value counts as no check, whatever the first one is.",
+    "doubts[self.compare(I64, Condition.GT_U, first, second)] = None",
+    "doubts[self.constant(BOOLEAN, 0)] = None",
+)
+_put(
+    "passes.range_check",
+    "llvm",
+    "descending-from-the-bound",
+    "The largest value of a descending variable is computed as its least one.",
+    "ends = Interval(self.add(I64, variable.bound, self.one), variable.start)",
+    "ends = Interval(self.add(I64, variable.bound, self.one), variable.bound)",
 )
 _put(
     "passes.unroll_and_jam",

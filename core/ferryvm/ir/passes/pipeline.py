@@ -17,6 +17,10 @@ If `exit_threading` has changed the body, its flags are folded: `dead_code`, `va
 `code_motion` runs before `value_numbering`, which merges equal operations of several preheaders.
 `jump_threading` bypasses preheaders, so loops with two entries get them again then.
 
+The copies that `loop_versioning` makes load what is invariant before their loops, as the row of a list of
+lists. For compilers that load fields there, `code_motion`, `value_numbering` and `check_elimination` run
+again then: a row's checks are invariant.
+
 `canonicalisation` runs late: it lets states refer to virtual values, and other passes would only
 move the operations that it inserts. Level 0 leaves the body as lifted; level 3 is as level 2.
 `range_check` is not in the pipeline: only compilers that unswitch loops profit from it, and they
@@ -145,11 +149,11 @@ def _optimise(
         footprints = module.footprints
         largest = UNROLLED_NEST if unrolled else LARGEST_NEST
         nests = module.nests if remarks else None
-        run(
-            lambda body: version_loops(body, footprints, largest, nests, apart=apart),
-            defer_canonicalisation,
-        )
-        run(lambda body: combine_nan_checks(body, footprints))
+        versions = version_loops(body, footprints, largest, nests, apart=apart)
+        check(body)
+        if versions and fields:
+            run(lambda body: hoist_invariants(body, fields), number_values, eliminate_checks)
+        run(defer_canonicalisation, lambda body: combine_nan_checks(body, footprints))
     else:
         run(defer_canonicalisation)
 
