@@ -28,6 +28,7 @@ from ferryvm.ir.group.record import (
     Wait,
 )
 from ferryvm.isa.element import Element as ArrayElement
+from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import FRAME_REFERENCES, I64, WORD_BYTES
 from ferryvm.machine.piece import PHASE
 from ferryvm_backends._llvm import ir
@@ -59,14 +60,14 @@ class GroupRecords:
         the status and is called once for all exits."""
         key = phase.group, *phase.values[ITEMS:]
         here, found = self.builder.block, self._blocks.get(key)
-        own = [word(phase.region), *values[:ITEMS], status]
+        own = [word(phase.region), *values, status]  # an exit may compute what items share
         if found is None:
             block = self.function.block(f"record{phase.group.number}")
             self.builder.position_at_end(block)
             found = self._blocks[key] = block, [self.builder.phi(each.type) for each in own]
             phis = found[1]
             frame = self.function.frame
-            arguments = [self.function.control, frame, *phis[:-1], *values[ITEMS:]]
+            arguments = [self.function.control, frame, *phis[:-1]]
             self.builder.call(self._writer(phase), arguments)
             finish(phis[-1])
             self.builder.position_at_end(here)
@@ -179,6 +180,9 @@ class _Item(PieceCode):
                 return self._element(source)
             case Computed():
                 operands = [self._value(each) for each in source.operands]
+                if source.name == "canonical":  # the table's operations have no such one
+                    assert source.type is not None
+                    return canonical(self.arithmetic, source.type, operands[0])
                 emit = getattr(self.arithmetic, source.name)
                 result: ir.Value = emit(*source.static, *operands)
                 return result

@@ -121,6 +121,32 @@ def test_groups_left_at_every_safepoint_agree(text: str, forced: list[Forcing]) 
     agree(text, *forced)
 
 
+def test_items_that_wait_with_a_float_that_is_computed_anew_agree() -> None:
+    agree("""
+(define (member item to)
+  (define x (+ (f64 item) 0.5))
+  (barrier)
+  (if (= item 1) (print! item))
+  (array-set! to item x))
+(define (group) (for-each-item 3 (member (make-array f64 3))))
+(group)
+""")
+
+
+def test_items_that_wait_with_a_float_that_all_share_agree() -> None:
+    agree("""
+(define (member item to g)
+  (define x (* g 2.0))
+  (barrier)
+  (if (= item 1) (print! item))
+  (barrier)
+  (if (= item 2) (print! item))
+  (array-set! to item x))
+(define (group g) (for-each-item 3 (member (make-array f64 3) g)))
+(group 0.5)
+""")
+
+
 def test_items_between_barriers_make_no_pieces() -> None:
     execution = Engine("llvm").start(ferryvm.compile(NESTED.replace("(print! ", "(* 1 "), "p"))
     execution.run()

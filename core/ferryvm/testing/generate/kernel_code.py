@@ -247,10 +247,26 @@ class KernelCode(Writer):
         chance, condition = self.chance, self.condition(0)
         if chance.flip(0.6):
             condition = f"({chance.pick(('=', '!=', '<'))} {self.at} {chance.below(self.count)}i64)"
+        choice = chance.random()
+        if choice < 0.35:
+            return self._apart(condition)
         body = self._nested()
-        if self.chance.flip(0.3):
+        if choice < 0.6:
             return f"(if {condition} (begin (barrier) {body}) (begin {self._nested()}))"
         return f"(if {condition} (begin {body} (barrier)))"
+
+    def _apart(self, condition: str) -> str:
+        """Two calls of one function with barriers, of which items come to one or to the other."""
+        if self.helper is not None and self.chance.flip(0.6):
+            before = self.restored(self.helper.modes)
+            calls = [f"(begin {self.phase_call()})" for _ in "ab"]
+            return " ".join([*before, f"(if {condition} {' '.join(calls)})"])
+        t, operator = self.chance.below(4), self.chance.pick(("+", "min"))
+        self.work += 2 * _OPERATION_WORK * self.weight
+        calls = [f"(group-reduce {operator} {self.value(t, 1)} {self.at} values{t})" for _ in "ab"]
+        self.modes = self.any_modes()
+        both = [f"(set! {self.variable_of(t)} {call})" for call in calls]
+        return f"(if {condition} {' '.join(both)})"
 
     # --- segments -----------------------------------------------------------------------------
 
