@@ -47,8 +47,13 @@ def test_every_pass_has_a_room_of_tests(name: str) -> None:
     assert f"from ferryvm.ir.passes.{name} import " in text
 
 
-OF_GROUPS = {"barrier", "member", "group_array"}
-"""Operations of one of several members: tests/backends/opencl/test_groups.py runs them."""
+OF_GROUPS = {"barrier", "member", "group_array"} | {
+    "context_load",
+    "context_store",
+    "release_objects",
+}
+"""Operations of groups of items: tests/backends/opencl/test_groups.py runs those of one of several
+members, tests/backends/llvm/test_groups.py those of a loop over all."""
 
 ENDS = {"jump", "branch", "switch", "return", "leave", "trap", "host", "halt", "throw"}
 

@@ -17,12 +17,17 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.graph import Assign, Block, Known, Unpack
 from ferryvm.python.graph_builder import like, name_of
 
 if TYPE_CHECKING:
     from ferryvm.python.expression import Expressions
+
+_PY_TPFLAGS_SEQUENCE = 1 << 5
+"""A flag of types (CPython, Type Object Structures)."""
 
 _Names = dict[str, ast.expr]
 
@@ -118,7 +123,7 @@ class _Pattern:
                 return {}
             return self._all(patterns, value.elts)
         value = _named(self._expressions, value)
-        self._check(_is_of(value, (list, tuple, range)), node)
+        self._check(_is_of(value, _sequences()), node)
         length = ast.Call(Known(len, node), [value], [])
         op = ast.Eq() if star is None else ast.GtE()
         self._check(ast.Compare(length, [op], [ast.Constant(count)]), node)
@@ -183,6 +188,12 @@ class _Pattern:
             part = like(pattern, ast.Attribute(value, name, ast.Load()))
             names |= self.test(pattern, _named(self._expressions, self._expressions.value(part)))
         return names
+
+
+def _sequences() -> tuple[type, ...]:
+    """The types that CPython takes for sequences here: arrays, once a library has registered them."""
+    known = (list, tuple, range, np.ndarray)
+    return tuple(each for each in known if each.__flags__ & _PY_TPFLAGS_SEQUENCE)
 
 
 def _is_wildcard(node: ast.pattern) -> bool:
