@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.python.kind import Array
@@ -60,3 +61,34 @@ def test_kinds_that_a_comparison_tells_apart_are_told_apart() -> None:
 def test_a_float_that_is_returned_keeps_its_kind() -> None:
     assert type(check(returned, XS, backends=FEW)) is np.float64
     assert type(check(returned, XS[:0], backends=FEW)) is float
+
+
+def totals(out, xs, ys):
+    for i in range(len(out)):
+        total = 0.0
+        for j in range(len(xs)):
+            total = total + xs[j] * ys[i] - 1
+        out[i] = total
+
+
+def divided(out, xs):
+    total = 0.0
+    for x in xs:
+        total += x
+    out[0] = 1.0 / total
+
+
+def test_a_loop_that_adds_up_floats_and_stores_them_has_one_version() -> None:
+    kinds = [Array("float64", 1)] * 3
+    opcodes = Unit(totals, kinds).program.code.opcodes.tolist()
+    assert opcodes.count(BY_MNEMONIC["array.set_f64"].opcode) == 1
+    check(totals, np.zeros(3), XS, XS[:3].copy(), backends=FEW)
+    narrow = XS.astype(np.float32)
+    check(totals, np.zeros(3), narrow, narrow[:3].copy(), backends=FEW)
+    check(totals, np.zeros(3, np.float32), XS, narrow[:3].copy(), backends=FEW)
+
+
+def test_a_sum_that_divides_keeps_its_kind() -> None:
+    check(divided, np.zeros(1), np.zeros(2), backends=FEW)
+    with pytest.raises(ZeroDivisionError):
+        check(divided, np.zeros(1), np.zeros(0), backends=FEW)

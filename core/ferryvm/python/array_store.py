@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 def store(b: Code, statement: Store) -> None:
     """Store a value into an element of an array or a list. Raises NotCompilableError."""
     of = b.kind(statement.array)
+    b.compared.check_stored(of, statement.value)
+    b.compared.check_value(b.kind, statement.value)
     if isinstance(of, List):
         (local,) = b.slots(statement.array)
         if isinstance(statement.index, ast.Slice):

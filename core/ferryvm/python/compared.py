@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variables whose floats are compared, and nothing else: they have one kind.
+"""Variables whose floats are compared, added, multiplied and stored, and nothing else: they have one kind.
 
-    least = math.inf                least: float
-    for x in xs:
-        if x < least:               x is a numpy.float64
-            least = x               least stays a float: comparisons with it have the same results
+    least = math.inf                least: float            total = 0.0         total: float
+    for x in xs:                                            for x in xs:
+        if x < least:               x: numpy.float64            total += x      the sum is a numpy.float64
+            least = x               least: float            out[i] = total
 
-Otherwise the loop would have two versions, one until the first assignment. A variable is such a one
-if it is read only by comparisons in conditions of branches, and by assignments to others of them. A comparison
-with anything else than a float of 64 bits may tell the kinds apart (one with a numpy.float32 rounds a
-Python float): then the variable is none, and the program is built again.
+Otherwise the loop would have two versions, one until the first assignment. Comparisons, sums, differences and products of
+floats have the same bits for both kinds, and so have elements into which they are stored. A variable is such a one
+if it is read only by comparisons in conditions of branches, by stores, and by assignments to others of them, as it is
+or in sums and products. With anything else than a float of 64 bits or an int the kinds may be told apart (a
+numpy.float32 rounds a Python float): then the variable is none, and the program is built again.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 
-from ferryvm.python.graph import Assign, Block, Branch, Unpack, read, reads, writes
-from ferryvm.python.kind import FLOAT, Kind, Scalar
+from ferryvm.python.graph import Assign, Block, Branch, Store, Unpack, read, reads, writes
+from ferryvm.python.kind import FLOAT, INT, Array, Kind, Scalar
 
 _NUMPY_FLOAT = Scalar("float64")
+_NUMBERS = (FLOAT, _NUMPY_FLOAT, INT)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
@@ -29,7 +31,7 @@ class ComparedFloats:
 
     def __init__(self, blocks: Sequence[Block], parameters: Sequence[str]) -> None:
         """`parameters`: their kinds are the caller's."""
-        self._names = _only_compared(blocks) - {*parameters}
+        self._names = _only_plain(blocks) - {*parameters}
         self.dropped = 0
         """Variables that turned out to be none."""
 
@@ -37,18 +39,36 @@ class ComparedFloats:
         """The kind with which a variable gets a value of a kind; the bits are the same."""
         return FLOAT if kind == _NUMPY_FLOAT and name in self._names else kind
 
+    def check_value(self, kind: Callable[[ast.expr], Kind], value: ast.expr) -> None:
+        """Drop the variables in the sums and products of a value that is assigned or stored, if there is anything
+        else than floats and ints. `kind`: of an operand."""
+        operands = [*_operands(value)]
+        names = self._names & {each.id for each in operands if isinstance(each, ast.Name)}
+        if len(operands) > 1 and names:
+            self._drop(names, any(kind(each) not in _NUMBERS for each in operands))
+
+    def check_stored(self, kind: Kind, value: ast.expr) -> None:
+        """Drop the variables in a value that is stored into anything else than an array of floats."""
+        names = self._names & {each.id for each in _operands(value) if isinstance(each, ast.Name)}
+        is_float = isinstance(kind, Array) and kind.dtype in ("float64", "float32")
+        self._drop(names, not is_float)
+
+    def _drop(self, names: set[str], is_dropped: bool) -> None:
+        if is_dropped:
+            self._names -= names
+            self.dropped += len(names)
+
     def check(self, kind: Callable[[ast.expr], Kind], condition: ast.expr) -> None:
         """Drop the variables that a condition compares with anything else than floats. `kind`: of
         an operand."""
         for comparison in _comparisons(condition):
             operands = [comparison.left, *comparison.comparators]
             names = self._names & {each.id for each in operands if isinstance(each, ast.Name)}
-            if names and any(kind(each) not in (FLOAT, _NUMPY_FLOAT) for each in operands):
-                self._names -= names
-                self.dropped += len(names)
+            if names:
+                self._drop(names, any(kind(each) not in (FLOAT, _NUMPY_FLOAT) for each in operands))
 
 
-def _only_compared(blocks: Sequence[Block]) -> set[str]:
+def _only_plain(blocks: Sequence[Block]) -> set[str]:
     others: set[str] = set()
     found: set[str] = set()
     copies: list[tuple[str, str]] = []
@@ -58,9 +78,15 @@ def _only_compared(blocks: Sequence[Block]) -> set[str]:
                 found |= writes(step)
             else:
                 others |= writes(step)
-            if isinstance(step, Assign) and isinstance(step.value, ast.Name):
-                copies.append((step.value.id, step.name))
-            else:
+            if isinstance(step, Assign | Store):
+                for each in _operands(step.value):
+                    if not isinstance(each, ast.Name):
+                        others |= read(each)
+                    elif isinstance(step, Assign):
+                        copies.append((each.id, step.name))
+            if isinstance(step, Store):
+                others |= read(step.array) | read(step.index)
+            elif not isinstance(step, Assign):
                 others |= reads(step)
         end = block.end
         if isinstance(end, Branch):
@@ -70,6 +96,15 @@ def _only_compared(blocks: Sequence[Block]) -> set[str]:
     while spread := {source for source, to in copies if to in others or to not in found} - others:
         others |= spread
     return found - others
+
+
+def _operands(value: ast.expr) -> Iterator[ast.expr]:
+    """The operands of sums, differences and products of a value; itself if it is none."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Sub | ast.Mult):
+        yield from _operands(value.left)
+        yield from _operands(value.right)
+    else:
+        yield value
 
 
 def _read_elsewhere(condition: ast.expr) -> set[str]:

@@ -277,6 +277,7 @@ class Versions:
 
     def _assign(self, statement: Assign) -> None:
         body = self._body
+        body.compared.check_value(body.kind, statement.value)
         body.set(statement.name, body.push(statement.value))
 
     def _end(self, block: Block) -> None:
