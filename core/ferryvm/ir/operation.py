@@ -324,6 +324,19 @@ HEAP_CHANGES = CALLS | {"heap_store", "canonicalise", "elements_to_heap"}
 """Names of operations that may change the heap."""
 FIELD_CHANGES = CALLS | {"field_store"}
 """Names of operations that may change the fields of structs."""
+ELEMENT_CHANGES = (
+    CALLS
+    | UPDATES
+    | {
+        "canonicalise_elements",
+        "element_store",
+        "elements_from_heap",
+        "fill_elements",
+        "move_elements",
+    }
+)
+"""Names of operations that may change elements of arrays; all but calls those of the kind that their first
+attribute is."""
 CONDITIONAL_EXITS = frozenset(
     {"trap_if", "grow_if", "allocate_if", "continue_launch_if", "parallel_if", "guard"}
 )

@@ -25,7 +25,7 @@ from ferryvm.ir.loop.access import LARGEST_OFFSET, AccessRange, HeapObject
 from ferryvm.ir.loop.affine import AffineExpression, Interval
 from ferryvm.ir.loop.iteration_space import FailureConditions, IterationSpace
 from ferryvm.ir.loop.natural import Loop
-from ferryvm.ir.operation import CALLS, PLACE, UPDATES, element_bytes
+from ferryvm.ir.operation import CALLS, ELEMENT_CHANGES, PLACE, element_bytes
 from ferryvm.ir.versioned_nest import VersioningReason
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Condition
@@ -49,13 +49,6 @@ TOO_LARGE = "an index may be past the last element"
 
 
 _STORES = frozenset({"heap_store", "element_store"})
-_ELEMENT_CHANGES = UPDATES | {
-    "element_store",
-    "elements_from_heap",
-    "fill_elements",
-    "move_elements",
-    "canonicalise_elements",
-}
 
 
 class ArrayAccess(NamedTuple):
@@ -159,7 +152,7 @@ class RuntimeChecks:
             return None
         others: dict[Value, None] = {}
         for operation in loop.operations:
-            if operation.name in _ELEMENT_CHANGES and operation.static[:1] == load.static:
+            if operation.name in ELEMENT_CHANGES and operation.static[:1] == load.static:
                 target = operation.arguments[0]
                 is_other = target is not access.place and self.nest.is_invariant(target)
                 if operation.name != "element_store" or not is_other:

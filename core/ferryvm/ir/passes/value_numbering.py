@@ -2,10 +2,10 @@
 """Value numbering: fold constants, apply identities, and replace operations by equal earlier ones.
 
 One preorder walk over the dominator tree. An operation is simplified (`ferryvm.ir.simplify`), or
-replaced by an equal one in a dominating block; so is a load from the heap, or of a field of a struct, with
-no store and no call on any path between. (Briggs, Cooper, Simpson: Value Numbering, 1997, section 4; loads by numbering
-the memory between two changes of it.) Header words of objects are never changed, so loads of them
-are equal wherever their object is; those of a new object are known if they are constants.
+replaced by an equal one in a dominating block; so is a load from the heap, of a field of a struct, or of an
+element of an array, with no store there and no call on any path between. (Briggs, Cooper, Simpson: Value Numbering, 1997, section 4; loads by numbering
+the memory between two changes of it; elements of each kind are one memory.) Header words of objects are
+never changed, so loads of them are equal wherever their object is; those of a new object are known.
 
 Requires no other pass. Preserves blocks, edges, effects and exits, but for checks that cannot fail.
 """
@@ -17,7 +17,6 @@ from ferryvm.ir.control_flow_graph import ControlFlowGraph
 from ferryvm.ir.graph import (
     BOOLEAN,
     Body,
-    Constant,
     FrameState,
     Operation,
     Static,
@@ -25,7 +24,9 @@ from ferryvm.ir.graph import (
     ValueType,
 )
 from ferryvm.ir.operation import (
+    CALLS,
     CONDITIONAL_EXITS,
+    ELEMENT_CHANGES,
     FIELD_CHANGES,
     FIXED,
     HEAP_CHANGES,
@@ -34,10 +35,31 @@ from ferryvm.ir.operation import (
 from ferryvm.ir.simplify import simplify
 
 Memory = tuple[int, int]
-"""A version of the heap, or of all fields: a block, and the number of changes in it."""
+"""A version of the heap, of all fields, or of the elements of a kind: a block, and the number of changes
+in it."""
 
-_CHANGES = {"heap_load": HEAP_CHANGES, "field_load": FIELD_CHANGES}
+Part = tuple[Static, ...]
+"""A part of memory: the name of the loads from it; for elements with their kind."""
+
+_CHANGES = {
+    "heap_load": HEAP_CHANGES,
+    "field_load": FIELD_CHANGES,
+    "element_load": ELEMENT_CHANGES,
+}
 """Loads, each with the operations that change the memory which it reads."""
+
+
+def _part(load: Operation) -> Part:
+    """The part of memory from which a load reads."""
+    return (load.name, *load.static) if load.name == "element_load" else (load.name,)
+
+
+def _may_change(operation: Operation, part: Part) -> bool:
+    """True if an operation may change a part of memory."""
+    name, *elements = part
+    if operation.name not in _CHANGES[str(name)]:
+        return False
+    return not elements or operation.name in CALLS or operation.static[:1] == tuple(elements)
 
 
 def number_values(body: Body) -> None:
@@ -56,7 +78,8 @@ class _Numbering(Builder):
         of one that does not dominate a lookup, so that entry is dropped."""
         self.new: dict[Value, Value] = {}
         self.states: dict[FrameState, FrameState] = {}
-        self.memories = {load: _memories(self.graph, changes) for load, changes in _CHANGES.items()}
+        parts = dict.fromkeys(_part(each) for each in body.operations if each.name in _CHANGES)
+        self.memories = {part: _memories(self.graph, part) for part in parts}
         self.false = self.constant(BOOLEAN, 0)
 
     def run(self) -> None:
@@ -89,7 +112,7 @@ class _Numbering(Builder):
         self.place, self.block = place, self.graph.blocks[place]
         operations, self.block.operations = self.block.operations, []
         new = self.new
-        memory = {load: at_start[place] for load, at_start in self.memories.items()}
+        memory = {part: at_start[place] for part, at_start in self.memories.items()}
         for operation in operations:
             arguments = operation.arguments
             if not new.keys().isdisjoint(arguments):
@@ -99,20 +122,20 @@ class _Numbering(Builder):
                 self._pure(operation)
             elif name in FIXED:
                 self._once(operation, (name, operation.static, arguments))
-            elif name in memory:
-                self._once(operation, (name, operation.static, arguments, memory[name]))
+            elif name in _CHANGES:
+                version = memory[_part(operation)]
+                self._once(operation, (name, operation.static, arguments, version))
             else:
                 if operation.state is not None:
                     operation.state = self._state(operation.state)
                 if name in CONDITIONAL_EXITS and arguments[0] is self.false:
                     continue
-                if name == "set_header_word" and isinstance(arguments[1], Constant):
+                if name == "set_header_word":
                     key = "header_word", operation.static, arguments[:1]
                     self.seen[key] = arguments[1], place
-                for load, changes in _CHANGES.items():
-                    if name in changes:
-                        block, count = memory[load]
-                        memory[load] = place, count + 1 if block == place else 1
+                for part, (block, count) in [*memory.items()]:
+                    if _may_change(operation, part):
+                        memory[part] = place, count + 1 if block == place else 1
                 self.block.operations.append(operation)
         self._end()
 
@@ -149,11 +172,12 @@ class _Numbering(Builder):
         return found
 
 
-def _memories(graph: ControlFlowGraph, names: frozenset[str]) -> list[Memory]:
-    """The version of a memory at the start of each block, by the names of what changes it; equal
-    versions: no change between."""
+def _memories(graph: ControlFlowGraph, part: Part) -> list[Memory]:
+    """The version of a part of memory at the start of each block; equal versions: no change
+    between."""
     changes = [
-        sum(operation.name in names for operation in block.operations) for block in graph.blocks
+        sum(_may_change(operation, part) for operation in block.operations)
+        for block in graph.blocks
     ]
     at_start: list[Memory | None] = [None] * len(graph.blocks)
     at_start[0] = 0, 0
