@@ -175,6 +175,7 @@ MISUSED = {
     "barrier": "(barrier 1)",
     "while": "(while)",
     "for-each-item": "(for-each-item 1)",
+    "for-each-group": "(for-each-group (1 2 3) (f))",
     "map": "(map +)",
     "map!": "(map! 1 +)",
     "reduce": "(reduce +)",

@@ -149,6 +149,17 @@ class Function(Instructions):
         for _ in range(LAUNCH_WORDS + len(function.signature.parameters) - 1):
             self.drop()
 
+    def launch_groups(self, function: Function, arrays: Sequence[str] = ()) -> None:
+        """( shared lengths count size -- ): call a function for each of `count` items, in groups of
+        `size`, of which the last one may have fewer, and which wait for each other at barriers.
+
+        `function`: takes the item, its number in the group, i64s, then arguments. `arrays`: names
+        of its parameters for which each group makes an array; there is a length for each, 0 for as
+        many elements as the group has items. All items share the other arguments. Traps if `count`
+        is negative or `size` below 1. Raises BuildError.
+        """
+        self.call(skeleton.group_launch_of(self, function, arrays))
+
     def barrier(self) -> None:
         """( -- ): wait until every item of the launch that this function runs in waits here, too; what
         each did before it is then seen by all.

@@ -4,12 +4,15 @@ construction: the generated function for the operands on the stack."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ferryvm.build.body import Body
 from ferryvm.isa.element import Element
 from ferryvm.isa.launch import MOST_DIMENSIONS
 from ferryvm.isa.type import I32, I64, Type, ValueType
 from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
 from ferryvm.skeleton.grid import Grid, grid
+from ferryvm.skeleton.group_launch import GroupLaunch, group_launch
 from ferryvm.skeleton.group_operation import (
     VALUE_ARRAYS,
     group_broadcast,
@@ -50,6 +53,26 @@ def grid_of(function: Body, launched: object, dimensions: int) -> Body:
         raise function._fault(f"launch takes a function {wanted}, found {signature}")
     found = Grid(launched.name, signature, dimensions)
     return function._generate(found.name, lambda: grid(found))
+
+
+def group_launch_of(function: Body, launched: object, arrays: Sequence[str]) -> Body:
+    """The function that launches another one in groups."""
+    what = "launch_groups"
+    if not isinstance(launched, Body) or launched.program is not function.program:
+        raise function._fault(f"{what} takes a function of this program, found {launched!r}")
+    signature = launched.signature
+    parameters = tuple(signature.parameters)
+    if parameters[:2] != (I64, I64) or signature.results:
+        raise function._fault(f"{what} takes a function (i64 i64 ...) -> (), found {signature}")
+    made: list[ArrayType | None] = [None] * (len(parameters) - 2)
+    for name in arrays:
+        local = launched.locals.get(name)
+        number = -1 if local is None else local.number - 2
+        if not 0 <= number < len(made):
+            raise function._fault(f"{what}: {name!r} is no parameter of {launched!r} for an array")
+        made[number] = _array(function, what, parameters[number + 2])
+    found = GroupLaunch(launched.name, signature, tuple(made))
+    return function._generate(found.name, lambda: group_launch(found))
 
 
 def scan_of(function: Body, operation: object) -> Body:

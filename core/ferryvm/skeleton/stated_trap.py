@@ -10,7 +10,8 @@ from ferryvm.skeleton.writer import Writer
 
 UNEQUAL = "unequal lengths of "
 TOO_MANY = "too many items of "
-STATED = (UNEQUAL, TOO_MANY)
+NO_SIZE = "the size of a group is at least 1 in groups of "
+STATED = (UNEQUAL, TOO_MANY, NO_SIZE)
 """The starts of the names of such functions, which nothing else has in a program of a front end."""
 
 

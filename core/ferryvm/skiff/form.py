@@ -112,6 +112,7 @@ class FormParser:
             "cond": self._cond,
             "while": self._while,
             "for-each-item": functools.partial(skeleton_form.launch_form, self),
+            "for-each-group": functools.partial(skeleton_form.group_launch_form, self),
             "barrier": functools.partial(skeleton_form.barrier_form, self),
             **dict.fromkeys(
                 skeleton_form.GROUP_FORMS, functools.partial(skeleton_form.group_form, self)

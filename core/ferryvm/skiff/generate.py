@@ -117,6 +117,7 @@ class _Generator:
             tree.Convert: self._convert,
             tree.Call: self._call,
             tree.Launch: self._launch,
+            tree.GroupLaunch: lambda node: self.skeletons.group_launch(node),
             tree.Map: lambda node: self.skeletons.map(node),
             tree.Scan: lambda node: self.skeletons.scan(node),
             tree.GroupOperation: lambda node: self.skeletons.group_operation(node),

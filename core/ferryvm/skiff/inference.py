@@ -88,7 +88,7 @@ _COMPOUND = (Block, Choice, tree.Try, tree.Finally)
 
 
 _STATEMENTS = (
-    tree.Set, tree.While, tree.Launch, tree.Print, tree.WriteByte, tree.WriteString,
+    tree.Set, tree.While, tree.Launch, tree.GroupLaunch, tree.Print, tree.WriteByte, tree.WriteString,
 )  # fmt: skip
 
 
@@ -140,6 +140,8 @@ class _Inference:
             tree.Convert: self._convert,
             tree.Call: self._call,
             tree.Launch: self._launch,
+            tree.GroupLaunch: self.skeletons.group_launch,
+            tree.GroupArray: self.skeletons.group_array,
             tree.Map: self.skeletons.map,
             tree.Scan: self.skeletons.scan,
             tree.GroupOperation: self.skeletons.group_operation,
@@ -434,6 +436,7 @@ class _Inference:
 _NAMES: dict[type[Node], str] = {
     tree.While: "while",
     tree.Launch: "for-each-item",
+    tree.GroupLaunch: "for-each-group",
     tree.Reduce: "reduce",
     tree.Scan: "scan",
     tree.Try: "try",

@@ -42,6 +42,9 @@ FORMS = {
     "while": "(while condition form ...)",
     "for-each-item": "(for-each-item count (function argument ...)) or "
     "(for-each-item (size ...) (function argument ...))",
+    "for-each-group": "(for-each-group count (function argument ...)) or "
+    "(for-each-group (count size) (function argument ...)), where an argument may be "
+    "(group-array element [length])",
     "barrier": "(barrier)",
     "group-reduce": "(group-reduce operator value item array) or "
     "(group-reduce function value item array)",

@@ -11,6 +11,7 @@ from ferryvm.listing import FunctionListing
 from ferryvm.program import Signature
 from ferryvm.skeleton.array_type import ArrayType
 from ferryvm.skeleton.grid import Grid, grid
+from ferryvm.skeleton.group_launch import USUAL_SIZE, GroupLaunch, group_launch
 from ferryvm.skeleton.group_operation import (
     group_broadcast,
     group_broadcast_name,
@@ -98,6 +99,34 @@ class SkeletonCode:
         types = tuple(value(parameter.type) for parameter in function.parameters)
         of = Grid(function.name, Signature(types), len(node.sizes))
         self._add(of.name, lambda: grid(of))
+        self._call(node, of.name)
+
+    def group_launch(self, node: tree.GroupLaunch) -> None:
+        """`for-each-group`."""
+        value, function = self.generator.types.value, node.function
+        made = [each for each in node.arguments if isinstance(each, tree.GroupArray)]
+        of = GroupLaunch(
+            function.name,
+            Signature(tuple(value(parameter.type) for parameter in function.parameters)),
+            tuple(
+                self._array_type(each.element) if isinstance(each, tree.GroupArray) else None
+                for each in node.arguments
+            ),
+        )
+        for argument in node.arguments:
+            if not isinstance(argument, tree.GroupArray):
+                self.generator.value(argument)
+        for array in made:
+            if array.length is None:
+                self.generator.emit(node, "i64.const", 0)
+            else:
+                self.generator.value(array.length)
+        self.generator.value(node.count)
+        if node.size is None:
+            self.generator.emit(node, "i64.const", USUAL_SIZE)
+        else:
+            self.generator.value(node.size)
+        self._add(of.name, lambda: group_launch(of))
         self._call(node, of.name)
 
     def _add(self, name: str, make: Callable[[], Sequence[FunctionListing]]) -> None:

@@ -19,6 +19,8 @@ from ferryvm.skiff.tree import (
     Constant,
     Direct,
     Function,
+    GroupArray,
+    GroupLaunch,
     GroupOperation,
     Launch,
     Literal,
@@ -28,7 +30,7 @@ from ferryvm.skiff.tree import (
     Scan,
     Variable,
 )
-from ferryvm.skiff.type import ELEMENTS, RESULTS, Unknown
+from ferryvm.skiff.type import ELEMENT_NAMES, ELEMENTS, RESULTS, Named, Unknown
 
 if TYPE_CHECKING:
     from ferryvm.skeleton.operation import Operation
@@ -45,32 +47,81 @@ SYMBOLS = {name: symbol for symbol, name in OPERATIONS.items()}
 
 def launch_form(parser: Parser, datum: Sequence) -> Node:
     """The node of `for-each-item`."""
-    call = datum.items[2] if len(datum.items) == 3 else None
-    if not isinstance(call, Sequence) or not call.items:
+    call = _launched(datum)
+    if call is None:
         return parser.usage(datum)
     head = call.items[0]
-    if not isinstance(head, Atom):
-        return parser.usage(datum)
+    assert isinstance(head, Atom)
     sizes = parser.forms_in(_sizes(parser, datum.items[1]))
     arguments = parser.forms_in(call.items[1:])
     if len(sizes) > MOST_DIMENSIONS:
         message = f"'for-each-item' has at most {MOST_DIMENSIONS} dimensions, found {len(sizes)}"
         return parser.broken(datum.items[1].place, message)
-    function = parser.scope.lookup(head.text)
-    if not isinstance(function, Function) or function.is_host:
-        if function is None and head.text in parser.scope.faults.lost_names:
-            return parser.silently_broken(head.place)
-        near = parser.scope.near(head.text, (Function,))
-        wanted = "'for-each-item' calls a function that the program defines"
-        return parser.broken(head.place, f"{wanted}, found {show(head)}{near}")
-    if function.is_broken:
-        return parser.silently_broken(datum.place)
+    function = _launched_function(parser, "for-each-item", head)
+    if isinstance(function, Broken):
+        return function
     if len(arguments) != len(function.parameters) - len(sizes):
         names = "".join(f" {variable.name}" for variable in function.parameters)
         item = "the item" if len(sizes) == 1 else f"{len(sizes)} indices"
         message = f"'{head.text}' gets {item} and {len(arguments)} arguments"
         return parser.broken(call.place, f"{message}, it takes ({head.text}{names})")
     return Launch(datum.place, sizes, function, arguments)
+
+
+def _launched(datum: Sequence) -> Sequence | None:
+    """The call in a form that launches; None if it has another form."""
+    call = datum.items[2] if len(datum.items) == 3 else None
+    is_call = isinstance(call, Sequence) and call.items and isinstance(call.items[0], Atom)
+    return call if is_call else None  # type: ignore[return-value]  # it is no atom
+
+
+def _launched_function(parser: Parser, form: str, head: Atom) -> Function | Broken:
+    """The function that is launched."""
+    function = parser.scope.lookup(head.text)
+    if isinstance(function, Function) and not function.is_host:
+        return parser.silently_broken(head.place) if function.is_broken else function
+    if function is None and head.text in parser.scope.faults.lost_names:
+        return parser.silently_broken(head.place)
+    near = parser.scope.near(head.text, (Function,))
+    wanted = f"'{form}' calls a function that the program defines"
+    return parser.broken(head.place, f"{wanted}, found {show(head)}{near}")
+
+
+def group_launch_form(parser: Parser, datum: Sequence) -> Node:
+    """The node of `for-each-group`."""
+    call = _launched(datum)
+    numbers = parser.forms_in(_sizes(parser, datum.items[1])) if call is not None else []
+    if call is None or len(numbers) not in (1, 2):
+        return parser.usage(datum)
+    head = call.items[0]
+    assert isinstance(head, Atom)
+    arguments = [_group_argument(parser, each) for each in call.items[1:]]
+    function = _launched_function(parser, "for-each-group", head)
+    if isinstance(function, Broken):
+        return function
+    if len(arguments) != len(function.parameters) - 2:
+        names = "".join(f" {variable.name}" for variable in function.parameters)
+        gets = (
+            f"'{head.text}' gets the item, its number in the group and {len(arguments)} arguments"
+        )
+        return parser.broken(call.place, f"{gets}, it takes ({head.text}{names})")
+    size = numbers[1] if len(numbers) == 2 else None
+    return GroupLaunch(datum.place, numbers[0], size, function, arguments)
+
+
+def _group_argument(parser: Parser, datum: Datum) -> Node:
+    """An argument, which may be an array that each group makes."""
+    items = datum.items if isinstance(datum, Sequence) else ()
+    head = items[0] if items else None
+    if not isinstance(head, Atom) or head.text != "group-array":
+        return parser.form(datum)
+    named = items[1] if len(items) in (2, 3) else None
+    if not isinstance(named, Atom) or named.text not in ELEMENT_NAMES:
+        names = " ".join(sorted(ELEMENT_NAMES))
+        message = "'group-array' is written (group-array element [length]), with one of"
+        return parser.broken(datum.place, f"{message} {names}")
+    length = parser.form(items[2]) if len(items) == 3 else None
+    return GroupArray(datum.place, Named(named.text), length)
 
 
 def barrier_form(parser: Parser, datum: Sequence) -> Node:

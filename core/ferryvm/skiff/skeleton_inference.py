@@ -51,6 +51,28 @@ class SkeletonRules:
         """`scan`."""
         return ArrayOf(self._elements("scan", node.array, node.element, node.operation))
 
+    def group_launch(self, node: tree.GroupLaunch) -> SkiffType:
+        """`for-each-group`."""
+        expect, function = self.inference.expect, node.function
+        expect(node.count, of(Type.I64), "the number of items")
+        if node.size is not None:
+            expect(node.size, of(Type.I64), "the size of a group")
+        for item in function.parameters[:2]:
+            if not fits(item.type, of(Type.I64)):
+                message = f"'{item.name}' of '{function.name}' is {describe(item.type)}"
+                self._fault(node, f"{message}, the number of an item is i64")
+        pairs = zip(node.arguments, function.parameters[2:], strict=True)
+        for number, (argument, parameter) in enumerate(pairs, 3):
+            what = f"argument {number} ('{parameter.name}') of '{function.name}'"
+            expect(argument, parameter.type, what)
+        return NOTHING
+
+    def group_array(self, node: tree.GroupArray) -> SkiffType:
+        """`group-array`."""
+        if node.length is not None:
+            self.inference.expect(node.length, of(Type.I64), "the length of 'group-array'")
+        return ArrayOf(node.element)
+
     def group_operation(self, node: tree.GroupOperation) -> SkiffType:
         """`group-reduce` and the like, whose arrays have their values as they are."""
         expect, form, value = self.inference.expect, node.form, node.element

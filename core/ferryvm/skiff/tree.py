@@ -216,6 +216,25 @@ class Launch(Node):
 
 
 @record.dataclass(eq=False)
+class GroupArray(Node):
+    """`group-array`: an argument of `for-each-group` that each group makes; without a length it has an
+    element for each item."""
+
+    element: SkiffType
+    length: Node | None
+
+
+@record.dataclass(eq=False)
+class GroupLaunch(Node):
+    """`for-each-group`: calls of a function with each item and its number in a group, and arguments."""
+
+    count: Node
+    size: Node | None
+    function: Function
+    arguments: list[Node]
+
+
+@record.dataclass(eq=False)
 class Reduce(Node):
     """`reduce`: all elements of an array combined, with an initial value in front of them."""
 
