@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pickle
 import traceback
 
 import numpy as np
@@ -170,6 +171,7 @@ def test_kernels_run_in_launches_alone() -> None:
         reverse_tiles(XS, XS)
     with pytest.raises(KernelError, match=r"ferryvm\.barrier is called outside of a kernel"):
         ferryvm.barrier()
+    assert pickle.loads(pickle.dumps(reverse_tiles)) is reverse_tiles
     with pytest.raises(UnsupportedError, match=r"ferryvm\.item belongs in a kernel"):
         ferryvm.function(lambda: ferryvm.item())()
     with pytest.raises(TypeError, match=r"launch takes a kernel, made by ferryvm\.kernel; found"):

@@ -34,5 +34,14 @@ def test_kernels_have_the_bits_of_cpython_and_the_values_of_numpy(
     make: Callable[[], Sample],
 ) -> None:
     of = make()
-    after = check_kernel(of.kernel, of.n, *of.arguments, group=of.group, backends=["switch"])
+    after = check_kernel(
+        of.kernel, of.n, *of.arguments, group=of.group, backends=["switch"], races=False
+    )
     assert np.allclose(after[of.out], of.wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("make", SAMPLES, ids=lambda make: make.__name__)
+def test_kernels_have_no_races(make: Callable[[], Sample]) -> None:
+    of = make()
+    ferryvm.launch(of.kernel, of.n, *of.arguments, group=of.group, check="independence")

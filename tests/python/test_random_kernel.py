@@ -20,7 +20,7 @@ def test_random_kernels_are_those_of_cpython(first: int) -> None:
         kernel, text = random_kernel(seed)
         arguments = np.zeros((8, 3)), np.array([0.5, 1, 2, 3]), np.array([1, 2]), seed % 4
         try:
-            check_kernel(kernel, 8, *arguments, group=GROUP, backends=["switch"])
+            check_kernel(kernel, 8, *arguments, group=GROUP, backends=["switch"], races=first >= 10)
         except UnsupportedError as error:
             if "may wait here with variables of different types" not in str(error):
                 raise AssertionError(text) from error

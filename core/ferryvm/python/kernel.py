@@ -50,6 +50,10 @@ class Kernel(Generic[P]):
     def __repr__(self) -> str:
         return f"<ferryvm.kernel {self.function.__qualname__}>"
 
+    def __reduce__(self) -> str:
+        """By name, as a function."""
+        return self.function.__qualname__
+
     def __call__(self, *_args: P.args, **_kwargs: P.kwargs) -> NoReturn:
         """Refuse: an item alone is no launch. Raises KernelError."""
         name = self.__name__

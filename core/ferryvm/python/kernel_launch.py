@@ -103,6 +103,8 @@ class LaunchedKernel(PythonFunction[..., None]):
 
     def bound(self, args: Sequence[Any], kwargs: Any) -> tuple[Any, ...]:
         """The argument of each parameter, with the present defaults. Raises KernelError."""
+        if len(args) == self._count:
+            return tuple(args)
         try:
             found = self._signature.bind(*args, **kwargs)
         except TypeError as error:
