@@ -103,6 +103,30 @@ def tables() -> dict[str, tuple[str, Any]]:
     exp_rest = lambda r: (mp.expm1(r) - r) / r**2  # no node may be near 0
     short("EXP_QUICK", "(e^r - 1 - r) / r^2", exp_rest, -end, end * mpf("1.01"), 3)
 
+    top = (ln2 / 64 * mpf("1.01")) ** 2
+    cosh_rest = lambda u: (mp.cosh(mp.sqrt(u)) - 1) / u
+    short("COSH_QUICK", "(cosh(r) - 1) / r^2 over r^2", cosh_rest, 0, top, 2)
+    sinh_rest = lambda u: (mp.sinh(mp.sqrt(u)) / mp.sqrt(u) - 1) / u
+    short("SINH_QUICK", "(sinh(r) / r - 1) / r^2 over r^2", sinh_rest, 0, top, 2)
+
+    cs, middles = _short_inverses(), range(32)
+    whole("LOG_INVERSES", "inverses near those of 32 ranges of a mantissa", list(map(single, cs)))
+    for name, scale in (("LOG", mpf(1)), ("LOG2", 1 / ln2), ("LOG10", 1 / mp.log(10))):
+        values = [-mp.log(cs[j]) * scale for j in middles]
+        tops = [truncated(each, 16) for each in values]
+        whole(f"{name}_TOPS", "their logarithms, multiples of 2^-16", list(map(single, tops)))
+        rests = [single(a - b) for a, b in zip(values, tops, strict=True)]
+        whole(f"{name}_RESTS", "what is missing", rests)
+        step = truncated(ln2 * scale, 16)
+        whole(
+            f"{name}_STEP",
+            "the logarithm of 2 likewise",
+            [single(step), single(ln2 * scale - step)],
+        )
+        whole(f"{name}_SCALE", "that of e, in two parts of f32", short_pair(scale))
+    log_rest = lambda r: (mp.log1p(r) - r + r**2 / 2) / r**3
+    short("LOG_QUICK", "(ln(1 + r) - r + r^2 / 2) / r^3", log_rest, "-0.0313", "0.0315", 5)
+
     log_top = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1) * mpf("1.0001")) ** 2
 
     def artanh(scale: Any) -> Any:
@@ -220,6 +244,16 @@ def _inverses() -> list[Any]:
     starts = [mpf(22 + n) / 32 for n in range(10)] + [1 + mpf(n) / 16 for n in range(7)]
     return [
         mpf(1) if 1 in each else truncated(2 / sum(each), 12) for each in itertools.pairwise(starts)
+    ]
+
+
+def _short_inverses() -> list[Any]:
+    """The same of 20 ranges of 1/64 from 11/16 on and 12 of 1/32 from 1 on, multiples of 2^-5 or of 2^-6:
+    a mantissa of f32 times its one, less 1, is an f32."""
+    starts = [mpf(44 + n) / 64 for n in range(20)] + [1 + mpf(n) / 32 for n in range(13)]
+    return [
+        mpf(1) if 1 in each else truncated(2 / sum(each), 5 if each[0] < 1 else 6)
+        for each in itertools.pairwise(starts)
     ]
 
 

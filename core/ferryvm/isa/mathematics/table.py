@@ -27,10 +27,22 @@ ERFCX_TERMS = tuple(
 )
 """The same of e^(a^2) erfc(a), near these centers."""
 
+_BASES = "LOG", "LOG2", "LOG10"
+
 EXP_WORDS = ConstantTable("exp_words", I32, single.EXP_WORDS)
 """Bits of 2^(j/32) as f32, less j 2^18, for j from 0 to 31."""
 EXP_RESTS = ConstantTable("exp_rests", F32, single.EXP_RESTS)
 """Logarithms of 2^(j/32) over these f32."""
+
+LOG_INVERSES = ConstantTable("log_inverses", F32, single.LOG_INVERSES)
+"""Inverses of mantissas of f32."""
+LOG_TOPS, LOG2_TOPS, LOG10_TOPS = (
+    ConstantTable(f"{name.lower()}_tops", F32, getattr(single, f"{name}_TOPS")) for name in _BASES
+)
+"""The first parts of logarithms of their inverses."""
+LOG_RESTS, LOG2_RESTS, LOG10_RESTS = (
+    ConstantTable(f"{name.lower()}_rests", F32, getattr(single, f"{name}_RESTS")) for name in _BASES
+)
 
 POW_INVERSES = ConstantTable("pow_inverses", F64, single.POW_INVERSES)
 """Inverses of mantissas, for f32.pow."""
@@ -47,6 +59,13 @@ TABLES: dict[str, ConstantTable] = {
         *ERFCX_TERMS,
         EXP_WORDS,
         EXP_RESTS,
+        LOG_INVERSES,
+        LOG_TOPS,
+        LOG2_TOPS,
+        LOG10_TOPS,
+        LOG_RESTS,
+        LOG2_RESTS,
+        LOG10_RESTS,
         POW_INVERSES,
         POW_LOGARITHMS,
     )

@@ -192,6 +192,315 @@ EXP_QUICK = (
 )
 """(e^r - 1 - r) / r^2"""
 
+COSH_QUICK = (
+    0x3F00_0000,
+    0x3D2A_AAD7,
+)
+"""(cosh(r) - 1) / r^2 over r^2"""
+
+SINH_QUICK = (
+    0x3E2A_AAAB,
+    0x3C08_88A2,
+)
+"""(sinh(r) / r - 1) / r^2 over r^2"""
+
+LOG_INVERSES = (
+    0x3FB8_0000,
+    0x3FB4_0000,
+    0x3FB0_0000,
+    0x3FAC_0000,
+    0x3FA8_0000,
+    0x3FA4_0000,
+    0x3FA4_0000,
+    0x3FA0_0000,
+    0x3F9C_0000,
+    0x3F98_0000,
+    0x3F98_0000,
+    0x3F94_0000,
+    0x3F90_0000,
+    0x3F90_0000,
+    0x3F8C_0000,
+    0x3F88_0000,
+    0x3F88_0000,
+    0x3F84_0000,
+    0x3F84_0000,
+    0x3F80_0000,
+    0x3F80_0000,
+    0x3F74_0000,
+    0x3F6C_0000,
+    0x3F68_0000,
+    0x3F60_0000,
+    0x3F5C_0000,
+    0x3F54_0000,
+    0x3F50_0000,
+    0x3F4C_0000,
+    0x3F44_0000,
+    0x3F40_0000,
+    0x3F3C_0000,
+)
+"""inverses near those of 32 ranges of a mantissa"""
+
+LOG_TOPS = (
+    0xBEB9_CE00,
+    0xBEAE_8E00,
+    0xBEA3_0C00,
+    0xBE97_4800,
+    0xBE8B_3A00,
+    0xBE7D_C800,
+    0xBE7D_C800,
+    0xBE64_8000,
+    0xBE4A_9400,
+    0xBE2F_F800,
+    0xBE2F_F800,
+    0xBE14_AC00,
+    0xBDF1_3800,
+    0xBDF1_3800,
+    0xBDB7_8800,
+    0xBD78_5000,
+    0xBD78_5000,
+    0xBCFC_2000,
+    0xBCFC_2000,
+    0x0000_0000,
+    0x0000_0000,
+    0x3D44_A000,
+    0x3DA6_9800,
+    0x3DC9_9800,
+    0x3E08_BC00,
+    0x3E1B_3000,
+    0x3E41_2000,
+    0x3E54_A000,
+    0x3E68_8000,
+    0x3E88_BC00,
+    0x3E93_4C00,
+    0x3E9E_1200,
+)
+"""their logarithms, multiples of 2^-16"""
+
+LOG_RESTS = (
+    0xB6BF_B5DF,
+    0x3510_29FE,
+    0xB63C_21C6,
+    0x36EA_28F7,
+    0xB6E5_5D5D,
+    0xB643_6AF2,
+    0xB643_6AF2,
+    0x3583_8656,
+    0x3695_8C2F,
+    0xB6C1_C29E,
+    0xB6C1_C29E,
+    0x36B4_1F80,
+    0xB4ED_C55E,
+    0xB4ED_C55E,
+    0x3635_D46A,
+    0xB5C3_0046,
+    0xB5C3_0046,
+    0x36B2_78C4,
+    0x36B2_78C4,
+    0x0000_0000,
+    0x0000_0000,
+    0x36AA_14A0,
+    0x358A_E904,
+    0x36BC_BAB3,
+    0x35E8_227E,
+    0xB4D3_FA9C,
+    0xB6FA_6AB9,
+    0xB616_1BA9,
+    0x36DF_C995,
+    0x3668_227E,
+    0xB6EF_7659,
+    0x3693_B99A,
+)
+"""what is missing"""
+
+LOG_STEP = (
+    0x3F31_7200,
+    0x35BF_BE8E,
+)
+"""the logarithm of 2 likewise"""
+
+LOG_SCALE = (
+    0x3F80_0000,
+    0x0000_0000,
+)
+"""that of e, in two parts of f32"""
+
+LOG2_TOPS = (
+    0xBF06_0800,
+    0xBEFB_D400,
+    0xBEEB_3A00,
+    0xBEDA_4000,
+    0xBEC8_DE00,
+    0xBEB7_1200,
+    0xBEB7_1200,
+    0xBEA4_D400,
+    0xBE92_2000,
+    0xBE7D_E000,
+    0xBE7D_E000,
+    0xBE56_7C00,
+    0xBE2E_0000,
+    0xBE2E_0000,
+    0xBE04_6400,
+    0xBDB3_2000,
+    0xBDB3_2000,
+    0xBD35_D000,
+    0xBD35_D000,
+    0x0000_0000,
+    0x0000_0000,
+    0x3D8D_D800,
+    0x3DF0_5800,
+    0x3E11_6C00,
+    0x3E45_4400,
+    0x3E5F_E400,
+    0x3E8B_4E00,
+    0x3E99_6000,
+    0x3EA7_B800,
+    0x3EC5_4400,
+    0x3ED4_8000,
+    0x3EE4_0C00,
+)
+"""their logarithms, multiples of 2^-16"""
+
+LOG2_RESTS = (
+    0xB620_1AC7,
+    0xB5AD_1961,
+    0xB69F_0197,
+    0x36A0_463C,
+    0x35AE_DC1D,
+    0x36F1_9318,
+    0x36F1_9318,
+    0x35F6_865D,
+    0xB5F5_61C1,
+    0xB635_C813,
+    0xB635_C813,
+    0x3687_492C,
+    0xB651_CFDF,
+    0xB651_CFDF,
+    0x369D_CC96,
+    0x3510_536F,
+    0x3510_536F,
+    0xB6D3_758F,
+    0xB6D3_758F,
+    0x0000_0000,
+    0x0000_0000,
+    0x364A_9801,
+    0x35D7_4798,
+    0x36B7_0AAD,
+    0x3640_55FE,
+    0xB642_C000,
+    0x33A6_C7E3,
+    0xB48E_4789,
+    0xB589_A627,
+    0x36C0_55FE,
+    0xB5D1_CFDF,
+    0x36EE_16A3,
+)
+"""what is missing"""
+
+LOG2_STEP = (
+    0x3F80_0000,
+    0x0000_0000,
+)
+"""the logarithm of 2 likewise"""
+
+LOG2_SCALE = (
+    0x3FB8_AA3B,
+    0x32A5_7060,
+)
+"""that of e, in two parts of f32"""
+
+LOG10_TOPS = (
+    0xBE21_6400,
+    0xBE17_9C00,
+    0xBE0D_A000,
+    0xBE03_6400,
+    0xBDF1_E000,
+    0xBDDC_7000,
+    0xBDDC_7000,
+    0xBDC6_7800,
+    0xBDAF_F800,
+    0xBD98_D800,
+    0xBD98_D800,
+    0xBD81_2000,
+    0xBD51_8000,
+    0xBD51_8000,
+    0xBD1F_7000,
+    0xBCD7_A000,
+    0xBCD7_A000,
+    0xBC5B_0000,
+    0xBC5B_0000,
+    0x0000_0000,
+    0x0000_0000,
+    0x3CAA_C000,
+    0x3D10_B000,
+    0x3D2F_2000,
+    0x3D6D_9000,
+    0x3D86_C800,
+    0x3DA7_C000,
+    0x3DB8_B000,
+    0x3DC9_F000,
+    0x3DED_8800,
+    0x3DFF_E000,
+    0x3E09_4C00,
+)
+"""their logarithms, multiples of 2^-16"""
+
+LOG10_RESTS = (
+    0x3440_0E02,
+    0xB6DA_4717,
+    0x3647_09B6,
+    0xB6F5_9E9B,
+    0x3679_53C8,
+    0x35D9_62A6,
+    0x35D9_62A6,
+    0xB5C1_C432,
+    0x36FF_6EEA,
+    0xB641_5712,
+    0xB641_5712,
+    0xB623_07C2,
+    0xB6A9_D60A,
+    0xB6A9_D60A,
+    0x36EE_665A,
+    0xB6FC_9580,
+    0xB6FC_9580,
+    0x3637_B8A7,
+    0x3637_B8A7,
+    0x0000_0000,
+    0x0000_0000,
+    0x36DE_9203,
+    0x3681_B5C9,
+    0xB653_2903,
+    0xB6E1_2899,
+    0x36CD_98CA,
+    0xB6AA_4C88,
+    0xB63C_C726,
+    0x36FB_C1F8,
+    0x35F6_BB35,
+    0xB475_10E2,
+    0x3652_7D9F,
+)
+"""what is missing"""
+
+LOG10_STEP = (
+    0x3E9A_2000,
+    0x369A_84FC,
+)
+"""the logarithm of 2 likewise"""
+
+LOG10_SCALE = (
+    0x3EDE_5BD9,
+    0xB22D_91AF,
+)
+"""that of e, in two parts of f32"""
+
+LOG_QUICK = (
+    0x3EAA_AAAB,
+    0xBE7F_FFFD,
+    0x3E4C_CCCE,
+    0xBE2A_D313,
+    0x3E12_5CAB,
+)
+"""(ln(1 + r) - r + r^2 / 2) / r^3"""
+
 LOG = (
     0x3FFF_FFFF_FFFF_FFF6,
     0x3FE5_5555_5555_554B,

@@ -68,11 +68,8 @@ def exponential_parts(m: PureEmitter[V], x: V) -> tuple[V, V]:
 
 def exp_f32(m: PureEmitter[V], x: V) -> V:
     """e^x."""
-    n, shifted = _nearest(m, fma(m, x, _short(m, 32 / math.log(2)), _short(m, _SHIFT), F32), _SHIFT)
-    first, second = coefficient.LN2_32
-    high = fma(m, negated(m, n, F32), m.constant(F32, first), x, F32)  # exact
-    low = fma(m, negated(m, n, F32), m.constant(F32, second), m.lookup(EXP_RESTS, shifted), F32)
-    return _quick_power(m, x, (shifted, high, low), 77.0, "f32.exp_rare")
+    bits, high, low = thirty_seconds(m, x, is_exact=False)
+    return _quick_power(m, x, (bits, high, low), 77.0, "f32.exp_rare")
 
 
 def exp2_f32(m: PureEmitter[V], x: V) -> V:
@@ -82,6 +79,25 @@ def exp2_f32(m: PureEmitter[V], x: V) -> V:
     high, error = two_product(m, sub(m, x, n, F32), first, F32)
     rest = fma(m, sub(m, x, n, F32), second, m.lookup(EXP_RESTS, shifted), F32)
     return _quick_power(m, x, (shifted, high, add(m, error, rest, F32)), 110.0, "f32.exp2_rare")
+
+
+def thirty_seconds(m: PureEmitter[V], x: V, is_exact: bool = True) -> tuple[V, V, V]:
+    """Bits that end with n, and a sum: x is n ln 2 / 32 and that. If not `is_exact`, with the logarithm
+    of the error of 2^(n/32) as an f32."""
+    n, bits = _nearest(m, fma(m, x, _short(m, 32 / math.log(2)), _short(m, _SHIFT), F32), _SHIFT)
+    minus = negated(m, n, F32)
+    first, second = (m.constant(F32, each) for each in coefficient.LN2_32)
+    high = fma(m, minus, first, x, F32)  # exact
+    if is_exact:
+        return bits, high, mul(m, minus, second, F32)
+    return bits, high, fma(m, minus, second, m.lookup(EXP_RESTS, bits), F32)
+
+
+def scale_of(m: PureEmitter[V], bits: V) -> V:
+    """2^(n/32) as f32, a normal number; `bits` end with n. The words of the table lack j 2^18, so the
+    addition of n 2^18 adds to the exponent."""
+    n = m.shl(I32, bits, m.constant(I32, 18))
+    return m.reinterpret(F32, I32, m.add(I32, m.lookup(EXP_WORDS, bits), n))
 
 
 def _short(m: PureEmitter[V], value: float) -> V:
@@ -100,8 +116,7 @@ def _quick_power(m: PureEmitter[V], x: V, reduced: tuple[V, V, V], bound: float,
     r = add(m, high, low, F32)
     square = mul(m, r, r, F32)
     more = fma(m, square, polynomial(m, r, coefficient.EXP_QUICK, F32), low, F32)
-    words = m.add(I32, m.lookup(EXP_WORDS, bits), m.shl(I32, bits, m.constant(I32, 18)))
-    scale = m.reinterpret(F32, I32, words)
+    scale = scale_of(m, bits)
     product, product_low = two_product(m, scale, high, F32)
     total, total_low = fast_two_sum(m, scale, product, F32)
     rest = add(m, total_low, fma(m, scale, more, product_low, F32), F32)

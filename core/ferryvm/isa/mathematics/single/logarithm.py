@@ -3,24 +3,50 @@
 
 x = 2^k m,  sqrt(1/2) <= m < sqrt 2       log x = k log 2 + log m,  f = m - 1
 s = f / (2 + f)                           log m = 2 artanh s = s P(s^2)
+
+log, log2 and log10 are sums of two f32 (`quick`) unless that leaves their rounding open:
+
+x = 2^k m,  m c = 1 + r,  |r| <= 1/32     log x = k log 2 - log c + (r - r^2 / 2 + r^3 Q(r)) log e
+
+where r is an f32, as c, from a table of 32 inverses, has few bits, and k log 2 - log c has a first part
+that is one.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Sequence
 from typing import TypeVar
 
+from ferryvm.isa.constant_table import ConstantTable
 from ferryvm.isa.emitter import Condition, PureEmitter
-from ferryvm.isa.mathematics.pair import number
+from ferryvm.isa.mathematics import PARTS
+from ferryvm.isa.mathematics.pair import add, fast_two_sum, fma, mul, number, two_product
 from ferryvm.isa.mathematics.single import coefficient
 from ferryvm.isa.mathematics.single.polynomial import polynomial
+from ferryvm.isa.mathematics.single.quick import is_outside, tested_sum
 from ferryvm.isa.mathematics.single.special import excepting, zero_as_is
-from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I64
+from ferryvm.isa.mathematics.table import (
+    LOG2_RESTS,
+    LOG2_TOPS,
+    LOG10_RESTS,
+    LOG10_TOPS,
+    LOG_INVERSES,
+    LOG_RESTS,
+    LOG_TOPS,
+)
+from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64
 
 V = TypeVar("V")
 
 _HALF_ROOT = 0x3FE6_A09E_6000_0000
 """Bits of the f64 a little below sqrt(1/2); those of m are at least these."""
+
+_FIRST_MANTISSA = 0x3F30_0000
+"""Bits of 11/16, as f32: those of a mantissa of the quick result are at least these."""
+_QUICK_ERROR = 2.0**-34
+"""More than the error of a quick logarithm."""
 
 _INFINITY, _MINUS_INFINITY = 0x7F80_0000, 0xFF80_0000
 
@@ -70,20 +96,83 @@ def _logarithm(m: PureEmitter[V], x: V, coefficients: Sequence[int], step: Seque
     return _with_special(m, x, 0.0, m.demote(result))
 
 
+@dataclasses.dataclass(frozen=True)
+class _Base:
+    """Constants of a base: logarithms of inverses and of 2 in two parts, and that of e."""
+
+    tops: ConstantTable
+    rests: ConstantTable
+    step: tuple[int, int]
+    scale: tuple[int, int] | None
+    """None: 1."""
+
+
+_NATURAL = _Base(LOG_TOPS, LOG_RESTS, coefficient.LOG_STEP, None)
+_BINARY = _Base(LOG2_TOPS, LOG2_RESTS, coefficient.LOG2_STEP, coefficient.LOG2_SCALE)
+_DECIMAL = _Base(LOG10_TOPS, LOG10_RESTS, coefficient.LOG10_STEP, coefficient.LOG10_SCALE)
+
+
 def log_f32(m: PureEmitter[V], x: V) -> V:
     """The natural logarithm."""
-    result = _logarithm(m, x, coefficient.LOG, coefficient.LN2)
-    return excepting(m, x, result, coefficient.LOG_EXCEPTIONS)
-
-
-def log10_f32(m: PureEmitter[V], x: V) -> V:
-    """The logarithm to base 10; exact for powers of 10."""
-    result = _logarithm(m, x, coefficient.LOG10, coefficient.LOG10_2)
-    return excepting(m, x, result, coefficient.LOG10_EXCEPTIONS)
+    return _quick_logarithm(m, x, _NATURAL, "f32.log_rare")
 
 
 def log2_f32(m: PureEmitter[V], x: V) -> V:
     """The logarithm to base 2; exact for powers of 2."""
+    return _quick_logarithm(m, x, _BINARY, "f32.log2_rare")
+
+
+def log10_f32(m: PureEmitter[V], x: V) -> V:
+    """The logarithm to base 10; exact for powers of 10."""
+    return _quick_logarithm(m, x, _DECIMAL, "f32.log10_rare")
+
+
+def _quick_logarithm(m: PureEmitter[V], x: V, base: _Base, rare: str) -> V:
+    bits, width = m.reinterpret(I32, F32, x), m.constant(I32, 23)
+    above = m.sub(I32, bits, m.constant(I32, _FIRST_MANTISSA))
+    exponent = m.shr_s(I32, above, width)
+    mantissa = m.reinterpret(F32, I32, m.sub(I32, bits, m.shl(I32, exponent, width)))
+    index, k = m.shr_u(I32, above, m.constant(I32, 18)), m.to_float_s(F32, I32, exponent)
+    minus_one, minus_half = number(m, -1.0, F32), number(m, -0.5, F32)
+    r = fma(m, mantissa, m.lookup(LOG_INVERSES, index), minus_one, F32)  # exact
+    square, square_low = two_product(m, r, r, F32)
+    half = mul(m, square, minus_half, F32)
+    cubes = mul(m, mul(m, r, square, F32), polynomial(m, r, coefficient.LOG_QUICK, F32), F32)
+    rest = fma(m, square_low, minus_half, cubes, F32)
+    first, second = (m.constant(F32, each) for each in base.step)
+    main = fma(m, k, first, m.lookup(base.tops, index), F32)  # exact
+    low = fma(m, k, second, m.lookup(base.rests, index), F32)
+    if base.scale is None:
+        total, error = fast_two_sum(m, main, r, F32)
+        total, more = fast_two_sum(m, total, half, F32)
+        low = add(m, add(m, error, more, F32), add(m, low, rest, F32), F32)
+    else:
+        scale, scale_low = (m.constant(F32, each) for each in base.scale)
+        sum_, error = fast_two_sum(m, r, half, F32)
+        rest = add(m, error, rest, F32)
+        product, product_low = two_product(m, sum_, scale, F32)
+        product_low = fma(m, rest, scale, fma(m, sum_, scale_low, product_low, F32), F32)
+        total, error = fast_two_sum(m, main, product, F32)
+        low = add(m, error, add(m, low, product_low, F32), F32)
+    result, is_open = tested_sum(m, total, low, _QUICK_ERROR)
+    is_rare = m.any(is_open, is_outside(m, bits, 2.0**-126, math.inf))
+    return m.apply_if(is_rare, PARTS[rare], result, x)
+
+
+def log_rare(m: PureEmitter[V], x: V) -> V:
+    """The same of any operand."""
+    result = _logarithm(m, x, coefficient.LOG, coefficient.LN2)
+    return excepting(m, x, result, coefficient.LOG_EXCEPTIONS)
+
+
+def log10_rare(m: PureEmitter[V], x: V) -> V:
+    """The same of any operand."""
+    result = _logarithm(m, x, coefficient.LOG10, coefficient.LOG10_2)
+    return excepting(m, x, result, coefficient.LOG10_EXCEPTIONS)
+
+
+def log2_rare(m: PureEmitter[V], x: V) -> V:
+    """The same of any operand."""
     k, mantissa = exponent_and_mantissa(m, m.promote(x))
     small = _mantissa_logarithm(m, m.fsub(F64, mantissa, number(m, 1.0)), coefficient.LOG2)
     return _with_special(m, x, 0.0, m.demote(m.fadd(F64, k, small)))
