@@ -15,6 +15,7 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ferryvm import record
@@ -377,6 +378,9 @@ class Code(abc.ABC):
     """Of a launch's loop, code that runs its items in lanes of vectors."""
     scalar: str = ""
     """The reason that it has none although it was to have some; empty otherwise."""
+    ungrouped: Mapping[int, str] = MappingProxyType({})
+    """By the pc of `launch.test` the reasons that items which wait at barriers do not run through
+    parallel regions."""
 
     @property
     def lost(self) -> str:

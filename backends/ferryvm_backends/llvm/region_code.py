@@ -33,11 +33,13 @@ from ferryvm_backends.llvm.symbol import (
 
 def packed(module: Module, stack: int, code: bytes, lanes: tuple[int, int]) -> bytes:
     """The content of a region's cache entry: the notes are bytes of the host's stack that its
-    frames take, the pcs of its guards, its nests; `lanes`, and the reason that a launch has none.
+    frames take, the pcs of its guards, its nests; `lanes`, the reason that a launch has none, and
+    the reasons that items leave it at barriers.
 
     `lanes`: the number of its lanes, and the rows of a buffer of theirs; zeros: none.
     """
-    notes = [stack, module.guards, module.nests, [*lanes, module.scalar]]
+    reasons = [*module.ungrouped.items()]
+    notes = [stack, module.guards, module.nests, [*lanes, module.scalar, reasons]]
     return cache_entry.packed(json.dumps(notes).encode(), code)
 
 
@@ -62,18 +64,23 @@ class _Notes(NamedTuple):
     rows: int
     scalar: str
     """The reason that a launch has no code for lanes."""
+    ungrouped: dict[int, str]
+    """The reasons that launches with barriers have no parallel regions, by pc."""
 
 
 def _noted(notes: bytes) -> _Notes:
     """The notes of a region. Raises ValueError, TypeError or LookupError for others."""
-    stack, guards, nests, (lanes, rows, scalar) = json.loads(notes)
+    stack, guards, nests, (lanes, rows, scalar, reasons) = json.loads(notes)
     numbers = (stack, *guards, lanes, rows) if isinstance(guards, list) else ()
     if not numbers or not all(type(number) is int for number in numbers):
         raise TypeError
     if not isinstance(scalar, str):
         raise TypeError
+    ungrouped = dict(reasons)
+    if not all(type(pc) is int and isinstance(reason, str) for pc, reason in ungrouped.items()):
+        raise TypeError
     found = [VersionedNest.from_json(each) for each in nests]
-    return _Notes(stack, guards, found, lanes, rows, scalar)
+    return _Notes(stack, guards, found, lanes, rows, scalar, ungrouped)
 
 
 @functools.cache
@@ -99,7 +106,7 @@ class RegionCode(Code):
         self._activity[STACK] = notes.stack
         if notes.lanes:
             self.lanes = LaneEntry(self._native.address(LANES), notes.lanes, notes.rows)
-        self.scalar = notes.scalar
+        self.scalar, self.ungrouped = notes.scalar, notes.ungrouped
 
     def activity(self) -> Activity:
         words = list(self._activity)

@@ -4,7 +4,7 @@ and none of them stops the program by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ferryvm import record
@@ -223,7 +223,7 @@ class Compilers:
         if (threads > 1 or code.lanes or is_shared) and can_share:
             code, in_order = self._threaded(compiler, code, region, threads)
             scalar = in_order or scalar
-        remark = "; ".join(filter(None, (remark, scalar)))
+        remark = "; ".join(filter(None, (remark, scalar, *_ungrouped(code, region))))
         if self._shadow is not None:
             code = self._shadow.checked(
                 code, site.placed(self._journal), choice.backend, region.name
@@ -374,3 +374,10 @@ def _within(region: Region, compiler: Compiler) -> tuple[Region, str]:
     names = [functions[number].name for number in sorted(part.outside)]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return part, f"without {', '.join(names[:_NAMED])}{more}, which it leaves for: {reason}"
+
+
+def _ungrouped(code: Code, region: Region) -> Iterator[str]:
+    """The reasons that items which wait leave compiled code at barriers."""
+    for pc, reason in code.ungrouped.items():
+        place = region.verified.program.source_map.position(pc) or f"pc {pc}"
+        yield f"items of the launch at {place} leave it at barriers: {reason}"

@@ -9,14 +9,13 @@ from unittest import mock
 import pytest
 
 import ferryvm
-from ferryvm import Engine
+from ferryvm import Engine, TrapError
 from ferryvm.backend import Forcing
 from ferryvm.engine.parallel import ThreadedRanges
 from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.state import Machine
-from ferryvm.testing.differential import Differ, Verdict
-from ferryvm.testing.schedule import Schedule
-from ferryvm.verify import verify
+
+from .forced_exit import differences
 
 LOOP = """
 (define (member item t u group)
@@ -34,7 +33,7 @@ LOOP = """
   (define u (make-array f64 4))
   (for-each-item 4 (member (make-array i64 4) u number))
   (print! (reduce + u)))
-(group 0) (group 1) (group 3)
+(group 3) (group 0) (group 1)
 """
 
 NESTED = """
@@ -63,7 +62,7 @@ NESTED = """
   (define f (make-array f64 5))
   (for-each-item 5 (member (make-array i64 5) f n))
   (reduce + f))
-(print! (+ (group 0) (+ (group 1) (group 4))))
+(print! (+ (group 3) (+ (group 0) (group 1))))
 """
 
 TRAP = """
@@ -72,7 +71,7 @@ TRAP = """
   (barrier)
   (array-set! t (+ item (array-ref t 2)) 3)
   (barrier)
-  (print! item))
+  (if (= item 0) (print! item)))
 (define (group) (for-each-item 4 (member (make-array i64 5))))
 (group)
 """
@@ -92,33 +91,111 @@ THREADS = """
 (print! (reduce + out) (array-ref out 7))
 """
 
+EARLY = """
+(define (sync t item) (barrier) (array-ref t (% (+ item 1) 6)))
+(define (member item t u)
+  (define k 0)
+  (define found (= (% item 2) 1))
+  (while (and (< k 10) (!= (array-ref u k) item)) (set! k (+ k 1)))
+  (array-set! t item k)
+  (define a (sync t item))
+  (array-set! t item (+ a (if found 100 0)))
+  (define b (sync t item))
+  (barrier)
+  (array-set! u item (+ a (* 10 b))))
+(define (group)
+  (define u (make-array i64 12))
+  (define i 0)
+  (while (< i 12) (array-set! u i (% (* i 5) 7)) (set! i (+ i 1)))
+  (for-each-item 6 (member (make-array i64 6) u))
+  (reduce + u))
+(print! (group))
+"""
+
+FIRST = """
+(define (member item group t)
+  (define first 1)
+  (define k 0)
+  (while (< k group)
+    (if (= first 1) (begin (array-set! t item (+ 7 item)) (set! first 0)))
+    (barrier)
+    (array-set! t item (+ (array-ref t item) (* 3 (array-ref t (- 3 item)))))
+    (barrier)
+    (set! k (+ k 1)))
+  (array-set! t item (+ 1 (array-ref t item))))
+(define (group number)
+  (define t (make-array i64 4))
+  (for-each-item 4 (member number t))
+  (reduce + t))
+(print! (group 3))
+"""
+
+ENDED = """
+(define (member item n t)
+  (array-set! t item (* item n))
+  (if (< n 3) (barrier) (array-set! t item 5))
+  (if (> n item) (barrier))
+  (array-set! t item (+ 1 (array-ref t (% (+ item 1) 4)))))
+(define (group n)
+  (define t (make-array i64 4))
+  (for-each-item 4 (member n t))
+  (reduce + t))
+(print! (group 2) (+ (group 0) (group 4)))
+"""
+
 DIVERGENT = """
 (define (member item t)
   (array-set! t item item)
   (barrier)
   (define k 0)
   (while (< k (array-ref t item)) (set! k (+ k 1)) (if (= k 2) (barrier)))
-  (print! item))
+  (if (!= item 3) (print! item)))
 (define (group) (for-each-item 4 (member (make-array i64 5))))
 (group)
 """
 
 
-def agree(text: str, *forced: Forcing) -> None:
-    differ = Differ(["llvm"], forcing=frozenset(forced))
-    for found in differ.compare(verify(ferryvm.compile(text, "p")), Schedule.NONE):
-        assert found.verdict is Verdict.AGREE, found
+TEXTS = {
+    "a loop with barriers and host calls": LOOP,
+    "barriers in nested loops and in functions": NESTED,
+    "a trap behind a barrier": TRAP,
+    "a barrier under a condition in a divergent loop": DIVERGENT,
+    "a barrier behind a loop with several exits": EARLY,
+    "a first iteration with a side effect": FIRST,
+    "items that end in front of a barrier": ENDED,
+}
 
 
-def test_items_that_call_the_host_between_barriers_agree_with_the_reference() -> None:
-    agree(LOOP)
+def agree(text: str) -> None:
+    """Leave the items of a program's group at each safepoint; fail unless the end is that of the reference."""
+    assert [*differences(text)] == []
+
+
+def ended(text: str, backend: str) -> tuple[str, str]:
+    """Output and trap."""
+    printed: list[bytes] = []
+    trap = ""
+    try:
+        Engine(backend, output=printed.append).start(ferryvm.compile(text, "p")).run()
+    except TrapError as error:
+        trap = str(error)
+    return b"".join(printed).decode(), trap
+
+
+def test_the_state_is_exact_where_control_leaves_a_parallel_region() -> None:
+    assert [*differences(FIRST, 7)] == []
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("text", [LOOP, NESTED, TRAP, DIVERGENT, THREADS])
-@pytest.mark.parametrize("forced", [[], [Forcing.DEOPT], [Forcing.PARALLEL]])
-def test_groups_left_at_every_safepoint_agree(text: str, forced: list[Forcing]) -> None:
-    agree(text, *forced)
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_state_is_exact_at_every_safepoint(name: str) -> None:
+    agree(TEXTS[name])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", TEXTS)
+def test_programs_end_as_in_the_reference(name: str) -> None:
+    assert ended(TEXTS[name], "llvm") == ended(TEXTS[name], "reference")
 
 
 def test_items_that_wait_with_a_float_that_is_computed_anew_agree() -> None:

@@ -34,6 +34,7 @@ from ferryvm.ir.group.launch import (
     leave_at_barriers,
     split_launch,
     truncate,
+    uninlined,
 )
 from ferryvm.ir.loop.natural import Loop
 from ferryvm.ir.loop.preheader import insert_before, lead_to
@@ -46,6 +47,8 @@ def form_groups(module: Module, verified: Verified) -> None:
     """Run the items of launches in parallel regions where they wait at barriers; `Module.groups` has these
     launches, `Module.ungrouped` the reasons for others."""
     for body in module.bodies:
+        for pc in uninlined(body, verified):
+            module.ungrouped[pc] = "their function calls itself, never returns, or is too large"
         handled: set[Operation] = set()
         while (found := _next(body, verified, handled)) is not None:
             loop, exits = found
@@ -78,7 +81,8 @@ def _form(
         homes.check_start()
         _Formation(module, launch, homes, verified).run()
     except NotGroupedError as reason:
-        module.ungrouped[pc] = str(reason)
+        if str(reason):
+            module.ungrouped[pc] = str(reason)
 
 
 class _Formation(GroupBuilder):

@@ -11,6 +11,7 @@ and nothing has changed but that.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
 from ferryvm.ir.graph import Block, Body, Constant, Edge, Operation, Parameter, Terminator, Value
 from ferryvm.ir.loop.natural import Loop, find_loops
@@ -20,8 +21,9 @@ from ferryvm.isa.emitter import Condition
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import I64
 from ferryvm.program import Program
-from ferryvm.region.barrier import BARRIER
+from ferryvm.region.barrier import BARRIER, waiting
 from ferryvm.region.launch import item_call
+from ferryvm.verify import Verified
 
 MOST_ITEMS = 1 << 16
 """Items of a group, at most: larger launches run as before."""
@@ -38,7 +40,8 @@ _REFUSED = {
 
 
 class NotGroupedError(Exception):
-    """The items of a launch cannot run in parallel regions; the message is the reason."""
+    """The items of a launch cannot run in parallel regions; the message is the reason, empty if nobody
+    needs to know."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -103,6 +106,18 @@ def launch_loops(body: Body, program: Program) -> list[tuple[Loop, list[Operatio
     return found
 
 
+def uninlined(body: Body, verified: Verified) -> Iterator[int]:
+    """pcs of launches whose items may wait, and whose function is not a part of their loop."""
+    functions = waiting(verified)
+    if not functions:
+        return
+    for loop in find_loops(body):
+        test = _test_of(loop, verified.program)
+        calls = [o.fact(0, int) for o in loop.operations if o.name == "call"]
+        if test is not None and not functions.keys().isdisjoint(calls):
+            yield test.exit.pc
+
+
 def _test_of(loop: Loop, program: Program) -> Operation | None:
     """The exit of the `launch.test` at the head of a loop; None if it is no launch."""
     for operation in loop.header.operations:
@@ -118,7 +133,7 @@ def split_launch(body: Body, loop: Loop, exits: list[Operation], program: Progra
     assert test is not None
     limit, next_, _record = test.exit.words[-LAUNCH_WORDS:]
     if limit is not None and is_never(body, limit, MOST_ITEMS):
-        raise NotGroupedError("its items are too many for a group")
+        raise NotGroupedError  # there is another loop for fewer items
     members = _members(loop)
     _check(members, exits)
     if header.parameters != [next_] or header.end.name != "branch":

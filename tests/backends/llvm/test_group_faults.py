@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planted faults of parallel regions: a wrong element of a context array, a stale value, a phase left out, a record
+that lacks something. Each is found by a program that is left at every safepoint, against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from ferryvm.ir.graph import BOOLEAN, Value
+from ferryvm.ir.group.item_loop import ItemLoop
+from ferryvm_backends.llvm import group_record
+
+from .forced_exit import differences
+from .test_groups import ENDED, FIRST, NESTED
+
+_put, _load, _edge, _entry = ItemLoop._put, ItemLoop._load, ItemLoop._edge, ItemLoop._entry_value
+
+
+def _shared_slot(self: ItemLoop, slot: int, value: Value) -> None:
+    """All items store into one element."""
+    index, self.index = self.index, self.formation.constant(self.index.word_type, 0)  # type: ignore[assignment]
+    _put(self, slot, value)
+    self.index = index
+
+
+def _shared_array(self: ItemLoop, slot: int, value: Value) -> None:
+    """Two values have one array."""
+    _put(self, min(slot, 1), value)
+
+
+def _stale(self: ItemLoop, slot: int, value: Value) -> None:
+    """A value that a region has loaded is not stored when it has changed."""
+    old = {self.formation.homes.slots.get(each) for each in self._loaded}
+    if slot not in old:
+        _put(self, slot, value)
+
+
+def _first_item(self: ItemLoop, value: Value) -> Value:
+    """A value that follows from the item's number is that of the first item."""
+    if value is self.formation.launch.number and self.number:
+        return self.formation.constant(value.word_type, 0)
+    return _entry(self, value)
+
+
+def _dropped(self: ItemLoop, end: int, *others: Any) -> Any:
+    """The region from barrier 2 on is left out."""
+    return _edge(self, 0 if end == 2 else end, *others)
+
+
+def _agree(self: ItemLoop) -> None:
+    """Items that come to different ends are not noticed."""
+    _loop(self)
+    if self.has_choice:
+        self.latch.end.edges[0].arguments[2] = self.formation.constant(BOOLEAN, 0)
+
+
+_loop, _add, _barrier = ItemLoop._loop, group_record._Record._add, group_record._Record._barrier
+
+
+FAULTS: dict[str, tuple[object, str, Callable[..., Any]]] = {
+    "context-slot-shared": (ItemLoop, "_put", _shared_slot),
+    "context-array-shared": (ItemLoop, "_put", _shared_array),
+    "context-stale": (ItemLoop, "_put", _stale),
+    "item-stale": (ItemLoop, "_entry_value", _first_item),
+    "phase-dropped": (ItemLoop, "_edge", _dropped),
+    "divergence-unnoticed": (ItemLoop, "_loop", _agree),
+    "waiting-lost": (group_record._Record, "_add", lambda *_: None),
+    "barrier-lost": (
+        group_record._Record,
+        "_barrier",
+        lambda self, item: group_record.word(1),
+    ),
+}
+
+
+def is_found(name: str | None) -> bool:
+    """True if a program shows the fault of a name, or something without one."""
+    if name is None:
+        return _differs()
+    target, attribute, planted = FAULTS[name]
+    with mock.patch.object(target, attribute, planted):
+        return _differs()
+
+
+def _differs() -> bool:
+    for text in (FIRST, ENDED, NESTED):
+        try:
+            if any(True for _ in differences(text, 3)):
+                return True
+        except Exception:  # noqa: BLE001 - whatever a fault leads to
+            return True
+    return False
+
+
+@pytest.mark.nightly
+def test_nothing_is_found_without_a_fault() -> None:
+    assert not is_found(None)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found(name: str) -> None:
+    assert is_found(name)
