@@ -3,7 +3,7 @@
 
     speed     launches by llvm and opencl, against OpenCL C by PoCL and by Intel's driver
     cycles    the cosine transform on simulated machines
-    compile   milliseconds in which llvm and vliw compile a kernel
+    compile   milliseconds of processor time in which llvm and vliw compile a kernel
 
 Contenders run in one process, on the same arrays, in interleaved rounds; the results of all have to have the
 same bits.
