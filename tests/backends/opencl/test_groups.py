@@ -77,7 +77,7 @@ sum
 
 PROGRAMS = {
     "reversed tiles": REVERSED.format(last=7),
-    "a trap in the second phase": REVERSED.format(last="(+ 7 (/ g 30))"),
+    "a trap in the second phase": REVERSED.format(last="(+ 7 (>> g 5))"),
     "sums": SUMS,
     "two dimensions": SWAPPED,
 }
@@ -139,10 +139,12 @@ MEMBER = """
 REFUSED = {
     "(if (< l 3) (barrier))": "some members may come to the barrier at .*:2:.* without others",
     "(while (< (array-ref x l) 3) (barrier))": "some members may come to the barrier",
-    "(array-set! out l 1) (barrier) (array-set! tile (array-ref out l) 2)": (
-        "a member may leave when others have changed what it needs to begin again, at .*:2:"
+    "(array-set! tile (array-ref x l) 2) (barrier)": (
+        "whether a member leaves depends on an element, at .*:2:"
     ),
     "(barrier) (print! l)": "its members call",
+    "(barrier) (array-set! out (array-ref x l) 1)": "a member may leave behind a barrier, at .*:2:",
+    "(while (!= l 3) (set! l (+ l 2))) (barrier)": "a loop of its members may take long",
     "(array-set! (make-array i64 2) 0 1) (barrier)": "its members make objects",
 }
 
@@ -161,12 +163,39 @@ def test_groups_that_a_device_has_no_memory_for_are_refused(device: Device) -> N
         text_of(MEMBER.format(member="(barrier)", count=1_000_000, length=8), device)
 
 
-def test_barriers_at_which_nobody_has_left_are_no_votes(device: Device) -> None:
+def test_checks_of_arguments_are_made_in_front_of_the_first_barrier(device: Device) -> None:
     text = "(define a (+ l 1)) (barrier) (array-set! tile l a) (barrier) (array-set! out l a)"
     source = text_of(MEMBER.format(member=text, count=8, length=8), device).kernel.source
-    assert source.count("left = votes[turn]") == 2  # behind the checks of both arrays
-    assert source.count("    barrier(") == 3
-    assert "CLK_GLOBAL" not in source
+    check, work = source.split("\nstatic uint f")[-1:-3:-1]
+    assert "FERRY_TRAP" in check
+    assert "barrier" not in check.partition("\n}\n")[0]
+    assert "FERRY_TRAP" not in work
+    assert work.count("    barrier(CLK_LOCAL_MEM_FENCE)") == 2
+
+
+CHECKED = """
+  (define half 4)
+  (while (> half 0)
+    (if (< l half) (array-set! tile l (array-ref tile (+ l half))))
+    (barrier)
+    (set! half (>> half 1)))
+"""
+
+
+@pytest.mark.parametrize(("length", "checks"), [(8, 0), (7, 1)])
+def test_indices_that_no_member_has_are_not_checked(
+    length: int, checks: int, device: Device
+) -> None:
+    verified = verify(ferryvm.compile(MEMBER.format(member=CHECKED, count=8, length=length) + MAIN))
+    (pc,) = [pc for pc in launch_numbers(verified) if verified.owner(pc) == 0][1:]
+    items = item_region(Region(verified, RegionKind.LAUNCH, 0, pc), Options())
+    assert items is not None
+    if checks:
+        with pytest.raises(RefusalError, match="a member may leave behind a barrier"):
+            group_text(items, Options(), device, WRAPPED, {})
+    else:
+        source = group_text(items, Options(), device, WRAPPED, {}).kernel.source
+        assert source.count("return FERRY_TRAP;") == 1  # the room on the stack
 
 
 @pytest.mark.nightly

@@ -2,7 +2,7 @@
 """Groups as work-groups: the items of an outer launch whose members wait for each other.
 
     outer launch of n groups ─> NDRange of n x members ─┬─ all groups done
-                                                        └─ groups that were left ─> begin again in order
+                                                        └─ members that would leave ─> groups in order
 
 `ferryvm.ir.member` makes the code of a member. The sizes of a group become constants of the kernel; where
 they depend on statics or arguments, a kernel is built when a launch begins with them.

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 
 from ferryvm.backend import BackendError
-from ferryvm.ir.member.repetition import Repetition
 from ferryvm.ir.member.size import Leaf, LeafKind
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.object import LENGTH_OFFSET
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine.state import Machine
+from ferryvm_backends.opencl.item.bound import is_short
 from ferryvm_backends.opencl.item.range import ItemRanges
 
 _MOST_SIZES = 8
@@ -31,14 +32,15 @@ class GroupRanges(RangeRunner):
         where: str,
         leaves: tuple[Leaf, ...],
         arguments: int,
-        make: Callable[[Sizes], tuple[ItemRanges, Repetition]],
+        make: Callable[[Sizes], ItemRanges],
     ) -> None:
-        """`arguments`: words that items share; `make`: makes the runner for some sizes. Raises
-        BackendError."""
+        """`arguments`: words that items share; `make`: makes the runner for some sizes, whose kernel
+        polls all loops if that is wanted. Raises BackendError."""
         self._where, self._leaves, self._arguments, self._make = where, leaves, arguments, make
-        self._made: dict[tuple[int, ...], tuple[ItemRanges, Repetition] | BackendError] = {}
+        self._made: dict[tuple[int, ...], ItemRanges | BackendError] = {}
         if not leaves:
-            self._runner_for(())
+            with contextlib.suppress(BackendError):  # it is the reason when the launch begins
+                self._runner_for(())
 
     @property
     def where(self) -> str:
@@ -47,7 +49,7 @@ class GroupRanges(RangeRunner):
     @property
     def runners(self) -> list[ItemRanges]:
         """The runners for all sizes that there have been."""
-        return [each[0] for each in self._made.values() if isinstance(each, tuple)]
+        return [each for each in self._made.values() if isinstance(each, ItemRanges)]
 
     def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
         return self._runner(machine).run(machine, first, limit)
@@ -57,17 +59,12 @@ class GroupRanges(RangeRunner):
         end = control.sp - LAUNCH_WORDS
         words = [int(word) for word in stack[end - self._arguments : end]]
         values = tuple(self._value(machine, leaf, words) for leaf in self._leaves)
-        runner, accesses = self._runner_for(values)
-        both = {words[n] for n in accesses.stored} & {
-            words[n] for n in accesses.read - accesses.stored
-        }
-        if accesses.is_apart and both:
-            raise BackendError(
-                "its groups store into an array that they read, so none can begin again in order"
-            )
+        runner = self._runner_for(values)
+        if not is_short(runner.bounds, words):
+            raise BackendError("its members may take too long: nothing interrupts them")
         return runner
 
-    def _runner_for(self, values: tuple[int, ...]) -> tuple[ItemRanges, Repetition]:
+    def _runner_for(self, values: tuple[int, ...]) -> ItemRanges:
         found = self._made.get(values)
         if found is None:
             if len(self._made) == _MOST_SIZES:

@@ -8,13 +8,18 @@ from collections.abc import Mapping
 
 from ferryvm.backend import Forcing, Options, RefusalError
 from ferryvm.compiler import lifted
-from ferryvm.ir.c import Choices, guard_pcs, module_text
+from ferryvm.ir.c import Choices, module_text
 from ferryvm.ir.c.context import function_name
 from ferryvm.ir.c.opencl_group import EVERYWHERE, LOCAL, group_dialect
 from ferryvm.ir.c.opencl_item import MOST_ARGUMENTS
-from ferryvm.ir.graph import Body, FrameState, Module, Value
+from ferryvm.ir.graph import Body, FrameState, Module
 from ferryvm.ir.member import UngroupedError
-from ferryvm.ir.member.boundary import boundaries
+from ferryvm.ir.member.boundary import check_barriers, orders_all, take_exits
+from ferryvm.ir.member.check import (
+    eliminate_member_checks,
+    hoist_argument_checks,
+    hoist_member_checks,
+)
 from ferryvm.ir.member.form import (
     GroupForm,
     group_form,
@@ -22,18 +27,19 @@ from ferryvm.ir.member.form import (
     mark_barriers,
     settle,
 )
-from ferryvm.ir.member.repetition import Repetition, repetition
 from ferryvm.ir.member.size import Leaf, leaves, specialise
-from ferryvm.ir.operation import PLACE
+from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.entry_exit import entry_state, hoist_entry_checks
 from ferryvm.ir.passes.inline import inline_all, remove_uncalled
 from ferryvm.ir.passes.launch_exit import sink_launch_exits
+from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import Type
 from ferryvm.machine.declaration import declarations
 from ferryvm.region.object_access import object_access
 from ferryvm.region.region import Region
 from ferryvm_backends.opencl.device import Device
+from ferryvm_backends.opencl.group.poll import drop_polls
 from ferryvm_backends.opencl.item import ItemShape, shared_types
 from ferryvm_backends.opencl.item.header import passed_headers
 from ferryvm_backends.opencl.text import (
@@ -55,7 +61,6 @@ class GroupText:
     kernel: KernelText
     shape: ItemShape
     form: GroupForm
-    accesses: Repetition
 
 
 def group_leaves(items: Region, options: Options) -> tuple[Leaf, ...]:
@@ -77,8 +82,8 @@ def group_text(
     memory_mode: str,
     sizes: Mapping[Leaf, int],
 ) -> GroupText:
-    """The kernel of groups for some values of `group_leaves`. Raises RefusalError for items of another
-    form, and for groups that the device has no room for."""
+    """The kernel of groups for some values of `group_leaves`. Raises RefusalError for items of another form, and for groups
+    that the device has no room for."""
     try:
         return _group_text(items, options, device, memory_mode, sizes)
     except UngroupedError as error:
@@ -114,13 +119,17 @@ def _group_text(
 ) -> GroupText:
     program = items.verified.program
     forms: list[GroupForm] = []
+    states: list[FrameState] = []
 
     def prepare(module: Module) -> None:
         body, state = _one(module, items)
         specialise(body, sizes)
         for _ in range(_FOLDS):
             settle(body)
+        states.append(state)
         forms.append(group_form(body, program))
+        eliminate_member_checks(body, forms[0])
+        hoist_argument_checks(body, forms[0], state)
         hoist_entry_checks(body, state)
         remove_uncalled(module, items.function)
 
@@ -130,18 +139,20 @@ def _group_text(
     refuse_floats([module], device)
     refuse_atomics([module], device)
     body = module.functions[items.function]
+    eliminate_member_checks(body, form)
+    hoist_member_checks(body, states[0])
+    number_values(body)  # without threading jumps, which would part members in front of barriers
+    remove_dead_code(body)
+    bounds = drop_polls(body, form)
     types = shared_types(items)
     headers = passed_headers(module, items.function, MOST_ARGUMENTS - len(types))
-    passed = body.blocks[0].parameters[1 + len(types) :]
-    places: dict[Value, int] = {
-        p: n for p, (n, word) in zip(passed, headers, strict=True) if word == PLACE
-    }
 
     def where(pc: int) -> str:
         return str(items.verified.program.source_map.position(pc) or f"pc {pc}")
 
-    found = boundaries(body, form, where)
-    accesses = repetition(body, places, found, where)
+    check_barriers(body, form, where)
+    number = len(program.functions)
+    module.functions[number] = take_exits(body, where)
     shape = ItemShape(
         items.function,
         tuple(range(-LAUNCH_WORDS - len(types), -LAUNCH_WORDS)),
@@ -149,10 +160,12 @@ def _group_text(
         False,
         body.entry,
         headers,
+        bounds=bounds,
     )
     access = object_access(items)
     d = group_dialect(
         form,
+        function_name(number, 0),
         function_name(items.function, 0),
         (*types, *(Type.I64 for _ in headers)),
         aligned=not device.is_cpu,
@@ -163,17 +176,12 @@ def _group_text(
         guard_limit=options.guard_limit,
         forced=Forcing.DEOPT in options.forcing,
         at_entry=True,
-        boundaries=found.targets,
-        votes=found.votes,
-        first=found.first,
-        may_skip=memory_mode != COPIED,
-        fence=EVERYWHERE if accesses.shares else LOCAL,
+        fence=EVERYWHERE if orders_all(body) else LOCAL,
     )
     declared = declarations(d) + constant_tables([module], items.verified)
     text = module_text(module, d, declared, choices)
-    guards = tuple(guard_pcs(module, {}))
-    kernel = KernelText(text, guards, False, access if access.any else None)
-    return GroupText(kernel, shape, form, accesses)
+    kernel = KernelText(text, (), False, access if access.any else None)
+    return GroupText(kernel, shape, form)
 
 
 def _refuse_sizes(form: GroupForm, device: Device) -> None:
@@ -183,11 +191,7 @@ def _refuse_sizes(form: GroupForm, device: Device) -> None:
             f"its groups have {form.members} members; work-groups of {device} have 1 to {most}"
         )
     size, memory = sum(array.bytes for array in form.arrays), int(device.handle.local_mem_size)
-    if size > memory - _VOTES:
+    if size > memory:
         raise RefusalError(
-            f"the arrays of a group take {size} bytes; {device} has {memory - _VOTES} of local memory"
+            f"the arrays of a group take {size} bytes; {device} has {memory} of local memory"
         )
-
-
-_VOTES = 64
-"""Bytes of local memory for what members tell each other."""

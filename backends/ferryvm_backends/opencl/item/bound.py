@@ -35,7 +35,7 @@ def loop_bounds(module: Module, function: int) -> tuple[tuple[Bound, ...], ...] 
         variable = find_induction_variable(loop)
         if variable is None or not _counts_up(variable.start, variable.step):
             return None
-        bound = _bound(variable.bound, body)
+        bound = argument_bound(variable.bound, body)
         if bound is None:
             return None
         own.append(bound)
@@ -55,14 +55,15 @@ def _counts_up(start: Value, step: Value) -> bool:
     return signed(I64, start.bits) >= 0 and 1 <= signed(I64, step.bits) <= MOST_ITERATIONS
 
 
-def _bound(value: Value, body: Body) -> Bound | None:
+def argument_bound(value: Value, body: Body) -> Bound | None:
+    """A value that is an argument that items share, or differs from it by a constant."""
     if isinstance(value, Constant):
         return None, signed(I64, value.bits)
     shared = body.blocks[0].parameters[1:]
     if value in shared and value.type is I64:
         return [*shared].index(value), 0
     if isinstance(value, Operation) and value.name in ("add", "sub"):
-        base, more = (_bound(each, body) for each in value.arguments)
+        base, more = (argument_bound(each, body) for each in value.arguments)
         if base is not None and more is not None and more[0] is None:
             return base[0], base[1] + (more[1] if value.name == "add" else -more[1])
     return None

@@ -10,10 +10,11 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 from ferryvm import cache
 from ferryvm.backend import Activity, BackendError, Code, Options, RefusalError
-from ferryvm.ir.member.repetition import Repetition
+from ferryvm.ir.c.opencl_group import WORK
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine.control import ControlBlock, Status
@@ -29,6 +30,7 @@ from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.group import has_groups
 from ferryvm_backends.opencl.group.range import GroupRanges, Sizes
+from ferryvm_backends.opencl.group.slice import GroupKernel, GroupSlices
 from ferryvm_backends.opencl.group.text import group_leaves, group_text
 from ferryvm_backends.opencl.item import shared_types
 from ferryvm_backends.opencl.item.kernel import ItemKernel
@@ -179,24 +181,25 @@ def _groups(
 ) -> GroupRanges:
     """The runner of a launch's groups. Raises BackendError."""
 
-    def make(sizes: Sizes) -> tuple[ItemRanges, Repetition]:
+    def make(sizes: Sizes) -> ItemRanges:
         text = group_text(items, options, device, access, sizes)
         shape, members = text.shape, text.form.members
-        arguments = shape.arguments
-        kernel, sees_changes = _kernel(device, text.kernel.source, arguments, options, members)
         wraps, session = access == WRAPPED, build.session(device)
+        program, retain = _program(device, text.kernel.source, shape.arguments, options)
+        kernel = GroupKernel(session.context, program, shape.arguments, members)
+        kernel.work = ItemKernel(session.context, program, shape.arguments, members, WORK)
+        sees_changes = kernel.run_dry(session.queue) and kernel.work.run_dry(session.queue)
+        retain()
         if wraps and not sees_changes:
             raise BackendError("the device does not see the host's changes of memory")
-        most = kernel.most_local(device.handle)
+        most = kernel.work.most_local(device.handle)
         if members > most:
             raise BackendError(
                 f"its groups have {members} members; {device} has registers for {most} of them"
             )
         needed = needs(items, False, text.kernel.objects)
         memory = (WrappedMemory if wraps else CopiedMemory)(session, needed)
-        guards, local = text.kernel.guards, LocalSize(1)
-        ranges = ItemRanges(kernel, lambda: kernel, memory, shape, guards, region, local)
-        return ranges, text.accesses
+        return GroupSlices(kernel, lambda: kernel, memory, shape, (), region, LocalSize(1))
 
     leaves = group_leaves(items, options)
     return GroupRanges(str(device), leaves, len(shared_types(items)), make)
@@ -218,6 +221,18 @@ def _kernel(
     device: Device, source: str, arguments: int, options: Options, lanes: int = 1
 ) -> tuple[ItemKernel, bool]:
     """The kernel of a source; True if the device sees the host's changes of memory."""
+    program, retain = _program(device, source, arguments, options)
+    session = build.session(device)
+    kernel = ItemKernel(session.context, program, arguments, lanes)
+    sees_changes = kernel.run_dry(session.queue)
+    retain()
+    return kernel, sees_changes
+
+
+def _program(
+    device: Device, source: str, arguments: int, options: Options
+) -> tuple[Any, Callable[[], object]]:
+    """The program of a source, and a function that caches it once its kernels have run."""
     entry = None
     if options.cache:
         entry = cache.Entry("kernel", build.key(device, source), "opencl")
@@ -225,10 +240,10 @@ def _kernel(
     is_new = payload is None
     if payload is None:
         payload = build.build(device, source, arguments)
-    session = build.session(device)
     program = build.loaded(device, source, payload)
-    kernel = ItemKernel(session.context, program, arguments, lanes)
-    sees_changes = kernel.run_dry(session.queue)
-    if entry is not None and is_new and build.fault(payload) is None:
-        entry.try_store(payload)
-    return kernel, sees_changes
+
+    def retain() -> None:
+        if entry is not None and is_new and build.fault(payload) is None:
+            entry.try_store(payload)
+
+    return program, retain

@@ -44,10 +44,13 @@ def _timing_queue(session: Session) -> Any:
 class ItemKernel:
     """A kernel whose work-items are items of a launch; its arguments remain set."""
 
-    def __init__(self, context: Any, program: Any, arguments: int, lanes: int = 1) -> None:
-        """`arguments`: number of those that the items share; `lanes`: work-items for each item."""
+    def __init__(
+        self, context: Any, program: Any, arguments: int, lanes: int = 1, name: str = ENTRY
+    ) -> None:
+        """`arguments`: number of those that the items share; `lanes`: work-items for each item;
+        `name`: the kernel's."""
         self._context, self._program, self._lanes = context, program, lanes
-        self.handle = cl.Kernel(program, ENTRY)
+        self.handle = cl.Kernel(program, name)
         info, device = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE, context.devices[0]
         declared: Any = self.handle.get_work_group_info(info, device)
         self.group = int(declared[0])

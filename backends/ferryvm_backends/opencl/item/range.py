@@ -56,7 +56,7 @@ from ferryvm.thread import Bell, ThreadError
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.copied import SLICE
 from ferryvm_backends.opencl.item import ItemShape
-from ferryvm_backends.opencl.item.bound import is_short
+from ferryvm_backends.opencl.item.bound import Bound, is_short
 from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.item.local_size import LEAST, LocalSize, slice_items
 from ferryvm_backends.opencl.item.memory import ItemMemory
@@ -79,7 +79,7 @@ _FULL = 1 << 11
 """Work-items for each compute unit that a slice has at least there: with fewer some of the device is
 idle, and the slice takes no less time."""
 
-_LONGEST = 2.0
+LONGEST = 2.0
 """Seconds of a range after which no further slice begins there: what has been suspended waits."""
 
 _SAMPLE = 200e-6
@@ -146,6 +146,11 @@ class ItemRanges(RangeRunner):
     def traffic(self) -> Traffic:
         """Copies for items."""
         return self._memory.traffic
+
+    @property
+    def bounds(self) -> tuple[tuple[Bound, ...], ...]:
+        """Bounds of the iterations of loops that the kernel does not poll."""
+        return self._shape.bounds or ()
 
     @property
     def is_companion(self) -> bool:  # type: ignore[override]  # known when the memory is
@@ -414,7 +419,7 @@ class ItemRanges(RangeRunner):
                 found.open += buffers.skipped_ranges(first, end, block)
             if head["stop"] or head["skipped"] or head["lost"] or control.interrupt:
                 found.is_stopped = True
-            if self.is_paced and found.seconds > _LONGEST:
+            if self.is_paced and found.seconds > LONGEST:
                 found.is_stopped = True
             if not (is_measured or self._memory.wraps):
                 self._adapt(taken, end - first)

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 from ferryvm.ir.c.dialect import Dialect
-from ferryvm.ir.graph import Block, Body, Operation, ValueType
+from ferryvm.ir.graph import Body, Operation, ValueType
 from ferryvm.ir.operation import HOST_STACK_BYTES, POLL_BUDGET
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
@@ -73,16 +73,8 @@ class Choices:
     at_entry: bool = False
     """All exits are in the state of the function's entry: it only returns the status, with the number of
     a guard that has failed from bit `GUARD_SHIFT` on, and writes no frame."""
-    boundaries: Mapping[Operation, Block] = dataclasses.field(default_factory=dict)
-    """Of a member of a group: the barriers to which exits lead, see `ferryvm.ir.member.boundary`."""
-    votes: Mapping[Block, Block | None] = dataclasses.field(default_factory=dict)
-    """The barriers at which members may have left, and to which these go then."""
-    first: Block | None = None
-    """The barrier to which members of a group go that is not to begin."""
-    may_skip: bool = False
-    """A group need not begin."""
     fence: str = ""
-    """The memory that a barrier orders."""
+    """The memory that a barrier of a group orders."""
     levels: int = 0
     """Depth to which recursive functions call each other if the compiler supports no recursion:
     each has so many copies, and a deeper call leaves the C functions to continue at its entry, in

@@ -39,8 +39,7 @@ class FunctionPrinter:
         self.lines, self.names = scope.lines, scope.names
         self.exits = SideExits(scope)
         objects, calls = Objects(scope), Calls(scope, self.exits)
-        self.groups = Groups(scope)
-        self.rules = Rules(Access(scope), objects, self.exits, calls, self.groups)
+        self.rules = Rules(Access(scope), objects, self.exits, calls, Groups(scope))
         self.function = name
         self.structure = structure(body)
         self._placed: set[Block] = set()
@@ -61,7 +60,6 @@ class FunctionPrinter:
         ]
         for place, parameter in enumerate(joined):
             self.names[parameter] = f"p{place}"
-        self.groups.begin()
         self._place(entry, None)
         return self._whole(joined)
 
@@ -110,8 +108,6 @@ class FunctionPrinter:
             lines.append(f"{d.bytes}const heap = ({d.bytes}){d.segments['heap']};")
         if "objects" in self.scope.bases:
             lines.append(f"const {d.word} objects = {d.segments['objects']};")
-        if "left" in self.scope.bases:
-            lines.append(f"{d.status} left = 0, turn = 0;")
         if "thrown" in self.scope.bases:
             lines.append(f"{d.frames}thrown;")
         if "statics" in self.scope.bases:
@@ -249,7 +245,7 @@ class FunctionPrinter:
                     self.lines.add(self.exits.trap(end))
                 if end.name == "host":
                     self.lines.add(f"control->exit_id = {end.static[0]};")
-                self.exits.leave(end.state, f"FERRY_{_LEAVING[end.name]}", to=end)
+                self.exits.leave(end.state, f"FERRY_{_LEAVING[end.name]}")
         return False
 
     def _branch(self, p: str, edges: Sequence[Edge], follow: Block | None) -> bool:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenCL C for groups: a work-group for each item of the outer launch, a work-item for each member.
 
-    get_group_id ─> item ─> is any to begin? ─┬─ no: one work-item marks it as skipped
-                                              └─ members, arrays in local memory ─┬─ done
-                                                                 any has left: a slot for the group
+    check    members ─> would any leave? ─ yes: a mark for the group, which does not begin
+    work     members ─> arrays in local memory, barriers; no exits
 
-A member leaves with nothing but a status: the group begins again in order (`ferryvm.ir.member`). So slots
-are those of items that leave at their entry (`ferryvm.ir.c.opencl_item`).
+Two kernels with the same arguments. The host runs the second one for groups without a mark
+(`ferryvm.ir.member.boundary`).
 """
 
 from __future__ import annotations
@@ -16,35 +15,33 @@ from collections.abc import Sequence
 
 from ferryvm.ir.c.dialect import Dialect, helper_text
 from ferryvm.ir.c.expression import Arithmetic
-from ferryvm.ir.c.group import STOPPED
 from ferryvm.ir.c.opencl import opencl
-from ferryvm.ir.c.opencl_item import ItemEntry, items_dialect, opening
+from ferryvm.ir.c.opencl_item import ENTRY, ItemEntry, items_dialect, opening
 from ferryvm.ir.member.form import GroupForm
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, Type
+
+WORK = "ferry_groups"
+"""The kernel that runs groups; the other one, which checks them, has the name of that of items."""
 
 LOCAL = "CLK_LOCAL_MEM_FENCE"
 EVERYWHERE = "CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE"
 """Fences of barriers: behind which members read arrays of their group, or any."""
 
-SKIPPED = 0xFFFF
-"""The status of members of a group that has not begun."""
-
-_VOTES = "__local volatile uint *const votes"
 _BYTES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 
 
 def group_dialect(
     form: GroupForm,
-    function: str,
+    check: str,
+    work: str,
     types: Sequence[Type],
     *,
     aligned: bool,
     apart: bool,
     objects: bool,
 ) -> Dialect:
-    """The dialect for a group. `function`: the C function of a member; `types`: of the words that it
-    takes after the item. The flags are as for
-    `ferryvm.ir.c.opencl.opencl`."""
+    """The dialect for a group. `check`, `work`: the C functions of a member; `types`: of the words that
+    they take after the item. The flags are as for `ferryvm.ir.c.opencl.opencl`."""
     base = items_dialect(
         ItemEntry(len(types), None, False, ""), aligned=aligned, apart=apart, objects=objects
     )
@@ -55,44 +52,52 @@ def group_dialect(
         base,
         name=f"{base.name} groups",
         helpers={**base.helpers, **_accesses()},
-        parameters=f"{base.parameters}, const ulong member, {_VOTES}{arrays}",
-        passed=f"{base.passed}, member, votes{passed}",
-        entry=_entry(form, function, types, apart, objects),
+        parameters=f"{base.parameters}, const ulong member{arrays}",
+        passed=f"{base.passed}, member{passed}",
+        entry=_Kernels(form, types, apart, objects).text(check, work),
     )
 
 
-def _entry(
-    form: GroupForm, function: str, types: Sequence[Type], apart: bool, objects: bool
-) -> str:
-    head = opening(
-        len(types), None, apart=apart, objects=objects, group=form.members, place="get_group_id(0)"
-    )
-    arithmetic = Arithmetic(opencl())
-    words = [arithmetic.from_slot(t, f"launch.arguments[{n}]") for n, t in enumerate(types)]
-    given = [f"(__local uchar *)array_{number}" for number in range(len(form.arrays))]
-    passed = ["control", "memory", "member", "votes", *given, "frame", "item", *words]
-    declared = "".join(
-        f"    __local ulong array_{number}[{-(-array.bytes // 8) or 1}];\n"
-        for number, array in enumerate(form.arrays)
-    )
-    zeros = "".join(
-        f"    for (uint i = member; i < {-(-array.bytes // 8)}u; i += {form.members}u)\n"
-        f"        array_{number}[i] = 0;\n"
-        for number, array in enumerate(form.arrays)
-    )
-    stop = "0" if apart else f"*(volatile __global uint *)&suspended->stop ? {SKIPPED}u : 0u"
-    return f"""\
-{head}\
+class _Kernels:
+    def __init__(self, form: GroupForm, types: Sequence[Type], apart: bool, objects: bool) -> None:
+        self._form, self._types = form, types
+        self._apart, self._objects = apart, objects
+
+    def text(self, check: str, work: str) -> str:
+        """Both kernels."""
+        none = ["0"] * len(self._form.arrays)
+        arrays = [f"(__local uchar *)array_{number}" for number in range(len(none))]
+        structures = self._opening(ENTRY).partition("__kernel")[0]
+        return f"""\
+{structures}{self._kernel(ENTRY)}\
+    if ({self._call(check, none)})
+        skipped[place] = suspended->skipped = 1;
+}}
+
+{self._kernel(WORK, self._zeros())}\
+    {self._call(work, arrays)};
+}}
+"""
+
+    def _opening(self, name: str) -> str:
+        return opening(
+            len(self._types),
+            None,
+            apart=self._apart,
+            objects=self._objects,
+            group=self._form.members,
+            place="get_group_id(0)",
+            name=name,
+        )
+
+    def _kernel(self, name: str, arrays: str = "") -> str:
+        """A kernel up to the call of its function."""
+        _, _, head = self._opening(name).partition("__kernel")
+        return f"""\
+__kernel{head}\
     const ulong item = launch.first + place;
     const uint member = get_local_id(0);
-    __local uint votes[4];
-{declared}\
-    if (member == 0) {{
-        votes[0] = votes[1] = votes[2] = 0;
-        votes[{STOPPED}] = {stop};
-    }}
-{zeros}\
-    barrier({LOCAL});
+{arrays}\
     __private ulong frame[1];
     memory.statics = (__global ulong *)(statics_buffer + statics_at);
     memory.stack = frame;
@@ -103,15 +108,31 @@ def _entry(
     __private struct ferry_control *const control = &own;
     own.scratch[0] = launch.forced;
     own.scratch[1] = launch.polls;
-    const uint left = {function}({", ".join(passed)});
-    if (unlikely(left) && atomic_xchg(&votes[2], 1) == 0) {{
-        if (left == {SKIPPED}u)
-            skipped[place] = suspended->skipped = 1;
-        else
-            suspend(left, place, item, suspended, skipped, &launch);
-    }}
-}}
 """
+
+    def _zeros(self) -> str:
+        """The arrays of a group, made zero."""
+        lines = []
+        for number, array in enumerate(self._form.arrays):
+            words = max(-(-array.bytes // 8), 1)
+            lines.append(f"    __local ulong array_{number}[{words}];\n")
+        for number, array in enumerate(self._form.arrays):
+            if not array.is_stored_first:
+                words = max(-(-array.bytes // 8), 1)
+                step = self._form.members
+                lines.append(f"    for (uint i = member; i < {words}u; i += {step}u)\n")
+                lines.append(f"        array_{number}[i] = 0;\n")
+        if any(not array.is_stored_first for array in self._form.arrays):
+            lines.append(f"    barrier({LOCAL});\n")
+        return "".join(lines)
+
+    def _call(self, function: str, arrays: Sequence[str]) -> str:
+        arithmetic = Arithmetic(opencl())
+        words = [
+            arithmetic.from_slot(t, f"launch.arguments[{n}]") for n, t in enumerate(self._types)
+        ]
+        passed = ["control", "memory", "member", *arrays, "frame", "item", *words]
+        return f"{function}({', '.join(passed)})"
 
 
 def _accesses() -> dict[str, str]:

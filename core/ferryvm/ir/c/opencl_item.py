@@ -256,10 +256,12 @@ def opening(
     objects: bool,
     group: int = 0,
     place: str = "get_global_id(0)",
+    name: str = ENTRY,
 ) -> str:
     """The structures, then `more`, and the kernel up to where it has its `place` and objects.
     `arguments`: words that items share; `frame`: of frames; `group`: work-items that each group
-    has, 0 for any number; `place`: the number of the item in the slice."""
+    has, 0 for any number; `place`: the number of the item in the slice;
+    `name`: of the kernel."""
     bound = tried = ""
     if objects and apart:
         bound = f"{opencl_object.BOUND}    memory.marks = launch.marks != 0;\n"
@@ -274,7 +276,7 @@ def opening(
 """
     attribute = f" __attribute__((reqd_work_group_size({group}, 1, 1)))" if group else ""
     return f"""\
-{_structures(arguments, frame)}{more}__kernel{attribute} void {ENTRY}(
+{_structures(arguments, frame)}{more}__kernel{attribute} void {name}(
     __global uchar *restrict statics_buffer, ulong statics_at,
     __global uchar *restrict heap_buffer, ulong heap_at,
     __global struct ferry_suspended *suspended, __global uchar *restrict skipped,

@@ -40,7 +40,7 @@ class SideExits:
         self.scope.lines.open(f"if ({self.scope.helper('unlikely', p)}) {{")
         for field in () if self._at_entry else fields:
             self.scope.lines.add(field)
-        self.leave(operation.state, f"FERRY_{status}", to=operation)
+        self.leave(operation.state, f"FERRY_{status}")
         self.scope.lines.close()
 
     def throw(self, end: Operation) -> None:
@@ -48,21 +48,12 @@ class SideExits:
         assert end.state is not None
         distance = len(end.state.words) - end.fact(1, int)
         exited = FIRST_TAG + DISTANCES * end.fact(0, int) + distance
-        left = exited if self.scope.shared.catches else LEFT
-        self.leave(end.state, "FERRY_LEAVE", left, to=end)
+        self.leave(end.state, "FERRY_LEAVE", exited if self.scope.shared.catches else LEFT)
 
-    def leave(
-        self, state: FrameState, status: str, exited: int = LEFT, to: Operation | None = None
-    ) -> None:
-        """Leave in a state: nothing follows. `exited`: as the function's caller gets it; `to`: the
-        exit, which may lead to a barrier."""
+    def leave(self, state: FrameState, status: str, exited: int = LEFT) -> None:
+        """Leave in a state: nothing follows. `exited`: as the function's caller gets it."""
         if self._at_entry:
-            boundary = self.scope.shared.choices.boundaries.get(to) if to is not None else None
-            if boundary is None:
-                self.scope.lines.add(f"return {status};")
-            else:
-                self.scope.lines.add(f"{self.scope.base('left')} = {status};")
-                self.scope.lines.jump(boundary)
+            self.scope.lines.add(f"return {status};")
             return
         self.write(state)
         if state.unpaid:
@@ -139,7 +130,7 @@ class SideExits:
         if not self.scope.shared.choices.polls:
             return
         budget = self.scope.base("budget")
-        cost = self._costs.get(operation, 1)  # in front of a barrier it is at no latch
+        cost = self._costs[operation]
         # A poll that costs more than 1 may pass 0, and then it checks the flag.
         spent = f"--{budget} == 0" if cost == 1 else f"({budget} -= {cost}) <= 0"
         self.scope.lines.open(f"if ({self.scope.helper('unlikely', spent)}) {{")

@@ -18,14 +18,13 @@ from ferryvm.ir.graph import (
     Block,
     Body,
     Constant,
-    Edge,
     FrameState,
     Module,
     Operation,
     Terminator,
     Value,
 )
-from ferryvm.ir.loop.clone import Clones
+from ferryvm.ir.loop.clone import copied
 from ferryvm.ir.operation import UPDATES
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.use import users_of
@@ -50,7 +49,7 @@ def item_body(module: Module) -> Body:
         raise UnvectorisedError("it counts instructions")
     call = _item_call(module)
     header = call.exit.words[-HEADER_WORDS:]
-    body = _cloned(module.functions[call.fact(0, int)])
+    body = copied(module.functions[call.fact(0, int)], lambda o: o.name in _DROPPED)
     _refuse_ordered_updates(body)
     _leave_in_order(body)
     remove_dead_code(body)  # such as conditions of what is not reached
@@ -71,23 +70,6 @@ def _item_call(module: Module) -> Operation:
     if len(calls) != 1:
         raise UnvectorisedError("it is not the loop of a launch")
     return calls[0]
-
-
-def _cloned(body: Body) -> Body:
-    """A copy of a body."""
-    clones = Clones()
-    for old in body.blocks:
-        clones.start(old, Block(old.label, old.pc))
-    for old in body.blocks:
-        clones.operations(old, lambda operation: operation.name in _DROPPED)
-        clones.end(
-            old,
-            tuple(
-                Edge(clones.blocks[e.block], list(clones.all(e.arguments)), e.is_back)
-                for e in old.end.edges
-            ),
-        )
-    return dataclasses.replace(body, blocks=[clones.blocks[old] for old in body.blocks])
 
 
 def _refuse_ordered_updates(body: Body) -> None:

@@ -9,6 +9,7 @@ Clones have the states and back edges of their originals.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Collection, Mapping
 
 from ferryvm.ir.graph import (
@@ -24,6 +25,23 @@ from ferryvm.ir.graph import (
 from ferryvm.ir.loop.natural import Loop
 from ferryvm.ir.loop.preheader import Labels, insert_before, lead_to
 from ferryvm.ir.use import substitute
+
+
+def copied(body: Body, is_omitted: Callable[[Operation], bool] = lambda _operation: False) -> Body:
+    """A copy of a body, without the omitted operations, which yield nothing."""
+    clones = Clones()
+    for old in body.blocks:
+        clones.start(old, Block(old.label, old.pc))
+    for old in body.blocks:
+        clones.operations(old, is_omitted)
+        clones.end(
+            old,
+            tuple(
+                Edge(clones.blocks[e.block], list(clones.all(e.arguments)), e.is_back)
+                for e in old.end.edges
+            ),
+        )
+    return dataclasses.replace(body, blocks=[clones.blocks[old] for old in body.blocks])
 
 
 class Clones:

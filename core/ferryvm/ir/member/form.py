@@ -7,8 +7,8 @@
     entry … ─> b1: the member %member ─> barrier ─┬─ first member ─> behind … return
                                                   └─ others ─> return
 
-All exits are in the state of the entry of the outer item: a group that is left begins again in order
-(`repetition`). The arrays that the item makes for its members become `group_array`, the place of elements
+All exits are in the state of the entry of the outer item, where a group that is not to begin goes on in
+order (`boundary`). The arrays that the item makes for its members become `group_array`, the place of elements
 that the target has for each group.
 
 Requires inlined calls and constant sizes. Raises UngroupedError for items of another form.
@@ -64,6 +64,8 @@ class GroupArray:
 
     element: Element
     length: int
+    is_stored_first: bool = False
+    """True if members store all elements before any is read."""
 
     @property
     def bytes(self) -> int:
@@ -94,6 +96,7 @@ def mark_barriers(body: Body, program: Program) -> None:
     """Replace the exits at which members wait by `barrier`. Raises UngroupedError."""
     opcodes = program.code.opcodes
     for block in body.blocks:
+        block.operations = [o for o in block.operations if o.name != "check_entry"]
         for place, operation in enumerate(block.operations):
             if operation.name != "continue_launch_if" or opcodes[operation.exit.pc] != _BARRIER:
                 continue

@@ -36,7 +36,7 @@ from ferryvm.isa.type import Type
 
 _EFFECTS = (Role.CHANGES, Role.CALLS)
 
-_MOVABLE = frozenset(
+MOVABLE = frozenset(
     {
         *("add", "sub", "mul", "bit_and", "bit_or", "bit_xor", "shl", "shr_s", "shr_u"),
         *("add_overflows", "sub_overflows", "mul_overflows"),
@@ -115,7 +115,7 @@ def hoist_entry_checks(body: Body, state: FrameState) -> None:
     def is_movable(value: Value) -> bool:
         if isinstance(value, Constant) or value in arguments:
             return True
-        if not isinstance(value, Operation) or value.name not in _MOVABLE:
+        if not isinstance(value, Operation) or value.name not in MOVABLE:
             return False
         if value not in movable:
             movable[value] = all(map(is_movable, value.arguments))

@@ -68,15 +68,17 @@ LARGEST_BASE = 1 << 61
 """The limit of the magnitude of a base."""
 
 
-def hoist_range_checks(body: Body) -> int:
-    """Hoist range checks of all loops that profit from it; the number of these loops."""
+def hoist_range_checks(body: Body, groups: bool = False) -> int:
+    """Hoist range checks of all loops that profit from it; the number of these loops. `groups`: also of
+    outer loops, and with barriers, which change no limit: of members of groups."""
     made: dict[Block, tuple[Block, ...]] = {}
     labels = Labels(body)
     loops = find_loops(body)
     slow = _with_all_checks(body, loops)
     for loop in loops:
-        if loop.is_innermost and loop.entry is not None and loop.header not in slow:
-            checks = _LoopChecks(body, loop, labels)
+        is_wanted = (loop.is_innermost or groups) and loop.entry is not None
+        if is_wanted and loop.header not in slow:
+            checks = _LoopChecks(body, loop, labels, groups)
             if checks.is_profitable:
                 made[loop.header] = checks.hoist()
     if made:
@@ -102,8 +104,11 @@ class _RangeCheck(NamedTuple):
 class _LoopChecks(Builder):
     """The range checks of one loop, and the runtime checks before it."""
 
-    def __init__(self, body: Body, loop: Loop, labels: Labels) -> None:
+    def __init__(self, body: Body, loop: Loop, labels: Labels, groups: bool) -> None:
         super().__init__(body.constants)
+        self._always = groups
+        """Hoist only checks that each iteration makes: if others fail, that is for nothing."""
+        self._changes = HEAP_CHANGES - {"barrier"} if groups else HEAP_CHANGES
         self.loop, self.labels = loop, labels
         self.one = self.constant(I64, 1)
         self.fixed: list[Operation] = []
@@ -143,7 +148,7 @@ class _LoopChecks(Builder):
 
     def _find_induction_variable(self) -> InductionVariable | None:
         """The induction variable of a loop that does not change the heap."""
-        if any(operation.name in HEAP_CHANGES for operation in self.loop.operations):
+        if any(operation.name in self._changes for operation in self.loop.operations):
             return None
         variable, graph = find_induction_variable(self.loop), self.loop.graph
         if variable is None:
@@ -156,7 +161,10 @@ class _LoopChecks(Builder):
 
     def _find_checks(self) -> None:
         limits: dict[Value, list[tuple[int, Value]]] = {}
+        graph, latches = self.loop.graph, self.loop.latches
         for place, block in zip(self.loop.places, self.loop.members, strict=True):
+            if self._always and not all(graph.dominates(place, latch) for latch in latches):
+                continue
             for operation in block.operations:
                 if operation.name == "trap_if":
                     self._find_check(operation, place, limits)
@@ -311,7 +319,7 @@ class _LoopChecks(Builder):
         variable = self.variable
         assert expression is not None
         assert variable is not None
-        ends = Interval(variable.start, self.sub(I64, variable.bound, self.one))
+        ends = Interval(variable.start, self._last(variable))
         if self.is_descending:
             ends = Interval(self.add(I64, variable.bound, self.one), variable.start)
         zero = self.constant(I64, 0)
@@ -321,6 +329,15 @@ class _LoopChecks(Builder):
             size = self.sub(I64, zero, scale) if looks_negative(scale) else scale
             doubts[self._is_above(size, LARGEST_COUNT)] = None
         return self.affine.extremes(expression, {variable.value: ends})
+
+    def _last(self, variable: InductionVariable) -> Value:
+        """The largest value of a rising variable in an iteration, or a larger one below the bound."""
+        start, step = variable.start, variable.step
+        last = self.sub(I64, variable.bound, self.one)
+        if not self._always or not isinstance(step, Constant) or step is self.one:
+            return last
+        steps = self.div_s(I64, self.sub(I64, last, start), step)
+        return self.add(I64, start, self.mul(I64, steps, step))
 
     def _spare_checks(self, doubt: Value) -> None:
         """Make the loop's checks depend on the doubt, and what is added to negative indices."""
