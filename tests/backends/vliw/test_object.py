@@ -46,6 +46,22 @@ def test_every_instruction_on_arrays_of_numbers(element: Element, length: int) -
     assert ended(engine("vliw", limits), program) == ended(engine("reference", limits), program)
 
 
+UPDATES = """
+(define (update v i)
+  (atomic-add! v 0 i) (atomic-min! v 1 i) (atomic-max! v 2 i)
+  (atomic-and! v 3 (| i 3)) (atomic-or! v 4 i))
+(define v (array {element} 5 5 5 7 1)) (define i -4)
+(while (< i 9) (update v i) (set! i (+ i 3)))
+(print! (array-ref v 0) (array-ref v 1) (array-ref v 2) (array-ref v 3) (array-ref v 4))
+"""
+
+
+@pytest.mark.parametrize("element", ["i64", nightly("i32"), nightly("u32")])
+def test_atomic_updates_are_those_of_the_reference(element: str) -> None:
+    program, limits = ferryvm.compile(UPDATES.format(element=element)), Limits(objects=1 << 20)
+    assert ended(engine("vliw", limits), program) == ended(engine("reference", limits), program)
+
+
 @pytest.mark.parametrize(
     "text",
     [LISTS.format(length=40, times=6), TREES.format(depth=8)],
