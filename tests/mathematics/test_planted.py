@@ -47,13 +47,13 @@ class Contraction(PythonArithmetic):
 
 
 class LastBit(PythonArithmetic):
-    """The last bit of one f64 constant is another one."""
+    """The last bit of one constant, of f64 if no other type is given, is another one."""
 
-    def __init__(self, bits: int) -> None:
-        self.bits = bits
+    def __init__(self, bits: int, type_: Type = F64) -> None:
+        self.bits, self.type = bits, type_
 
     def constant(self, t: Type, bits: int) -> int:
-        return bits ^ 1 if t is F64 and bits == self.bits else bits
+        return bits ^ 1 if t is self.type and bits == self.bits else bits
 
 
 class OtherWord(PythonArithmetic):
@@ -73,14 +73,14 @@ class NoNan(PythonArithmetic):
 
 
 class Constants(PythonArithmetic):
-    """It notes constants of f64."""
+    """It notes constants that are floats."""
 
     def __init__(self) -> None:
-        self.found: list[int] = []
+        self.found: list[tuple[int, Type]] = []
 
     def constant(self, t: Type, bits: int) -> int:
-        if t is F64:
-            self.found.append(bits)
+        if t.is_float:
+            self.found.append((bits, t))
         return bits
 
 
@@ -125,8 +125,8 @@ def test_last_bit_of_a_constant_of_an_f32_function_is_found_by_its_sample(name: 
     rows = lines(name)
     MEANINGS[name](constants, *rows[-1][:-1])
     assert any(
-        MEANINGS[name](LastBit(bits), *operands_) != right
-        for bits in dict.fromkeys(constants.found)
+        MEANINGS[name](LastBit(*constant), *operands_) != right
+        for constant in dict.fromkeys(constants.found)
         for *operands_, right in rows
     )
 
