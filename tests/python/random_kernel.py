@@ -94,8 +94,15 @@ class _Writer:
             self._lines.append(f"{indent}{self._name()} {operator} {self._value()}")
 
     def _wait(self, indent: str) -> None:
-        if self._random.random() < 0.1:
+        kind = self._random.random()
+        if kind < 0.1:
             self._lines.append(f"{indent}{self._name()} = other(tile, me, {self._value()})")
+            return
+        if kind < 0.3:
+            of = self._random.choice(["sum", "max", "scan", "scan_before", "broadcast"])
+            self._lines.append(
+                f"{indent}{self._name()} = ferryvm.group_{of}({self._value()} * 1.0)"
+            )
             return
         neighbour = f"tile[(me + {self._random.randrange(4)}) % 4]"
         for line in ("ferryvm.barrier()", f"{self._name()} = {neighbour}", "ferryvm.barrier()"):
