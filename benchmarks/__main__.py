@@ -329,6 +329,7 @@ def parallel_command(
     type=click.FloatRange(min=0.1),
     help="Seconds of processor time after which a run is stopped.",
 )
+@click.option("--processor", is_flag=True, help="Processor time of all threads, not wall time.")
 @QUICK
 @JSON
 def groups_command(
@@ -338,6 +339,7 @@ def groups_command(
     chosen: tuple[str, ...] | None,
     device: str,
     limit: float,
+    processor: bool,
     quick: bool,
     json_path: str | None,
 ) -> None:
@@ -350,6 +352,7 @@ def groups_command(
         device,
         limit,
         quick,
+        processor,
     )
     found = groups.measure(settings, progress)
     present("groups", found, json_path)

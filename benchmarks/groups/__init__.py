@@ -12,6 +12,7 @@ same bits.
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -47,6 +48,9 @@ class Settings:
     limit: float = LIMIT
     is_quick: bool = False
     """Measure sizes of tests; no goal is held to them."""
+    is_processor: bool = False
+    """Measure processor time of all threads together, for a machine with other work; no goal is held
+    to it."""
 
 
 @dataclasses.dataclass
@@ -60,7 +64,7 @@ class Figures:
 
     def targets(self) -> list[Target]:
         """The goals, none for small sizes."""
-        is_held = not self.settings.is_quick
+        is_held = not (self.settings.is_quick or self.settings.is_processor)
         return goals(self.rows, self.cycles, self.compilations) if is_held else []
 
     def faults(self) -> list[str]:
@@ -77,6 +81,7 @@ class Figures:
             "rounds": self.settings.rounds,
             "device": self.settings.device,
             "quick": self.settings.is_quick,
+            "clock": "processor" if self.settings.is_processor else "wall",
             "kernels": {
                 row.twin.name: {
                     "sizes": dict(row.twin.sizes),
@@ -157,7 +162,8 @@ def _speed(settings: Settings, progress: Callable[[str], None]) -> list[speed.Ro
         Subject(sample, sample.tiny if settings.is_quick else sample.full)
         for sample in settings.samples
     ]
-    return speed.measure(subjects, known, settings.rounds, "", progress)
+    clock = time.process_time if settings.is_processor else time.perf_counter
+    return speed.measure(subjects, known, settings.rounds, "", progress, clock)
 
 
 def _milliseconds(value: float | None) -> str:
