@@ -16,9 +16,10 @@ from ferryvm import Engine, TrapError
 from ferryvm.backend import Forcing, Options
 from ferryvm.engine.execution import Execution
 from ferryvm.machine.control import Status
-from ferryvm.region.region import region, regions
+from ferryvm.region.region import RegionKind, region, regions
 from ferryvm.verify import Verified, verify
 from ferryvm_backends.llvm import BACKEND, lower
+from ferryvm_backends.llvm.build import improved
 from ferryvm_backends.llvm.region_code import RegionCode
 from ferryvm_backends.llvm.symbol import ENTRIES
 
@@ -47,14 +48,23 @@ def compiled(verified: Verified, name: str) -> RegionCode:
     return code
 
 
+def grouped(verified: Verified) -> str:
+    """The first launch of a program whose code has parallel regions. Raises LookupError."""
+    for each in regions(verified):
+        if each.kind is RegionKind.LAUNCH:
+            module, _ = improved(each, Options(lanes=1))
+            if module.groups:
+                return each.name
+    raise LookupError("no items wait for each other")
+
+
 class Program:
-    """A program with the code of the launch in its function `group`, which is entered the first time that control
-    comes there."""
+    """A program with the code of a launch of groups, which is entered the first time that control comes there."""
 
     def __init__(self, text: str) -> None:
+        """Raises LookupError if control comes to none within `_MOST` instructions."""
         self.verified = verify(ferryvm.compile(text, "p"))
-        names = [each.name for each in regions(self.verified)]
-        name = next(each for each in names if each.startswith("group/launch."))
+        name = grouped(self.verified)
         self.code = compiled(self.verified, name)
         self._entry = region(self.verified, name).entry
         self._before = self._count()
@@ -66,11 +76,14 @@ class Program:
 
     def _count(self) -> int:
         execution, _ = self._started()
-        count = 0
-        while execution.machine.control.pc != self._entry:
-            execution.run(1)
-            count += 1
-        return count
+        for count in range(_MOST):
+            if execution.machine.control.pc == self._entry:
+                return count
+            try:
+                execution.run(1)
+            except TrapError:
+                break
+        raise LookupError("control does not come to the region")
 
     @staticmethod
     def _end(execution: Execution, printed: list[bytes]) -> End:
@@ -93,13 +106,14 @@ class Program:
         return not control.scratch[0], self._end(execution, printed)
 
 
-def differences(text: str, step: int = 1) -> Iterator[tuple[int, End, End]]:
+def differences(text: str, step: int = 1, growth: float = 0.0) -> Iterator[tuple[int, End, End]]:
     """The safepoints, every `step`-th of them, from which the reference comes to another end than without native
-    code; each with both ends."""
+    code; each with both ends. `growth`: of the step, for each safepoint so far. Raises LookupError if there is no
+    such code."""
     program = Program(text)
     number, is_forced = 1, True
     while is_forced:
         is_forced, end = program.left_at(number)
         if end != program.expected:
             yield number, end, program.expected
-        number += step
+        number += step + int(growth * number)

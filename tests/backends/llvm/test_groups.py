@@ -4,6 +4,7 @@ the reference."""
 
 from __future__ import annotations
 
+import contextlib
 from unittest import mock
 
 import pytest
@@ -14,6 +15,7 @@ from ferryvm.backend import Forcing
 from ferryvm.engine.parallel import ThreadedRanges
 from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.state import Machine
+from ferryvm.testing.generate import ProgramKind, skiff_source
 
 from .forced_exit import differences
 
@@ -193,6 +195,14 @@ def test_the_state_is_exact_at_every_safepoint(name: str) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("number", range(20))
+def test_random_kernels_left_anywhere_end_as_in_the_reference(number: int) -> None:
+    with contextlib.suppress(LookupError):
+        text = skiff_source(27, number, kind=ProgramKind.KERNEL)
+        assert [*differences(text, growth=0.5)] == []
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", TEXTS)
 def test_programs_end_as_in_the_reference(name: str) -> None:
     assert ended(TEXTS[name], "llvm") == ended(TEXTS[name], "reference")
@@ -224,6 +234,7 @@ def test_items_that_wait_with_a_float_that_all_share_agree() -> None:
 """)
 
 
+@pytest.mark.nightly
 def test_items_between_barriers_make_no_pieces() -> None:
     execution = Engine("llvm").start(ferryvm.compile(NESTED.replace("(print! ", "(* 1 "), "p"))
     execution.run()
@@ -231,6 +242,7 @@ def test_items_between_barriers_make_no_pieces() -> None:
     assert execution.machine.control.object_top < 4000
 
 
+@pytest.mark.nightly
 def test_groups_with_arrays_of_their_own_run_on_threads() -> None:
     execution = Engine("llvm").start(ferryvm.compile(THREADS, "p"))
     outcomes: list[RangeOutcome] = []
