@@ -20,6 +20,7 @@ from .fault import TRANSFER, Fault
 from .guess import FAULTS as GUESS_FAULTS
 from .item_batch import FAULTS as BATCH_FAULTS
 from .item_range import FAULTS as RANGE_FAULTS
+from .kernel import OWN as KERNEL_FAULTS
 from .lane import FAULTS as LANE_FAULTS
 from .launch import FAULTS as LAUNCH_FAULTS
 from .launch import MOST
@@ -190,6 +191,7 @@ _OF_LAUNCHES: dict[str, Sequence[_Described]] = {
     "In suspended items": LAUNCH_FAULTS,
     "In batches of items": BATCH_FAULTS,
     "At barriers": BARRIER_FAULTS,
+    "In kernels": KERNEL_FAULTS,
     "In items on threads": RANGE_FAULTS,
     "In items in lanes": LANE_FAULTS,
     "In guesses": GUESS_FAULTS,
@@ -207,7 +209,7 @@ _LAUNCHES = """{count} faults are planted where launches run: items lost or done
 in another order, stale arrays, masks, wrong guesses, shapes of reductions, lost updates. Tests find all of them:
 
     python -m pytest -m "" tests/faults/test_launch.py tests/faults/test_item.py \\
-        tests/backends/opencl/test_item_fault.py
+        tests/faults/test_kernel.py tests/backends/opencl/test_item_fault.py
 """
 
 _ABOUT = {
@@ -224,6 +226,11 @@ items are all suspended shows all {count}, against what Python makes of it and a
     "At barriers": """\
 Faults in the native code by which items wait for each other: one store of it is left out. A program whose groups wait shows
 all {count}, by its states after every 997 instructions against those of the reference (`tests/faults/barrier.py`).
+""",
+    "In kernels": """\
+Faults in the definition of barriers (`ferryvm.machine.barrier`), and in parallel regions (`ferryvm.ir.group`). Random
+kernels (`ferry fuzz --kind kernel`) find all {count}, and those [at barriers](#at-barriers), without moving the program:
+`python -m tests.faults.kernel` prints after how many programs, most of them in the first.
 """,
     "In items on threads": """\
 Faults in `ferryvm.engine.chunked_run`, which runs items of native code on threads and suspends them. Launches whose items
