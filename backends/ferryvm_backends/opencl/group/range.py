@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from ferryvm.backend import BackendError
 from ferryvm.ir.member.size import Leaf, LeafKind
+from ferryvm.ir.member.value_range import MOST_GROUPS
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.object import LENGTH_OFFSET
 from ferryvm.isa.type import WORD_BYTES
@@ -52,6 +53,8 @@ class GroupRanges(RangeRunner):
         return [each for each in self._made.values() if isinstance(each, ItemRanges)]
 
     def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        if limit > MOST_GROUPS:
+            raise BackendError(f"a launch has {limit} groups; the most is {MOST_GROUPS}")
         return self._runner(machine).run(machine, first, limit)
 
     def _runner(self, machine: Machine) -> ItemRanges:

@@ -143,7 +143,8 @@ def _group_text(
     hoist_member_checks(body, states[0])
     number_values(body)  # without threading jumps, which would part members in front of barriers
     remove_dead_code(body)
-    bounds = drop_polls(body, form)
+    hoist_argument_checks(body, form, states[0])
+    bounds = drop_polls(body, form, states[0])
     types = shared_types(items)
     headers = passed_headers(module, items.function, MOST_ARGUMENTS - len(types))
 

@@ -92,6 +92,19 @@ def hoist_argument_checks(body: Body, form: GroupForm, state: FrameState) -> Non
         largest = body.constant(I64, found.high)
         return Operation("compare", BOOLEAN, condition.static, (largest, limit))
 
+    def limit_of(condition: Value, block: Block) -> Value | None:
+        """The condition that an index may pass the length, if a branch has found a limit of it."""
+        if not isinstance(condition, Operation) or condition.name != "compare":
+            return None
+        index, length = condition.arguments
+        if condition.static != (I64, Condition.GE_U) or is_movable(index) or not is_movable(length):
+            return None
+        if ranges.range(index, block).low < 0:
+            return None
+        for limit in filter(is_movable, ranges.limits(index, block)):
+            return Operation("compare", BOOLEAN, (I64, Condition.GT_S), (limit, length))
+        return None
+
     needed: dict[Operation, None] = {}
 
     def need(value: Value) -> None:
@@ -106,6 +119,12 @@ def hoist_argument_checks(body: Body, form: GroupForm, state: FrameState) -> Non
         path = _path(graph, loops, place, is_movable)
         remaining = []
         for operation in block.operations:
+            limited = operation.name == "trap_if" and limit_of(operation.arguments[0], block)
+            if limited:
+                operation.arguments = (limited,)
+                conditions.append((operation, []))
+                need(limited)
+                continue
             if operation.name == "trap_if" and path is not None:
                 operation.arguments = (extreme(operation.arguments[0], block),)
             is_check = operation.name == "trap_if" and is_movable(operation.arguments[0])

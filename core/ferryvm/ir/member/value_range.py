@@ -8,7 +8,7 @@ for Variables, 1977.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ferryvm.ir.control_flow_graph import ControlFlowGraph
@@ -33,6 +33,10 @@ _OPPOSITE = {
 }
 
 
+MOST_GROUPS = 1 << 31
+"""Groups of a launch, at most."""
+
+
 class Range(NamedTuple):
     """The least and the largest value, as signed numbers."""
 
@@ -48,6 +52,7 @@ class MemberRanges:
 
     def __init__(self, body: Body, form: GroupForm) -> None:
         self._form = form
+        self._item: Value = body.blocks[0].parameters[0]
         self._graph = graph = ControlFlowGraph(body)
         self._home = graph.definitions
         self._each: dict[Value, Sequence[int] | None] = {}
@@ -175,6 +180,16 @@ class MemberRanges:
             found = Range(max(found.low, least), found.high)
         return found
 
+    def limits(self, value: Value, block: Block) -> Iterator[Value]:
+        """Values that a value is below wherever a block uses it, as branches have found."""
+        place = self._graph.places[block]
+        for edge_block, condition, other, is_left in self._facts.get(value, ()):
+            found = condition if is_left else _FLIPPED[condition]
+            if found is Condition.LT_S and self._graph.dominates(
+                self._graph.places[edge_block], place
+            ):
+                yield other
+
     def _difference(self, left: Value, right: Value, place: int) -> int:
         """The least difference of two values by what a branch has found."""
         for edge_block, condition, other, is_left in self._facts.get(left, ()):
@@ -194,6 +209,8 @@ class MemberRanges:
             return Range(min(numbers), max(numbers))
         if depth > _DEEPEST:
             return _ANY
+        if value is self._item:
+            return Range(0, MOST_GROUPS - 1)
         if isinstance(value, Parameter) and value in self._loops:
             return self._in_loop(value, self._loops[value], block, depth)
         if isinstance(value, Operation):

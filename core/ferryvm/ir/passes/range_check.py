@@ -244,6 +244,12 @@ class _LoopChecks(Builder):
         doubt = self._doubt_of_invariants()
         if self.variable is None:
             self.close(Terminator("jump", edges=(Edge(last, [doubt]),)))
+        elif self._always:  # without branches, so that all of it can move further
+            doubt = self.any(doubt, self._doubt_of_variable(self.variable))
+            self.close(Terminator("jump", edges=(Edge(second, []),)))
+            self._open(second)
+            doubt = self.any(doubt, self._doubt_of_ranges())
+            self.close(Terminator("jump", edges=(Edge(last, [doubt]),)))
         else:
             doubt = self.any(doubt, self._doubt_of_variable(self.variable))
             yes = Edge(last, [self.constant(BOOLEAN, 1)])
@@ -336,8 +342,10 @@ class _LoopChecks(Builder):
         last = self.sub(I64, variable.bound, self.one)
         if not self._always or not isinstance(step, Constant) or step is self.one:
             return last
-        steps = self.div_s(I64, self.sub(I64, last, start), step)
-        return self.add(I64, start, self.mul(I64, steps, step))
+        if step.bits & (step.bits - 1):
+            return last
+        mask = self.sub(I64, self.constant(I64, 0), step)
+        return self.add(I64, start, self.bit_and(I64, self.sub(I64, last, start), mask))
 
     def _spare_checks(self, doubt: Value) -> None:
         """Make the loop's checks depend on the doubt, and what is added to negative indices."""
