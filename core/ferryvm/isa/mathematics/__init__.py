@@ -110,7 +110,12 @@ _PARTS: tuple[tuple[str, int, str, str], ...] = (
         "of bases that are no positive normal numbers, and of powers that are none",
     ),
     ("f32.exp_rare f32.exp2_rare", 1, "exponential", "of operands that take f64"),
-    ("f32.log_rare f32.log2_rare f32.log10_rare", 1, "logarithm", "of operands that take f64"),
+    (
+        "f32.log_rare f32.log2_rare f32.log10_rare f32.log1p_rare",
+        1,
+        "logarithm",
+        "of operands that take f64",
+    ),
     ("f32.sin_rare f32.cos_rare f32.tan_rare", 1, "trigonometric", "of large operands and NaN"),
     ("f32.sinh_rare f32.cosh_rare", 1, "hyperbolic", "of operands that take f64"),
     ("f32.pow_rare", 2, "power", "of operands and results that take more than f64"),

@@ -4,7 +4,7 @@
 x = 2^k m,  sqrt(1/2) <= m < sqrt 2       log x = k log 2 + log m,  f = m - 1
 s = f / (2 + f)                           log m = 2 artanh s = s P(s^2)
 
-log, log2 and log10 are sums of two f32 (`quick`) unless that leaves their rounding open:
+They are sums of two f32 (`quick`) unless that leaves their rounding open:
 
 x = 2^k m,  m c = 1 + r,  |r| <= 1/32     log x = k log 2 - log c + (r - r^2 / 2 + r^3 Q(r)) log e
 
@@ -22,7 +22,16 @@ from typing import TypeVar
 from ferryvm.isa.constant_table import ConstantTable
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.mathematics import PARTS
-from ferryvm.isa.mathematics.pair import add, fast_two_sum, fma, mul, number, two_product
+from ferryvm.isa.mathematics.pair import (
+    add,
+    fast_two_sum,
+    fma,
+    mul,
+    negated,
+    number,
+    two_product,
+    two_sum,
+)
 from ferryvm.isa.mathematics.single import coefficient
 from ferryvm.isa.mathematics.single.polynomial import polynomial
 from ferryvm.isa.mathematics.single.quick import is_outside, tested_sum
@@ -127,34 +136,66 @@ def log10_f32(m: PureEmitter[V], x: V) -> V:
     return _quick_logarithm(m, x, _DECIMAL, "f32.log10_rare")
 
 
-def _quick_logarithm(m: PureEmitter[V], x: V, base: _Base, rare: str) -> V:
+def _split_short(m: PureEmitter[V], x: V) -> tuple[V, V, V, V]:
+    """Bits, k, m and the place of c of an f32."""
     bits, width = m.reinterpret(I32, F32, x), m.constant(I32, 23)
     above = m.sub(I32, bits, m.constant(I32, _FIRST_MANTISSA))
     exponent = m.shr_s(I32, above, width)
     mantissa = m.reinterpret(F32, I32, m.sub(I32, bits, m.shl(I32, exponent, width)))
-    index, k = m.shr_u(I32, above, m.constant(I32, 18)), m.to_float_s(F32, I32, exponent)
-    minus_one, minus_half = number(m, -1.0, F32), number(m, -0.5, F32)
-    r = fma(m, mantissa, m.lookup(LOG_INVERSES, index), minus_one, F32)  # exact
+    return bits, exponent, mantissa, m.shr_u(I32, above, m.constant(I32, 18))
+
+
+def _terms(m: PureEmitter[V], r: V) -> tuple[V, V]:
+    """log(1 + r) - r as a sum: -r^2 / 2, and the rest."""
     square, square_low = two_product(m, r, r, F32)
-    half = mul(m, square, minus_half, F32)
+    minus_half = number(m, -0.5, F32)
     cubes = mul(m, mul(m, r, square, F32), polynomial(m, r, coefficient.LOG_QUICK, F32), F32)
-    rest = fma(m, square_low, minus_half, cubes, F32)
+    return mul(m, square, minus_half, F32), fma(m, square_low, minus_half, cubes, F32)
+
+
+def _parts(m: PureEmitter[V], exponent: V, index: V, base: _Base) -> tuple[V, V]:
+    """k log 2 - log c as a sum."""
+    k = m.to_float_s(F32, I32, exponent)
     first, second = (m.constant(F32, each) for each in base.step)
     main = fma(m, k, first, m.lookup(base.tops, index), F32)  # exact
-    low = fma(m, k, second, m.lookup(base.rests, index), F32)
-    if base.scale is None:
-        total, error = fast_two_sum(m, main, r, F32)
-        total, more = fast_two_sum(m, total, half, F32)
-        low = add(m, add(m, error, more, F32), add(m, low, rest, F32), F32)
-    else:
-        scale, scale_low = (m.constant(F32, each) for each in base.scale)
-        sum_, error = fast_two_sum(m, r, half, F32)
-        rest = add(m, error, rest, F32)
-        product, product_low = two_product(m, sum_, scale, F32)
-        product_low = fma(m, rest, scale, fma(m, sum_, scale_low, product_low, F32), F32)
-        total, error = fast_two_sum(m, main, product, F32)
-        low = add(m, error, add(m, low, product_low, F32), F32)
-    result, is_open = tested_sum(m, total, low, _QUICK_ERROR)
+    return main, fma(m, k, second, m.lookup(base.rests, index), F32)
+
+
+def _natural_sum(m: PureEmitter[V], exponent: V, index: V, r: V, terms: tuple[V, V]) -> tuple[V, V]:
+    """The natural logarithm, and true if its rounding is open."""
+    (main, low), (half, rest) = _parts(m, exponent, index, _NATURAL), terms
+    total, error = fast_two_sum(m, main, r, F32)
+    total, more = fast_two_sum(m, total, half, F32)
+    low = add(m, add(m, error, more, F32), add(m, low, rest, F32), F32)
+    return tested_sum(m, total, low, _QUICK_ERROR)
+
+
+def _scaled_sum(
+    m: PureEmitter[V], exponent: V, index: V, r: V, terms: tuple[V, V], base: _Base
+) -> tuple[V, V]:
+    """The same of another base."""
+    assert base.scale is not None
+    (main, low), (half, rest) = _parts(m, exponent, index, base), terms
+    scale, scale_low = (m.constant(F32, each) for each in base.scale)
+    sum_, error = fast_two_sum(m, r, half, F32)
+    product, product_low = two_product(m, sum_, scale, F32)
+    product_low = fma(m, sum_, scale_low, product_low, F32)
+    product_low = fma(m, add(m, error, rest, F32), scale, product_low, F32)
+    total, error = fast_two_sum(m, main, product, F32)
+    low = add(m, error, add(m, low, product_low, F32), F32)
+    return tested_sum(m, total, low, _QUICK_ERROR)
+
+
+def _quick_logarithm(m: PureEmitter[V], x: V, base: _Base, rare: str) -> V:
+    bits, exponent, mantissa, index = _split_short(m, x)
+    c, minus_one = m.lookup(LOG_INVERSES, index), number(m, -1.0, F32)
+    r = fma(m, mantissa, c, minus_one, F32)  # exact
+    terms = _terms(m, r)
+    result, is_open = (
+        _natural_sum(m, exponent, index, r, terms)
+        if base.scale is None
+        else _scaled_sum(m, exponent, index, r, terms, base)
+    )
     is_rare = m.any(is_open, is_outside(m, bits, 2.0**-126, math.inf))
     return m.apply_if(is_rare, PARTS[rare], result, x)
 
@@ -179,7 +220,32 @@ def log2_rare(m: PureEmitter[V], x: V) -> V:
 
 
 def log1p_f32(m: PureEmitter[V], x: V) -> V:
-    """log(1 + x); -0 for -0."""
+    """log(1 + x); -0 for -0. 1 + x is u + e, where e joins r; for small x, r is x itself."""
+    u, error = two_sum(m, number(m, 1.0, F32), x, F32)
+    bits, exponent, mantissa, index = _split_short(m, u)
+    c = m.lookup(LOG_INVERSES, index)
+    biased = m.sub(I32, m.constant(I32, 127), exponent)
+    scale = m.reinterpret(F32, I32, m.shl(I32, biased, m.constant(I32, 23)))
+    more = mul(m, mul(m, error, scale, F32), c, F32)
+    r = fma(m, mantissa, c, number(m, -1.0, F32), F32)
+    one, zero = number(m, 1.0, F32), m.constant(I32, 0)
+    is_small = m.all(
+        m.compare(I32, Condition.EQ, exponent, zero), m.compare(F32, Condition.EQ, c, one)
+    )
+    r = m.select(is_small, x, r)
+    more = m.select(is_small, number(m, 0.0, F32), more)
+    half, rest = _terms(m, r)
+    # e (1 - r + r^2) is what it adds to the logarithm
+    factor = fma(m, half, number(m, -2.0, F32), negated(m, r, F32), F32)
+    rest = add(m, more, fma(m, factor, more, rest, F32), F32)
+    result, is_open = _natural_sum(m, exponent, index, r, (half, rest))
+    is_rare = m.any(is_open, is_outside(m, bits, 2.0**-126, 2.0**127))
+    found = m.apply_if(is_rare, PARTS["f32.log1p_rare"], result, x)
+    return zero_as_is(m, x, found)
+
+
+def log1p_rare(m: PureEmitter[V], x: V) -> V:
+    """The same of any operand."""
     z, one = m.promote(x), number(m, 1.0)
     k, mantissa = exponent_and_mantissa(m, m.fadd(F64, z, one))
     # 1 + x is rounded if x is small; then k is 0, and x itself is what is wanted.
