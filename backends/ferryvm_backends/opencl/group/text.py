@@ -20,6 +20,7 @@ from ferryvm.ir.member.check import (
     hoist_argument_checks,
     hoist_member_checks,
 )
+from ferryvm.ir.member.first_store import mark_stored_first
 from ferryvm.ir.member.form import (
     GroupForm,
     group_form,
@@ -152,6 +153,7 @@ def _group_text(
         return str(items.verified.program.source_map.position(pc) or f"pc {pc}")
 
     check_barriers(body, form, where)
+    form = mark_stored_first(body, form)
     number = len(program.functions)
     module.functions[number] = take_exits(body, where)
     shape = ItemShape(

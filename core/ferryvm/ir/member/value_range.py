@@ -71,7 +71,7 @@ class MemberRanges:
             return all(self.is_false(each, block) for each in condition.arguments)
         if condition.name == "all":
             return any(self.is_false(each, block) for each in condition.arguments)
-        each = self._for_each(condition)
+        each = self.for_each(condition)
         if each is not None:
             return not any(each)
         if condition.name != "compare" or condition.static[0] is not I64:
@@ -133,7 +133,7 @@ class MemberRanges:
 
     # --- values of the member alone ---------------------------------------------------------
 
-    def _for_each(self, value: Value) -> Sequence[int] | None:
+    def for_each(self, value: Value) -> Sequence[int] | None:
         """The bits of a value that depends on the number of the member alone, for each member."""
         if value not in self._each:
             self._each[value] = None
@@ -150,7 +150,7 @@ class MemberRanges:
             return None
         if value.name in ("apply", "lookup"):
             return None
-        operands = [self._for_each(each) for each in value.arguments]
+        operands = [self.for_each(each) for each in value.arguments]
         found: list[int] = []
         if any(each is None for each in operands):
             return None
@@ -203,7 +203,7 @@ class MemberRanges:
         if isinstance(value, Constant):
             number = signed(I64, value.bits)
             return Range(number, number)
-        each = self._for_each(value)
+        each = self.for_each(value)
         if each is not None:
             numbers = [signed(I64, bits) for bits in each]
             return Range(min(numbers), max(numbers))
