@@ -49,6 +49,9 @@ class GroupSlices(ItemRanges):
     _groups = 0
     """Groups of the next slice."""
 
+    def _sets_marks(self, control: ControlBlock, words: list[int], items: int) -> bool:
+        return super()._sets_marks(control, words, items * self._kernel.group)
+
     def _slices(
         self,
         kernel: ItemKernel,

@@ -11,10 +11,10 @@ from ferryvm.compiler import lifted
 from ferryvm.ir.c import Choices, module_text
 from ferryvm.ir.c.context import function_name
 from ferryvm.ir.c.opencl_group import EVERYWHERE, LOCAL, group_dialect
-from ferryvm.ir.c.opencl_item import MOST_ARGUMENTS
+from ferryvm.ir.c.opencl_item import MARKS, MOST_ARGUMENTS
 from ferryvm.ir.graph import Body, FrameState, Module
 from ferryvm.ir.member import UngroupedError
-from ferryvm.ir.member.boundary import check_barriers, orders_all, take_exits
+from ferryvm.ir.member.boundary import changes, check_barriers, orders_all, take_exits
 from ferryvm.ir.member.check import (
     eliminate_member_checks,
     hoist_argument_checks,
@@ -42,7 +42,7 @@ from ferryvm.region.region import Region
 from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.group.poll import drop_polls
 from ferryvm_backends.opencl.item import ItemShape, shared_types
-from ferryvm_backends.opencl.item.header import passed_headers
+from ferryvm_backends.opencl.item.header import passed_headers, stored_arrays
 from ferryvm_backends.opencl.text import (
     COPIED,
     KernelText,
@@ -156,6 +156,7 @@ def _group_text(
     form = mark_stored_first(body, form)
     number = len(program.functions)
     module.functions[number] = take_exits(body, where)
+    stored = {} if memory_mode != COPIED else stored_arrays(module, items.function, headers)
     shape = ItemShape(
         items.function,
         tuple(range(-LAUNCH_WORDS - len(types), -LAUNCH_WORDS)),
@@ -164,6 +165,8 @@ def _group_text(
         body.entry,
         headers,
         bounds=bounds,
+        stored=frozenset(stored.values()),
+        marks_others=any(o not in stored for o in changes(body)),
     )
     access = object_access(items)
     d = group_dialect(
@@ -180,6 +183,7 @@ def _group_text(
         forced=Forcing.DEOPT in options.forcing,
         at_entry=True,
         fence=EVERYWHERE if orders_all(body) else LOCAL,
+        unmarked={o: "" if array.is_own else MARKS for o, array in stored.items()},
     )
     declared = declarations(d) + constant_tables([module], items.verified)
     text = module_text(module, d, declared, choices)

@@ -114,13 +114,18 @@ def orders_all(body: Body) -> bool:
             if source not in before:
                 before.add(source)
                 waiting.append(source)
-    return any(
-        SHAPES[o.name].role is Role.CHANGES
+    return any(o in block.operations for o in changes(body) for block in before)
+
+
+def changes(body: Body) -> list[Operation]:
+    """The operations that change what others than the group see."""
+    return [
+        o
+        for o in body.operations
+        if SHAPES[o.name].role is Role.CHANGES
         and o.name != "barrier"
         and not (isinstance(o.arguments[0], Operation) and o.arguments[0].name == "group_array")
-        for block in before
-        for o in block.operations
-    )
+    ]
 
 
 def _is_barrier(block: Block) -> bool:
