@@ -36,12 +36,12 @@ from ferryvm.ir.graph import (
     Terminator,
     Value,
 )
+from ferryvm.ir.jam_nest import JamNest, jam_nest
 from ferryvm.ir.loop.clone import Clones
 from ferryvm.ir.loop.natural import find_loops
 from ferryvm.ir.loop.preheader import Labels, insert_before, lead_to
 from ferryvm.ir.operation import PURE
 from ferryvm.ir.passes.code_motion import is_movable
-from ferryvm.ir.passes.jam_nest import JamNest, jam_nest
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64
 
