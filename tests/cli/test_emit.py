@@ -57,8 +57,8 @@ def test_the_ir_of_the_whole_program_is_shown_unless_a_region_is_named(file: str
 
 
 def test_the_ir_of_a_region_is_that_of_the_level() -> None:
-    sieve = str(EXAMPLES / "sieve.skiff")
-    arguments = (sieve, "--emit", "ir", "--region", "program", "--optimize")
+    words = str(EXAMPLES / "words.skiff")
+    arguments = (words, "--emit", "ir", "--region", "program", "--optimize")
     texts = [printed(*arguments, level) for level in ("0", "1", "2")]
     assert len(texts[1].splitlines()) < len(texts[0].splitlines())
     assert ["\nunchecked." in text for text in texts] == [False, False, True]
