@@ -351,8 +351,15 @@ def expressions(step: Statement | Terminator) -> list[ast.expr]:
     return []
 
 
-def reads(step: Statement | Terminator) -> set[str]:
-    """The names that a statement, or the end of a block, reads."""
+def reads(step: Statement | Terminator) -> frozenset[str]:
+    """The names that a statement, or the end of a block, reads. Steps do not change, so it is found once."""
+    known: frozenset[str] | None = vars(step).get("_names_read")
+    if known is None:
+        known = vars(step)["_names_read"] = frozenset(_reads(step))
+    return known
+
+
+def _reads(step: Statement | Terminator) -> set[str]:
     found: set[str] = set().union(*map(read, expressions(step)))
     match step:
         case Iterate():

@@ -386,7 +386,7 @@ class Versions:
             message = f"{name!r}, which {function.name} uses, is not assigned on a path to here"
             raise NotCompilableError(step.node, message)
 
-    def _is_unassigned(self, node: ast.AST, names: set[str]) -> bool:
+    def _is_unassigned(self, node: ast.AST, names: frozenset[str]) -> bool:
         """True if one of these variables has no value here, which raises an exception."""
         missing = (names & self._source.variables) - self._body.env.keys()
         for name in sorted(missing)[:1]:

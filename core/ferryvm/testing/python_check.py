@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import math
 import struct
 import types
@@ -121,6 +122,12 @@ def usable_backends() -> list[str]:
     return [each.name for each in found if each.state is Availability.USABLE]
 
 
+@functools.lru_cache(maxsize=16)
+def _checked(function: Callable[..., Any], backend: str) -> CheckedFunction:
+    """The function on a backend, for checks that follow one another."""
+    return CheckedFunction(function, backend)
+
+
 def check(
     function: Callable[..., Any], /, *arguments: Any, backends: Sequence[str] | None = None
 ) -> Any:
@@ -137,7 +144,7 @@ def check(
         function = getattr(function, "__ferryvm_function__", function)
     wanted = outcome_of(function, arguments)
     for backend in usable_backends() if backends is None else backends:
-        difference = CheckedFunction(function, backend).difference(wanted, arguments)
+        difference = _checked(function, backend).difference(wanted, arguments)
         if difference is not None:
             call = f"{function.__name__}({', '.join(map(shown, arguments))})"
             raise PythonDifferenceError(f"{call} on {backend}: {difference.text}")
