@@ -256,3 +256,16 @@ def test_groups_with_arrays_of_their_own_run_on_threads() -> None:
         result = execution.run(forcing=frozenset({Forcing.PARALLEL}))
     assert result.output == "223980000\n1\n"
     assert sum(outcome.suspended for outcome in outcomes) == 0
+
+
+def test_a_check_lives_across_barriers_that_follow_one_another() -> None:
+    agree("""
+(define (member (i i64) (j i64) (k i64) (to (array u8)))
+  (define place (+ (* (+ (* i 2) j) 3) k))
+  (array-set! to place j)
+  (barrier)
+  (barrier)
+  (array-set! to place 40))
+(define (group) (for-each-item (1 2 3) (member (make-array u8 6))))
+(group)
+""")

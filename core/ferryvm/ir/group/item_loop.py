@@ -99,12 +99,14 @@ class ItemLoop:
         """Store what is needed behind the barriers at which it ends."""
         form = self.formation
         for block, node, barrier in self.copy.ends:
-            form.open(block)
             number = 0 if barrier is None else self._numbers[barrier]
-            for value in () if barrier is None else form.homes.stored(barrier):
-                found = self.copy.read(node, value)
-                if found is not self._loaded.get(value):
-                    self._put(form.homes.slots[value], found)
+            stored = [] if barrier is None else [*form.homes.stored(barrier)]
+            # A value that is read for the first time may be loaded in the item's block.
+            found = [self.copy.read(node, value) for value in stored]
+            form.open(block)
+            for value, new in zip(stored, found, strict=True):
+                if new is not self._loaded.get(value):
+                    self._put(form.homes.slots[value], new)
             reached = form.constant(I64, number)
             if self.has_choice:
                 self._put(0, reached)
