@@ -69,11 +69,7 @@ class Figures:
 
     def faults(self) -> list[str]:
         """What was wrong with contenders."""
-        return [
-            f"{row.twin.name}: {name}: {fault}"
-            for row in self.rows
-            for name, fault in row.faults.items()
-        ]
+        return speed.faults(self.rows)
 
     def as_json(self) -> dict[str, Any]:
         """The figures as JSON."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.benchmark import BenchmarkError
@@ -55,6 +55,13 @@ class Row:
             "faults": self.faults,
             "over_gcc": ratios,
         }
+
+
+def faults(rows: Iterable[Row]) -> list[str]:
+    """What was wrong with contenders, a line each."""
+    return [
+        f"{row.twin.name}: {name}: {fault}" for row in rows for name, fault in row.faults.items()
+    ]
 
 
 def measure(

@@ -17,7 +17,7 @@ from benchmarks.benchmark import BENCHMARKS, Scale
 from benchmarks.comparison import compare
 from benchmarks.measure import geometric_mean
 from benchmarks.parallel.contender import GCC, OPENCL_C
-from benchmarks.parallel.speed import Row
+from benchmarks.parallel.speed import Row, faults
 from benchmarks.python import calling, mapping, scalar
 from benchmarks.python.item import OF
 from benchmarks.python.mapping import MAP, ON_DEVICE, PRANGE
@@ -87,9 +87,7 @@ class Figures:
     def faults(self) -> list[str]:
         """What was wrong."""
         found = self.report.faults() if self.report else []
-        for row in [*self.rows, *self.on_device]:
-            found += [f"{row.twin.name}: {name}: {fault}" for name, fault in row.faults.items()]
-        return found
+        return found + faults([*self.rows, *self.on_device])
 
     def as_json(self) -> dict[str, Any]:
         """The figures as JSON."""

@@ -107,8 +107,6 @@ class ObjectCopy:
         self._session = session
         self._numbers = itertools.count(1)
         self._area: Area | None = None
-        self._buffer: Any = None
-        """The buffer of the area."""
         self._tables: Area | None = None
         self._rows = b""
         """The content of the tables."""
@@ -159,6 +157,11 @@ class ObjectCopy:
             BufferOffset(self._buffer, self._marks),
             BufferOffset(None if self._tables is None else self._tables.buffer),
         )
+
+    @property
+    def _buffer(self) -> Any:
+        """The buffer of the area; None if there is none."""
+        return None if self._area is None else self._area.buffer
 
     @property
     def _marks(self) -> int:
@@ -222,7 +225,6 @@ class ObjectCopy:
         self._space_bytes, self._arena_bytes = space, arena
         try:
             self._area = area_of_zeros(self._session, self._marks + space + arena)
-            self._buffer = self._area.buffer
             self.version += 1
         except (BackendError, cl.Error):
             self._space_bytes, self._arena_bytes = sizes
@@ -259,7 +261,7 @@ class ObjectCopy:
         for area in (self._area, self._tables):
             if area is not None:
                 area.release()
-        self._area = self._buffer = self._tables = self._space = None
+        self._area = self._tables = self._space = None
         self._rows, self._space_bytes, self._arena_bytes, self._used = b"", 0, 0, 0
         self._copies.clear()
         self._changed.clear()

@@ -134,9 +134,9 @@ class MemoryPool:
     def _found(self, size: int) -> Area | None:
         """An area of a chunk that there is."""
         limit = _limit()
+        if limit is not None and self._bytes > limit:
+            return None
         for chunk in self._chunks:
-            if limit is not None and self._bytes > limit:
-                break
             start = chunk.take(size)
             if start is not None:
                 return self._area(chunk, start, size)

@@ -20,13 +20,11 @@ from ferryvm.python.kind import (
     INTEGERS,
     Constant,
     Kind,
-    List,
     Number,
     Scalar,
-    Tuple,
     is_of_numpy,
-    text_of,
 )
+from ferryvm.python.known import class_of
 from ferryvm.python.operation import SYMBOLS, exact, is_number
 from ferryvm.python.scalar_code import promoted
 from ferryvm.python.sequence_comparison import compare as compare_sequences
@@ -113,16 +111,12 @@ def _are_comparable(left: Kind, right: Kind) -> bool:
 
 def _family(kind: Kind) -> object:
     """Values of two families are never equal; None for a kind whose values may be equal to any."""
-    text = text_of(kind)
-    if text is not None:
-        return text.type
-    if isinstance(kind, Constant):
-        return NoneType if kind.value is None else None
     if is_of_numpy(kind):
         return Scalar
-    if isinstance(kind, Tuple | List):
-        return type(kind)
-    return Number if isinstance(kind, Number) or is_complex(kind) else None
+    class_ = class_of(kind)
+    if class_ in (bool, int, float, complex):
+        return Number
+    return class_ if class_ in (str, bytes, NoneType, tuple, list) else None
 
 
 def _are_unlike(left: Kind, right: Kind, is_condition: bool) -> bool:

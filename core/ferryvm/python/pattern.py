@@ -41,11 +41,11 @@ def match(
     """Add a statement to the graph; `lower`: adds those of a case. Raises NotCompilableError."""
     graph = expressions.graph
     value = expressions.value(node.subject)
-    subject = value if isinstance(value, ast.Tuple) else _named(expressions, value)
-    if isinstance(subject, ast.Tuple):
-        subject = like(
-            value, ast.Tuple([_named(expressions, each) for each in subject.elts], ast.Load())
-        )
+    if isinstance(value, ast.Tuple):
+        items = [_named(expressions, each) for each in value.elts]
+        subject: ast.expr = like(value, ast.Tuple(items, ast.Load()))
+    else:
+        subject = _named(expressions, value)
     after = graph.new()
     for case in node.cases:
         others = graph.new()

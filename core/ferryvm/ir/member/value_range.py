@@ -123,13 +123,7 @@ class MemberRanges:
 
     @staticmethod
     def _doubles(step: Value, value: Parameter) -> bool:
-        if not isinstance(step, Operation) or step.arguments[0] is not value:
-            return False
-        by = step.arguments[1] if len(step.arguments) > 1 else None
-        if not isinstance(by, Constant):
-            return False
-        amount = signed(I64, by.bits)
-        return (step.name == "shl" and amount == 1) or (step.name == "mul" and amount == 2)
+        return _change(step, value) in (("shl", 1), ("mul", 2))
 
     # --- values of the member alone ---------------------------------------------------------
 
@@ -307,15 +301,8 @@ class MemberRanges:
 
     @staticmethod
     def _shrinks(step: Value, value: Parameter) -> bool:
-        if not isinstance(step, Operation) or step.arguments[0] is not value:
-            return False
-        by = step.arguments[1] if len(step.arguments) > 1 else None
-        if not isinstance(by, Constant):
-            return False
-        amount = signed(I64, by.bits)
-        return (step.name in ("shr_s", "shr_u") and 0 < amount < 64) or (
-            step.name == "div_s" and amount > 1
-        )
+        name, amount = _change(step, value)
+        return (name in ("shr_s", "shr_u") and 0 < amount < 64) or (name == "div_s" and amount > 1)
 
     # --- branches ---------------------------------------------------------------------------
 
@@ -379,3 +366,11 @@ def _refined(found: Range, condition: Condition, other: Range, is_left: bool) ->
         case Condition.EQ:
             return Range(max(found.low, other.low), min(found.high, other.high))
     return found
+
+
+def _change(step: Value, value: Parameter) -> tuple[str, int]:
+    """The operation and the constant by which a step changes a value; "" and 0 for other steps."""
+    match step:
+        case Operation(arguments=(of, Constant() as by)) if of is value:
+            return step.name, signed(I64, by.bits)
+    return "", 0
