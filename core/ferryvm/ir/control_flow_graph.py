@@ -9,6 +9,7 @@ numbered by their places in the body, whose order `Body` defines. Loops are foun
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 from ferryvm.flowgraph.dominance import DominatorTree, Interval
 from ferryvm.ir.graph import Block, Body, Edge, Value
@@ -64,3 +65,21 @@ def edges_to(body: Body) -> dict[Block, list[Edge]]:
     for edge in body.edges:
         found[edge.block].append(edge)
     return found
+
+
+def reachable_from(starts: Iterable[Block]) -> set[Block]:
+    """These blocks, and all to which control may come from them."""
+    found, waiting = set[Block](), [*starts]
+    while waiting:
+        block = waiting.pop()
+        if block not in found:
+            found.add(block)
+            waiting += [edge.block for edge in block.end.edges]
+    return found
+
+
+def remove_unreached(body: Body) -> None:
+    """Remove the blocks to which nothing leads."""
+    reached = reachable_from(body.blocks[:1])
+    if len(reached) < len(body.blocks):
+        body.blocks[:] = [block for block in body.blocks if block in reached]

@@ -7,17 +7,21 @@ check_kernel(kernel, n, *arguments)  ──>  exceptions, and what is in the arr
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from ferryvm.failure import shown
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.kernel import Kernel, launch
 from ferryvm.python.work_item import KernelError
 from ferryvm.testing.kernel_run import run_kernel
-from ferryvm.testing.python_check import PythonDifferenceError, is_same, usable_backends
+from ferryvm.testing.python_check import (
+    Outcome,
+    PythonDifferenceError,
+    is_same,
+    outcome_of,
+    usable_backends,
+)
 
 
 def check_kernel(
@@ -37,50 +41,33 @@ def check_kernel(
     are not. Raises PythonDifferenceError, which names the backend and both outcomes, and
     the exception of CPython if all agree on it.
     """
-    wanted, raised = _outcome(lambda *given: run_kernel(kernel, n, *given, group=group), arguments)
+    wanted = outcome_of(lambda *given: run_kernel(kernel, n, *given, group=group), arguments)
     for backend in usable_backends() if backends is None else backends:
-        found, error = _outcome(
+        found = outcome_of(
             lambda *given: launch(kernel, n, *given, group=group, backend=backend),  # noqa: B023  # called at once
             arguments,
         )
-        if isinstance(error, UnsupportedError):
-            raise error
-        difference = _difference(wanted, raised, found, error)
+        if isinstance(found.error, UnsupportedError):
+            raise found.error
+        difference = _difference(wanted, found)
         if difference:
             raise PythonDifferenceError(f"{kernel.__name__} on {backend}: {difference}")
-    if raised is not None:
-        raise raised
+    if wanted.error is not None:
+        raise wanted.error
     if races:
         launch(kernel, n, *copy.deepcopy(arguments), group=group, check="independence")
-    return wanted
+    return tuple(wanted.arguments)
 
 
-def _outcome(
-    run: Callable[..., None], arguments: tuple[Any, ...]
-) -> tuple[tuple[Any, ...], Exception | None]:
-    """Copies of the arguments after a launch, and its exception."""
-    given = copy.deepcopy(arguments)
-    with np.errstate(all="ignore"):
-        try:
-            run(*given)
-        except Exception as error:  # noqa: BLE001  # whatever the kernel raises
-            return given, error
-    return given, None
-
-
-def _difference(
-    wanted: tuple[Any, ...],
-    raised: Exception | None,
-    found: tuple[Any, ...],
-    error: Exception | None,
-) -> str:
+def _difference(wanted: Outcome, found: Outcome) -> str:
     """The difference between CPython's outcome and another one; empty if there is none."""
+    raised, error = wanted.error, found.error
     if type(error) is not type(raised):
         return f"{_shown(error)}; CPython: {_shown(raised)}"
     if error is not None:  # other items may have run
         is_like = isinstance(error, KernelError) or str(error) == str(raised)
         return "" if is_like else f"{_shown(error)}; CPython: {_shown(raised)}"
-    for number, (a, b) in enumerate(zip(wanted, found, strict=True)):
+    for number, (a, b) in enumerate(zip(wanted.arguments, found.arguments, strict=True)):
         if not is_same(a, b):
             return f"argument {number + 1} is {shown(b)} afterwards; CPython: {shown(a)}"
     return ""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from ferryvm.ir.control_flow_graph import remove_unreached
 from ferryvm.ir.graph import Block, Body, Constant, Edge, Operation, Parameter, Terminator, Value
 from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.ir.loop.preheader import Labels
@@ -222,15 +223,8 @@ def leave_at_barriers(body: Body) -> None:
                 block.terminator.pc = operation.pc
                 has_changed = True
                 break
-    if not has_changed:
-        return
-    reached, worklist = {body.blocks[0]}, [body.blocks[0]]
-    while worklist:
-        for edge in worklist.pop().end.edges:
-            if edge.block not in reached:
-                reached.add(edge.block)
-                worklist.append(edge.block)
-    body.blocks[:] = [block for block in body.blocks if block in reached]
+    if has_changed:
+        remove_unreached(body)
 
 
 def _is_true(value: Value) -> bool:

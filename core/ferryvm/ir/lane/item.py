@@ -10,12 +10,10 @@ leaves in front of them, always. What follows them is another backend's.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 
 from ferryvm.errors import FerryError
-from ferryvm.ir.control_flow_graph import edges_to
+from ferryvm.ir.control_flow_graph import edges_to, remove_unreached
 from ferryvm.ir.graph import (
-    Block,
     Body,
     Constant,
     FrameState,
@@ -109,19 +107,7 @@ def _leave_in_order(body: Body) -> None:
                 del block.operations[place:]
                 block.terminator = end
                 break
-    reached = set(_reachable(body.blocks[0]))
-    body.blocks = [block for block in body.blocks if block in reached]
+    remove_unreached(body)
     into = edges_to(body)
     for block in body.blocks[1:]:
         assert into[block], block.label
-
-
-def _reachable(entry: Block) -> Iterator[Block]:
-    seen, waiting = {entry}, [entry]
-    while waiting:
-        block = waiting.pop()
-        yield block
-        for edge in block.end.edges:
-            if edge.block not in seen:
-                seen.add(edge.block)
-                waiting.append(edge.block)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ferryvm.ir.control_flow_graph import remove_unreached
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Terminator, Value
 from ferryvm.ir.loop.clone import copied
 from ferryvm.ir.loop.preheader import Labels
@@ -68,13 +69,7 @@ def _truncate(check: Body) -> None:
         if _is_barrier(block):
             block.operations, block.terminator = [], Terminator("return")
         block.operations = [o for o in block.operations if SHAPES[o.name].role is not Role.CHANGES]
-    reached, waiting = set[Block](), [check.blocks[0]]
-    while waiting:
-        block = waiting.pop()
-        if block not in reached:
-            reached.add(block)
-            waiting += [edge.block for edge in block.end.edges]
-    check.blocks[:] = [block for block in check.blocks if block in reached]
+    remove_unreached(check)
     remove_dead_code(check)
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 
 from ferryvm.flowgraph.traversal import reverse_postorder
+from ferryvm.ir.control_flow_graph import reachable_from
 from ferryvm.ir.graph import (
     BOOLEAN,
     Block,
@@ -144,13 +145,7 @@ _ALLOCATION = frozenset({"allocate_if", "clear_prepared", "set_object_top"})
 
 def _refuse_effects_before(body: Body, loop: Loop) -> None:
     """Raise UngroupedError if an item changes what is not new before its members begin."""
-    members = {loop.graph.blocks[place] for place in loop.blocks}
-    reached, waiting = set[Block](), [*members]
-    while waiting:
-        block = waiting.pop()
-        if block not in reached:
-            reached.add(block)
-            waiting += [edge.block for edge in block.end.edges]
+    reached = reachable_from(loop.graph.blocks[place] for place in loop.blocks)
     for block in body.blocks:
         for operation in block.operations:
             is_allocation = operation.name in {*_ALLOCATION, "set_header_word"}

@@ -19,7 +19,7 @@ of the loop, and never left with back edges alone.
 from __future__ import annotations
 
 from ferryvm.ir.build import Builder
-from ferryvm.ir.control_flow_graph import edges_to
+from ferryvm.ir.control_flow_graph import edges_to, remove_unreached
 from ferryvm.ir.graph import Block, Body, Constant, Edge, Terminator, Value
 from ferryvm.ir.operation import PURE
 from ferryvm.ir.use import substitute
@@ -45,7 +45,7 @@ class _Iteration:
         """One iteration over all blocks; True if it changed anything."""
         self._decide()
         self._bypass()
-        self._remove_unreached()
+        remove_unreached(self.body)
         self._merge()
         return self.has_changed
 
@@ -140,17 +140,6 @@ class _Iteration:
         self.has_changed = True
 
     # --- blocks -----------------------------------------------------------------------------
-
-    def _remove_unreached(self) -> None:
-        reached = {self.body.blocks[0]}
-        worklist = [self.body.blocks[0]]
-        while worklist:
-            for edge in worklist.pop().end.edges:
-                if edge.block not in reached:
-                    reached.add(edge.block)
-                    worklist.append(edge.block)
-        if len(reached) < len(self.body.blocks):
-            self.body.blocks[:] = [block for block in self.body.blocks if block in reached]
 
     def _merge(self) -> None:
         """Append blocks to their only predecessor."""
