@@ -18,6 +18,8 @@ TRAPS = {
     "integer divide by zero": Trap.INTEGER_DIVIDE_BY_ZERO,
     "invalid conversion to integer": Trap.INVALID_CONVERSION,
 }
+OURS = ("fma", "min_number", "max_number")
+"""Instructions of these chapters that WebAssembly does not have."""
 KEEPS_NAN = ("abs", "neg", "copysign", "reinterpret")
 """Instructions that work on bits; others may give any NaN, and wabt gives what the host does."""
 
@@ -60,7 +62,12 @@ def _agrees(case: GoldenCase, answer: str) -> bool:
 )
 @pytest.mark.parametrize("chapter", ["numeric", "conversion"])
 def test_wabt_agrees_with_the_golden_cases(chapter: str, tmp_path: Path) -> None:
-    chosen = [case for case in cases() if case.row.chapter == chapter and case.code is None]
+    chosen = [
+        case
+        for case in cases()
+        if case.row.chapter == chapter and case.code is None
+        if case.row.mnemonic.partition(".")[2] not in OURS
+    ]
     text, module = tmp_path / "cases.wat", tmp_path / "cases.wasm"
     functions = "\n".join(_function(number, case) for number, case in enumerate(chosen))
     text.write_text(f"(module\n{functions})")
