@@ -10,6 +10,8 @@ the interrupt flag is set. A state is a column of the buffer, whose rows have a 
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from ferryvm.ir.graph import (
     Block,
     Body,
@@ -59,6 +61,43 @@ def rows_of(body: Body) -> int:
     return WORDS + max((len(s.words) for s in states if s is not None), default=0)
 
 
+def _is_of_consecutive(p: Operation, varying: AbstractSet[Value]) -> bool:
+    """True for comparisons of consecutive indices with a length, `index >= length`."""
+    if p.name != "compare" or p.static != (I64, Condition.GE_U):
+        return False
+    index, length = p.arguments
+    if length in varying or not isinstance(index, Operation) or index.name != "ramp":
+        return False
+    stride = index.arguments[1]
+    return isinstance(stride, Constant) and stride.bits == 1
+
+
+def _only_of_exits(body: Body) -> set[Operation]:
+    """Numbers of items, and their comparisons with lengths, that nothing but exits uses. Where no lane
+    leaves nobody needs them, and LLVM does not move them from there."""
+    assert body.varying is not None
+    needed: set[Value] = set()
+    found: set[Operation] = set()
+    for block in body.blocks:
+        needed.update(block.end.arguments)
+        for edge in block.end.edges:
+            needed.update(edge.arguments)
+    for block in reversed(body.blocks):
+        for operation in reversed(block.operations):
+            used = operation.arguments
+            if operation.name == "suspend":
+                mask, p = used
+                is_late = isinstance(p, Operation) and _is_of_consecutive(p, body.varying)
+                used = (mask,) if is_late else used
+            elif operation not in needed and (
+                operation.name == "ramp" or _is_of_consecutive(operation, body.varying)
+            ):
+                found.add(operation)
+                continue
+            needed.update(used)
+    return found
+
+
 class _LaneLowering:
     """Lowers the blocks of a body of lanes."""
 
@@ -66,6 +105,10 @@ class _LaneLowering:
         assert body.varying is not None
         self.shared, self.module, self.body, self.lanes = shared, module, body, lanes
         self.varying = body.varying
+        self.late = _only_of_exits(body)
+        """Operations that are computed where lanes leave, and nowhere else."""
+        self.computed: dict[tuple[ir.Block, Value], ir.Value] = {}
+        """Their results in a block."""
         parameters = [POINTER, WORD, WORD, POINTER]
         native = ir.Function(shared.native, ir.FunctionType(WORD, parameters), LANES)
         native.attributes |= {"nounwind", '"stackrealign"'}
@@ -207,22 +250,43 @@ class _LaneLowering:
         return ir.VectorType(scalar, self.lanes) if value in self.varying else scalar
 
     def _value(self, value: Value, *, is_vector: bool) -> ir.Value:
-        found = self.function.value(value)
+        found = self._found(value)
         return self.arithmetic.vector(found) if is_vector else found
 
+    def _found(self, value: Value) -> ir.Value:
+        """The LLVM value of a value; one that only exits use is computed here."""
+        if not isinstance(value, Operation) or value not in self.late:
+            return self.function.value(value)
+        place = self.builder.block, value
+        if place not in self.computed:
+            self.computed[place] = self._result(value)
+        return self.computed[place]
+
     def _operation(self, operation: Operation) -> None:
+        if operation in self.late:
+            return
+        result = self._result(operation)
+        if operation.type is not None:
+            self.function.values[operation] = result
+
+    def _result(self, operation: Operation) -> ir.Value:
         is_vector = operation in self.varying and operation.name in PURE
-        arguments = [self._value(a, is_vector=is_vector) for a in operation.arguments]
+        is_exit = operation.name == "suspend"
+        arguments = [
+            self._value(a, is_vector=is_vector)
+            for a in operation.arguments
+            if not (is_exit and a in self.late)
+        ]
         rule = self.rules.get(operation.name)
         quotient = self.divisions.result(operation) if is_vector else None
         if quotient is not None:
-            result = quotient
-        elif rule is not None:
-            result = rule(operation, *arguments)
-        else:
-            result = getattr(self.arithmetic, operation.name)(*operation.static, *arguments)
-        if operation.type is not None:
-            self.function.values[operation] = result
+            return quotient
+        found: ir.Value = (
+            getattr(self.arithmetic, operation.name)(*operation.static, *arguments)
+            if rule is None
+            else rule(operation, *arguments)
+        )
+        return found
 
     def do_ramp(self, operation: Operation, first: ir.Value, stride: ir.Value) -> ir.Value:
         t = operation.fact(0, Type)
@@ -244,17 +308,23 @@ class _LaneLowering:
 
     # --- leaving ----------------------------------------------------------------------------
 
-    def do_suspend(self, operation: Operation, mask: ir.Value, p: ir.Value) -> ir.Value:
+    def do_suspend(
+        self, operation: Operation, mask: ir.Value, p: ir.Value | None = None
+    ) -> ir.Value:
+        """`p`: None if it is computed where a lane may leave."""
         stops, last = operation.static
         builder, mask = self.builder, self.arithmetic.vector(mask)
-        is_uniform = not isinstance(p.type, ir.VectorType)
-        leaving = mask if is_uniform else builder.and_(mask, p)
+        is_uniform = p is not None and not isinstance(p.type, ir.VectorType)
         quick = None if is_uniform else self._quick_test(operation.arguments[1])
+        leaving = mask if is_uniform or p is None else builder.and_(mask, p)
         # All lanes that come to an exit leave, but mostly none comes.
         is_certain = isinstance(operation.arguments[1], Constant)
         is_any = quick or (p if is_uniform and not is_certain else self._any(leaving))
+        assert is_any is not None
         before = builder.block
         with self.function.rarely(is_any, "suspend") as onward:
+            if p is None:
+                leaving = builder.and_(mask, self._value(operation.arguments[1], is_vector=True))
             self._suspend(operation.exit, leaving, int(bool(stops)))
             if is_uniform:
                 rest: ir.Value = ir.Constant(self.masks, None)
@@ -287,11 +357,10 @@ class _LaneLowering:
         index fails it. That is one comparison of words, where one in each lane takes the place of the
         items' own arithmetic. None for any other check."""
         index, length = p.arguments
-        if length in self.varying or not isinstance(index, Operation) or index.name != "ramp":
+        if not _is_of_consecutive(p, self.varying):
             return None
-        first, stride = index.arguments
-        if not isinstance(stride, Constant) or stride.bits != 1:
-            return None
+        assert isinstance(index, Operation)
+        first, _ = index.arguments
         types = [WORD, WORD]
         less = self.builder.module.intrinsic("llvm.usub.sat.i64", WORD, types)
         found = self.builder.call(less, [self.function.value(length), word(self.lanes - 1)])
@@ -366,9 +435,9 @@ class _LaneLowering:
         """A value of a state as words."""
         if isinstance(value, Virtual):
             t = value.word_type
-            found = canonical(self.arithmetic, t, self.function.value(value.raw))
+            found = canonical(self.arithmetic, t, self._found(value.raw))
         else:
-            found = self.function.value(value)
+            found = self._found(value)
         return self.arithmetic.to_slot(value.word_type, found)
 
     def _store_row(self, row: int, value: ir.Value, leaving: ir.Value) -> None:
