@@ -11,6 +11,10 @@ import pytest
 import ferryvm
 from ferryvm import CallError, Engine, Instance, host, i64
 from ferryvm.build import F64, I32, Program
+from ferryvm.engine import array_map
+from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine.object_shape import Shapes
+from ferryvm.machine.object_walk import objects
 
 from ..tier import nightly
 
@@ -201,3 +205,22 @@ def test_other_mistakes_are_one_line() -> None:
         ferryvm.map(made.shout, np.array([1]))
     with pytest.raises(CallError, match="pass array"):
         ferryvm.reduce(made.plus, np.array([1]), 1)
+
+
+def test_no_object_refers_to_the_memory_of_a_released_array() -> None:
+    f = instance().axpy
+    machine = f.__ferryvm__[0].machine
+    space = machine.objects.space
+
+    def outside() -> list[int]:
+        shapes = Shapes(machine.program)
+        words = space.words[: machine.control.object_top // WORD_BYTES]
+        found = objects(words, shapes, is_image=False, gaps=space.gaps)
+        return [one.outside for one in found if one.outside is not None]
+
+    xs, out = np.arange(6.0), np.zeros(6)
+    for _ in range(2):
+        ferryvm.map(f, xs, xs, 2.0, out=out)
+        array_map.release(f, [out])
+        assert len(outside()) == len(space.hosts) == 1
+    assert out.tolist() == (3 * xs).tolist()

@@ -187,7 +187,7 @@ def release(function: Callable[..., Any], out: Sequence[Array]) -> None:
         return  # another thread is in it
     try:
         for each in out:
-            objects.space.hosts.release(address_of(each))
+            objects.space.release(address_of(each))
     finally:
         calls.busy.free = True
 

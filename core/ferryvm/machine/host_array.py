@@ -139,15 +139,16 @@ class HostArrays:
         else:
             self._lent += one.size
 
-    def release(self, address: int) -> None:
-        """Forget an array that can be written and that no object or frame of the program refers to, so that its memory
-        need not live until the next collection. Its object serves the next such array there."""
+    def release(self, address: int) -> int | None:
+        """Forget an array, see `ObjectSpace.release`; the offset of its object, None if there is none."""
         one = self._known.pop(address, None)
         if one is None:
-            return
+            return None
         del self._starts[bisect.bisect_left(self._starts, address)]
         self._lent -= one.size
-        self._vacant[address] = one.type, one.length, self.references.pop(address)
+        reference = self.references.pop(address)
+        self._vacant[address] = one.type, one.length, reference
+        return reference
 
     def take(self, one: HostArray) -> int | None:
         """The object of a released array that is like one, which is known then; None if there is none."""

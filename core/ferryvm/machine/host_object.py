@@ -139,6 +139,7 @@ class HostObjects:
             return hosts.references[one.address]
         vacant = hosts.take(one)
         if vacant is not None:
+            self._space.set_elements(vacant, one.length, self._space.place(one))
             return vacant
         reference: int = control.object_top
         at = reference // WORD_BYTES

@@ -25,7 +25,13 @@ from array import array
 from collections.abc import Callable
 from typing import Final
 
-from ferryvm.isa.object import FIRST_OFFSET, padded
+from ferryvm.isa.object import (
+    ARRAY_HEADER_BYTES,
+    FIRST_OFFSET,
+    LENGTH_OFFSET,
+    PLACE_OFFSET,
+    padded,
+)
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.collection import OUTSIDE_WORDS, CollectionFault, Request
 from ferryvm.machine.host_array import HostArray, HostArrays, SharedBlock
@@ -239,6 +245,20 @@ class ObjectSpace:
     def place(self, one: HostArray) -> int:
         """The place of the elements of a host array."""
         return (one.address - self.base) & _MASK
+
+    def release(self, address: int) -> None:
+        """Forget a host array that can be written and that no object or frame of the program refers to, so
+        that its memory need not live until the next collection. Its object is an empty array from then on,
+        since a device copies what it finds in objects; it serves the next such array there."""
+        reference = self.hosts.release(address)
+        if reference is not None:
+            self.set_elements(reference, 0, reference + ARRAY_HEADER_BYTES)
+
+    def set_elements(self, reference: int, length: int, place: int) -> None:
+        """Give an array, whose elements are not in the space, others."""
+        at = reference // WORD_BYTES
+        self.words[at + LENGTH_OFFSET // WORD_BYTES] = length
+        self.words[at + PLACE_OFFSET // WORD_BYTES] = place
 
     def share_block(self, place: int, typestr: str, length: int, is_read_only: bool) -> SharedBlock:
         """The block at a place, as memory that Python shares from now on."""
