@@ -10,7 +10,6 @@ for each element would do the same, some hundred times slower.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,15 +23,21 @@ from ferryvm.engine.array_argument import (
     is_masked,
     viewed,
 )
-from ferryvm.engine.fast_call import made, parameter_names
+from ferryvm.engine.exported_function import (
+    ARRAY_TYPES,
+    Exported,
+    exported,
+    fitting_array,
+    of_result,
+    other_dtype,
+    unfit_result,
+)
+from ferryvm.engine.fast_call import made
 from ferryvm.engine.marshal import CallError, described_parameters
 from ferryvm.engine.resident_call import call_resident
 from ferryvm.engine.target import Target
-from ferryvm.failure import shown
 from ferryvm.isa import INSTRUCTIONS
-from ferryvm.isa.element import Element
-from ferryvm.isa.type import I32, I64, Reference, Type, ValueType, to_python
-from ferryvm.program import Signature
+from ferryvm.isa.type import I64, Reference, Type, ValueType, to_python
 from ferryvm.skeleton import mapping
 from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
 from ferryvm.skeleton.operation import FLOATS, INTEGERS, Operation
@@ -43,62 +48,10 @@ from ferryvm.skeleton.scan import scan_name
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ferryvm.engine.call import Calls
     from ferryvm.engine.object_view import Item
     from ferryvm.residency import Residency
 
     Array = npt.NDArray[Any]
-
-_OF_DTYPE = {
-    NUMBER_ARRAYS[element.array.number].dtype: ArrayType.of(element) for element in Element
-}
-
-
-class _Exported(NamedTuple):
-    """A function of an instance."""
-
-    calls: Calls
-    target: Target
-    form: str
-    """The operation: map, reduce or scan."""
-
-    @property
-    def what(self) -> str:
-        """The operation in messages: `map of scale`."""
-        return f"{self.form} of {self.target.name}"
-
-    @property
-    def name(self) -> str:
-        """Its name in the program, which may export it under another one."""
-        return self.calls.machine.program.functions[self.target.function].name
-
-    @property
-    def signature(self) -> Signature:
-        """Its parameters and results."""
-        return self.target.signature
-
-    @property
-    def parameters(self) -> list[str]:
-        """The names of its parameters in Python."""
-        return _names(self.target)
-
-    def fault(self, message: str) -> CallError:
-        """An error of a call."""
-        return CallError(f"{self.what}: {message}")
-
-
-@functools.lru_cache
-def _names(target: Target) -> list[str]:
-    return parameter_names(target.parameters, len(target.signature.parameters))
-
-
-def _exported(form: str, function: object) -> _Exported:
-    found = getattr(function, "__ferryvm__", None)
-    if found is None:
-        wanted = "a function of an instance, such as instance.f"
-        raise TypeError(f"{form} takes {wanted}; found {shown(function)}")
-    calls, target = found
-    return _Exported(calls, target, form)
 
 
 def map(
@@ -119,18 +72,21 @@ def map(
     Raises CallError for arguments that do not fit, and errors as `Instance.call`; a trap names the
     item, the index in row-major order. docs/embedding.md has examples.
     """
-    f = _exported("map", function)
+    f = exported("map", function)
     values = _bound(f, arrays, arguments)
     given = () if out is None else tuple(out) if isinstance(out, tuple | list) else (out,)
     return _mapped(f, values, given, ())
 
 
-def map_unmasked(
-    function: Callable[..., Any], values: Sequence[Any], mask: Array, out: Sequence[Array]
+def map_elements(
+    function: Callable[..., Any],
+    values: Sequence[Any],
+    out: Sequence[Array],
+    mask: Array | None = None,
 ) -> None:
-    """As `map` into arrays, for the items whose element of `mask`, an array of uint8, is 0; `values`
-    has an argument for each parameter."""
-    _mapped(_exported("map", function), values, tuple(out), (mask,))
+    """As `map` into arrays, with an argument for each parameter; an array of complex numbers is one for
+    two parameters or two results. `mask`: of uint8; only items whose element of it is 0 run."""
+    _mapped(exported("map", function), values, tuple(out), () if mask is None else (mask,))
 
 
 def map_resident(
@@ -142,17 +98,16 @@ def map_resident(
     """As `map` into arrays, where elements of some are on a device alone; True if the results are there,
     or in the arrays; False if nothing was done. `values` has an argument for each parameter. The function
     has no effects."""
-    f = _exported("map", function)
+    f = exported("map", function)
     plan = _planned(f, values, tuple(out), ())
-    if plan.sequences:
-        values = _with_steps(f, plan, values)
-    is_done = call_resident(f.calls, plan.target, (*values, *out), residency)
+    passed = (*_passed(f, plan, values), *(_parts(each) for each in out))
+    is_done = call_resident(f.calls, plan.target, passed, residency)
     release(function, out)
     return is_done
 
 
 def _planned(
-    f: _Exported, values: Sequence[Any], given: tuple[Any, ...], mask: tuple[Array, ...]
+    f: Exported, values: Sequence[Any], given: tuple[Any, ...], mask: tuple[Array, ...]
 ) -> _Plan:
     key = (f.target.function, len(mask), *(_key(value) for value in (*values, *given)))
     plan: _Plan | None = f.calls.extension.plans.get(key)
@@ -162,18 +117,34 @@ def _planned(
 
 
 def _mapped(
-    f: _Exported, values: Sequence[Any], given: tuple[Any, ...], mask: tuple[Array, ...]
+    f: Exported, values: Sequence[Any], given: tuple[Any, ...], mask: tuple[Array, ...]
 ) -> Any:
     plan = _planned(f, values, given, mask)
     shape = _shape(f, plan, values)
     for array in given:
         if array.shape != shape or not array.flags.writeable:
-            raise _unfit_result(f, array, shape)
+            raise unfit_result(f, array, shape)
     results = given or tuple(np.empty(shape, dtype) for dtype in plan.dtypes)
+    plan.call(*_passed(f, plan, values), *(_parts(each) for each in results), *mask)
+    return results[0] if len(results) == 1 else results
+
+
+def _passed(f: Exported, plan: _Plan, values: Sequence[Any]) -> Sequence[Any]:
+    """The arguments as the adapter takes them."""
     if plan.sequences:
         values = _with_steps(f, plan, values)
-    plan.call(*values, *results, *mask)
-    return results[0] if len(results) == 1 else results
+    return [_parts(value) for value in values] if plan.has_pairs else values
+
+
+def _parts(array: Any) -> Any:
+    """An array of complex numbers as that of their parts; others as they are."""
+    if _is_complex(array):
+        return array.view(f"f{array.itemsize // 2}")
+    return array
+
+
+def _is_complex(value: object) -> bool:
+    return type(value) is np.ndarray and value.dtype.kind == "c"
 
 
 def release(function: Callable[..., Any], out: Sequence[Array]) -> None:
@@ -197,7 +168,7 @@ def prepared(
 ) -> Callable[..., object]:
     """The call of `map` by itself: of an argument for each parameter, then the arrays for the results.
     It takes all that are of the dtypes of these and of one shape, which it does not check; no ranges."""
-    return _plan(_exported("map", function), values, out, has_mask=False).call
+    return _plan(exported("map", function), values, out, has_mask=False).call
 
 
 def _key(value: object) -> object:
@@ -223,47 +194,81 @@ class _Plan(NamedTuple):
     """The numbers of those that get numbers of ranges."""
     dtypes: tuple[np.dtype[Any], ...]
     """The dtypes of fresh arrays for the results."""
+    has_pairs: bool
+    """True if arguments are arrays of complex numbers."""
 
 
-def _plan(f: _Exported, values: Sequence[Any], given: Sequence[Any], *, has_mask: bool) -> _Plan:
+def _plan(f: Exported, values: Sequence[Any], given: Sequence[Any], *, has_mask: bool) -> _Plan:
     """The plan for arguments, whose function is added to the program. Raises CallError for those
     that do not fit."""
     types = tuple(f.signature.parameters)
-    kinds = tuple(
-        _kind(f, number, type_, value)
-        for number, (type_, value) in enumerate(zip(types, values, strict=True))
-    )
-    sequences = tuple(
-        number
-        for number, value in enumerate(values)
-        if isinstance(value, range) and types[number] is I64
-    )
-    elementwise = tuple(
-        number for number, kind in enumerate(kinds) if kind is not None or number in sequences
-    )
+    has_pairs = len(values) < len(types)  # a public function takes an argument for each
+    kinds: list[ArrayType | None] = []
+    sequences, pairs, elementwise = [], [], []
+    for place, value in enumerate(values):
+        number = len(kinds)
+        if has_pairs and _is_complex(value):
+            kinds += (_kind(f, number, types[number], value.real), None)
+            pairs.append(number)
+            elementwise.append(place)
+            continue
+        kinds.append(_kind(f, number, types[number], value))
+        if isinstance(value, range) and types[number] is I64:
+            sequences.append((number, place))
+            elementwise.append(place)
+        elif kinds[-1] is not None:
+            elementwise.append(place)
     if not elementwise:
         raise f.fault(f"no argument is an array of elements; call {f.target.name} itself")
     results = _result_types(f)
     fresh = [OF_VALUE[type_] for type_ in results]
-    if given:
-        if len(given) != len(results):
-            raise f.fault(f"out has {len(given)} arrays, there are {len(results)} results")
-        pairs = zip(results, given, strict=True)
-        to = tuple(_of_result(f, type_, array) for type_, array in pairs)
-    else:
-        to = tuple(fresh)
-    of = mapping.Mapping(f.name, f.signature, kinds, to, sequences=sequences, has_mask=has_mask)
+    to, pairs_to = (fresh, []) if not given else _targets(f, results, given)
+    numbers = tuple(number for number, _ in sequences)
+    of = mapping.Mapping(
+        f.name,
+        f.signature,
+        tuple(kinds),
+        tuple(to),
+        sequences=numbers,
+        has_mask=has_mask,
+        pairs=tuple(pairs),
+        pairs_to=tuple(pairs_to),
+    )
     places = ["out"] if len(to) == 1 else [f"out[{number}]" for number in range(len(to))]
     names = [
         each
         for number, name in enumerate(f.parameters)
-        for each in ((name, f"step of {name}") if number in sequences else (name,))
+        if number - 1 not in pairs
+        for each in ((name, f"step of {name}") if number in numbers else (name,))
     ]
     target = f.calls.extension.target(
         of.adapter, lambda: mapping.adapter(of), f.what, (*names, *places, *["mask"] * has_mask)
     )
     dtypes = tuple(NUMBER_ARRAYS[array.reference.number].dtype for array in fresh)
-    return _Plan(made(f.calls, target), target, elementwise, sequences, dtypes)
+    of_ranges = tuple(place for _, place in sequences)
+    call = made(f.calls, target)
+    return _Plan(call, target, tuple(elementwise), of_ranges, dtypes, bool(pairs))
+
+
+def _targets(
+    f: Exported, results: Sequence[Type], given: Sequence[Any]
+) -> tuple[list[ArrayType], list[int]]:
+    """The types of the arrays for the results, and the numbers of the results that are the first part of
+    a complex number. Raises CallError for arrays that do not fit."""
+    to, pairs = list[ArrayType](), list[int]()
+    has_pairs = len(given) < len(results)
+    number = 0
+    for array in given:
+        is_pair = has_pairs and _is_complex(array)
+        if number + is_pair >= len(results):
+            break
+        if is_pair:
+            pairs.append(number)
+        to.append(of_result(f, results[number], array.real if is_pair else array))
+        number += 1 + is_pair
+    if number != len(results) or len(to) != len(given):
+        raise f.fault(f"out has {len(given)} arrays, there are {len(results)} results")
+    return to, pairs
 
 
 def reduce(function: Callable[..., Any], array: Any, initial: float | None = None) -> Item:
@@ -274,7 +279,7 @@ def reduce(function: Callable[..., Any], array: Any, initial: float | None = Non
     that has one (`+ * min max & | ^`), and raises CallError otherwise. docs/parallel.md states the
     order. Raises CallError for arguments that do not fit, and errors as `Instance.call`.
     """
-    f = _exported("reduce", function)
+    f = exported("reduce", function)
     operation, kind = _combination(f, array)
     view = viewed(array) if initial is None else None
     if view is not None and not view.size:
@@ -291,7 +296,7 @@ def reduce(function: Callable[..., Any], array: Any, initial: float | None = Non
     return found
 
 
-def _neutral(f: _Exported) -> float:
+def _neutral(f: Exported) -> float:
     """The neutral element of a function of two numbers, if it is one operation of the table."""
     calls, type_ = f.calls, f.signature.results[0]
     assert isinstance(type_, Type)
@@ -312,7 +317,7 @@ def scan(function: Callable[..., Any], array: Any, *, out: Array | None = None) 
     It is `out`, which has the shape of the array and may be the same, or a fresh one of one dimension.
     Raises CallError for arguments that do not fit, and errors as `Instance.call`.
     """
-    f = _exported("scan", function)
+    f = exported("scan", function)
     operation, kind = _combination(f, array)
     in_place = out is not None
     target = f.calls.extension.target(
@@ -326,28 +331,28 @@ def scan(function: Callable[..., Any], array: Any, *, out: Array | None = None) 
         return found
     assert isinstance(kind.value, Type)
     view = viewed(array)
-    if _of_result(f, kind.value, out) != OF_VALUE[kind.value]:
-        raise _other_dtype(f, kind.value, out)
+    if of_result(f, kind.value, out) != OF_VALUE[kind.value]:
+        raise other_dtype(f, kind.value, out)
     if view is not None and (out.shape != view.shape or not out.flags.writeable):
-        raise _unfit_result(f, out, view.shape)
+        raise unfit_result(f, out, view.shape)
     f.calls.call(target, (array, out))
     return out
 
 
-def _combination(f: _Exported, array: object) -> tuple[Operation, ArrayType]:
+def _combination(f: Exported, array: object) -> tuple[Operation, ArrayType]:
     """The operation of a function of two values, and the type of an array for it."""
     value = f.signature.results[0] if f.signature.results else None
     if not isinstance(value, Type) or tuple(f.signature.parameters) != (value, value):
         described = described_parameters(f.target.parameters, f.signature)
         raise f.fault(f"a function of two numbers of one type is needed, found {described}")
     view = viewed(array)
-    kind = None if view is None else _OF_DTYPE.get(view.dtype)
+    kind = None if view is None else ARRAY_TYPES.get(view.dtype)
     if kind is None or kind.value is not value:
         kind = OF_VALUE[value]  # the call tells that the array does not fit
     return Operation(f.name, is_function=True), kind
 
 
-def _bound(f: _Exported, given: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+def _bound(f: Exported, given: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
     """The argument of each parameter."""
     names = f.parameters
     for name in named:
@@ -364,7 +369,7 @@ def _bound(f: _Exported, given: tuple[Any, ...], named: Mapping[str, Any]) -> li
     return [values[name] for name in names]
 
 
-def _kind(f: _Exported, number: int, type_: ValueType, value: object) -> ArrayType | None:
+def _kind(f: Exported, number: int, type_: ValueType, value: object) -> ArrayType | None:
     """The type of the array that is passed for a parameter; None for an argument of all items."""
     if isinstance(type_, Reference) or isinstance(value, int | float):
         return None
@@ -376,7 +381,7 @@ def _kind(f: _Exported, number: int, type_: ValueType, value: object) -> ArrayTy
             name = f.parameters[number]
             host_array(_argument(f, number, name), OF_VALUE[type_].reference, value)
         return None
-    kind = _possible(type_, view.dtype)
+    kind = fitting_array(type_, view.dtype)
     if kind is None:
         name = f.parameters[number]
         host_array(_argument(f, number, name), OF_VALUE[type_].reference, value)
@@ -384,19 +389,11 @@ def _kind(f: _Exported, number: int, type_: ValueType, value: object) -> ArrayTy
     return kind
 
 
-def _argument(f: _Exported, number: int, name: str) -> Place:
+def _argument(f: Exported, number: int, name: str) -> Place:
     return Place(f"{f.what}: argument {number + 1} ({name})", name)
 
 
-def _possible(type_: Type, dtype: np.dtype[Any]) -> ArrayType | None:
-    """The type of arrays of a dtype, if their elements can be values of a type."""
-    kind = _OF_DTYPE.get(dtype)
-    if kind is None or not (kind.value is type_ or (kind.is_narrow and type_ is I32)):
-        return None
-    return kind
-
-
-def _shape(f: _Exported, plan: _Plan, values: Sequence[Any]) -> tuple[int, ...]:
+def _shape(f: Exported, plan: _Plan, values: Sequence[Any]) -> tuple[int, ...]:
     """The shape of all arrays whose elements are taken."""
     first, *others = plan.elementwise
     found = _shape_of(values[first])
@@ -409,7 +406,7 @@ def _shape(f: _Exported, plan: _Plan, values: Sequence[Any]) -> tuple[int, ...]:
     return found
 
 
-def _with_steps(f: _Exported, plan: _Plan, values: Sequence[Any]) -> list[Any]:
+def _with_steps(f: Exported, plan: _Plan, values: Sequence[Any]) -> list[Any]:
     """The arguments with start and step of each range. Raises CallError for other numbers than
     those of i64."""
     found: list[Any] = []
@@ -441,34 +438,10 @@ def _shape_of(array: object) -> tuple[int, ...]:
     return view.shape
 
 
-def _unfit_result(f: _Exported, array: Array, shape: tuple[int, ...]) -> CallError:
-    """The error for an array for results."""
-    if array.shape != shape:
-        return f.fault(f"out has the shape {array.shape}, the arrays have {shape}")
-    return f.fault("out is read-only; an array that can be written is needed")
-
-
-def _result_types(f: _Exported) -> list[Type]:
+def _result_types(f: Exported) -> list[Type]:
     """The types of the results."""
     found = [type_ for type_ in f.signature.results if isinstance(type_, Type)]
     if not found or len(found) < len(f.signature.results):
         described = described_parameters(f.target.parameters, f.signature)
         raise f.fault(f"the results must be numbers, and at least one; found {described}")
     return found
-
-
-def _of_result(f: _Exported, type_: Type, result: Any) -> ArrayType:
-    """The type of an array for results of a type."""
-    if not isinstance(result, np.ndarray):
-        raise f.fault(f"out is {shown(result)}; an ndarray is needed, or a tuple of them")
-    kind = _possible(type_, result.dtype)
-    if kind is None:
-        raise _other_dtype(f, type_, result)
-    return kind
-
-
-def _other_dtype(f: _Exported, type_: Type, result: Array) -> CallError:
-    """The error for an array for results of another type."""
-    dtype = NUMBER_ARRAYS[OF_VALUE[type_].reference.number].dtype.name
-    made = f"numpy.empty({result.shape}, numpy.{dtype})"
-    return f.fault(f"out is an array of {result.dtype}; one of {dtype} is needed, as {made}")

@@ -79,7 +79,11 @@ def parameter_names(known: Sequence[str], count: int) -> list[str]:
     for number in range(count):
         name = known[number] if number < len(known) else ""
         is_fit = name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
-        names.append(name if is_fit and name not in names else f"x{number}")
+        if not is_fit or name in names:
+            name = f"x{number}"
+            while name in known or name in names:
+                name += "x"
+        names.append(name)
     return names
 
 

@@ -15,38 +15,51 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ferryvm.failure import shown
-from ferryvm.python.kind import BOOL, DTYPES, FLOAT, INT, Array, Kind, MisfitError, Number, Scalar
+from ferryvm.python.kind import (
+    BOOL,
+    COMPLEX,
+    DTYPES,
+    FLOAT,
+    INT,
+    PAIRS,
+    Array,
+    Complex,
+    Kind,
+    MisfitError,
+    Number,
+    Scalar,
+    element_kind,
+)
 
 
 def dtype_of(kind: Kind) -> np.dtype[Any]:
     """The dtype of an array of values of a kind of numbers."""
     if isinstance(kind, Scalar):
         return np.dtype(kind.dtype)
+    if isinstance(kind, Complex):
+        return np.dtype(kind.dtype or np.complex128)
     assert isinstance(kind, Number)
     return np.dtype({int: np.int64, float: np.float64, bool: np.bool_}[kind.type])
 
 
-def no_elements(kind: Array) -> str:
-    """The error for an array of complex numbers, whose elements are no numbers of the machine."""
-    return (
-        f"elements of {kind.dtype} are not supported here; pass z.real.copy() and z.imag.copy(), "
-        "or a range, and the array by name"
-    )
+def no_elements(kind: Array | Complex) -> str:
+    """The error for a reduction or scan of complex numbers, which are no numbers of the machine."""
+    return f"elements of {kind.dtype or kind} are not supported here; write a loop in a ferryvm.function"
 
 
 def promoted(kinds: Sequence[Kind]) -> Kind:
     """The kind of elements that hold values of several kinds of numbers."""
     first = kinds[0]
-    if isinstance(first, Number) and all(kind == first for kind in kinds):
+    if (isinstance(first, Number) or first == COMPLEX) and all(kind == first for kind in kinds):
         return first
-    return Scalar(np.result_type(*[dtype_of(kind) for kind in kinds]).name)
+    return element_kind(np.result_type(*[dtype_of(kind) for kind in kinds]).name)
 
 
 class Observed(NamedTuple):
     """The array for a list or for an array of objects, which were looked at one by one."""
 
     array: Any
-    kind: Number | Scalar
+    kind: Number | Scalar | Complex
     """The kind of the objects."""
 
 
@@ -56,8 +69,8 @@ def is_of_objects(value: object) -> bool:
 
 
 def observed(value: Any) -> Observed:
-    """The array for a list or an array of objects, all of one type: float, int, bool, or one of
-    NumPy's scalars. Raises MisfitError, which names the first item that differs."""
+    """The array for a list or an array of objects, all of one type: float, int, bool, complex, or
+    one of NumPy's scalars. Raises MisfitError, which names the first item that differs."""
     objects = value if type(value) is list else value.reshape(-1).tolist()
     if not objects:
         return Observed(np.empty(np.shape(value)), FLOAT)
@@ -71,7 +84,7 @@ def observed(value: Any) -> Observed:
     kind = _OF_TYPE.get(type_)
     if kind is None and issubclass(type_, np.generic):
         name = objects[0].dtype.name
-        kind = Scalar(name) if name in DTYPES else None
+        kind = element_kind(name) if name in DTYPES or name in PAIRS else None
     if kind is None:
         made = "; pass numpy.array(a)" if type_ in (list, np.ndarray) else ""
         raise MisfitError(f"item 0 is {_a(type_)}; floats, ints or bools are needed{made}")
@@ -84,7 +97,12 @@ def observed(value: Any) -> Observed:
     return Observed(array, kind)
 
 
-_OF_TYPE: dict[type, Number | Scalar] = {float: FLOAT, int: INT, bool: BOOL}
+_OF_TYPE: dict[type, Number | Scalar | Complex] = {
+    float: FLOAT,
+    int: INT,
+    bool: BOOL,
+    complex: COMPLEX,
+}
 
 
 def _a(type_: type) -> str:

@@ -21,12 +21,11 @@ from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.python.continuation import resume
-from ferryvm.python.element import Observed, dtype_of, no_elements, promoted
+from ferryvm.python.element import Observed, dtype_of, promoted
 from ferryvm.python.function import PythonFunction
 from ferryvm.python.interruption import MapInterrupted, left_by, unless_it_goes_on
 from ferryvm.python.kind import (
     INT,
-    PAIRS,
     Array,
     Complex,
     Kind,
@@ -34,6 +33,7 @@ from ferryvm.python.kind import (
     Number,
     Scalar,
     Tuple,
+    element_kind,
     has_list,
     kind_of,
 )
@@ -120,6 +120,7 @@ class MapPlan:
         self._is_direct = (
             self._is_plain
             and not self._tuples
+            and not any(isinstance(kind, Complex) for kind in items)
             and all(isinstance(values[number], np.ndarray) for number in self._elementwise)
         )
         self._direct: Callable[..., object] | None = None
@@ -165,10 +166,7 @@ class MapPlan:
                 raise self._of.refused(f"argument {name}: a list in a map; pass numpy.array(a)")
             if number in self._elementwise:
                 assert isinstance(kind, Array)
-                if kind.dtype in PAIRS:
-                    what = f"argument {name}: {no_elements(kind)}"
-                    raise self._of.refused(what)
-                kind = Scalar(kind.dtype)
+                kind = element_kind(kind.dtype)
             kinds.append(kind)
         return kinds
 
@@ -200,9 +198,8 @@ class MapPlan:
     def _promoted(self, kinds: Sequence[Kind]) -> Kind:
         """The kind of elements that hold values of several kinds, as in `numpy.array`."""
         for kind in kinds:
-            if not isinstance(kind, Scalar | Number):
-                part = "; return z.real, z.imag" if isinstance(kind, Complex) else ""
-                raise fault(self._of, f"the results must be numbers, found {kind}{part}")
+            if not isinstance(kind, Scalar | Number | Complex):
+                raise fault(self._of, f"the results must be numbers, found {kind}")
         return promoted(kinds)
 
     # --- running ----------------------------------------------------------------------------
@@ -296,7 +293,7 @@ class MapPlan:
                     if items.is_fresh:
                         array_map.release(function, passed)
                 else:
-                    array_map.map_unmasked(function, given, mask, passed)
+                    array_map.map_elements(function, given, passed, mask)
             except ProgramInterrupted as error:
                 stopped = unless_it_goes_on(error)
                 if stopped is None:
@@ -325,7 +322,9 @@ class MapPlan:
 
     def passed(self, results: Sequence[Any]) -> Sequence[Any]:
         """The arrays for results as compiled code takes them."""
-        return [*map(storage, results)] if self._is_viewed else results
+        if not self._is_viewed:
+            return results
+        return [each if each.dtype.kind == "c" else storage(each) for each in results]
 
     def _map(
         self,
@@ -340,7 +339,7 @@ class MapPlan:
             shape = _shape(given[self._elementwise[0]])
             is_direct = all(to.shape == shape and to.flags.writeable for to in out)
         if not is_direct:
-            array_map.map(function, *given, out=out)
+            array_map.map_elements(function, given, out)
             return
         if self._direct is None:
             self._direct = array_map.prepared(function, given, out)
@@ -409,7 +408,8 @@ class MapPlan:
         found: list[Any] = []
         for number, (kind, value) in enumerate(zip(self._kinds, values, strict=True)):
             if number in self._elementwise:
-                found.append(value if isinstance(value, range) else storage(value))
+                is_whole = isinstance(value, range) or isinstance(kind, Complex)
+                found.append(value if is_whole else storage(value))
             else:
                 flatten(kind, value, found)
         return found

@@ -35,6 +35,7 @@ from ferryvm.python.kind import (
     INT,
     PAIRS,
     Array,
+    Complex,
     Kind,
     MisfitError,
     Number,
@@ -113,6 +114,8 @@ class _Combination:
                 self._array, kind_ = observed(array)
             except MisfitError as misfit:
                 raise self._fault(str(misfit)) from None
+            if isinstance(kind_, Complex):
+                raise self._fault(no_elements(kind_))
             return kind_
         if isinstance(array, range):
             self._check_bounds(array)

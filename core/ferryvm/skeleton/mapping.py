@@ -4,7 +4,10 @@
     item i:   to[i] = f(xs[i], ys[i], start + i * step, shared arguments …)     unless mask[i]
 
 Each item writes its own elements, and reads those of its index, so an array may be the result, too.
-Sequences and masks come from outside only: there they are `range` and `numpy.ma`.
+Sequences, masks and pairs come from outside only: there they are `range`, `numpy.ma`, and arrays of
+complex numbers, whose parts stand side by side:
+
+    to[2 * i], to[2 * i + 1] = f(zs[2 * i], zs[2 * i + 1])
 """
 
 from __future__ import annotations
@@ -37,6 +40,12 @@ class Mapping(NamedTuple):
     has_mask: bool = False
     """True if the adapter gets an array of u8 behind those for the results: items whose element is
     not 0 do nothing."""
+    pairs: tuple[int, ...] = ()
+    """The numbers of the parameters that get the first part of a pair, for the adapter; the one behind
+    each gets the second part, and has no array."""
+    pairs_to: tuple[int, ...] = ()
+    """The numbers of the results that are the first part of a pair; the one behind each is the second
+    part, of the same array."""
 
     @property
     def form(self) -> str:
@@ -60,12 +69,14 @@ class Mapping(NamedTuple):
 
     @property
     def _described(self) -> str:
-        to = " ".join(str(array) for array in self.to)
+        to = (f"{array}{' of pairs' * is_pair}" for array, is_pair in self.targets)
         given = [*map(str, self.parameters)]
         for number in self.sequences:
             given[number] = "sequence"
+        for number in self.pairs:
+            given[number] += " of pairs"
         masked = " unless masked" if self.has_mask else ""
-        return f"{self.function} {' '.join(given)} to {to}{masked}"
+        return f"{self.function} {' '.join(given)} to {' '.join(to)}{masked}"
 
     @property
     def parameters(self) -> tuple[ValueType, ...]:
@@ -75,9 +86,20 @@ class Mapping(NamedTuple):
 
     @property
     def outside(self) -> tuple[ValueType, ...]:
-        """The types of the adapter's parameters for those of the function: two for a sequence."""
-        pairs = enumerate(self.parameters)
-        return tuple(each for n, type_ in pairs for each in ([type_] * (1 + (n in self.sequences))))
+        """The types of the adapter's parameters for those of the function: two for a sequence, one for
+        a pair."""
+        return tuple(
+            each
+            for n, type_ in enumerate(self.parameters)
+            if n - 1 not in self.pairs
+            for each in [type_] * (1 + (n in self.sequences))
+        )
+
+    @property
+    def targets(self) -> list[tuple[ArrayType, bool]]:
+        """The types of the arrays for the results, and whether they have pairs."""
+        firsts = [n for n in range(len(self.signature.results)) if n - 1 not in self.pairs_to]
+        return [(array, n in self.pairs_to) for array, n in zip(self.to, firsts, strict=True)]
 
     @property
     def results(self) -> tuple[ValueType, ...]:
@@ -126,6 +148,9 @@ def adapter(of: Mapping) -> list[FunctionListing]:
     count, first = writer.local(I64), len(of.outside)
     writer.get(first)
     writer.emit("array.length")
+    if 0 in of.pairs_to:
+        writer.i64(1)
+        writer.emit("i64.shr_u")
     writer.set(count)
     writer.launch(of.item, [*range(first, len(given)), *range(first)], count)
     return [writer.listing(), _item(of)]
@@ -169,16 +194,62 @@ def _item(of: Mapping) -> FunctionListing:
     """The item function: ( item to outside -- )."""
     types = tuple(of.signature.results)
     writer = Writer(of.item, [I64, *of.results, *of.outside])
-    to, at = range(1, 1 + len(of.to)), 1 + len(of.results)
+    to = range(1, 1 + len(of.to))
     over = writer.label()
     if of.has_mask:
-        writer.get(at - 1, 0)
+        writer.get(len(of.results), 0)
         _MASK.load(writer, I32)
         writer.emit("jump_if", over)
-    if len(to) == 1:  # array and index are below the value
+    places = _places_of_pair(writer) if of.pairs or of.pairs_to else ()
+    if len(types) == 1:  # array and index are below the value
         writer.get(to[0], 0)
+    _push_arguments(writer, of, places)
+    writer.emit("call", of.function)
+    if len(types) == 1:
+        of.to[0].store(writer, types[0])
+    else:
+        found = [writer.local(type_) for type_ in types]
+        for local in reversed(found):
+            writer.set(local)
+        values = iter(zip(found, types, strict=True))
+        for target, (array_type, is_pair) in zip(to, of.targets, strict=True):
+            for place in places if is_pair else (0,):
+                local, type_ = next(values)
+                writer.get(target, place, local)
+                array_type.store(writer, type_)
+    if of.has_mask:
+        writer.place(over)
+    return writer.listing()
+
+
+def _places_of_pair(writer: Writer) -> tuple[int, int]:
+    """Locals with the indices of the parts of the item's pair."""
+    first, second = writer.local(I64), writer.local(I64)
+    writer.get(0)
+    writer.i64(1)
+    writer.emit("i64.shl")
+    writer.set(first)
+    writer.get(first)
+    writer.i64(1)
+    writer.emit("i64.add")
+    writer.set(second)
+    return first, second
+
+
+def _push_arguments(writer: Writer, of: Mapping, places: Sequence[int]) -> None:
+    """Push the arguments of an item's call. `places`: the indices of the parts of its pairs."""
+    at = 1 + len(of.results)
     pairs = zip(of.arrays, of.signature.parameters, strict=True)
     for number, (array, type_) in enumerate(pairs):
+        if number - 1 in of.pairs:
+            continue
+        if number in of.pairs:
+            assert array is not None
+            for place in places:
+                writer.get(at, place)
+                array.load(writer, type_)
+            at += 1
+            continue
         writer.get(at)
         at += 1
         if number in of.sequences:
@@ -189,16 +260,3 @@ def _item(of: Mapping) -> FunctionListing:
         elif array is not None:
             writer.get(0)
             array.load(writer, type_)
-    writer.emit("call", of.function)
-    if len(to) == 1:
-        of.to[0].store(writer, types[0])
-    else:
-        found = [writer.local(type_) for type_ in types]
-        for local in reversed(found):
-            writer.set(local)
-        for local, target, array_type, type_ in zip(found, to, of.to, types, strict=True):
-            writer.get(target, 0, local)
-            array_type.store(writer, type_)
-    if of.has_mask:
-        writer.place(over)
-    return writer.listing()

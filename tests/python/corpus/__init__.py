@@ -7,6 +7,7 @@ from . import (  # noqa: F401  # they add cases
     array_search,
     bit,
     byte_text,
+    complex_number,
     dynamic_programming,
     exception,
     finance,
