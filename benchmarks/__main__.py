@@ -375,7 +375,9 @@ def groups_command(
     help="Where libsleef.so and libsvml.so are.",
 )
 @click.option("--device", metavar="NAME", help="Which one, as FERRYVM_OPENCL_DEVICE takes it.")
-@names("--tables", lambda: "012", "How a device looks up constants (ferryvm.ir.c.opencl).")
+@names(
+    "--tables", lambda: ("own", "0", "1"), "How a device looks up constants (ferryvm.ir.c.opencl)."
+)
 @QUICK
 @JSON
 def math_command(

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.mathematics import device, pricing, size, speed
+from benchmarks.mathematics.device import OWN
 from benchmarks.mathematics.goal import goals, means
 from benchmarks.mathematics.library import FOLDERS, LIBRARIES
 from benchmarks.mathematics.speed import GLIBC, LANES, LOOP, SCALAR, THREADED
@@ -44,8 +45,9 @@ class Settings:
     """Where libraries are looked for first."""
     device: str = ""
     """As FERRYVM_OPENCL_DEVICE takes it."""
-    tables: tuple[str, ...] = ("0",)
-    """Ways in which a device looks up constants, as FERRY_TABLES of `ferryvm.ir.c.opencl`."""
+    tables: tuple[str, ...] = (OWN,)
+    """Ways in which a device looks up constants: values of FERRY_TABLES of `ferryvm.ir.c.opencl`, or the
+    one that it chooses."""
     quick: bool = False
     """Small sizes; goals are not for them."""
 
@@ -98,7 +100,7 @@ class Figures:
         if self.rows:
             console.print(_speeds(self.rows))
         if self.device_rows:
-            columns = [f"of the driver's, tables {name}" for name in self.settings.tables]
+            columns = [f"of the driver's, {name} tables" for name in self.settings.tables]
             table = Table("function", *columns, title=f"kernel time, {self.device_name}")
             for each in self.device_rows:
                 table.add_row(

@@ -22,6 +22,9 @@ from ferryvm.isa.pure_function import PureFunction
 REPEATED = 8
 """Applications in a work-item, to its own operands, so that memory is a small part."""
 
+OWN = "own"
+"""Constants are looked up in the way that `ferryvm.ir.c.opencl` chooses for the device."""
+
 _KERNEL = """
 __kernel void {name}({parameters}, __global {type} *restrict to) {{
     size_t place = get_global_id(0);
@@ -68,7 +71,7 @@ def measure(
     progress: Callable[[str], None],
 ) -> tuple[str, list[DeviceRow]]:
     """The device, and a row for each function that OpenCL C has, too; `tables`: values of the macro
-    FERRY_TABLES (`ferryvm.ir.c.opencl`). Raises MissingError."""
+    FERRY_TABLES (`ferryvm.ir.c.opencl`), or `OWN`. Raises MissingError."""
     try:
         import pyopencl
 
@@ -115,7 +118,7 @@ class _Bench:
         drivers = ""
         kernels = {}
         for name in (drivers, *self.tables):
-            options = [f"-DFERRY_TABLES={name}"] if name else []
+            options = [] if name in (drivers, OWN) else [f"-DFERRY_TABLES={name}"]
             try:
                 program = self.cl.Program(self.context, self.text(function)).build(options)
             except self.cl.Error as error:

@@ -41,8 +41,8 @@ def _tables(dialect: Dialect, used: set[str]) -> Iterator[str]:
             name, kind, t = table_name(table), dialect.types[table.type], table.type
             letter = "fd"[t.bits == 64] if t.is_float else "rl"[t.bits == 64]
             yield f"{dialect.constant}{kind} {name}[{len(table)}] = {{{words}}};\n"
-            fields = {"name": name, "type": kind, "letter": letter, "bits": t.bits, "words": words}
-            yield dialect.look_up.format(count=len(table), **fields)
+            fields = {"name": name, "type": kind, "letter": letter, "bits": t.bits}
+            yield dialect.look_up.format(**fields)
 
 
 @functools.cache

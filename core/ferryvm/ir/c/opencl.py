@@ -56,19 +56,13 @@ static inline {type} {name}_at(ulong n)
     asm("{{ .reg .u64 at; cvta.const.u64 at, %1; ld.b{bits} %0, [at]; }}" : "={letter}"(found) : "l"(where));
     return found;
 }}
-#elif FERRY_TABLES == 2
-static inline {type} {name}_at(ulong n)
-{{
-    const {type} words[{count}] = {{{words}}};
-    return words[n];
-}}
 #else
 #define {name}_at(n) {name}[n]
 #endif
 """
 """Tables of constants. NVIDIA's `__constant` memory serves one address of a warp at a time; 1: by an
-address in the generic space (PTX ISA, 9.7.9.20, cvta), 2: an array of the work-item. `python -m
-benchmarks math --device gpu --tables 0,1,2` compares them."""
+address in the generic space (PTX ISA, 9.7.9.20, cvta), which is cached as global memory is. `python -m
+benchmarks math --device gpu --tables 0,1` compares them."""
 
 PRELUDE = """\
 #ifdef cl_khr_fp64
@@ -80,7 +74,11 @@ PRELUDE = """\
 #error "the machine's words are little-endian"
 #endif
 #ifndef FERRY_TABLES
+#ifdef __NV_CL_C_VERSION
+#define FERRY_TABLES 1
+#else
 #define FERRY_TABLES 0
+#endif
 #endif
 #ifdef __FAST_RELAXED_MATH__
 #error "floats are to be computed as IEEE 754 says (-cl-fast-relaxed-math)"
