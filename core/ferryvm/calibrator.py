@@ -38,37 +38,53 @@ _ITEMS = {
     "float": """
   (define x (f64 i))
   (define j 0)
-  (while (< j 64)
+  (while (< j steps)
     (set! x (+ (* x 0.999{salt}) (* (- x 1.5) (* x 0.0001))))
     (set! j (+ j 1)))
   (array-set! to i x)""",
     "integer": """
   (define x i)
   (define j 0)
-  (while (< j 64)
+  (while (< j steps)
     (set! x (+ (^ x (>> x 7)) (^ (* x 5) (<< x 3))))
     (set! j (+ j 1)))
   (array-set! to i (f64 x))""",
     "memory": """
-  (array-set! to i (+ (array-ref from i) (array-ref more i)))""",
+  (define x 0.{salt})
+  (if (= steps 1)
+    (set! x (+ (array-ref from i) (array-ref more i)))
+    (begin
+      (define j 0)
+      (while (< j steps)
+        (set! x (+ x (array-ref from (& (+ i j) {mask}))))
+        (set! j (+ j 1)))))
+  (array-set! to i x)""",
     "control": """
-  (define x (& i 255))
-  (define steps 0)
-  (while (and (> x 1) (< steps 200))
-    (if (= (& x 1) 0)
-      (set! x (>> x 1))
-      (set! x (+ (* 3 x) 1)))
-    (set! steps (+ steps 1)))
-  (array-set! to i (f64 steps))""",
+  (define all 0)
+  (define j 0)
+  (while (< j steps)
+    (define x (& (+ i j) 255))
+    (define left 200)
+    (while (and (> x 1) (> left 0))
+      (if (= (& x 1) 0)
+        (set! x (>> x 1))
+        (set! x (+ (* 3 x) 1)))
+      (set! left (- left 1)))
+    (set! all (+ all left))
+    (set! j (+ j 1)))
+  (array-set! to i (f64 all))""",
 }
 """The body of an item for each class."""
 
+_STEPS = {"float": 64, "integer": 64, "memory": 1, "control": 1}
+"""Iterations of an item's loop, unless a device is so fast that it takes more to time them."""
+
 _PROGRAM = """
-(define (item (i i64) (to (array f64)) (from (array f64)) (more (array f64))){body})
+(define (item (i i64) (to (array f64)) (from (array f64)) (more (array f64)) (steps i64)){body})
 (define to (make-array f64 {most}))
 (define from (make-array f64 {most}))
 (define more (make-array f64 {most}))
-(for-each-item {count} (item to from more))
+(for-each-item {count} (item to from more {steps}))
 """
 
 _MOST = 1 << 20
@@ -82,6 +98,12 @@ _LEAST_SECONDS = 2e-3
 
 _TIMES = 5
 """Launches of a kind, of which the quickest counts."""
+
+_NOISE = 0.05
+"""The part of the time of a launch by which that varies: no work is taken to be shorter."""
+
+_MOST_STEPS = 1 << 22
+"""Iterations of an item at most."""
 
 _COUNTED = 256
 """Items whose instructions are counted; their mean is that of all, in each class."""
@@ -101,19 +123,26 @@ def calibrate(compiler: Compiler, device: str) -> Calibration:
     all_seconds = {kind: launch.out_of_order() for kind, launch in launches.items()}
     in_order = {kind: launch.in_order() for kind, launch in launches.items()}
     to_device, to_host = launches["memory"].bandwidths()
-    small = _Launch(compiler, name, "float", _FEW) if to_device else launches["float"]
+    # Finding what has changed in large arrays takes long where they are copied.
+    few = {kind: _Launch(compiler, name, kind, _FEW) for kind in CLASSES} if to_device else launches
     return Calibration(
         backend=compiler.name,
         device=name,
         versions=versions(compiler, name),
-        launch_seconds=small.launch_seconds,
+        launch_seconds=few["float"].launch_seconds,
         thread_seconds=_thread_seconds() if able.native else 0.0,
         to_device=to_device,
         to_host=to_host,
-        compile_seconds=launches["float"].compile_seconds,
+        # The first one may have loaded the driver.
+        compile_seconds=min(launch.compile_seconds for launch in launches.values()),
         seconds=all_seconds,
         in_order=in_order if able.native else {},
+        alone={} if able.native else {kind: launch.alone() for kind, launch in few.items()},
     )
+
+
+_Run = Callable[[int, int], None]
+"""Runs so many items with so many iterations each."""
 
 
 class _Launch:
@@ -121,9 +150,13 @@ class _Launch:
 
     def __init__(self, compiler: Compiler, device: str, kind: str, length: int = _MOST) -> None:
         """`length`: of each array."""
-        self._instructions = _instructions(kind)
+        self._steps = _STEPS[kind]
+        self._instructions = _instructions(kind, self._steps)
         """Of one item, on average."""
-        program = ferryvm.compile(_text(kind, length, length))
+        self._of_step = _instructions(kind, self._steps + 64) - self._instructions
+        self._of_step /= 64
+        """Instructions of one more iteration."""
+        program = ferryvm.compile(_text(kind, length, self._steps, length))
         execution = Engine(INTERPRETER).start(program)
         self._machine = machine = execution.machine
         (self._pc,) = launch_numbers(machine.verified)
@@ -143,7 +176,7 @@ class _Launch:
         if ranges is None:
             raise BackendError(f"{compiler.name}: it runs the items of a launch in order")
         self._ranges: RangeRunner = ranges
-        self.launch_seconds = _least(self._run, 2)
+        self.launch_seconds = _least(self._run, 2, self._steps)
 
     def _compiled(self, compiler: Compiler, device: str, region: Region) -> Code:
         options = Options(cache=False, device=device)
@@ -162,19 +195,31 @@ class _Launch:
         """Seconds of an instruction where items run one after another."""
         return self._of_instruction(self._run_in_order, 0.0)
 
+    def alone(self) -> float:
+        """Seconds of an instruction of an item that nothing runs beside but another one."""
+        steps, least = self._steps, _LEAST_SECONDS + 4 * self.launch_seconds
+        while steps < _MOST_STEPS and _least(self._run, 2, steps, 2) < least:
+            steps *= 4
+        return self._each(_least(self._run, 2, steps), self.launch_seconds) / self._count(steps)
+
     def bandwidths(self) -> tuple[float, float]:
         """Bytes a second to the device and back, of arrays that have changed, with what finding
-        that takes; zeros if the device works in the host's memory."""
+        that takes; zeros if the device works in the host's memory. The best of several copies counts:
+        the first one makes the buffers."""
+        found = [self._copied(float(number)) for number in range(_TIMES)]
+        return max(to for to, _ in found), max(back for _, back in found)
+
+    def _copied(self, salt: float) -> tuple[float, float]:
         machine = self._machine
         objects = machine.objects
         assert objects is not None  # the program has arrays
-        sp = self._at[0] - LAUNCH_WORDS
-        for number, reference in enumerate(machine.memory.stack[sp - 2 : sp]):
+        sp = self._at[0] - LAUNCH_WORDS - 1
+        for reference in machine.memory.stack[sp - 2 : sp]:
             words = elements(objects, reference)
-            values = array("d", range(number + 1, number + 1 + len(words)))
+            values = array("d", [salt]) * len(words)
             words[:] = memoryview(values).cast("B").cast("Q")
         before = self.code.activity()
-        self._run(_MOST)
+        self._run(_MOST, self._steps)
         after = self.code.activity()
         sent = _spent(after.arrays, "seconds_to_device") - _spent(
             before.arrays, "seconds_to_device"
@@ -183,25 +228,36 @@ class _Launch:
         to_device = (after.to_device - before.to_device) / sent if sent > 0 else 0.0
         return to_device, (after.to_host - before.to_host) / back if back > 0 else 0.0
 
-    def _of_instruction(self, run: Callable[[int], None], overhead: float) -> float:
-        items = 1024
+    def _of_instruction(self, run: _Run, overhead: float) -> float:
+        items, steps = 1024, self._steps
         least = _LEAST_SECONDS + 4 * overhead
-        while items < _MOST and _seconds(run, items) < least:
+        while items < _MOST and _least(run, items, steps, 2) < least:
             items *= 4
         items = min(items, _MOST)
-        return max(_least(run, items) - overhead, 1e-9) / items / self._instructions
+        is_paced = self._ranges.is_paced
+        while is_paced and steps < _MOST_STEPS and _least(run, items, steps, 2) < least:
+            steps *= 4
+        return self._each(_least(run, items, steps), overhead) / items / self._count(steps)
 
-    def _run(self, items: int) -> None:
-        self._stand(items)
+    def _each(self, seconds: float, overhead: float) -> float:
+        """Seconds besides a launch, which varies itself."""
+        return max(seconds - overhead, _NOISE * overhead, 1e-9)
+
+    def _count(self, steps: int) -> float:
+        """Instructions of an item with so many iterations."""
+        return self._instructions + (steps - self._steps) * self._of_step
+
+    def _run(self, items: int, steps: int) -> None:
+        self._stand(items, steps)
         outcome = self._ranges.run(self._machine, 0, items)
         if outcome.completed != items:
             raise BackendError("a launch was interrupted while it was measured")
 
-    def _run_in_order(self, items: int) -> None:
-        self._stand(items)
+    def _run_in_order(self, items: int, steps: int) -> None:
+        self._stand(items, steps)
         ENTRY(self.code.address)(self._machine.address)
 
-    def _stand(self, items: int) -> None:
+    def _stand(self, items: int, steps: int) -> None:
         """Make the machine stand in front of so many items."""
         control = self._machine.control
         control.pc = self._pc
@@ -209,34 +265,36 @@ class _Launch:
         control.launches = self._quiet.buffer_info()[0]
         launch = launch_operands(control)
         launch.limit, launch.next, launch.record = items, 0, 0
+        self._machine.memory.stack[self._at[0] - LAUNCH_WORDS - 1] = steps
 
 
-def _text(kind: str, count: int, length: int = _MOST) -> str:
+def _text(kind: str, count: int, steps: int, length: int = _MOST) -> str:
     """The program of a class, with so many items. Its code differs each time: drivers keep builds, and
     the time of one is measured."""
     body = _ITEMS[kind].replace("{salt}", f"{time.time_ns() % 10**9:09}")
-    return _PROGRAM.format(body=body, most=length, count=count)
+    body = body.replace("{mask}", str(length - 1))
+    return _PROGRAM.format(body=body, most=length, count=count, steps=steps)
 
 
 def _spent(arrays: Sequence[ArrayActivity], field: str) -> float:
     return sum(float(getattr(one, field)) for one in arrays)
 
 
-def _least(run: Callable[[int], None], items: int) -> float:
-    return min(_seconds(run, items) for _ in range(_TIMES))
+def _least(run: _Run, items: int, steps: int, times: int = _TIMES) -> float:
+    return min(_seconds(run, items, steps) for _ in range(times))
 
 
-def _seconds(run: Callable[[int], None], items: int) -> float:
+def _seconds(run: _Run, items: int, steps: int) -> float:
     began = time.perf_counter()
-    run(items)
+    run(items, steps)
     return time.perf_counter() - began
 
 
-def _instructions(kind: str) -> float:
+def _instructions(kind: str, steps: int) -> float:
     """Instructions of an item of a class, on average."""
     found = []
     for count in (_COUNTED, 2 * _COUNTED):
-        program = ferryvm.compile(_text(kind, count))
+        program = ferryvm.compile(_text(kind, count, steps))
         counted = Engine(INTERPRETER).start(program).run(count=True).statistics.instructions
         assert counted is not None
         found.append(counted)

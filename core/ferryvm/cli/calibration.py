@@ -98,7 +98,8 @@ def _rows(one: Calibration) -> list[tuple[str, str]]:
         rows.append((name, f"{rate / 1e9:.3g} GB/s" if rate else "none: the host's memory"))
     rows.append(("compiling", f"{one.compile_seconds:.2g} s"))
     for name, seconds in one.seconds.items():
-        alone = one.in_order.get(name)
-        in_order = f", {1e-9 / alone:.3g} in order" if alone else ""
-        rows.append((name, f"{1e-9 / seconds:.3g} instructions a nanosecond{in_order}"))
+        text = f"{1e-9 / seconds:.3g} instructions a nanosecond"
+        for words, of in ((" in order", one.in_order), (" for an item alone", one.alone)):
+            text += f", {1e-9 / of[name]:.3g}{words}" if name in of else ""
+        rows.append((name, text))
     return rows

@@ -28,7 +28,7 @@ COMMAND = "ferry doctor --calibrate"
 CLASSES = ("float", "integer", "memory", "control")
 """Classes of instructions that are calibrated apart: those of the facts of a region."""
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +54,9 @@ class Calibration:
     """Time of an instruction of an item by its class, on the whole device."""
     in_order: Mapping[str, float]
     """Time of one where items run one after another; empty if the backend is not native."""
+    alone: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Time of one where a device has few items, each of which takes as long as it does; empty likewise
+    for native code, where that is the time in order."""
 
     @property
     def title(self) -> str:
@@ -150,7 +153,8 @@ def _read(content: bytes) -> dict[str, Calibration]:
     for one in found:
         numbers = [one.launch_seconds, one.thread_seconds, one.compile_seconds]
         numbers += [one.to_device, one.to_host, *(one.seconds[name] for name in CLASSES)]
-        numbers += [one.in_order[name] for name in CLASSES if one.in_order]
+        for some in (one.in_order, one.alone):
+            numbers += [some[name] for name in CLASSES if some]
         if not all(isinstance(each, int | float) and 0 <= each < math.inf for each in numbers):
             raise ValueError("it has a number that is none")
     return {one.device: one for one in found}

@@ -5,11 +5,12 @@
                                           └─ the least: there ──────────────────────┴─> found time
 
 The first place has the code that the interpreter enters, and runs until others are compiled. Another
-place is compiled once the launch has taken as long as compiling takes, if it is expected to be quicker.
-Then an eighth of a range is its first trial, and later ones are whole ranges, whose items are those that
+place is compiled once the launch has taken some time, if it is expected to be quicker. Then an eighth of a
+range is its first trial, or all of it on a device that paces itself; later ones are whole ranges, whose items are those that
 other places ran. They come when the launch has had twice as many ranges, so they cost little however wrong
-the model is, and a place that a disturbed run made look slow is tried again. Items in order are tried in
-the same way. What is chosen depends on times and counts alone: with a clock of its own the same is chosen
+the model is, and a place that a disturbed or cold run made look slow is tried again. Items in order are tried
+in the same way; before they have been timed twice, no launch stays within the code around it, which would
+never leave for it any more, unless it is tiny. What is chosen depends on times and counts alone: with a clock of its own the same is chosen
 again.
 """
 
@@ -36,11 +37,13 @@ Compile = Callable[[Machine, int, Callable[[RangeRunner | str], None]], None]
 is none; now or later, in any thread."""
 
 PROMISING = 1.25
-"""A place is compiled if it is expected to take less than this times the best one's time, because a
-model is only a model."""
+"""A place is compiled early if it is expected to take less than this times the best one's time."""
 
 DUE = 4.0
 """A place is tried if it is expected to take less than this times the best one's time."""
+
+_LATER = 8.0
+"""A place that is not promising but may be tried is compiled after so many times the time."""
 
 _BUDGET = 0.2
 """A trial of a whole range takes less than this part of the launch's time so far, unless it is
@@ -64,6 +67,13 @@ EXIT = 50e-6
 
 MOST_WORTH = 1e-3
 """Seconds of work in order for which code is left in any case, so that times are found again."""
+
+UNTIMED_WORTH = 20e-6
+"""The same as long as items in order were timed in samples only, which first items and cold caches
+mislead."""
+
+_TIMINGS = 2
+"""Ranges that have to be timed in order before a launch stays within the code around it."""
 
 
 class PlacedRanges(RangeRunner):
@@ -107,11 +117,10 @@ class PlacedRanges(RangeRunner):
     def _in_order(self) -> float:
         """Seconds of an item in order: as found, else by the model from what was learned on the first
         place, since a sample is of the first items, which may differ from the others."""
-        if self._alone.item_seconds is not None:
-            return self._alone.item_seconds
+        if self._alone.unit is not None:
+            return self._alone.unit
         first = self._places[0]
-        learned = first.item_seconds
-        return self._sampled if learned is None else learned / first.model.ratio
+        return self._sampled if first.unit is None else first.unit
 
     def worth(self, item_seconds: float) -> int | None:
         self._sampled = item_seconds
@@ -123,7 +132,8 @@ class PlacedRanges(RangeRunner):
             saved = each - place.each(each)
             if saved > 0.0:
                 items = min(items, (EXIT + place.launch_seconds) / saved)
-        return int(min(items, MOST_WORTH / each))
+        is_timed = self._alone.activity.times >= _TIMINGS
+        return int(min(items, (MOST_WORTH if is_timed else UNTIMED_WORTH) / each))
 
     def in_order(self, items: int) -> int:
         self._decided = self._decide(items)
@@ -151,10 +161,12 @@ class PlacedRanges(RangeRunner):
             return self._run(place, machine, first, limit)
         least = place.items_for(_PART_LAUNCHES * place.launch_seconds, self._in_order)
         end = min(first + max(items // _PART, least, 1), limit)
+        if place.runner is not None and place.runner.is_paced:
+            end = limit  # fewer would take as long, and copies, too
         if end < limit:
             put_off(machine, end, limit)
         most = FAR * self._best(end - first)[1]
-        return self._run(place, machine, first, end, check=most)
+        return self._run(place, machine, first, end, check=most, is_part=end < limit)
 
     def resident(self, items: int, residency: Residency) -> RangeRunner | None:
         """The runner of the place that has elements; without any, that of the place which is expected
@@ -220,15 +232,16 @@ class PlacedRanges(RangeRunner):
                 self._request(machine, number)
                 continue
             times = place.expected(items, self._in_order) / max(seconds, LEAST)
-            if times >= PROMISING:
+            patience = place.patience * (1.0 if times < PROMISING else _LATER)
+            if times >= DUE:
                 place.activity.state = (
                     f"not compiled: it is expected to take {times:.1f} times as long as "
                     f"{best.activity.name}"
                 )
-            elif self._spent < place.model.compile_seconds:
+            elif self._spent < patience:
                 place.activity.state = (
-                    f"not compiled yet: that takes {place.model.compile_seconds:.2g} s, "
-                    f"the launch took {self._spent:.2g} s so far"
+                    f"not compiled yet: that takes {place.model.compile_seconds:.2g} s, and is begun "
+                    f"once the launch took {patience:.2g} s; it took {self._spent:.2g} s so far"
                 )
             else:
                 self._request(machine, number)
@@ -251,10 +264,16 @@ class PlacedRanges(RangeRunner):
         return receive
 
     def _run(
-        self, place: LaunchPlace, machine: Machine, first: int, limit: int, check: float = math.inf
+        self,
+        place: LaunchPlace,
+        machine: Machine,
+        first: int,
+        limit: int,
+        check: float = math.inf,
+        is_part: bool = False,
     ) -> RangeOutcome:
-        """Run a range on a place. `check`: it is a part, to find whether the place takes longer than
-        that; else its time is that of other parts, too, and nothing is learned."""
+        """Run a range on a place. `check`: the place's first range is to show whether it takes longer
+        than that; `is_part`: it is a part of a range, whose time is not that of other parts."""
         runner = place.runner
         assert runner is not None
         if not runner.has_slices:
@@ -274,11 +293,15 @@ class PlacedRanges(RangeRunner):
         seconds = self._clock() - began
         self._spent += seconds
         expected *= outcome.completed / (limit - first)
-        is_part = seconds < check < math.inf
-        place.has_run(outcome, expected, seconds, self._in_order, learns=not is_part)
+        is_slow, is_first = seconds >= check, check < math.inf
+        # Items of a part may not be like others; what is far too slow may have been cold.
+        learns = place.was_slow if is_slow else not (is_first and is_part)
+        place.has_run(outcome, expected, seconds, self._in_order, learns=learns)
         # After a part, behind the rest of this launch.
-        place.next_trial = self._ranges + 2 if is_part else 2 * self._ranges
-        place.is_checked = True
+        is_next = is_first and is_part and not is_slow
+        place.next_trial = self._ranges + 2 if is_next else 2 * self._ranges
+        place.is_checked = not is_slow or place.was_slow
+        place.was_slow = is_slow
         # Threads measure the time of items in order by themselves, from samples.
         return record.replace(outcome, seconds=None)
 

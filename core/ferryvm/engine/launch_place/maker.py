@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from ferryvm.machine.state import Machine
     from ferryvm.policy import Choice
 
+BACKGROUND = 0.25
+"""The part of the time that compiling takes after which it is begun in the background: the launch waits
+for nothing meanwhile."""
+
 Find = Callable[[str], "Compiler"]
 """The compiler of a name; raises BackendError."""
 
@@ -74,7 +78,10 @@ def placed(site: Site, code: Code, compiler: Find, ask: Ask) -> Code:
             threads = (one.options.threads or cpus()) if has_threads else 0
             title = calibration.title(one.backend, one.options.device)
             made = models.model(known, base, threads, reason or why, has_lanes)
-            places.append(LaunchPlace(title, made))
+            place = LaunchPlace(title, made)
+            if one.options.background and cpus() > 1:
+                place.patience *= BACKGROUND
+            places.append(place)
             choices.append(one)
 
     def make(number: int) -> RangeRunner | str:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The expected time of a range of items on a place, from calibrations.
 
-    seconds = launch + copies + items x (seconds of an item in order) x ratio
+    seconds = launch + copies + (seconds of an item in order) x max(items x ratio, alone)
 
 The seconds of an item in order are measured on the launch itself. The ratio says how much longer an
-item takes on the place: the calibrated times of its instructions there over those in order, weighted
-by the classes of its instructions.
+item takes on the place, among many: the calibrated times of its instructions there over those in order,
+weighted by the classes of its instructions. `alone` is the same for an item that runs beside few
+others: a device with thousands of lanes takes as long for one item as for thousands.
 """
 
 from __future__ import annotations
@@ -35,18 +36,24 @@ class CostModel:
 
     launch_seconds: float
     ratio: float
-    """Time of an item over its time in order on one core."""
+    """Time of an item, among many, over its time in order on one core."""
     copy_seconds: float
     """Copies of arrays, if none is on the device."""
     compile_seconds: float
     source: str
     """The origin of these figures: `calibrated`, or why they are defaults."""
+    alone: float = 0.0
+    """Time of one item among few over its time in order: no range takes less. 0: it is not known."""
+
+    def work(self, items: int) -> float:
+        """The time of so many items, without launch and copies, over that of one in order."""
+        return max(items * self.ratio, self.alone)
 
     def expected(self, items: int, item_seconds: float, is_resident: bool = False) -> float:
         """Seconds of so many items; `item_seconds`: of one in order; `is_resident`: the arrays are on
         the device."""
         copies = 0.0 if is_resident else self.copy_seconds
-        return self.launch_seconds + copies + items * item_seconds * self.ratio
+        return self.launch_seconds + copies + item_seconds * self.work(items)
 
 
 def weights(floats: float, integers: float, memory: float, control: float) -> dict[str, float]:
@@ -75,11 +82,12 @@ def calibrated(
         if threads:  # it was calibrated with all processors
             there *= max(int(own.versions.get("processors", threads)) / threads, 1.0)
     here = sum(share * base.in_order[name] for name, share in mix.items())
+    alone = sum(share * own.alone[name] for name, share in mix.items()) if own.alone else 0.0
     copies = 0.0
     if own.to_device and own.to_host:
         copies = (bytes_read + bytes_written) / own.to_device + bytes_written / own.to_host
-    ratio = there / here if here else 1.0
-    return CostModel(own.launch_seconds, ratio, copies, own.compile_seconds, CALIBRATED)
+    ratio, alone = (there / here, alone / here) if here else (1.0, 0.0)
+    return CostModel(own.launch_seconds, ratio, copies, own.compile_seconds, CALIBRATED, alone)
 
 
 def assumed(why: str, threads: int, bytes_read: int, bytes_written: int) -> CostModel:

@@ -4,9 +4,11 @@
     asleep ── expected to pay ──> compiling ─┬─> ready ── its device fails ──> gone
                                              └─> gone (refused)
 
-An expected time comes from the model until ranges have run there. Then the least time of an item in
-the last runs takes the place of the model's, since other work of the machine can only add to a time. A
-short range, whose time is mostly that of a launch, teaches the time of a launch in the same way.
+An expected time comes from the model until ranges have run there. Each teaches how long an item would
+take in order for the model to be right; the least of the last ones takes the place of what was measured
+in order, since other work of the machine can only add to a time. So the model says how a time depends
+on the number of items. A short range, whose time is mostly that of a launch, teaches the time of a launch in
+the same way.
 """
 
 from __future__ import annotations
@@ -49,16 +51,20 @@ class LaunchPlace:
     def __init__(self, name: str, model: CostModel, runner: RangeRunner | None = None) -> None:
         """`runner`: None if its code is not compiled yet."""
         self.model, self.runner = model, runner
+        self.patience = model.compile_seconds
+        """Seconds that the launch has taken before code is asked for."""
         self.state = PlaceState.ASLEEP if runner is None else PlaceState.READY
         self.activity = PlaceActivity(name, model.source)
         self.next_trial = 1
         """The number of the launch's range from which on a trial is due."""
         self.is_checked = runner is not None
-        """A part of a range has shown that it is not far slower than expected."""
+        """A first range has shown that it is not far slower than others, or two have that it is."""
+        self.was_slow = False
+        """The first range took far longer than on others: it may have been cold."""
         self.estimate: Callable[[Sequence[float]], float] = min
         """The time of an item, of those in the last runs."""
         self._found: collections.deque[float] = collections.deque(maxlen=_REMEMBERED)
-        """Seconds of an item in the last runs."""
+        """Seconds of an item in order with which the model has the times of the last runs."""
         self._launches: collections.deque[float] = collections.deque(maxlen=_REMEMBERED)
         """Seconds of a launch in the last short ranges."""
         self._largest = FAR
@@ -69,17 +75,23 @@ class LaunchPlace:
         return min(self._launches, default=self.model.launch_seconds)
 
     @property
-    def item_seconds(self) -> float | None:
-        """Seconds of an item as learned; None before the first run."""
+    def unit(self) -> float | None:
+        """Seconds of an item in order, as its own times say by the model; None before the first run."""
         return self.estimate(self._found) if self._found else None
+
+    @property
+    def item_seconds(self) -> float | None:
+        """Seconds of an item among many, as learned; None before the first run."""
+        unit = self.unit
+        return None if unit is None else unit * self.model.ratio
 
     def expected(self, items: int, in_order: float) -> float:
         """Seconds of so many items; `in_order`: of one in order."""
-        learned = self.item_seconds
-        if learned is None:
+        unit = self.unit
+        if unit is None:
             more = self.launch_seconds - self.model.launch_seconds
             return self.model.expected(items, in_order, bool(self.activity.times)) + more
-        return self.launch_seconds + items * learned
+        return self.launch_seconds + unit * self.model.work(items)
 
     def items_for(self, seconds: float, in_order: float) -> int:
         """Items that take about so long, besides the launch."""
@@ -91,7 +103,7 @@ class LaunchPlace:
         return bool(self._found or self._launches)
 
     def each(self, in_order: float) -> float:
-        """Seconds of an item, besides the launch."""
+        """Seconds of an item among many, besides the launch."""
         learned = self.item_seconds
         return max(in_order * self.model.ratio if learned is None else learned, LEAST)
 
@@ -113,14 +125,15 @@ class LaunchPlace:
         activity.seconds += seconds
         if not outcome.completed or outcome.is_interrupted or not learns:
             return
-        work = outcome.completed * self.each(in_order)
+        share = self.model.work(outcome.completed)
+        work = (self.unit or in_order) * share
         launch = max(seconds - work, 0.0)
         most = _MOST_LAUNCH * self.model.launch_seconds
         if work < _SHORT * self.model.launch_seconds and launch < most:
             self._launches.append(launch)
         else:
-            each = max(seconds - self.launch_seconds, 0.1 * seconds) / outcome.completed
-            self._found.append(max(each, LEAST))
+            unit = max(seconds - self.launch_seconds, 0.1 * seconds) / share
+            self._found.append(max(unit, LEAST))
         factor = max(seconds / expected, expected / seconds) if seconds and expected else 1.0
         if factor >= self._largest and not outcome.suspended:
             self._largest = factor
