@@ -8,11 +8,11 @@ wait at one place, or came there out of order, and where there is no room.
 
 from __future__ import annotations
 
+from ferryvm.isa.declared_type import PHASE
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.item_map import BARRIER_MARK, ItemOutcome, MapAddresses
-from ferryvm.machine.piece import PHASE
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word

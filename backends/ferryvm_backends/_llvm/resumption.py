@@ -12,12 +12,12 @@ words above the operands, which belong to no frame.
 
 from __future__ import annotations
 
+from ferryvm.isa.declared_type import PHASE
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.item_map import BARRIER_MARK, ROW_WORDS, ItemOutcome
-from ferryvm.machine.piece import PHASE
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word

@@ -49,8 +49,8 @@ class LoweringContext:
             number: self.function(f"f{number}", body) for number, body in module.functions.items()
         }
         """The native function of each VM function, by number."""
-        self.records: dict[Group, ir.Function] = {}
-        """The functions that write the records of groups."""
+        self.records: dict[Group, tuple[ir.Function, Body]] = {}
+        """The functions that write the records of groups, with their bodies."""
         self._early: dict[Body, EarlyStores | None] = {}
         self.nests = FAILURES + len(self.guards)
         """The place in `ACTIVITY` from which on nests have theirs."""

@@ -53,6 +53,8 @@ def lower(module: Module, options: Options, polls: bool = True) -> ir.Module:
         lower_function(shared, number, body)
     if module.lanes is not None:
         lower_lanes(shared, module, lane_count(module.lanes, options))
+    for native, body in shared.records.values():
+        lower_body(shared, Variant(body, {}), at_start(native))
     shared.writers.settle()
     return shared.native
 

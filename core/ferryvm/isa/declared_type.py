@@ -128,6 +128,9 @@ is the piece of the items after it.
 Or, where `pc` is -1, a phase: the record of a launch of `first` items in all, of which some wait at a
 barrier: `waiting`, the last one to come first. Those in `next` have not come there yet."""
 
+PHASE = I64.mask
+"""The pc of a phase."""
+
 PIECE_BYTES = STRUCT_HEADER_BYTES + WORD_BYTES * len(PIECE.fields)
 """Bytes of a piece, without the words of an item."""
 ITEM_BYTES = PIECE_BYTES + 2 * ARRAY_HEADER_BYTES

@@ -14,7 +14,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 
-from ferryvm.isa.declared_type import ITEM_BYTES
+from ferryvm.isa.declared_type import ITEM_BYTES, PHASE
 from ferryvm.isa.element import Element
 from ferryvm.isa.object import (
     ARRAY_HEADER_BYTES,
@@ -46,10 +46,6 @@ class Piece(NamedTuple):
     def is_phase(self) -> bool:
         """True for the record of a launch some of whose items wait at a barrier."""
         return self.pc == PHASE
-
-
-PHASE = I64.mask
-"""The pc of a phase."""
 
 
 class Block(NamedTuple):

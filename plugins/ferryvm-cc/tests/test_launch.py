@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ferryvm
 import pytest
-from ferryvm.engine import Engine, launching
+from ferryvm.engine import Engine, installed_launch, launching
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.parallel import ThreadedRanges
 from ferryvm.item_range import RangeOutcome
@@ -85,8 +85,8 @@ def test_results_and_output_are_those_of_the_loop(name: str, outcomes: list[Rang
     expected = interpreted.run()
     assert (found.value, found.output) == (expected.value, expected.output)
     assert execution.machine.snapshot() == interpreted.machine.snapshot()
-    assert sum(outcome.completed for outcome in outcomes) >= (0 if "object" in name else 1500)
-    assert any(outcome.suspended for outcome in outcomes) == (name != "multiplies")
+    assert sum(outcome.completed for outcome in outcomes) >= 1500
+    assert any(outcome.suspended for outcome in outcomes) == ("prints" in name)
 
 
 def test_the_trap_is_that_of_the_lowest_item(outcomes: list[RangeOutcome]) -> None:
@@ -106,7 +106,7 @@ def test_code_of_the_whole_program_leaves_for_a_launch(outcomes: list[RangeOutco
 def test_items_that_fail_a_guess_are_suspended(
     monkeypatch: pytest.MonkeyPatch, outcomes: list[RangeOutcome]
 ) -> None:
-    monkeypatch.setattr(launching, "SUSPENSION", 0.0)
+    monkeypatch.setattr(installed_launch, "SUSPENSION", 0.0)
     value = "(if (= (% item 100) 99) (- factor item) (* item factor))"
     program = ferryvm.compile(PROGRAM.format(value=value))
     guessing = policy(speculate=True, observe_items=20, guard_share=1.0)

@@ -12,9 +12,9 @@ import pytest
 
 from ferryvm.ir.graph import BOOLEAN, Value
 from ferryvm.ir.group.item_loop import ItemLoop
-from ferryvm_backends.llvm import group_record
+from ferryvm.ir.group.writer import _Writer
 
-from .forced_exit import differences
+from ..forced_exit import differences
 from .test_groups import ENDED, FIRST, NESTED
 
 _put, _load, _edge, _entry = ItemLoop._put, ItemLoop._load, ItemLoop._edge, ItemLoop._entry_value
@@ -58,7 +58,7 @@ def _agree(self: ItemLoop) -> None:
         self.latch.end.edges[0].arguments[2] = self.formation.constant(BOOLEAN, 0)
 
 
-_loop, _add, _barrier = ItemLoop._loop, group_record._Record._add, group_record._Record._barrier
+_loop = ItemLoop._loop
 
 
 FAULTS: dict[str, tuple[object, str, Callable[..., Any]]] = {
@@ -68,12 +68,8 @@ FAULTS: dict[str, tuple[object, str, Callable[..., Any]]] = {
     "item-stale": (ItemLoop, "_entry_value", _first_item),
     "phase-dropped": (ItemLoop, "_edge", _dropped),
     "divergence-unnoticed": (ItemLoop, "_loop", _agree),
-    "waiting-lost": (group_record._Record, "_add", lambda *_: None),
-    "barrier-lost": (
-        group_record._Record,
-        "_barrier",
-        lambda self, item: group_record.word(1),
-    ),
+    "waiting-lost": (_Writer, "_reached", lambda self, item: self._word(0)),
+    "barrier-lost": (_Writer, "_reached", lambda self, item: self._word(1)),
 }
 
 

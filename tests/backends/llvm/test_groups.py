@@ -17,7 +17,7 @@ from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.state import Machine
 from ferryvm.testing.generate import ProgramKind, skiff_source
 
-from .forced_exit import differences
+from ..forced_exit import differences
 
 LOOP = """
 (define (member item t u group)

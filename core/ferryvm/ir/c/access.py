@@ -45,6 +45,23 @@ class Access:
     def do_table_function(self, operation: Operation, index: str) -> str:
         return f"{self.scope.dialect.segments['table']}[{index}]"
 
+    # --- context arrays of groups -----------------------------------------------------------
+
+    def _in_context(self, operation: Operation, array: str, index: str) -> tuple[int, str]:
+        """The bytes of an element, and its address."""
+        bytes_ = operation.fact(0, Type).bits // 8
+        return bytes_, f"{array} + {index} * {bytes_}"
+
+    def do_context_load(self, operation: Operation, array: str, index: str) -> str:
+        bytes_, address = self._in_context(operation, array, index)
+        slot = self.scope.helper(f"object_load_{bytes_}", address)
+        return self.scope.arithmetic.from_slot(operation.fact(0, Type), slot)
+
+    def do_context_store(self, operation: Operation, array: str, index: str, value: str) -> None:
+        bytes_, address = self._in_context(operation, array, index)
+        slot = self.scope.arithmetic.to_slot(operation.fact(0, Type), value)
+        self.scope.lines.add(f"{self.scope.helper(f'object_store_{bytes_}', address, slot)};")
+
     # --- statics and heap -------------------------------------------------------------------
 
     def do_launch_word(self, operation: Operation) -> str:

@@ -82,6 +82,13 @@ static inline void object_move(uint64_t to, uint64_t from, uint64_t size)
 }
 """
 
+_CLEAR = """\
+static inline void object_clear(uint64_t address, uint64_t size)
+{
+    __builtin_memset((void *)(uintptr_t)address, 0, size);
+}
+"""
+
 _NANOSECONDS = """\
 #include <time.h>
 static inline uint64_t nanoseconds(void)
@@ -249,6 +256,7 @@ def _helpers() -> dict[str, str]:
         if bytes_ >= 4:
             found |= _updates(bytes_)
     found["object_move"] = _MOVE
+    found["object_clear"] = _CLEAR
     found["heap_move"] = "#define heap_move(to, from, size) object_move(to, from, size)\n"
     found["interrupted"] = _INTERRUPTED
     found["entered"] = "#define entered(control) interrupted(control)\n"

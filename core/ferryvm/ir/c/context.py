@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.ir.graph import Body, Operation, ValueType
+from ferryvm.ir.group.record import Group
 from ferryvm.ir.operation import HOST_STACK_BYTES, POLL_BUDGET
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
@@ -97,6 +98,8 @@ class PrintingContext:
     frames: dict[str, tuple[Type | None, ...]] = dataclasses.field(default_factory=dict)
     """Types of the words that each frame writer stores, at their indices, by its name."""
     traps: set[Trap] = dataclasses.field(default_factory=set)
+    records: dict[Group, tuple[str, Body]] = dataclasses.field(default_factory=dict)
+    """The functions that write the records of groups, by name."""
     recursing: frozenset[int] = frozenset()
     """Functions that have copies."""
     catches: bool = False
@@ -124,8 +127,10 @@ def function_name(number: int, level: int) -> str:
     return f"f{number}_{level}" if level else f"f{number}"
 
 
-def head(shared: PrintingContext, body: Body, number: int | None, name: str) -> str:
-    """The head of a body's function; `number` is None for a region's own."""
+def head(
+    shared: PrintingContext, body: Body, number: int | None, name: str, *, cold: bool = False
+) -> str:
+    """The head of a body's function; `number` is None for a region's own. `cold`: it rarely runs."""
     d = shared.dialect
     if number is None:
         return f"{d.apart}{d.internal}{d.status} {name}({d.parameters})"
@@ -133,7 +138,7 @@ def head(shared: PrintingContext, body: Body, number: int | None, name: str) -> 
         f", {spelled(d, p.type)} a{place}" for place, p in enumerate(body.blocks[0].parameters)
     )
     result = result_type(d, body.result)
-    return f"{d.internal}{result} {name}({d.parameters}, {d.frames}const frame{parameters})"
+    return f"{d.cold if cold else d.internal}{result} {name}({d.parameters}, {d.frames}const frame{parameters})"
 
 
 def spelled(dialect: Dialect, t: ValueType | None) -> str:

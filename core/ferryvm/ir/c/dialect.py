@@ -22,6 +22,7 @@ fixed names, which the dialect defines:
 | `object_compare_exchange_4(address, expected, value)`, `_8` | the former element likewise |
 | `object_fill_1(address, count, value)`, `_2 _4 _8` | nothing: stores the low bytes in each element |
 | `object_move(to, from, size)` | nothing: copies bytes to elements, which may overlap |
+| `object_clear(address, size)` | nothing: makes bytes of objects zero |
 | `heap_move(to, from, size)` | nothing: copies bytes of elements to an address of the heap |
 | `object_place(place)` | the code's own place for one of a header; optional |
 | `object_host_place(place)` | the place for a header, of the code's own; with the former |

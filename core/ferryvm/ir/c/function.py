@@ -31,16 +31,23 @@ class FunctionPrinter:
     """Prints one body."""
 
     def __init__(
-        self, shared: PrintingContext, body: Body, number: int | None, name: str, level: int = 0
+        self,
+        shared: PrintingContext,
+        body: Body,
+        number: int | None,
+        name: str,
+        level: int = 0,
+        *,
+        is_cold: bool = False,
     ) -> None:
-        """`name`: of the C function."""
+        """`name`: of the C function; `is_cold`: it rarely runs."""
         self.scope = scope = FunctionScope(shared, body, number, level)
         self.shared, self.body, self.number, self.dialect = shared, body, number, shared.dialect
         self.lines, self.names = scope.lines, scope.names
         self.exits = SideExits(scope)
         objects, calls = Objects(scope), Calls(scope, self.exits)
         self.rules = Rules(Access(scope), objects, self.exits, calls, Groups(scope))
-        self.function = name
+        self.function, self.is_cold = name, is_cold
         self.structure = structure(body)
         self._placed: set[Block] = set()
         self._loop: tuple[Block, Block | None] | None = None
@@ -92,7 +99,8 @@ class FunctionPrinter:
         return self._whole([])
 
     def _whole(self, joined: Sequence[Parameter]) -> str:
-        lines = [head(self.shared, self.body, self.number, self.function), "{"]
+        title = head(self.shared, self.body, self.number, self.function, cold=self.is_cold)
+        lines = [title, "{"]
         lines += [f"    {line}" for line in self._prologue(joined)]
         lines += self.lines.text(self.names, self.scope.types)
         return "\n".join([*lines, "}", ""])

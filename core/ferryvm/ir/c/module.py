@@ -87,7 +87,7 @@ def module_text(
         for name, text in _copies(shared, number, body, reach):
             functions.append(title + text)
             heads.append(head(shared, body, number, name) + ";\n")
-    writers = list(_writers(shared))
+    writers = [*_writers(shared), *_records(shared)]
     if dialect.entry:
         most = max(body.parameters for each in modules for body in each.bodies)
         run = _run(shared, list(resumed), most) + "\n" if dialect.has_root else ""
@@ -199,6 +199,12 @@ def _writers(shared: PrintingContext) -> Iterator[str]:
     frame[0] = result;
 }}
 """
+
+
+def _records(shared: PrintingContext) -> Iterator[str]:
+    """Functions that write the records of groups."""
+    for name, body in shared.records.values():
+        yield FunctionPrinter(shared, body, body.function, name, is_cold=True).text()
 
 
 def _run(shared: PrintingContext, pcs: list[int], most: int) -> str:

@@ -31,6 +31,12 @@ class Objects:
     def do_set_object_top(self, operation: Operation, value: str) -> None:
         self.scope.lines.add(f"control->object_top = {value};")
 
+    def do_release_objects(self, operation: Operation, top: str) -> None:
+        size = f"control->object_top - {top}"
+        clear = self.scope.helper("object_clear", self._in_object(top, 0), size)
+        self.scope.lines.add(f"{clear};")
+        self.do_set_object_top(operation, top)
+
     def do_object_end(self, operation: Operation) -> str:
         return "control->object_end"
 

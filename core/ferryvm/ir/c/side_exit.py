@@ -15,11 +15,12 @@ from ferryvm.ir.c.context import (
     result_type,
 )
 from ferryvm.ir.c.scope import FunctionScope
-from ferryvm.ir.graph import FrameState, Operation, Value, Virtual
+from ferryvm.ir.graph import FrameState, Operation, Phase, Value, Virtual
+from ferryvm.ir.group.writer import record_body
 from ferryvm.ir.headroom import frame_headroom
 from ferryvm.ir.loop.poll import poll_costs
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import Type
+from ferryvm.isa.type import I64, Type
 
 LEFT, FIRST_TAG, DISTANCES = 1, 2, 8
 """The field `exited` of what functions return: 0, `LEFT`, or `FIRST_TAG` and above for an exception:
@@ -60,6 +61,8 @@ class SideExits:
             self.scope.lines.add(f"control->fuel += {state.unpaid};")
         frame = self.scope.base("frame")
         numbers = f"{self.scope.body.header_of(state)}, {len(state.words)}, {state.pc}"
+        if state.phase is not None:
+            self._write_record(state.phase)
         leaving = f"leave({self.scope.dialect.passed}, {frame}, {numbers}, {status})"
         if self.scope.number is None:
             self.scope.lines.add(f"return {leaving};")
@@ -83,6 +86,18 @@ class SideExits:
             self.scope.shared.frames[name] = types
             values = ", ".join(self._in_state(w) for w in words)
             self.scope.lines.add(f"{name}({self.scope.base('frame')}, {values});")
+
+    def _write_record(self, phase: Phase) -> None:
+        """Write the record of the group whose items are in a phase."""
+        records = self.scope.shared.records
+        if phase.group not in records:
+            body = record_body(self.scope.body, phase)
+            records[phase.group] = f"{body.name}_{len(records)}", body
+        name, _ = records[phase.group]
+        region = self.scope.arithmetic.constant(I64, phase.region)
+        given = [self.scope.dialect.passed, self.scope.base("frame"), region]
+        given += [self._in_state(value) for value in phase.values]
+        self.scope.lines.add(f"{name}({', '.join(given)});")
 
     def _in_state(self, value: Value) -> str:
         if isinstance(value, Virtual):

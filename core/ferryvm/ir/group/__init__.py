@@ -18,7 +18,8 @@ end. Here regions may have several ends, and the first item's decides, as long a
     group_builder, item_loop   the choice in front of regions, and the loop over items of each
     form         control from one region to the next
     record       what an exit in the middle has to know to write the launch's record
+    writer       the function that writes it, as region IR
 
-Nothing of this is target-dependent. A target lowers `context_load` and `context_store`, and writes the
-record at exits whose state has a `Phase`.
+Nothing of this is target-dependent. A target lowers `context_load` and `context_store`, and runs
+the writer at exits whose state has a `Phase`.
 """

@@ -66,7 +66,7 @@ class SharedObject(Target[str]):
     lowering, building = "print", "compile"
 
     def lift(self, region: Region, options: Options) -> Module:
-        return lifted(region, options, exceptions=True, launches=True)
+        return lifted(region, options, exceptions=True, launches=True, groups=True)
 
     def lower(self, work: Compilation[str]) -> str:
         return _text(work.module, _choices(work.options))
@@ -96,7 +96,9 @@ class SharedObject(Target[str]):
             file = folder / unique_name()
             file.write_bytes(payload)
             library = Library(file, culprit, remedy)
-        return RegionCode(library, tuple(work.module.guards), len(work.module.functions))
+        module = work.module
+        functions = len(module.functions) + len(module.groups)
+        return RegionCode(library, tuple(module.guards), functions, module.ungrouped)
 
     def show(self, work: Compilation[str], stage: str) -> str:
         if stage == "c":

@@ -17,7 +17,7 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ferryvm import binary
@@ -106,6 +106,7 @@ class RegionCode(Code):
     """pc of each guard."""
     functions: int
     """VM functions that it has native ones of."""
+    ungrouped: Mapping[int, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.address = self.library.address(ENTRY)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Native code of a region that leaves at its n-th safepoint; the reference goes on, and comes to the same end.
+"""Code of a region that leaves at its n-th safepoint; the reference goes on, and comes to the same end.
 
 Code with `Forcing.DEOPT` leaves at a place that follows from the number of its entries; here that number is set, and
 the place is all that it says.
@@ -8,65 +8,89 @@ the place is all that it says.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 from unittest import mock
 
 import ferryvm
 from ferryvm import Engine, TrapError
-from ferryvm.backend import Forcing, Options
+from ferryvm.backend import Code, Forcing, Options
+from ferryvm.compiler import lifted
 from ferryvm.engine.execution import Execution
-from ferryvm.machine.control import Status
-from ferryvm.region.region import RegionKind, region, regions
+from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.region.region import Region, RegionKind, region, regions
 from ferryvm.verify import Verified, verify
 from ferryvm_backends.llvm import BACKEND, lower
-from ferryvm_backends.llvm.build import improved
-from ferryvm_backends.llvm.region_code import RegionCode
-from ferryvm_backends.llvm.symbol import ENTRIES
+
+from ..faults.compilers.search import CC
 
 _ENTER = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)
 _FAR = 1 << 40
 _MOST = 20_000
 """Instructions, where a fault makes a program endless."""
 
+_FORCED = Options(forcing=frozenset({Forcing.DEOPT}), cache=False, lanes=1, check=True)
+
 End = tuple[str, str, object]
 """Output, trap and state at the end of a program."""
 
+Run = Callable[[ControlBlock, int], bool]
+"""Runs code up to its safepoint of a number, from 1 on; true if the code leaves there, and not before by itself."""
 
-def compiled(verified: Verified, name: str) -> RegionCode:
-    """The code of a region, which leaves at the safepoint whose number is one more than its entries."""
-    word = lower.word
+
+def llvm(place: Region) -> Run:
+    """Native code by LLVM."""
 
     def every(value: int) -> object:
         return word(_FAR if value == 7 else value)
 
+    word = lower.word
     with mock.patch.object(lower, "word", every):
-        code = BACKEND.compile(
-            region(verified, name),
-            Options(forcing=frozenset({Forcing.DEOPT}), cache=False, lanes=1, check=True),
-        )
-    assert isinstance(code, RegionCode)
-    return code
+        return _counted(BACKEND.compile(place, _FORCED))
 
 
-def grouped(verified: Verified) -> str:
+def cc(place: Region) -> Run:
+    """Native code by the system's C compiler."""
+    sys.path.append(str(CC))
+    from ferryvm_cc import backend
+
+    def text(*arguments: Any) -> str:
+        return printed(*arguments).replace("% 7 + 1", f"% {_FAR} + 1")
+
+    printed = backend.module_text
+    with mock.patch.object(backend, "module_text", text):
+        return _counted(backend.CcBackend().compile(place, _FORCED))
+
+
+def _counted(code: Code) -> Run:
+    """Code whose first word of activity is the number of its entries, which say where it leaves."""
+
+    def run(control: ControlBlock, number: int) -> bool:
+        code._activity[0] = number - 1  # type: ignore[attr-defined]
+        _ENTER(code.address)(ctypes.addressof(control))
+        return not control.scratch[0]
+
+    return run
+
+
+def grouped(verified: Verified) -> Region:
     """The first launch of a program whose code has parallel regions. Raises LookupError."""
     for each in regions(verified):
-        if each.kind is RegionKind.LAUNCH:
-            module, _ = improved(each, Options(lanes=1))
-            if module.groups:
-                return each.name
+        if each.kind is RegionKind.LAUNCH and lifted(each, Options(), groups=True).groups:
+            return region(verified, each.name)
     raise LookupError("no items wait for each other")
 
 
 class Program:
     """A program with the code of a launch of groups, which is entered the first time that control comes there."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, compiled: Callable[[Region], Run]) -> None:
         """Raises LookupError if control comes to none within `_MOST` instructions."""
         self.verified = verify(ferryvm.compile(text, "p"))
-        name = grouped(self.verified)
-        self.code = compiled(self.verified, name)
-        self._entry = region(self.verified, name).entry
+        place = grouped(self.verified)
+        self.run = compiled(place)
+        self._entry = place.entry
         self._before = self._count()
         self.expected = self._end(*self._started())
 
@@ -100,17 +124,21 @@ class Program:
         execution, printed = self._started()
         execution.run(self._before)
         control = execution.machine.control
-        self.code._activity[ENTRIES] = number - 1
-        _ENTER(self.code.address)(ctypes.addressof(control))
+        is_forced = self.run(control, number)
         control.status = Status.RUNNING
-        return not control.scratch[0], self._end(execution, printed)
+        return is_forced, self._end(execution, printed)
 
 
-def differences(text: str, step: int = 1, growth: float = 0.0) -> Iterator[tuple[int, End, End]]:
-    """The safepoints, every `step`-th of them, from which the reference comes to another end than without native
+def differences(
+    text: str,
+    step: int = 1,
+    growth: float = 0.0,
+    compiled: Callable[[Region], Run] = llvm,
+) -> Iterator[tuple[int, End, End]]:
+    """The safepoints, every `step`-th of them, from which the reference comes to another end than without compiled
     code; each with both ends. `growth`: of the step, for each safepoint so far. Raises LookupError if there is no
     such code."""
-    program = Program(text)
+    program = Program(text, compiled)
     number, is_forced = 1, True
     while is_forced:
         is_forced, end = program.left_at(number)
