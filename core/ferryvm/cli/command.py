@@ -18,6 +18,7 @@ _COMMANDS = {
     "run": "run.run",
     "resume": "run.resume",
     "explain": "explain.explain",
+    "export": "export.export",
     "asm": "program.assemble",
     "compile": "program.compile_",
     "dis": "program.disassemble",

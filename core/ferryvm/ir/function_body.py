@@ -38,6 +38,14 @@ class FunctionBody(NamedTuple):
             and chosen is not self.result
         }
 
+    def used(self) -> set[Value]:
+        """The values on which the result depends."""
+        found: set[Value] = {self.result}
+        for operation in reversed(self.operations):
+            if operation in found:
+                found.update(operation.arguments)
+        return found
+
 
 @functools.cache
 def function_body(function: PureFunction) -> FunctionBody:

@@ -248,13 +248,16 @@ class FunctionPrinter:
             case "throw":
                 self.exits.throw(end)
             case _:
-                assert end.state is not None
-                if end.name == "trap":
-                    self.lines.add(self.exits.trap(end))
-                if end.name == "host":
-                    self.lines.add(f"control->exit_id = {end.static[0]};")
-                self.exits.leave(end.state, f"FERRY_{_LEAVING[end.name]}")
+                self._leave(end)
         return False
+
+    def _leave(self, end: Terminator) -> None:
+        assert end.state is not None
+        if end.name == "trap":
+            self.lines.add(self.exits.trap(end))
+        if end.name == "host":
+            self.lines.add(f"control->exit_id = {end.static[0]};")
+        self.exits.leave(end.state, f"FERRY_{_LEAVING[end.name]}")
 
     def _branch(self, p: str, edges: Sequence[Edge], follow: Block | None) -> bool:
         yes, no = edges

@@ -68,7 +68,10 @@ def body_definition(
         return arithmetic.constant(value.word_type, value.bits)
 
     lines, conditional = [], body.conditional()
+    used = body.used()
     for place, operation in enumerate(body.operations):
+        if operation not in used:
+            continue
         emit = getattr(arithmetic, operation.name)
         text = emit(*operation.static, *map(named, operation.arguments))
         if operation in conditional:

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plain form as C11: one function with plain arguments, and the helpers that it calls.
+
+It is printed by the printer of `ferryvm.ir.c`, so arithmetic is spelled once; arrays, errors and the
+head of the function are printed here. Integers are unsigned in it, since their arithmetic wraps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ferryvm
+from ferryvm.export.c.declaration import ELEMENTS, error_name, prototype
+from ferryvm.export.plain import PlainFunction
+from ferryvm.ir.c.c11 import C11
+from ferryvm.ir.c.context import Choices, PrintingContext, harmless, spelled
+from ferryvm.ir.c.function import FunctionPrinter
+from ferryvm.ir.c.function_helper import function_definitions
+from ferryvm.ir.c.module import no_comment
+from ferryvm.ir.c.scope import FunctionScope
+from ferryvm.ir.graph import Operation, Parameter, Terminator
+from ferryvm.ir.rule import Rules
+from ferryvm.isa.element import Element
+from ferryvm.isa.emitter import Atomic
+from ferryvm.isa.trap import Trap
+
+_CONTRACTION = """\
+/* A product and a sum are two roundings: compile with -ffp-contract=off, too. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC optimize("-ffp-contract=off")
+#endif
+"""
+
+
+def c_text(function: PlainFunction) -> str:
+    """The source file of an exported function."""
+    name = function.interface.name
+    shared = PrintingContext(C11, Choices(), False, [], {}, no_comment)
+    text = PlainPrinter(shared, function).text()
+    applied = function_definitions(C11, shared.helpers)
+    parts = [
+        f"/* {origin(function)} */\n",
+        f'#include "{name}.h"\n',
+        C11.prelude,
+        _CONTRACTION,
+        *C11.definitions(shared.helpers),
+        *applied,
+        text,
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def origin(function: PlainFunction) -> str:
+    """The function, its place in its source, and the version that has exported it, in one line."""
+    subject = function.subject
+    position = subject.position(subject.entry)
+    where = f" in {file_name(position.file)}:{position.line}" if position else ""
+    return harmless(
+        f"{function.interface.name}: exported by ferryvm {ferryvm.__version__} from {subject.origin}"
+        f"{where}"
+    )
+
+
+def file_name(path: str) -> str:
+    """The last part of a path."""
+    return path.replace("\\", "/").rpartition("/")[2]
+
+
+class PlainPrinter(FunctionPrinter):
+    """Prints a function in plain form."""
+
+    def __init__(self, shared: PrintingContext, function: PlainFunction) -> None:
+        super().__init__(shared, function.body, None, function.interface.name)
+        self.plain = function
+        self.rules = Rules(PlainOperations(self.scope, function))
+        self._line = 0
+        """The line of the last comment."""
+
+    def text(self) -> str:
+        """The function."""
+        self._name_parameters()
+        joined = [p for block in self.structure.order[1:] for p in block.parameters]
+        for place, parameter in enumerate(joined):
+            self.names[parameter] = f"p{place}"
+        self._place(self.body.blocks[0], None)
+        lines = [prototype(self.plain.interface), "{"]
+        lines += [f"    {line}" for line in self._prologue(joined)]
+        lines += self.lines.text(self.names, self.scope.types)
+        return "\n".join([*lines, "}", ""])
+
+    def _name_parameters(self) -> None:
+        """Names of arguments; integers have unsigned copies."""
+        interface = self.plain.interface
+        used = {
+            value
+            for block in self.body.blocks
+            for o in (*block.operations, block.end)
+            for value in o.uses()
+        }
+        parameters = iter(self.body.blocks[0].parameters)
+        self._copies: list[str] = []
+
+        def name(parameter: Parameter, given: str, is_integer: bool) -> None:
+            self.names[parameter] = f"{given}_" if is_integer else given
+            if parameter not in used:
+                self._copies.append(f"(void){given};")
+            elif is_integer:
+                c = spelled(self.dialect, parameter.type)
+                self._copies.append(f"const {c} {given}_ = ({c}){given};")
+
+        for argument in interface.arguments:
+            name(next(parameters), argument.name, argument in interface.integers)
+            if argument in interface.arrays:
+                name(next(parameters), argument.length_name, True)
+
+    def _prologue(self, joined: Sequence[Parameter]) -> list[str]:
+        declared = [f"{self.dialect.types[t]} s{n};" for n, t in sorted(self.plain.locals.items())]
+        return [*self._copies, *declared, *super()._prologue(joined)]
+
+    def _comment(self, operation: Operation) -> None:
+        position = self.plain.subject.position(operation.pc) if operation.pc >= 0 else None
+        if position is not None and position.line != self._line:
+            self._line = position.line
+            self.lines.add(f"/* {harmless(file_name(position.file))}:{position.line} */")
+
+    def _leave(self, end: Terminator) -> None:
+        assert end.name == "error"
+        self.lines.add(error_text(self.plain, end))
+
+    def _return(self, end: Terminator, values: Sequence[str]) -> None:
+        types = self.dialect.signed
+        for result, value in zip(self.plain.interface.results, values, strict=True):
+            cast = "" if result.type.is_float else f"({types[result.type]})"
+            self.lines.add(f"*{result.name} = {cast}{value};")
+        self.lines.add("return 0;")
+
+
+def error_text(function: PlainFunction, operation: Operation) -> str:
+    """The statement that returns with an error."""
+    kind, line = operation.fact(0, Trap), operation.fact(1, int)
+    name = error_name(function.interface, kind)
+    return f"return {name} | {line} << 8;" if line else f"return {name};"
+
+
+class PlainOperations:
+    """Prints the operations that only plain form has."""
+
+    def __init__(self, scope: FunctionScope, function: PlainFunction) -> None:
+        self.scope, self.function = scope, function
+
+    def _element(self, pointer: str, index: str) -> str:
+        return f"{pointer}[{index}]"
+
+    def do_array_load(self, operation: Operation, pointer: str, index: str) -> str:
+        elements = operation.fact(0, Element)
+        text = self._element(pointer, index)
+        return f"(u{ELEMENTS[elements]}){text}" if elements.is_signed else text
+
+    def do_array_store(self, operation: Operation, pointer: str, index: str, value: str) -> None:
+        elements = operation.fact(0, Element)
+        cast = "" if elements.type.is_float else f"({ELEMENTS[elements]})"
+        self.scope.lines.add(f"{self._element(pointer, index)} = {cast}{value};")
+
+    def do_array_canonical(self, operation: Operation, *operands: str) -> None:
+        scope, t = self.scope, operation.fact(0, Element).type
+        nans = scope.arithmetic.any_nan(t, operands[2::3])
+        scope.lines.open(f"if ({scope.helper('unlikely', nans)}) {{")
+        for pointer, index, value in zip(
+            operands[::3], operands[1::3], operands[2::3], strict=True
+        ):
+            made = scope.arithmetic.canonical(t, value)
+            scope.lines.add(f"{self._element(pointer, index)} = {made};")
+        scope.lines.close()
+
+    def do_array_fill(
+        self, operation: Operation, pointer: str, index: str, count: str, value: str
+    ) -> None:
+        elements, at = operation.fact(0, Element), self.scope.name("k")
+        word, lines = self.scope.dialect.word, self.scope.lines
+        lines.open(f"for ({word} {at} = 0; {at} < {count}; ++{at}) {{")
+        made = self._from_bits(elements, value)
+        lines.add(f"{self._element(pointer, f'{index} + {at}')} = {made};")
+        lines.close()
+
+    def _from_bits(self, elements: Element, value: str) -> str:
+        """An element of these low bytes."""
+        if elements.type.is_float:
+            return self.scope.arithmetic.from_slot(elements.type, value)
+        return f"({ELEMENTS[elements]}){value}"
+
+    def do_array_move(
+        self, operation: Operation, to: str, at: str, from_: str, first: str, count: str
+    ) -> None:
+        self.scope.lines.open(f"if ({count} != 0) {{")
+        size = f"{count} * sizeof *{to}"
+        self.scope.lines.add(f"__builtin_memmove({to} + {at}, {from_} + {first}, {size});")
+        self.scope.lines.close()
+
+    def _address(self, pointer: str, index: str) -> str:
+        return f"(uint64_t)(uintptr_t)({pointer} + {index})"
+
+    def do_array_update(self, operation: Operation, pointer: str, index: str, value: str) -> str:
+        bytes_ = operation.fact(0, Element).bytes
+        name = f"object_{operation.fact(1, Atomic).value}_{bytes_}"
+        return self.scope.helper(name, self._address(pointer, index), value)
+
+    def do_array_exchange(
+        self, operation: Operation, pointer: str, index: str, expected: str, value: str
+    ) -> str:
+        name = f"object_compare_exchange_{operation.fact(0, Element).bytes}"
+        return self.scope.helper(name, self._address(pointer, index), expected, value)
+
+    def do_local_get(self, operation: Operation) -> str:
+        return f"s{operation.fact(0, int)}"
+
+    def do_local_set(self, operation: Operation, value: str) -> None:
+        self.scope.lines.add(f"s{operation.fact(0, int)} = {value};")
+
+    def do_error_if(self, operation: Operation, condition: str) -> None:
+        lines = self.scope.lines
+        lines.open(f"if ({self.scope.helper('unlikely', condition)}) {{")
+        lines.add(error_text(self.function, operation))
+        lines.close()

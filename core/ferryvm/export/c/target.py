@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of the target `c`."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from ferryvm.export.c.check import check_text
+from ferryvm.export.c.declaration import header_text
+from ferryvm.export.c.source import c_text, origin
+from ferryvm.export.plain import PlainFunction
+from ferryvm.export.target import Written
+
+FLAGS = ("-std=c11", "-ffp-contract=off")
+"""Flags without which results may differ."""
+
+_MAKEFILE = """\
+# Builds @NAME@ and proves it with its golden vectors: make check
+
+CC ?= cc
+CFLAGS ?= -O2
+PYTHON ?= python3
+FLAGS = @FLAGS@ -Wall -Wextra -Wconversion -Werror
+
+all: lib@NAME@.so
+
+lib@NAME@.so: @NAME@.c @NAME@.h
+	$(CC) $(FLAGS) $(CFLAGS) -fPIC -shared -o $@ @NAME@.c -lm
+
+check-program: check.c @NAME@.c @NAME@.h
+	$(CC) $(FLAGS) $(CFLAGS) -o $@ check.c @NAME@.c -lm
+
+check: check-program lib@NAME@.so
+	./check-program vectors.txt
+	@if command -v $(PYTHON) > /dev/null; then $(PYTHON) check.py lib@NAME@.so; \\
+	else echo "$(PYTHON) is not here: check.py was not run"; fi
+
+sanitize: check.c @NAME@.c @NAME@.h
+	$(CC) $(FLAGS) -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \\
+	    -o check-sanitized check.c @NAME@.c -lm
+	./check-sanitized vectors.txt
+
+clean:
+	rm -f lib@NAME@.so check-program check-sanitized
+
+.PHONY: all check sanitize clean
+"""
+
+
+def write_c(function: PlainFunction) -> Written:
+    """The source, the header, the harnesses."""
+    interface = function.interface
+    name = interface.name
+    makefile = _MAKEFILE.replace("@NAME@", name).replace("@FLAGS@", " ".join(FLAGS))
+    files = {
+        f"{name}.c": c_text(function),
+        f"{name}.h": header_text(interface, origin(function)),
+        "check.c": check_text(interface),
+        "check.py": harness("check.py"),
+        "Makefile": makefile,
+    }
+    build = {"language": "C11", "compilers": ["gcc", "clang"], "flags": list(FLAGS)}
+    return Written(files, build)
+
+
+def harness(name: str) -> str:
+    """A harness that reads the manifest."""
+    folder = resources.files("ferryvm.export.harness")
+    return (folder / name).read_text(encoding="utf-8")

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exported folder: files of the target, golden vectors, manifest."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from ferryvm.errors import FerryError
+from ferryvm.export.identifier import entry_name
+from ferryvm.export.interface import Interface
+from ferryvm.export.manifest import manifest_text
+from ferryvm.export.plain import plain_form
+from ferryvm.export.subject import Subject
+from ferryvm.export.target import target
+from ferryvm.export.vector import golden_vectors, vector_text
+
+VECTOR_BYTES = 100_000
+"""The largest size of the vectors unless their number is asked for: a folder has at most 200 kB."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportOptions:
+    """Choices of an export."""
+
+    target: str = "c"
+    name: str | None = None
+    """Of the exported function; None: near that of its origin."""
+    seed: int = 1
+    """Of random inputs of vectors."""
+    vectors: int | None = None
+    """Vectors to make. None: 60, or as many as fit in 100 kB."""
+    optimize: int = 2
+    """The level of the passes, 0 to 3: the lower, the nearer is the text to the program."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Exported:
+    """A folder that has been written."""
+
+    directory: Path
+    interface: Interface
+    vectors: int
+    bytes: int
+
+
+def check_directory(directory: Path) -> None:
+    """Raise FerryError unless a folder is empty or can be made."""
+    if directory.is_dir():
+        if any(directory.iterdir()):
+            raise FerryError(f"{directory}: is not empty; name a new folder")
+    elif directory.exists():
+        raise FerryError(f"{directory}: is a file; a folder is to be written")
+
+
+def export_subject(subject: Subject, directory: Path, options: ExportOptions) -> Exported:
+    """Write the folder of a subject. Raises ExportError for what cannot be exported, FerryError for a
+    folder that is not empty or cannot be written."""
+    write = target(options.target)
+    check_directory(directory)
+    name = entry_name(options.name, subject.origin)
+    function = plain_form(subject, name, options.optimize)
+    written = write(function)
+    size = VECTOR_BYTES if options.vectors is None else 1 << 40
+    vectors = golden_vectors(subject, options.seed, options.vectors or 60, size)
+    files = dict(written.files)
+    files["vectors.txt"] = vector_text(name, vectors.vectors)
+    files["manifest.json"] = manifest_text(
+        subject, function.interface, options.target, written.build, vectors, files
+    )
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for file, text in files.items():
+            (directory / file).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise FerryError(f"{directory}: cannot be written: {error.strerror}") from None
+    bytes_ = sum(len(text.encode()) for text in files.values())
+    return Exported(directory, function.interface, len(vectors.vectors), bytes_)

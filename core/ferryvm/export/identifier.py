@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identifiers of C and its relatives, from names of programs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ferryvm.errors import FerryError
+
+_WORDS = """
+auto break case char const continue default do double else enum extern float for goto if inline int long
+register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
+bool true false alignas alignof asm catch class constexpr decltype delete explicit export friend mutable
+namespace new noexcept nullptr operator private protected public template this throw try typeid typename
+using virtual and or not xor bitand bitor compl NULL errno main stdin stdout stderr
+kernel global local constant uchar ushort uint ulong half size_t image2d_t sampler_t event_t
+int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
+"""
+KEYWORDS = frozenset(_WORDS.split())
+"""Words that no exported name may be: keywords of C11, C++ and OpenCL C, and names that the printed
+text uses."""
+
+_GENERATED = re.compile(r"[a-z]\d+|b\d+_?.*|ferry_.*|_.*")
+"""Names that the printer makes."""
+
+
+def identifier(name: str) -> str:
+    """A valid identifier near a name; it is not empty."""
+    found = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
+    if not found or found[0].isdigit():
+        found = f"x{found}"
+    if found in KEYWORDS or _GENERATED.fullmatch(found):
+        found += "_"
+    return found
+
+
+def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+    """Identifiers near some names, all different, and not those that are taken."""
+    found: list[str] = []
+    used = set(taken)
+    for name in names:
+        first = wanted = identifier(name)
+        number = 1
+        while wanted in used or f"{wanted}_length" in used:
+            number += 1
+            wanted = f"{first}_{number}"
+        used |= {wanted, f"{wanted}_length"}
+        found.append(wanted)
+    return found
+
+
+def entry_name(name: str | None, origin: str) -> str:
+    """The name of the exported function: the one that is given, or one near that of its origin.
+
+    Raises FerryError for a given name that is no identifier or a keyword.
+    """
+    if name is None:
+        made = re.sub(r"\W+", "_", origin, flags=re.ASCII).strip("_") or "kernel"
+        made = f"f{made}" if made[0].isdigit() else made
+        return made if made not in KEYWORDS else f"{made}_kernel"
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
+        raise FerryError(f"name {name!r}: letters, digits and _ expected, a letter first")
+    if name in KEYWORDS:
+        raise FerryError(f"name {name!r}: is a keyword of C or OpenCL C; choose another one")
+    return name

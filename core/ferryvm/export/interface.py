@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interface of an exported function: arguments in their order, results, errors.
+
+It has no type of ferryvm that a receiver would have to know: numbers, arrays of numbers, lengths.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+from ferryvm.isa.element import Element
+from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import Type
+
+
+class Direction(enum.Enum):
+    """The use of the elements of an array."""
+
+    IN = "in"
+    """They are read only."""
+    OUT = "out"
+    """They are written only. Elements that are not written stay as they were."""
+    INOUT = "inout"
+
+
+@dataclasses.dataclass(frozen=True)
+class ScalarArgument:
+    """A number."""
+
+    name: str
+    type: Type
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrayArgument:
+    """A pointer to elements, followed by their number. Two arrays are the same or apart."""
+
+    name: str
+    element: Element
+    direction: Direction
+
+    @property
+    def length_name(self) -> str:
+        """The name of the argument that is the length."""
+        return f"{self.name}_length"
+
+
+Argument = ScalarArgument | ArrayArgument
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """A number that the function stores where an argument points to, if its status is 0."""
+
+    name: str
+    type: Type
+
+
+@dataclasses.dataclass(frozen=True)
+class Interface:
+    """The arguments, results and errors of an exported function."""
+
+    name: str
+    """A valid identifier of the target."""
+    arguments: tuple[Argument, ...]
+    results: tuple[Result, ...]
+    errors: dict[Trap, tuple[int, ...]]
+    """Lines of the source at which each error can happen; 0 for unknown ones."""
+
+    @property
+    def arrays(self) -> tuple[ArrayArgument, ...]:
+        """The arguments that are arrays."""
+        return tuple(each for each in self.arguments if isinstance(each, ArrayArgument))
+
+    @property
+    def integers(self) -> tuple[ScalarArgument, ...]:
+        """The arguments that are integers."""
+        scalars = (each for each in self.arguments if isinstance(each, ScalarArgument))
+        return tuple(each for each in scalars if not each.type.is_float)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manifest of an exported folder: all that a program needs to call the function and to check it.
+
+docs/export.md describes it, `manifest.schema.json` beside this module is its JSON Schema.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import ferryvm
+from ferryvm.export.interface import ArrayArgument, Interface
+from ferryvm.export.vector import Vectors
+
+if TYPE_CHECKING:
+    from ferryvm.export.subject import Subject
+
+FORMAT = "ferryvm-export/1"
+"""The version of the form."""
+
+
+def manifest_text(
+    subject: Subject,
+    interface: Interface,
+    target: str,
+    build: Mapping[str, object],
+    vectors: Vectors,
+    files: Mapping[str, str],
+) -> str:
+    """The manifest as JSON. `build`: what the target says about compilation."""
+    position = subject.position(subject.entry)
+    origin: dict[str, object] = {"region": subject.origin}
+    if position is not None:
+        origin |= {"file": position.file.replace("\\", "/").rpartition("/")[2]}
+        origin |= {"line": position.line}
+    made: dict[str, object] = {
+        "format": FORMAT,
+        "entry": interface.name,
+        "target": target,
+        "exporter": {"name": "ferryvm", "version": ferryvm.__version__},
+        "origin": origin,
+        "arguments": _arguments(interface),
+        "aliasing": "two arrays are the same or apart",
+        "status": {"type": "i32", "success": 0, "error_mask": 255, "line_shift": 8},
+        "errors": [
+            {
+                "number": int(kind),
+                "name": kind.name,
+                "message": kind.message,
+                "lines": [line for line in lines if line],
+            }
+            for kind, lines in interface.errors.items()
+        ],
+        "launch": None,
+        "build": build,
+        "vectors": {
+            "file": "vectors.txt",
+            "count": len(vectors.vectors),
+            "seed": vectors.seed,
+            "unfinished": vectors.unfinished,
+        },
+        "files": [
+            {
+                "name": name,
+                "bytes": len(text.encode()),
+                "sha256": hashlib.sha256(text.encode()).hexdigest(),
+            }
+            for name, text in sorted(files.items())
+        ],
+    }
+    return json.dumps(made, indent=2) + "\n"
+
+
+def _arguments(interface: Interface) -> list[dict[str, Any]]:
+    """The arguments in the order in which the function takes them."""
+    found: list[dict[str, Any]] = []
+    for each in interface.arguments:
+        if not isinstance(each, ArrayArgument):
+            found.append({"name": each.name, "kind": "scalar", "type": each.type.value})
+            continue
+        length = each.length_name
+        found.append(
+            {
+                "name": each.name,
+                "kind": "array",
+                "type": each.element.kind,
+                "direction": each.direction.value,
+                "shape": [length],
+            }
+        )
+        found.append({"name": length, "kind": "length", "type": "i64", "of": each.name})
+    for result in interface.results:
+        found.append({"name": result.name, "kind": "result", "type": result.type.value})
+    return found

@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plain form: a function of the region IR without a machine, for targets that know no ferryvm.
+
+    Subject ─ lift, inline ─> region IR ─ known facts of parameters ─> passes ─> plain form ─> a target
+
+Its operations are the pure ones of the region IR, and:
+
+| operation | attributes | operands | yields |
+|---|---|---|---|
+| `array_load` | elements | pointer, index | the element: a float, or zero-extended to i64 |
+| `array_store` | elements | pointer, index, value | stores a float, or the low bytes of an i64 |
+| `array_canonical` | float elements | in groups: pointer, index, float | if one of the floats is a NaN, makes those elements that are NaN canonical |
+| `array_fill` | elements | pointer, index, count, i64 | stores the low bytes into so many elements |
+| `array_move` | elements | pointer, index, pointer, index, count | copies elements to the first from the second; they may overlap |
+| `array_update` | elements, update | pointer, index, i64 | the former element: an atomic update |
+| `array_exchange` | elements | pointer, index, expected, i64 | the former element: the last operand replaces the expected one |
+| `local_get` | number | | the value of a local variable |
+| `local_set` | number | a value | |
+| `error_if` | trap, pc | boolean | returns with the error if it holds |
+
+Terminators are `jump`, `branch`, `switch`, `return`, and `error` with a trap and a pc. Pointers are
+parameters of the entry block. There are no states.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from ferryvm.export.identifier import identifiers
+from ferryvm.export.interface import (
+    ArrayArgument,
+    Direction,
+    Interface,
+    Result,
+    ScalarArgument,
+)
+from ferryvm.export.limit import check_calls, check_exportable, is_transfer_check, refuse
+from ferryvm.export.subject import Subject
+from ferryvm.ir.build import Builder
+from ferryvm.ir.graph import (
+    BOOLEAN,
+    Block,
+    Body,
+    Module,
+    Operation,
+    Parameter,
+    Terminator,
+    Value,
+)
+from ferryvm.ir.lift import lift
+from ferryvm.ir.operation import HEADER, LENGTH, PLACE, PURE, element_bytes
+from ferryvm.ir.passes import optimise
+from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.passes.inline import inline_all, remove_uncalled
+from ferryvm.ir.passes.jump_threading import thread_jumps
+from ferryvm.ir.passes.value_numbering import number_values
+from ferryvm.ir.use import substitute
+from ferryvm.isa.element import Element
+from ferryvm.isa.emitter import Condition
+from ferryvm.isa.object import header
+from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import F64, I64, Type
+from ferryvm.region.region import region
+
+LARGEST = 100_000
+"""The largest number of operations of a callee that is inlined."""
+
+_ERASED = frozenset(
+    {"poll", "check_entry", "pay", "report_version", "parallel_if", "continue_launch_if"}
+)
+"""Operations of the machine that a plain function does without."""
+
+
+_OF_ZERO: dict[tuple[object, ...], tuple[int, int]] = {
+    (I64, Condition.GT_U): (0, 0),
+    (I64, Condition.LE_U): (0, 1),
+    (I64, Condition.LT_U): (1, 0),
+    (I64, Condition.GE_U): (1, 1),
+}
+"""Comparisons that C compilers warn of: the operand that decides if it is 0, and the outcome."""
+
+
+@dataclasses.dataclass
+class PlainFunction:
+    """A function in plain form."""
+
+    subject: Subject
+    body: Body
+    interface: Interface
+    pointers: dict[Parameter, ArrayArgument]
+    """Parameters of the entry that are pointers. Each is followed by the length."""
+    locals: dict[int, Type]
+    """Local variables, which are the statics that the function changes."""
+
+
+def plain_form(subject: Subject, name: str, level: int = 2) -> PlainFunction:
+    """The plain form of a subject under a name, after the passes of a level (0 to 3).
+
+    Raises ExportError for code that has none.
+    """
+    module, body = _inlined(subject)
+    check_calls(subject, module, body)
+    _know(subject, body)
+    check_exportable(subject, body)
+    module.functions = {}
+    optimise(module, level, subject.verified)
+    return _Plain(subject, body, name).run()
+
+
+def _inlined(subject: Subject) -> tuple[Module, Body]:
+    found = region(subject.verified, _region_name(subject))
+    module = lift(found)
+    body = module.functions[subject.wrapper]
+    inline_all(module, body, LARGEST)
+    remove_uncalled(module, subject.wrapper)
+    module.root = body
+    del module.functions[subject.wrapper]
+    return module, body
+
+
+def _region_name(subject: Subject) -> str:
+    from ferryvm.region.code import code
+
+    return code(subject.verified).names[subject.wrapper]
+
+
+def _know(subject: Subject, body: Body) -> None:
+    """Fold all that is known of the parameters: arrays are no null, and have the type of the
+    signature; statics that nothing changes are parameters; the stack is large enough, since nothing
+    recurs."""
+    new: dict[Value, Value] = {}
+    parameters = body.blocks[0].parameters
+    unchanged = {n: at for n, at in subject.statics.items() if n not in subject.changed}
+    for block in body.blocks:
+        for operation in block.operations:
+            if operation.name == "static" and operation.static[0] in unchanged:
+                new[operation] = parameters[unchanged[operation.fact(0, int)]]
+        block.operations = [
+            each
+            for each in block.operations
+            if each not in new
+            and not (each.name == "set_static" and each.static[0] in unchanged)
+            and not is_transfer_check(subject, each)
+        ]
+    substitute(body.blocks, new)
+    arrays = {
+        parameter: kind
+        for parameter, (_, kind) in zip(parameters, subject.parameters, strict=True)
+        if isinstance(kind, Element)
+    }
+    known: dict[Value, Value] = {}
+    for operation in body.operations:
+        made = _known(body, operation, arrays)
+        if made is not None:
+            known[operation] = made
+    substitute(body.blocks, known)
+    remove_dead_code(body)
+    number_values(body)
+    thread_jumps(body)
+    remove_dead_code(body)
+
+
+def _known(body: Body, operation: Operation, arrays: dict[Parameter, Element]) -> Value | None:
+    if operation.name == "header_word" and operation.static[0] == HEADER:
+        array = operation.arguments[0]
+        if isinstance(array, Parameter) and array in arrays:
+            return body.constant(I64, header(arrays[array].array.number))
+    if operation.name == "compare" and operation.static[0] is I64:
+        condition = operation.static[1]
+        has_array = any(a in arrays for a in operation.arguments)
+        zero = body.constant(I64, 0)
+        if has_array and zero in operation.arguments and condition in (Condition.EQ, Condition.NE):
+            return body.constant(BOOLEAN, int(condition is Condition.NE))
+    if operation.name == "launch_word":
+        return body.constant(I64, I64.mask >> 1)
+    return None
+
+
+class _Plain:
+    """The change of one body, which has passed all passes, into plain form."""
+
+    def __init__(self, subject: Subject, body: Body, name: str) -> None:
+        self.subject, self.body, self.name = subject, body, name
+        self.pointers: dict[Value, Parameter] = {}
+        """The pointer of each array parameter."""
+        self.lengths: dict[Value, Parameter] = {}
+        self.new: dict[Value, Value] = {}
+        self.loaded: set[Value] = set()
+        self.stored: set[Value] = set()
+        self.errors: dict[Trap, set[int]] = {}
+        self.locals: dict[int, Type] = {}
+        self.builder = Builder(body.constants)
+
+    def run(self) -> PlainFunction:
+        """The function."""
+        entry = self.body.blocks[0]
+        parameters: list[Parameter] = []
+        for parameter, (_, kind) in zip(entry.parameters, self.subject.parameters, strict=True):
+            if isinstance(kind, Element):
+                self.pointers[parameter] = Parameter(I64)
+                self.lengths[parameter] = Parameter(I64)
+                parameters += [self.pointers[parameter], self.lengths[parameter]]
+            else:
+                parameters.append(parameter)
+        for block in self.body.blocks:
+            self._block(block)
+        substitute(self.body.blocks, self.new)
+        for block in self.body.blocks:
+            for operation in (*block.operations, block.end):
+                operation.state = None
+        arrays = entry.parameters
+        entry.parameters = parameters
+        remove_dead_code(self.body)
+        thread_jumps(self.body)
+        remove_dead_code(self.body)
+        self._check_references(arrays)
+        return self._function(arrays)
+
+    def _function(self, arrays: list[Parameter]) -> PlainFunction:
+        results = self.subject.results
+        names = identifiers([name for name, _ in (*self.subject.parameters, *results)], [self.name])
+        arguments: list[ScalarArgument | ArrayArgument] = []
+        pointers: dict[Parameter, ArrayArgument] = {}
+        for parameter, name, (_, kind) in zip(arrays, names, self.subject.parameters, strict=False):
+            if isinstance(kind, Type):
+                arguments.append(ScalarArgument(name, kind))
+                continue
+            pointer = self.pointers[parameter]
+            argument = ArrayArgument(name, kind, self._direction(pointer))
+            pointers[pointer] = argument
+            arguments.append(argument)
+        given = zip(names[len(arguments) :], results, strict=True)
+        made = tuple(Result(name, t) for name, (_, t) in given)
+        errors = {kind: tuple(sorted(lines)) for kind, lines in sorted(self.errors.items())}
+        interface = Interface(self.name, tuple(arguments), made, errors)
+        return PlainFunction(self.subject, self.body, interface, pointers, self.locals)
+
+    def _direction(self, pointer: Parameter) -> Direction:
+        if pointer in self.stored:
+            return Direction.INOUT if pointer in self.loaded else Direction.OUT
+        return Direction.IN
+
+    def _check_references(self, arrays: list[Parameter]) -> None:
+        """Refuse a body in which a reference is more than the array that a parameter is."""
+        gone = {each for each in arrays if each in self.pointers}
+        for block in self.body.blocks:
+            for operation in (*block.operations, block.end):
+                if not gone.isdisjoint(operation.uses()):
+                    refuse(
+                        self.subject, operation, "a reference is compared, selected or passed on"
+                    )
+
+    # --- blocks -----------------------------------------------------------------------------
+
+    def _block(self, block: Block) -> None:
+        operations, block.operations = block.operations, []
+        self.builder.open(block)
+        for operation in operations:
+            if operation.name in _ERASED:
+                continue
+            self.builder.pc = operation.pc
+            if operation.name in PURE:
+                self.new[operation] = self._rebuilt(operation)
+                continue
+            change: Callable[[Operation], Value | None] | None = getattr(
+                self, f"_do_{operation.name}", None
+            )
+            if change is None:
+                block.operations.append(operation)
+                continue
+            made = change(operation)
+            if made is not None:
+                self.new[operation] = made
+        end = block.end
+        if end.name == "trap":
+            kind = end.fact(0, Trap)
+            block.terminator = Terminator("error", (kind, self._error(kind, end)))
+            block.terminator.pc = end.pc
+
+    def _rebuilt(self, operation: Operation) -> Value:
+        """A pure operation of the new operands, simplified."""
+        assert operation.type is not None
+        operands = tuple(map(self._now, operation.arguments))
+        if operation.name == "compare" and operation.static in _OF_ZERO:
+            place, outcome = _OF_ZERO[operation.static]
+            if operands[place] is self.builder.constant(I64, 0):
+                return self.builder.constant(BOOLEAN, outcome)
+        return self.builder.pure(operation.name, operation.static, operands, operation.type)
+
+    def _error(self, kind: Trap, operation: Operation) -> int:
+        """The line of an error."""
+        position = self.subject.position(operation.exit.pc)
+        line = position.line if position else 0
+        self.errors.setdefault(kind, set()).add(line)
+        return line
+
+    def _do_trap_if(self, operation: Operation) -> None:
+        kind = operation.fact(0, Trap)
+        if kind is Trap.STACK_OVERFLOW:  # nothing recurs
+            return
+        static = (kind, self._error(kind, operation))
+        self.builder.emit(Operation("error_if", None, static, operation.arguments))
+
+    def _do_cast(self, operation: Operation) -> Value:
+        return self._now(operation.arguments[0])
+
+    def _now(self, value: Value) -> Value:
+        while value in self.new:
+            value = self.new[value]
+        return value
+
+    # --- arrays -----------------------------------------------------------------------------
+
+    def _do_header_word(self, operation: Operation) -> Value:
+        array = self._now(operation.arguments[0])
+        if array not in self.pointers:
+            refuse(self.subject, operation, "it accesses an array that is no parameter")
+        number = operation.fact(0, int)
+        assert number in (LENGTH, PLACE)
+        return self.lengths[array] if number == LENGTH else self.pointers[array]
+
+    def _pointer(self, operation: Operation, place: Value) -> Value:
+        found = self._now(place)
+        if found not in self.pointers.values():
+            refuse(self.subject, operation, "it selects between arrays")
+        return found
+
+    def _index(self, elements: Element, offset: Value) -> Value:
+        """The index of the element at an offset in bytes, a multiple of its size."""
+        shift = elements.shift
+        offset = self._now(offset)
+        b = self.builder
+        if not shift:
+            return offset
+        amount = b.constant(I64, shift)
+        if isinstance(offset, Operation) and offset.name in ("shl", "add"):
+            left, right = offset.arguments
+            if offset.name == "shl" and right is amount:
+                return self._now(left)
+            bits = getattr(right, "bits", 1)
+            if offset.name == "add" and bits % element_bytes(elements) == 0:
+                number = (bits - (1 << 64) if bits >> 63 else bits) >> shift
+                return b.add(I64, self._index(elements, left), b.constant(I64, number & I64.mask))
+        return b.shr_u(I64, offset, amount)
+
+    def _elements(self, operation: Operation) -> Element:
+        found = operation.static[0]
+        if not isinstance(found, Element):
+            refuse(self.subject, operation, "it uses an array of references")
+        return found
+
+    def _place(self, operation: Operation, at: int) -> tuple[Value, Value]:
+        """Pointer and index of the elements at a place and an offset among the operands."""
+        place, offset = operation.arguments[at : at + 2]
+        pointer = self._pointer(operation, place)
+        return pointer, self._index(self._elements(operation), offset)
+
+    def _do_element_load(self, operation: Operation) -> Value:
+        elements = self._elements(operation)
+        at = self._place(operation, 0)
+        self.loaded.add(at[0])
+        t = elements.type if elements.type.is_float else I64
+        loaded = self.builder.emit(Operation("array_load", t, (elements,), at))
+        if not t.is_float:
+            return loaded
+        bits = self.builder.reinterpret(t.integer, t, loaded)
+        return bits if t is F64 else self.builder.extend_u(bits)
+
+    def _do_element_store(self, operation: Operation) -> None:
+        elements = self._elements(operation)
+        at = self._place(operation, 0)
+        self.stored.add(at[0])
+        value = self._now(operation.arguments[2])
+        if elements.type.is_float:
+            t = elements.type
+            value = value if t is F64 else self.builder.wrap(value)
+            value = self.builder.reinterpret(t, t.integer, value)
+        self.builder.emit(Operation("array_store", None, (elements,), (*at, value)))
+
+    def _do_canonicalise_elements(self, operation: Operation) -> None:
+        elements = self._elements(operation)
+        operands: list[Value] = []
+        for place in range(0, len(operation.arguments), 3):
+            at = self._place(operation, place)
+            operands += [*at, self._now(operation.arguments[place + 2])]
+        self.builder.emit(Operation("array_canonical", None, (elements,), tuple(operands)))
+
+    def _do_fill_elements(self, operation: Operation) -> None:
+        at = self._place(operation, 0)
+        self.stored.add(at[0])
+        rest = map(self._now, operation.arguments[2:])
+        made = Operation("array_fill", None, (self._elements(operation),), (*at, *rest))
+        self.builder.emit(made)
+
+    def _do_move_elements(self, operation: Operation) -> None:
+        elements = self._elements(operation)
+        to, from_ = self._place(operation, 0), self._place(operation, 2)
+        self.stored.add(to[0])
+        self.loaded.add(from_[0])
+        count = self._index(elements, operation.arguments[4])
+        self.builder.emit(Operation("array_move", None, (elements,), (*to, *from_, count)))
+
+    def _do_update_element(self, operation: Operation) -> Value:
+        return self._update("array_update", operation)
+
+    def _do_compare_exchange_element(self, operation: Operation) -> Value:
+        return self._update("array_exchange", operation)
+
+    def _update(self, name: str, operation: Operation) -> Value:
+        at = self._place(operation, 0)
+        self.stored.add(at[0])
+        self.loaded.add(at[0])
+        rest = map(self._now, operation.arguments[2:])
+        return self.builder.emit(Operation(name, I64, operation.static, (*at, *rest)))
+
+    # --- statics ----------------------------------------------------------------------------
+
+    def _do_static(self, operation: Operation) -> Value:
+        number, t = operation.fact(0, int), operation.word_type
+        self.locals[number] = t
+        return self.builder.emit(Operation("local_get", t, (number,)))
+
+    def _do_set_static(self, operation: Operation) -> None:
+        number = operation.fact(0, int)
+        (value,) = operation.arguments
+        self.locals[number] = value.word_type
+        self.builder.emit(Operation("local_set", None, (number,), (value,)))

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Targets by name: each writes the files of a function in plain form, and says how they are compiled.
+
+A target is a package of its own with a function `PlainFunction -> Written`. It is imported when it is
+asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from ferryvm.errors import FerryError, UnknownNameError
+from ferryvm.export.plain import PlainFunction
+
+
+class Written(NamedTuple):
+    """The files of a target, without vectors and manifest."""
+
+    files: Mapping[str, str]
+    """Texts by name."""
+    build: Mapping[str, object]
+    """The field `build` of the manifest."""
+
+
+Target = Callable[[PlainFunction], Written]
+
+TARGETS = {"c": "ferryvm.export.c.target:write_c"}
+"""The function of each target."""
+
+_LATER = ("opencl", "llvm", "ptx", "spirv", "wasm")
+
+
+def target(name: str) -> Target:
+    """The target of a name. Raises UnknownNameError, or FerryError for one that does not exist yet."""
+    home = TARGETS.get(name)
+    if home is None:
+        if name in _LATER:
+            raise FerryError(
+                f"target {name!r}: is not implemented yet (known: {', '.join(TARGETS)})"
+            )
+        raise UnknownNameError("target", name, TARGETS)
+    module, _, function = home.partition(":")
+    found: Target = getattr(importlib.import_module(module), function)
+    return found

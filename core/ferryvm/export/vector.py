@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Golden vectors: calls of a subject by the reference interpreter, arguments and outcome as bits.
+
+Calls that do not end within their fuel are left out, since a receiver cannot wait for them. The text form
+is made of words with white space between them:
+
+    ferryvm-vectors 1 axpy            version and name
+    v 7 1542                          a vector: its number, the status
+    s 4000000000000000                a scalar argument
+    a 2 3ff0000000000000 0            an array argument: its length, its elements
+    = 1                               an array argument that is the same array as argument 1
+    o 2 2 4008000000000000 0          argument 2 afterwards, if its elements have changed
+    r 4014000000000000                a result; if the status is not 0 there is none
+    .                                 the end of the vector
+
+Numbers of vectors, lengths and statuses are decimal, bits are hexadecimal. Any NaN equals any NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ferryvm.engine import Engine, TrapError
+from ferryvm.engine.active_call import OutOfFuelError
+from ferryvm.export.refusal import ExportError
+from ferryvm.export.sample import ArrayInput, Input, inputs
+from ferryvm.export.subject import Subject
+from ferryvm.isa.element import Element
+from ferryvm.isa.type import Type, from_float, to_python
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ferryvm.engine.instance import Instance
+
+FUEL = 20_000
+"""Instructions of one call."""
+
+ALL_FUEL = 600_000
+"""Instructions of all calls: less than a second."""
+
+TRIES = 400
+"""Calls that are tried."""
+
+
+class Vector(NamedTuple):
+    """One call and its outcome."""
+
+    arguments: list[Input]
+    status: int
+    outputs: list[tuple[int, list[int]]]
+    """Arrays that have changed: the number of the argument, the bits of the elements."""
+    results: list[int]
+
+    def text(self, number: int) -> str:
+        """The vector in text form."""
+        lines = [f"v {number} {self.status}"]
+        for each in self.arguments:
+            if isinstance(each, int):
+                lines.append(f"s {each:x}")
+            elif each.same is not None:
+                lines.append(f"= {each.same}")
+            else:
+                lines.append(" ".join(["a", str(len(each.bits)), *(f"{b:x}" for b in each.bits)]))
+        for place, bits in self.outputs:
+            lines.append(" ".join(["o", str(place), str(len(bits)), *(f"{b:x}" for b in bits)]))
+        lines += [f"r {bits:x}" for bits in self.results]
+        return "\n".join([*lines, ".", ""])
+
+
+class Vectors(NamedTuple):
+    """The vectors of a function."""
+
+    vectors: list[Vector]
+    seed: int
+    unfinished: int
+    """Calls that were left out because they ran too long."""
+
+
+def golden_vectors(subject: Subject, seed: int, count: int, size: int) -> Vectors:
+    """Up to so many vectors, whose text has at most so many bytes. Raises ExportError if no call ends."""
+    kinds = [kind for _, kind in subject.parameters]
+    calls = _Calls(subject)
+    found: list[Vector] = []
+    seen: set[str] = set()
+    unfinished, fuel = 0, ALL_FUEL
+    for _, arguments in zip(range(TRIES), inputs(kinds, seed), strict=False):
+        if len(found) >= count or fuel <= 0 or size <= 0:
+            break
+        key = repr(arguments)
+        if key in seen:
+            continue
+        seen.add(key)
+        vector, spent = calls.call(arguments)
+        fuel -= spent
+        if vector is None:
+            unfinished += 1
+            continue
+        size -= len(vector.text(len(found) + 1))
+        if size > 0:
+            found.append(vector)
+    if not found:
+        what = f"no call of {subject.origin} ended within {FUEL} instructions"
+        position = subject.position(subject.entry)
+        raise ExportError(what, "export a smaller part of it, such as one loop", position)
+    return Vectors(found, seed, unfinished)
+
+
+def vector_text(name: str, vectors: Sequence[Vector]) -> str:
+    """The text form of vectors of a function."""
+    texts = [vector.text(number) for number, vector in enumerate(vectors, 1)]
+    return f"ferryvm-vectors 1 {name}\n" + "".join(texts)
+
+
+class _Calls:
+    """Calls of a subject on the reference interpreter."""
+
+    def __init__(self, subject: Subject) -> None:
+        import numpy as np
+
+        self.subject, self.np = subject, np
+        engine = Engine("reference")
+        self.instance: Instance = engine.instantiate(subject.verified.program)
+        (export,) = subject.verified.program.exports
+        self.name = export.name
+
+    def call(self, arguments: Sequence[Input]) -> tuple[Vector | None, int]:
+        """The outcome of a call, None if it ran out of fuel; and the fuel that it took."""
+        given: list[Any] = []
+        for (_, kind), argument in zip(self.subject.parameters, arguments, strict=True):
+            if isinstance(argument, ArrayInput):
+                assert isinstance(kind, Element)
+                same = argument.same
+                given.append(self._array(kind, argument.bits) if same is None else given[same])
+            else:
+                assert isinstance(kind, Type)
+                given.append(to_python(kind, argument))
+        status, results = 0, []
+        try:
+            value = self.instance.call(self.name, *given, fuel=FUEL)
+        except OutOfFuelError as stopped:
+            stopped.call.abandon()
+            return None, FUEL
+        except TrapError as trap:
+            status = _status(trap)
+        else:
+            results = self._results(value)
+        outputs = list(self._outputs(arguments, given))
+        return Vector(list(arguments), status, outputs, results), self._spent()
+
+    def _spent(self) -> int:
+        """Instructions of the last call."""
+        return FUEL - self.instance.idle_execution().machine.control.fuel
+
+    def _array(self, element: Element, bits: list[int]) -> Any:
+        integers = self.np.array(bits, f"u{element.bytes}")
+        return integers.view(f"{'f' if element.type.is_float else element.kind[0]}{element.bytes}")
+
+    def _results(self, value: object) -> list[int]:
+        types = [t for _, t in self.subject.results]
+        values = () if not types else (value,) if len(types) == 1 else value
+        assert isinstance(values, tuple)
+        return [bits_of(t, each) for t, each in zip(types, values, strict=True)]
+
+    def _outputs(
+        self, arguments: Sequence[Input], given: Sequence[Any]
+    ) -> Iterator[tuple[int, list[int]]]:
+        for place, argument in enumerate(arguments):
+            if isinstance(argument, ArrayInput) and argument.same is None:
+                after = given[place]
+                bits = after.view(f"u{after.itemsize}").tolist()
+                if bits != argument.bits:
+                    yield place, bits
+
+
+def _status(error: TrapError) -> int:
+    """The status of an exported function for a trap."""
+    line = error.position.line if error.position else 0
+    return int(error.kind) | line << 8
+
+
+def bits_of(t: Type, value: float) -> int:
+    """The bits of a Python number."""
+    return from_float(t, value) if t.is_float else int(value) & t.mask

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions exported as C are built where no ferryvm is found, and their golden vectors pass."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ..tier import sample
+from .conftest import Folder, run
+
+FUNCTIONS = (
+    *("axpy", "steps", "roots", "histogram", "narrow", "scaled", "dot", "divide", "mix"),
+    *("norm", "shift!"),
+)
+RUNTIME = r"control|frame|stack|heap|objects|header|ferryvm_"
+"""Words that only code with a runtime has."""
+
+
+@pytest.mark.parametrize("name", sample(FUNCTIONS, 5))
+def test_an_exported_folder_proves_itself_without_ferryvm(exported: Folder, name: str) -> None:
+    folder = exported(name)
+    checked = run(folder, "make", "check", "CC=gcc")
+    assert checked.returncode == 0, checked.stdout
+    entry = re.sub(r"\W", "", name)
+    assert f"{entry}: 60 vectors pass (C)" in checked.stdout
+    assert f"{entry}: 60 vectors pass (Python)" in checked.stdout
+
+
+@pytest.mark.parametrize("name", sample(FUNCTIONS, 2))
+def test_sanitizers_find_nothing(exported: Folder, name: str) -> None:
+    checked = run(exported(name), "make", "sanitize", "CC=clang")
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_text_has_no_parameters_of_a_runtime_and_no_header(exported: Folder, name: str) -> None:
+    folder = exported(name)
+    (source,) = (path for path in folder.glob("*.c") if path.name != "check.c")
+    code = re.sub(r"/\*.*?\*/", "", source.read_text("utf-8"), flags=re.DOTALL)
+    assert not re.search(rf"\b({RUNTIME})\w*\b", code)
+
+
+MUTATIONS = {
+    "axpy": [
+        ("v24 + v26", "v24 - v26"),
+        ("a * v25", "a + v25"),
+        ("p1 + 1ull", "p1 + 2ull"),
+        ("(int64_t)p1 < (int64_t)y_length_", "(int64_t)p1 <= (int64_t)y_length_ - 2"),
+        ("p0 >= x_length_", "p0 > x_length_"),
+        ("| 7 << 8", "| 8 << 8"),
+        ("y[p1] = v28", "y[0] = v28"),
+        ("const double v25 = x[p1]", "const double v25 = y[p1]"),
+        ("canonical_f64(v27)", "v27 + 0.0"),
+    ],
+    "steps": [
+        ("p0 * 3ull", "p0 * 1ull"),
+        ("v7 + 1ull", "v7 + 3ull"),
+        ("% (int64_t)2ull", "% (int64_t)4ull"),
+        ("> (int64_t)1ull", "> (int64_t)2ull"),
+        ("(int64_t)p0 > (int64_t)1ull", "p0 > 1ull"),  # does not end
+        ("p1 + 1ull", "p1 + p1"),
+    ],
+    "histogram": [
+        ("k1 = 0;", "k1 = 1;"),
+        ("(int32_t)0ull", "(int32_t)1ull"),
+        ("v12 + 1u", "v12 | 1u"),
+        ("v9 >= counts_length_", "v9 > counts_length_"),
+        ("HISTOGRAM_INDEX_OUT_OF_BOUNDS | 41", "HISTOGRAM_INDEX_OUT_OF_BOUNDS | 7"),
+    ],
+    "scaled": [("scale * x", "scale + x"), ("+ 1ull", "+ 2ull")],
+}
+"""Faults of a source that its vectors find: what stands there, what is written instead."""
+
+PLANTED = [(name, *change) for name, changes in MUTATIONS.items() for change in changes]
+
+
+@pytest.mark.parametrize(("name", "old", "new"), sample(PLANTED, 6))
+def test_vectors_find_a_planted_mutation(
+    exported: Folder, tmp_path: Path, name: str, old: str, new: str
+) -> None:
+    folder = tmp_path / "folder"
+    shutil.copytree(exported(name), folder)
+    source = folder / f"{name}.c"
+    text = source.read_text("utf-8")
+    assert old in text
+    at = text.rindex(old)
+    source.write_text(text[:at] + new + text[at + len(old) :], "utf-8")
+    words = "gcc -std=c11 -w -O0 -ffp-contract=off -fsanitize=address -o check-program check.c"
+    built = run(folder, *words.split(), source.name, "-lm")
+    assert built.returncode == 0, built.stdout
+    checked = run(folder, "./check-program", "vectors.txt")
+    assert checked.returncode == 1, checked.stdout
