@@ -442,17 +442,19 @@ def suspension_command(rounds: int, backends: Sequence[str] | None, json_path: s
 @rounds_option(5)
 @names("--programs", lambda: parallel.BY_NAME, "Default: the eight of the mean.")
 @names("--sizes", lambda: parallel.SIZES, "Default: full, small and tiny.")
+@click.option("--maps", is_flag=True, help="Maps of Python functions, not programs in Skiff.")
 @JSON
 def placement_command(
     rounds: int,
     programs: tuple[str, ...] | None,
     sizes: tuple[str, ...] | None,
+    maps: bool,
     json_path: str | None,
 ) -> None:
     """The default policy's placement of launches, against each placement by itself."""
     from benchmarks.parallel import placement
 
-    found = placement.measure(programs or (), sizes or parallel.SIZES, rounds, progress)
+    found = placement.measure(programs or (), sizes or parallel.SIZES, rounds, progress, maps)
     present("placement", found, json_path)
     refuse(found.faults())
 

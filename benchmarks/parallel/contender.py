@@ -24,6 +24,7 @@ from benchmarks.peers.ferry import MIXED, engine
 from benchmarks.peers.native import C_FLAGS, HOST
 from benchmarks.peers.peer import MissingError, first_line, tool
 from ferryvm.engine import Engine
+from ferryvm.policy import Policy
 from ferryvm.policy.model import build_ours
 
 GCC, LLVM, CC = "gcc", "llvm", "cc"
@@ -73,10 +74,15 @@ def launching(backend: str, threads: int, lanes: int = 0, device: str = "") -> E
     """An engine that has a backend run the loops of launches from their first item on, and an
     interpreter everything else. Raises MissingError where the backend cannot run."""
     engine(backend)
+    return Engine(policy=launching_policy(backend, threads, lanes, device))
+
+
+def launching_policy(backend: str, threads: int, lanes: int = 0, device: str = "") -> Policy:
+    """The policy of `launching`."""
     choice = {"name": backend, "threads": threads, "background": False, "required": True}
     choice |= {"lanes": lanes, "device": device}
     rule = {"when": {"kind": "launch"}, "backends": [choice]}
-    return Engine(policy=build_ours({"profile": {"loop_threshold": 1}, "rule": [rule]}))
+    return build_ours({"profile": {"loop_threshold": 1}, "rule": [rule]})
 
 
 def _ferry(twin: Twin, work: Work, backend: str, threads: int) -> Task:

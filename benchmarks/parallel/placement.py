@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The placement that the default policy chooses for launches, against each placement by itself.
+"""The placement that the default policy chooses for launches, against each placement by itself; launches of
+programs in Skiff, or of maps of Python functions.
 
 A placement is a policy that runs all items of launches in one place. All are warm: their code is
 compiled, and the default policy has had some runs to find its place. The least time of the rounds counts,
@@ -9,7 +10,6 @@ since other work of the machine only adds to one.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,24 +17,30 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+import ferryvm
 from benchmarks.benchmark import BenchmarkError
 from benchmarks.measure import interleave
-from benchmarks.parallel.contender import LLVM, OPENCL, PLACED, launch_task, launching
+from benchmarks.parallel.contender import LLVM, OPENCL, PLACED, launch_task, launching_policy
 from benchmarks.parallel.goal import EIGHT, MOST_PLACED
 from benchmarks.parallel.program import BY_NAME, Twin, Work
 from benchmarks.parallel.speed import result_bits
 from benchmarks.parallel.task import Task
 from benchmarks.peers.ferry import MIXED, engine
 from benchmarks.peers.peer import MissingError
+from benchmarks.python.mapping import map_task
 from benchmarks.report import Target
 from ferryvm.backend import BackendError, Compiler
 from ferryvm.calibrator import calibrate
 from ferryvm.engine import Engine
 from ferryvm.engine.journal import Placement
 from ferryvm.engine.launch_place import calibration
+from ferryvm.engine.launch_place.place import PlaceState
 from ferryvm.engine.mixed import Mixed
+from ferryvm.engine.transition import SiteState
 from ferryvm.errors import FerryError
 from ferryvm.item_range import PlaceActivity
+from ferryvm.policy import Policy
+from ferryvm.python.default_policy import function_engine
 from ferryvm.registry import Registry
 
 IN_ORDER = "in order"
@@ -43,7 +49,10 @@ SIZES = ("full", "small", "tiny")
 SETTLING = 2.0
 """Seconds of runs under the default policy before the first one that counts, at least."""
 SETTLING_RUNS = 10
-"""Runs, likewise."""
+"""Runs, likewise; more while code for a place is compiled."""
+MOST_SETTLING = 30.0
+"""Seconds of such runs at most."""
+_COMPILING = {SiteState.QUEUED, SiteState.DECIDING, SiteState.OBSERVING, SiteState.COMPILING}
 _LEAST_SECONDS = 2e-3
 """Least time of a measurement; a shorter work is done several times."""
 
@@ -146,18 +155,29 @@ class PlacementTable:
 class _Watched:
     """The default policy on one work, and the places of its launches."""
 
-    def __init__(self, twin: Twin, work: Work) -> None:
-        on = engine(MIXED)
+    def __init__(self, on: Engine, start: Callable[[], Task]) -> None:
+        """`on`: the engine with that policy; `start`: has it run the work."""
         assert isinstance(on.backend, Mixed)
         self._found: list[Placement] = []
         on.backend.listeners = (*on.backend.listeners, self._note)
-        self.task = launch_task(twin, work, on)
+        self.task = start()
         began, runs = time.perf_counter(), 0
-        while time.perf_counter() - began < SETTLING or runs < SETTLING_RUNS:
+        while True:
             self.task.run()
-            runs += 1
+            runs, taken = runs + 1, time.perf_counter() - began
+            is_settled = taken > SETTLING and runs >= SETTLING_RUNS and not self._is_compiling()
+            if is_settled or taken > MOST_SETTLING:
+                break
             time.sleep(0.02)  # code is compiled in the background meanwhile
         self._before = self._items()
+
+    def _is_compiling(self) -> bool:
+        """True if code of a launch, or of a place, is being compiled."""
+        activities = [launch for one in self._found for launch in one.launches]
+        states = {place.state for one in activities for place in one.places}
+        return PlaceState.COMPILING.value in states or any(
+            one.state in _COMPILING for one in self._found
+        )
 
     def _note(self, _event: object, placement: Placement, _detail: object) -> None:
         if placement not in self._found:
@@ -179,12 +199,17 @@ class _Watched:
 
 
 def measure(
-    programs: Sequence[str], sizes: Sequence[str], rounds: int, progress: Callable[[str], None]
+    programs: Sequence[str],
+    sizes: Sequence[str],
+    rounds: int,
+    progress: Callable[[str], None],
+    maps: bool = False,
 ) -> PlacementTable:
-    """The table. Devices that are not calibrated are calibrated first."""
+    """The table. Devices that are not calibrated are calibrated first. `maps`: of maps of Python
+    functions."""
     calibrated = dict(_calibrated(progress))
     twins = [BY_NAME[name] for name in programs or EIGHT]
-    rows = [_row(twin, size, rounds, progress) for twin in twins for size in sizes]
+    rows = [_row(twin, size, rounds, progress, maps) for twin in twins for size in sizes]
     return PlacementTable(rows, calibrated)
 
 
@@ -206,36 +231,52 @@ def _calibrated(progress: Callable[[str], None]) -> list[tuple[str, str]]:
     return found
 
 
-def _placements() -> Mapping[str, Callable[[], Engine]]:
-    """Engines that run all items of launches in one place."""
-    found: dict[str, Callable[[], Engine]] = {
-        IN_ORDER: functools.partial(launching, LLVM, 1, lanes=1),
-        f"{LLVM}, all cores": functools.partial(launching, LLVM, 0),
+def _placements() -> Mapping[str, Policy]:
+    """Policies that run all items of launches in one place."""
+    found = {
+        IN_ORDER: launching_policy(LLVM, 1, lanes=1),
+        f"{LLVM}, all cores": launching_policy(LLVM, 0),
     }
     try:
         compiler = Registry().get(OPENCL)
         assert isinstance(compiler, Compiler)
         for device in compiler.device_names():
             title = calibration.title(OPENCL, device)
-            found[title] = functools.partial(launching, OPENCL, 1, device=device)
+            found[title] = launching_policy(OPENCL, 1, device=device)
     except BackendError:
         pass
     return found
 
 
-def _row(twin: Twin, size: str, rounds: int, progress: Callable[[str], None]) -> PlacementRow:
+def _task(twin: Twin, work: Work, policy: Policy, maps: bool) -> Task:
+    """The work under a policy."""
+    if maps:
+        return map_task(twin, work, ferryvm.function(policy=policy))
+    return launch_task(twin, work, Engine(policy=policy))
+
+
+def _watched(twin: Twin, work: Work, maps: bool) -> _Watched:
+    if maps:
+        return _Watched(function_engine(None, None), lambda: map_task(twin, work))
+    on = engine(MIXED)
+    return _Watched(on, lambda: launch_task(twin, work, on))
+
+
+def _row(
+    twin: Twin, size: str, rounds: int, progress: Callable[[str], None], maps: bool
+) -> PlacementRow:
     row, ready = PlacementRow(twin, size), dict[str, Callable[[], float]]()
     original = twin.make(twin.size(size))
     expected: list[bytes] | None = None
     watched: _Watched | None = None
-    for name, make in {**_placements(), PLACED: None}.items():
+    for name, policy in {**_placements(), PLACED: None}.items():
         work = original.fresh()
         try:
-            if make is None:
-                watched = _Watched(twin, work)
+            if policy is None:
+                watched = _watched(twin, work, maps)
                 task = watched.task
             else:
-                task = launch_task(twin, work, make())
+                task = _task(twin, work, policy, maps)
             bits = result_bits(task, work, original)
         except (BenchmarkError, FerryError, MissingError) as error:
             row.faults[name] = str(error)

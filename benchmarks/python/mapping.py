@@ -111,8 +111,9 @@ def _by_hand(twin: Twin, work: Work) -> Task:
         return hand_written(twin, work)
 
 
-def _map(twin: Twin, work: Work, compiled: Callable[..., Any] | None = None) -> Task:
-    """`compiled`: makes the function that is mapped of the plain one."""
+def map_task(twin: Twin, work: Work, compiled: Callable[..., Any] | None = None) -> Task:
+    """A map of the work's items, which has run once. `compiled`: makes the function that is mapped of the
+    plain one."""
     items, outs = _items(twin, work)
     function = loaded(twin.path("py")).item
     if compiled is not None:
@@ -124,13 +125,22 @@ def _map(twin: Twin, work: Work, compiled: Callable[..., Any] | None = None) -> 
 
     try:
         run()
-        began = time.perf_counter()
-        while time.perf_counter() - began < SETTLING:  # compiled in the background meanwhile
-            run()
-            time.sleep(0.02)
     except FerryError as error:
         raise BenchmarkError(str(error)) from error
     return Task(run)
+
+
+def _map(twin: Twin, work: Work, compiled: Callable[..., Any] | None = None) -> Task:
+    """The same, settled."""
+    task = map_task(twin, work, compiled)
+    try:
+        began = time.perf_counter()
+        while time.perf_counter() - began < SETTLING:  # compiled in the background meanwhile
+            task.run()
+            time.sleep(0.02)
+    except FerryError as error:
+        raise BenchmarkError(str(error)) from error
+    return task
 
 
 class _Server:
