@@ -72,18 +72,21 @@ class Launch:
         self.clock = clock = Clock()
         self.first = Runner(clock, 1e-4, first * IN_ORDER)
         self.other = Runner(clock, 1e-4, found * IN_ORDER)
-        costs = (CostModel(1e-4, ratio, 0.0, 0.1, CALIBRATED) for ratio in (0.5, expected))
-        self.places = [
-            LaunchPlace("first", next(costs), self.first),
-            LaunchPlace("other", next(costs)),
-        ]
         self.compiled: list[int] = []
-        self.places[0].activity.state = "ready"
-        self.ranges = PlacedRanges(self.places, self._compile, clock)
+        first_model, other = (
+            CostModel(1e-4, ratio, 0.0, 0.1, CALIBRATED) for ratio in (0.5, expected)
+        )
+        self.set_models(first_model, other)
         self.rest: list[tuple[int, int]] = []
         monkeypatch.setattr(
             chooser, "put_off", lambda _, first, end: self.rest.append((first, end))
         )
+
+    def set_models(self, first: CostModel, other: CostModel) -> None:
+        """Begin anew with these."""
+        self.places = [LaunchPlace("first", first, self.first), LaunchPlace("other", other)]
+        self.places[0].activity.state = "ready"
+        self.ranges = PlacedRanges(self.places, self._compile, self.clock)
         self.ranges.worth(IN_ORDER)
 
     def _compile(
@@ -183,13 +186,10 @@ def test_a_card_with_fewer_items_than_lanes_is_chosen_within_a_second(
     at_least: float,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    launch = Launch(
-        monkeypatch, expected=1.0, found=1.0
-    )  # then as measured on an H100 and 16 cores
-    whole = on_cores / items / in_order
-    cores, card = launch.places
-    cores.model = CostModel(185e-6, whole, 0.0, 0.3, CALIBRATED)
-    card.model = CostModel(355e-6, 1e-3, 1e-4, 0.3, CALIBRATED, 0.5 * at_least / in_order)
+    launch = Launch(monkeypatch, expected=1.0, found=1.0)
+    whole = on_cores / items / in_order  # all as measured on an H100 and 16 cores
+    card = CostModel(355e-6, 1e-3, 1e-4, 0.3, CALIBRATED, 0.5 * at_least / in_order)
+    launch.set_models(CostModel(185e-6, whole, 0.0, 0.3, CALIBRATED), card)
     launch.first.launch, launch.first.item = 185e-6, on_cores / items
     launch.other = Runner(launch.clock, on_card - at_least, 1e-3 * in_order, at_least)
     launch.ranges.worth(in_order)
@@ -197,7 +197,7 @@ def test_a_card_with_fewer_items_than_lanes_is_chosen_within_a_second(
         launch.run(1, items)
     before = len(launch.other.ran)
     launch.run(10, items)
-    assert len(launch.other.ran) == before + 10
+    assert len(launch.other.ran) >= before + 9  # and a trial
     assert launch.other.ran[0] == (0, items)  # a part of them takes as long
     assert launch.places[1].expected(items, in_order) == pytest.approx(on_card, rel=0.1)
 
@@ -289,8 +289,10 @@ def test_a_cold_launch_and_cheap_first_items_do_not_leave_a_launch_in_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Mandelbrot of 192 x 192 on 16 cores: the first items take 15 ns in order, all of them 8 ms.
-    launch = Launch(monkeypatch, expected=2.0, found=2.0)
-    launch.places[0].model = CostModel(185e-6, 1 / 40, 0.0, 0.3, CALIBRATED)
+    launch = Launch(monkeypatch, expected=1.0, found=2.0)
+    launch.set_models(
+        CostModel(185e-6, 1 / 40, 0.0, 0.3, CALIBRATED), CostModel(1e-4, 1.0, 0.0, 0.1, CALIBRATED)
+    )
     items, first_items, mean = 36_864, 15e-9, 8e-3 / 36_864
     launch.first.launch, launch.first.item = 90e-6, mean / 40
     launch.first.cold = 0.7e-3

@@ -184,8 +184,9 @@ class PlacedRanges(RangeRunner):
 
     def _decide(self, items: int) -> LaunchPlace:
         """The place of the next range, or `_alone`."""
+        in_order = self._in_order
         for each in (*self._places, self._alone):
-            each.activity.next_expected = each.expected(items, self._in_order)
+            each.activity.next_expected = each.expected(items, in_order)
         best, seconds = self._best(items)
         tried = self._tried(items, best, seconds)
         if tried is not None:
@@ -198,9 +199,10 @@ class PlacedRanges(RangeRunner):
         known = [one for one in self._ready() if one.is_known or one is self._places[0]]
         if self._alone.is_known:
             known.append(self._alone)
-        expected = {one: one.expected(items, self._in_order) for one in known}
-        best = min(known, key=expected.__getitem__)
-        return best, expected[best]
+        in_order = self._in_order
+        expected = [one.expected(items, in_order) for one in known]
+        seconds = min(expected)
+        return known[expected.index(seconds)], seconds
 
     def _ready(self) -> list[LaunchPlace]:
         found = [one for one in self._places if one.state is PlaceState.READY]
@@ -224,10 +226,12 @@ class PlacedRanges(RangeRunner):
 
     def _wake(self, machine: Machine, items: int) -> None:
         """Request the code of places that may be quicker than the best one so far."""
+        asleep = [n for n, one in enumerate(self._places) if one.state is PlaceState.ASLEEP]
+        if not asleep:
+            return
         best, seconds = self._best(items)
-        for number, place in enumerate(self._places):
-            if place.state is not PlaceState.ASLEEP:
-                continue
+        for number in asleep:
+            place = self._places[number]
             if self._wants_all:
                 self._request(machine, number)
                 continue

@@ -68,16 +68,11 @@ class LaunchPlace:
         self._launches: collections.deque[float] = collections.deque(maxlen=_REMEMBERED)
         """Seconds of a launch in the last short ranges."""
         self._largest = FAR
-
-    @property
-    def launch_seconds(self) -> float:
-        """Seconds of a launch, besides its items."""
-        return min(self._launches, default=self.model.launch_seconds)
-
-    @property
-    def unit(self) -> float | None:
+        # They are read several times for each range.
+        self.unit: float | None = None
         """Seconds of an item in order, as its own times say by the model; None before the first run."""
-        return self.estimate(self._found) if self._found else None
+        self.launch_seconds = model.launch_seconds
+        """Seconds of a launch, besides its items."""
 
     @property
     def item_seconds(self) -> float | None:
@@ -131,9 +126,11 @@ class LaunchPlace:
         most = _MOST_LAUNCH * self.model.launch_seconds
         if work < _SHORT * self.model.launch_seconds and launch < most:
             self._launches.append(launch)
+            self.launch_seconds = min(self._launches)
         else:
             unit = max(seconds - self.launch_seconds, 0.1 * seconds) / share
             self._found.append(max(unit, LEAST))
+            self.unit = self.estimate(self._found)
         factor = max(seconds / expected, expected / seconds) if seconds and expected else 1.0
         if factor >= self._largest and not outcome.suspended:
             self._largest = factor
