@@ -22,6 +22,8 @@ from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.region.region import Region, RegionKind, region, regions
 from ferryvm.verify import Verified, verify
 from ferryvm_backends.llvm import BACKEND, lower
+from ferryvm_backends.vliw import BACKEND as VLIW
+from ferryvm_backends.vliw import entry
 
 from ..faults.compilers.search import CC
 
@@ -61,6 +63,20 @@ def cc(place: Region) -> Run:
     printed = backend.module_text
     with mock.patch.object(backend, "module_text", text):
         return _counted(backend.CcBackend().compile(place, _FORCED))
+
+
+def vliw(place: Region) -> Run:
+    """Code of a simulated processor, whose time slice ends after 11 cycles for each safepoint, at the next poll."""
+    code = VLIW.compile(place, Options(check=True))
+    assert isinstance(code, entry.VliwCode)
+    code._entry = -1  # or it goes on by itself after a slice that ends there
+
+    def run(control: ControlBlock, number: int) -> bool:
+        with mock.patch.object(entry, "SLICE", 11 * number):
+            _ENTER(code.address)(ctypes.addressof(control))
+        return control.status == Status.SLICED
+
+    return run
 
 
 def _counted(code: Code) -> Run:

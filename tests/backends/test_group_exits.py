@@ -4,31 +4,28 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 
 import pytest
 
-from ferryvm.region.region import Region
-
 from ..tier import nightly
 from . import forced_exit
-from .forced_exit import Run, differences
-from .llvm.test_groups import ENDED, TEXTS
+from .forced_exit import differences
+from .llvm.test_groups import ENDED, FIRST, TEXTS
 
 HAS_CC = any(shutil.which(name) for name in ("cc", "gcc", "clang"))
-BACKENDS = [
-    pytest.param(
-        forced_exit.cc, id="cc", marks=pytest.mark.skipif(not HAS_CC, reason="no compiler")
-    )
+COMPILED = {"cc": forced_exit.cc, "vliw": forced_exit.vliw}
+DEFAULT = {"cc": ENDED, "vliw": FIRST}
+"""The program of each backend by default."""
+CASES = [
+    (name, backend) if TEXTS[name] is DEFAULT[backend] else nightly((name, backend))
+    for name in TEXTS
+    for backend in COMPILED
 ]
 
 
-@pytest.mark.parametrize("compiled", BACKENDS)
-@pytest.mark.parametrize(
-    "name", [name if text is ENDED else nightly(name) for name, text in TEXTS.items()]
-)
-def test_the_state_is_exact_where_control_leaves(
-    name: str, compiled: Callable[[Region], Run]
-) -> None:
-    step = 3 if TEXTS[name] is ENDED else 1
-    assert [*differences(TEXTS[name], step, compiled=compiled)] == []
+@pytest.mark.parametrize(("name", "backend"), CASES)
+def test_the_state_is_exact_where_control_leaves(name: str, backend: str) -> None:
+    if backend == "cc" and not HAS_CC:
+        pytest.skip("there is no C compiler here")
+    growth = 0.5 if TEXTS[name] is DEFAULT[backend] else 0.0
+    assert [*differences(TEXTS[name], 1, growth, COMPILED[backend])] == []

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ferryvm.backend import Options
 from ferryvm.ir.function_body import expand
 from ferryvm.ir.graph import Module, Operation
+from ferryvm.ir.group.form import form_groups
 from ferryvm.ir.lift import lift
 from ferryvm.ir.loop.preheader import add_preheaders
 from ferryvm.ir.passes import optimise
@@ -44,6 +45,7 @@ def optimised(region: Region, options: Options, machine: Machine) -> Module:
     module.launches = frozenset(launch_numbers(region.verified))
     if options.optimize >= 2:
         inline_items(module, region.verified.program)
+        form_groups(module, region.verified)
     for body in module.bodies:
         expand(body)
     optimise(module, level, region.verified, unrolled=True, apart=True, check=check)

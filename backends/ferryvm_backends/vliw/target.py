@@ -6,6 +6,8 @@ Nothing is cached on disk.
 
 from __future__ import annotations
 
+import dataclasses
+
 from ferryvm import cache
 from ferryvm.backend import Code, Options
 from ferryvm.compiler import Compilation, Target
@@ -45,16 +47,21 @@ class MachineTarget(Target[Program]):
         from ferryvm_backends.vliw.entry import VliwCode
 
         region, options = work.region, work.options
-        return VliwCode(
+        access = object_access(region)
+        if work.module.groups:  # an exit may make pieces of a record
+            access = dataclasses.replace(access, makes=True)
+        code = VliwCode(
             work.lowered,
             region.entry,
             region.verified,
             options.guard_limit,
             self._named,
             options.recompile_after,
-            object_access(region),
+            access,
             options.quick,
         )
+        code.ungrouped = work.module.ungrouped
+        return code
 
     def show(self, work: Compilation[Program], stage: str) -> str:
         from ferryvm_backends.vliw.code.text import program_text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses of the heap and of elements: the operands that are addresses, and their constant parts."""
+"""Addresses of the heap, of elements and of context arrays: the operands that are addresses, and their constant parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from ferryvm.isa.type import I64, signed
 def address_operands(operation: Operation) -> range:
     """The positions of the operands of an operation that are addresses."""
     match operation.name:
-        case "heap_load" | "heap_store" | "element_load" | "element_store":
+        case (
+            "heap_load"
+            | "heap_store"
+            | "element_load"
+            | "element_store"
+            | "context_load"
+            | "context_store"
+        ):
             return range(1)
         case "canonicalise":
             return range(0, len(operation.arguments), 2)

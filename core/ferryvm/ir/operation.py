@@ -159,6 +159,7 @@ def _stop(*static: AttributeKind) -> Shape:
 _NUMBER = (AttributeKind.NUMBER,)
 _FIELD = (AttributeKind.NUMBER, AttributeKind.NUMBER)
 _ELEMENTS = (AttributeKind.ELEMENTS,)
+_CONTEXT = (AttributeKind.TYPE, AttributeKind.NUMBER, AttributeKind.NUMBER)
 _DECLARED = {
     # reading
     "word": Shape(Role.READS, _NUMBER, (), WORD),
@@ -207,8 +208,8 @@ _DECLARED = {
     "canonicalise": Shape(Role.CHANGES, (AttributeKind.TYPE,), None),
     "report_version": Shape(Role.CHANGES, _NUMBER, (I64,)),
     # context arrays of groups
-    "context_load": Shape(Role.READS, (AttributeKind.TYPE,), (I64, I64), WORD),
-    "context_store": Shape(Role.CHANGES, (AttributeKind.TYPE,), (I64, I64, WORD)),
+    "context_load": Shape(Role.READS, _CONTEXT, (I64, I64), WORD),
+    "context_store": Shape(Role.CHANGES, _CONTEXT, (I64, I64, WORD)),
     # leaving, perhaps
     "trap_if": _check(BOOLEAN, static=(AttributeKind.TRAP,)),
     "grow_if": _check(BOOLEAN, I64),

@@ -25,6 +25,7 @@ from ferryvm_backends.vliw.code.operation import (
     Operand,
     Register,
     Segment,
+    are_parts_apart,
 )
 from ferryvm_backends.vliw.machine.model import Machine
 
@@ -203,7 +204,7 @@ def is_apart(one: MemoryOperand, other: MemoryOperand) -> bool:
     are and in whichever iterations of loops they are made."""
     if one.segment is not other.segment:
         return True
-    if one.part is not None and other.part is not None and one.part != other.part:
+    if one.part is not None and other.part is not None and are_parts_apart(one.part, other.part):
         return True
     a, b = one.object, other.object
     return a is not None and b is not None and a.is_apart(b)

@@ -91,8 +91,24 @@ class ElementPart(NamedTuple):
     """Of one element."""
 
 
+class ContextPart(NamedTuple):
+    """A context array of a group, on the stack."""
+
+    group: int
+    """The group's number; arrays of two groups may be in the same place."""
+    array: int
+
+
 ObjectPart = HeaderPart | FieldPart | ElementPart
 """A part of the object space; different parts have no byte in common."""
+
+Part = ObjectPart | ContextPart
+
+
+def are_parts_apart(one: Part, other: Part) -> bool:
+    """True if two parts of a segment have no byte in common."""
+    is_context = isinstance(one, ContextPart) and isinstance(other, ContextPart)
+    return one != other and (not is_context or one[0] == other[0])
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -105,8 +121,8 @@ class MemoryOperand:
     size: int = 8
     object: heap.Footprint | None = None
     """The array or heap object that it accesses, if that is known."""
-    part: ObjectPart | None = None
-    """The part of the object space, for an access to it."""
+    part: Part | None = None
+    """The part of the object space, for an access to it; of the stack, for a context array."""
     item: int | None = None
     """For an access by an item of a launch, in the loop over the items: its number in an iteration
     of the loop. Accesses of two items, one of which stores, have no byte in common: so the program

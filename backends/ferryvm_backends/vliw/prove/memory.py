@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ferryvm.isa.element import Element
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm_backends.vliw.code.operation import ElementPart, Segment
+from ferryvm_backends.vliw.code.operation import ContextPart, ElementPart, Segment, are_parts_apart
 from ferryvm_backends.vliw.prove.term import (
     AccessNumber,
     StoreNumber,
@@ -84,13 +84,18 @@ class MemoryAliasing:
 
 def _are_parts_apart(one: SymbolicAccess, other: SymbolicAccess) -> bool:
     """True if two accesses are to different parts of the object space: words of headers, fields of
-    the types that declare them, elements of one type of arrays. An access that is not as large as
+    the types that declare them, elements of one type of arrays; or to two context arrays of a group. An access that is not as large as
     what its part consists of may be anywhere."""
-    return _is_of_its_part(one) and _is_of_its_part(other) and one.part != other.part
+    if one.part is None or other.part is None:
+        return False
+    are_in_them = _is_of_its_part(one) and _is_of_its_part(other)
+    return are_in_them and are_parts_apart(one.part, other.part)
 
 
 def _is_of_its_part(access: SymbolicAccess) -> bool:
     part, size = access.part, WORD_BYTES
+    if isinstance(part, ContextPart):
+        return access.segment is Segment.STACK
     if isinstance(part, ElementPart) and isinstance(part.elements, Element):
         size = part.elements.bytes
     return part is not None and access.segment is Segment.OBJECTS and access.size == size

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from ferryvm.ir import footprint as heap
 from ferryvm.ir.graph import Static
 from ferryvm.isa.type import I64
-from ferryvm_backends.vliw.code.operation import MemoryOperand, ObjectPart, Register, Segment
+from ferryvm_backends.vliw.code.operation import MemoryOperand, Part, Register, Segment
 
 Term = int
 AccessNumber = int
@@ -62,7 +62,7 @@ class SymbolicAccess:
     size: int
     object: heap.Footprint | None = None
     """The object that they belong to, if it is known."""
-    part: ObjectPart | None = None
+    part: Part | None = None
     """The part of the object space that they belong to, for those of that space."""
 
 

@@ -33,7 +33,7 @@ class ItemLoop:
         form, launch = formation, formation.launch
         before, form.made = form.made, []
         name = f"region{number}"
-        self.head = form.new_block(f"{name}.head", start.pc)
+        self.head = form.new_block(f"{name}.head")  # as that of a launch: its items are independent
         self.item = form.new_block(f"{name}.item", start.pc)
         made, form.made = form.made, before
         self._loaded: dict[Value, Value] = {}
@@ -80,9 +80,10 @@ class ItemLoop:
     def _load(self, value: Value) -> Value:
         form = self.formation
         if form.homes.cost(value) is None:
-            array = form.arrays[form.homes.slots[value]]
+            slot = form.homes.slots[value]
             t = value.type if isinstance(value.type, Type) else I32
-            load = Operation("context_load", t, (t,), (array, self.index))
+            place = form.arrays[slot], self.index
+            load = Operation("context_load", t, form.group.context(t, slot), place)
             self.item.operations.append(load)
             if isinstance(value.type, Type):
                 return load
@@ -118,9 +119,11 @@ class ItemLoop:
         form = self.formation
         if not isinstance(value.type, Type):
             value = form.boolean_to_i32(value)
-        array = form.arrays[slot]
-        arguments = array, self.index, value
-        form.emit(Operation("context_store", None, (value.word_type,), arguments))
+        static, arguments = (
+            form.group.context(value.word_type, slot),
+            (form.arrays[slot], self.index, value),
+        )
+        form.emit(Operation("context_store", None, static, arguments))
 
     def _loop(self) -> None:
         """Finish the loop over items."""

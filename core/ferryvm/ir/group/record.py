@@ -100,6 +100,10 @@ class Group:
         ends = self.ends[region]
         return next(iter(ends)) if len(ends) == 1 else None
 
+    def context(self, t: Type, slot: int) -> tuple[Type, int, int]:
+        """The attributes of accesses to a context array."""
+        return t, self.number, slot
+
 
 ARRAY_STRIDE = WORD_BYTES
 """Bytes for each item in each context array: so all have the same size, whatever their elements."""

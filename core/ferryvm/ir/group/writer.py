@@ -136,7 +136,9 @@ class _Writer(Builder):
         frame = self.invariant("frame", (), (), I64)
         for distance, value in enumerate((record, self.started, limit)):
             place = self._word(self.group.record - distance)
-            self.emit(Operation("context_store", None, (I64,), (frame, place, value)))
+            # The words of the frame are an array of their own, behind the last one.
+            static = self.group.context(I64, self.group.slots)
+            self.emit(Operation("context_store", None, static, (frame, place, value)))
         self.close(Terminator("return"))
 
     def _reached(self, number: Value) -> Value:
@@ -144,7 +146,8 @@ class _Writer(Builder):
         several = [ends for ends in self.group.ends if len(ends) > 1]
         found: Value = self._word(0)
         if several:
-            found = self.emit(Operation("context_load", I64, (I64,), (self.context, number)))
+            static = self.group.context(I64, 0)
+            found = self.emit(Operation("context_load", I64, static, (self.context, number)))
         for region, ends in enumerate(self.group.ends):
             end = self.group.end_of(region) if ends else None
             if end is not None:
@@ -194,7 +197,8 @@ class _Writer(Builder):
             case Element():
                 size = self.mul(I64, self.items, self._word(ARRAY_STRIDE * source.slot))
                 place = self.add(I64, self.context, size), number
-                return self.emit(Operation("context_load", source.type, (source.type,), place))
+                static = self.group.context(source.type, source.slot)
+                return self.emit(Operation("context_load", source.type, static, place))
             case Computed():
                 operands = tuple([self._value(each, number, known) for each in source.operands])
                 t = BOOLEAN if source.type is None else source.type

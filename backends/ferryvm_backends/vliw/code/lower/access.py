@@ -13,7 +13,7 @@ from ferryvm.isa.element import Element
 from ferryvm.isa.type import I64, WORD_BYTES, Type
 from ferryvm.machine.control import DESCRIPTOR_WORDS
 from ferryvm_backends.vliw.code.lower.emission import Emission
-from ferryvm_backends.vliw.code.operation import Operand, Segment
+from ferryvm_backends.vliw.code.operation import ContextPart, Operand, Segment
 
 
 class Access:
@@ -56,6 +56,28 @@ class Access:
 
     def do_result(self, operation: Operation) -> Operand:
         return self.do_word(operation)
+
+    def _in_context(
+        self, operation: Operation, array: Operand, index: Operand
+    ) -> tuple[Operand, int, int, ContextPart]:
+        """The address of an element, what its access adds, its bytes, and the array."""
+        size = operation.fact(0, Type).bits // 8
+        part = ContextPart(operation.fact(1, int), operation.fact(2, int))
+        more = self._offset(operation.arguments[0])
+        if isinstance(index, int):
+            return array, more + size * index, size, part
+        distance = self.emission.compute("shl", (I64,), (index, size.bit_length() - 1))
+        return self.emission.compute("add", (I64,), (array, distance)), more, size, part
+
+    def do_context_load(self, operation: Operation, array: Operand, index: Operand) -> Operand:
+        address, more, size, part = self._in_context(operation, array, index)
+        return self.emission.load(Segment.STACK, address, more, size, None, part)
+
+    def do_context_store(
+        self, operation: Operation, array: Operand, index: Operand, value: Operand
+    ) -> None:
+        address, more, size, part = self._in_context(operation, array, index)
+        self.emission.store(Segment.STACK, address, more, value, size, None, part)
 
     def do_static(self, operation: Operation) -> Operand:
         return self.emission.load(Segment.STATICS, 0, WORD_BYTES * operation.fact(0, int))

@@ -9,7 +9,7 @@ The machine's float operations yield the canonical NaN, so most of `canonical` n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ferryvm.ir.address import accessed
 from ferryvm.ir.control_flow_graph import edges_to
@@ -34,7 +34,7 @@ from ferryvm_backends.vliw.code.lower.access import Access
 from ferryvm_backends.vliw.code.lower.call import Calls
 from ferryvm_backends.vliw.code.lower.emission import Emission
 from ferryvm_backends.vliw.code.lower.object import Objects
-from ferryvm_backends.vliw.code.lower.returns import Calling, Returns
+from ferryvm_backends.vliw.code.lower.returns import Calling, RecordCode, Returns
 from ferryvm_backends.vliw.code.lower.side_exit import CALLS_BYTES, SideExits
 from ferryvm_backends.vliw.code.operation import (
     MachineBlock,
@@ -53,8 +53,13 @@ _STATUS = {
 }
 _SAME = frozenset({"extend_u", "reinterpret", "to_slot", "from_slot"})
 """Operations whose result has the bits of their operand, as registers hold words."""
-_ITEM_ACCESSES = frozenset({"element_load", "element_store", "canonicalise_elements"})
-"""Accesses of elements that no other item of a launch conflicts with. Atomic updates are none, and
+_ITEM_ACCESSES = frozenset(
+    {
+        *("element_load", "element_store", "canonicalise_elements"),
+        *("context_load", "context_store"),
+    }
+)
+"""Accesses that no other item of a launch conflicts with. Atomic updates are none, and
 instructions on many elements are loops of their own."""
 _LARGEST_OFFSET = 1 << 31
 """The magnitude limit of offsets in accesses: two accesses with the same base and disjoint offsets
@@ -69,6 +74,10 @@ def lower(module: Module, predicates: Predicates) -> MachineCode:
     lowerings = [_BodyLowering(b, code, calling, n, module, predicates) for n, b in bodies]
     for each in lowerings:
         each.run()
+    for record in calling.records.values():
+        made = _BodyLowering(record.body, code, calling, record.owner, module, {}, record)
+        made.run()
+        lowerings.append(made)
     for each in lowerings:
         each.returns.finish()
     code.call_bytes = CALLS_BYTES + calling.size
@@ -86,11 +95,13 @@ class _BodyLowering:
         number: int | None,
         module: Module,
         predicates: Predicates,
+        record: RecordCode | None = None,
     ) -> None:
-        """`number`: of the function; None for the region's own body."""
+        """`number`: of the function; None for the region's own body. `record`: it is the code at exits of
+        that function."""
         footprints = module.footprints
         self.body, self.calling, self.number = body, calling, number
-        self.predicates = predicates
+        self.predicates, self.record = predicates, record
         self.emission = Emission(code, calling.frame, calling.base, body.parameters)
         self.incoming = edges_to(body)
         self.loops: dict[Block, frozenset[Block]] = {}
@@ -112,7 +123,7 @@ class _BodyLowering:
         """Addresses that are a value and a constant, and needed only for accesses: they are never
         computed, for the machine adds the constant itself."""
         self.returns = Returns(self.emission, calling, number)
-        self.exits = SideExits(self.emission, self.returns)
+        self.exits = SideExits(self.emission, self.returns, body)
         access = Access(self.emission, footprints, self.offsets)
         objects = Objects(self.emission, self.exits, footprints, self.offsets)
         calls = Calls(self.emission, self.exits, calling, body)
@@ -126,15 +137,18 @@ class _BodyLowering:
         entry = self.body.blocks[0]
         self.reached.add(entry)
         self.blocks[entry] = MachineBlock(entry.label)
-        if self.number is not None:
+        given: Sequence[Register] = ()
+        if self.record is not None:
+            self.blocks[entry], given = self.record.entry, self.record.parameters
+        elif self.number is not None:
             self.blocks[entry] = self.calling.entries[self.number]
+            given = self.calling.parameters[self.number]
         # Values are defined before they are used in the order of the body's blocks.
         for block in self.body.blocks:
             if len(self.incoming[block]) > 1 or any(e.is_back for e in self.incoming[block]):
                 self.blocks[block] = MachineBlock(block.label)
         for block in self.body.blocks:
-            if block is entry and self.number is not None:
-                given = self.calling.parameters[self.number]
+            if block is entry and given:
                 self.emission.values.update(zip(block.parameters, given, strict=True))
             elif block in self.blocks:
                 for parameter in block.parameters:
@@ -144,7 +158,7 @@ class _BodyLowering:
             if block in self.reached:
                 assert found is not None
                 self.emission.open(found)
-                if block is entry and self.number is None:
+                if block is entry and self.number is None and self.record is None:
                     first = self.emission.read_field("fp")
                     if self.emission.parameters:
                         first = self.emission.compute(
@@ -276,6 +290,9 @@ class _BodyLowering:
         return None
 
     def _return(self, operands: list[Operand]) -> None:
+        if self.record is not None:
+            self.returns.stop()
+            return
         if self.number is not None:
             self._store_results(operands, self.body.place_of)
             for operand in operands[:1]:

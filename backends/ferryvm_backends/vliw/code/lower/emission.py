@@ -12,13 +12,14 @@ from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import CANONICAL_NAN, I64, Type, to_float
 from ferryvm.machine.control import ControlBlock
 from ferryvm_backends.vliw.code.operation import (
+    ContextPart,
     ElementPart,
     MachineBlock,
     MachineCode,
     MachineOperation,
     MemoryOperand,
-    ObjectPart,
     Operand,
+    Part,
     Register,
     Segment,
     canonical_type,
@@ -90,7 +91,7 @@ class Emission:
         offset: int,
         size: int = 8,
         known: footprint.Footprint | None = None,
-        part: ObjectPart | None = None,
+        part: Part | None = None,
     ) -> Register:
         """A word, or less, of memory."""
         result = self.code.register(FileKind.INTEGER)
@@ -106,14 +107,14 @@ class Emission:
         value: Operand,
         size: int = 8,
         known: footprint.Footprint | None = None,
-        part: ObjectPart | None = None,
+        part: Part | None = None,
     ) -> None:
         """Store a word, or less."""
         place = MemoryOperand(segment, offset, size, known, part, self._item(part))
         self.emit(MachineOperation("store", (), (address, value), None, place))
 
-    def _item(self, part: ObjectPart | None) -> int | None:
-        return self.item if isinstance(part, ElementPart) else None
+    def _item(self, part: Part | None) -> int | None:
+        return self.item if isinstance(part, ElementPart | ContextPart) else None
 
     def read_field(self, name: str) -> Register:
         """A field of the control block."""

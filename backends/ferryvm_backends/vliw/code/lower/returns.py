@@ -3,15 +3,31 @@
 
 from __future__ import annotations
 
-from ferryvm.ir.graph import Module
+import dataclasses
+
+from ferryvm.ir.graph import BOOLEAN, Body, Module, Phase
+from ferryvm.ir.group.record import Group
+from ferryvm.ir.group.writer import record_body
 from ferryvm_backends.vliw.code.lower.emission import Emission
 from ferryvm_backends.vliw.code.operation import (
     MachineBlock,
     MachineCode,
     MachineOperation,
+    Register,
     Segment,
 )
 from ferryvm_backends.vliw.machine.model import FileKind
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RecordCode:
+    """The code that writes the record of a group, to which exits jump."""
+
+    entry: MachineBlock
+    parameters: tuple[Register, ...]
+    owner: int | None
+    """The number of the function that exits; None: the region's own body."""
+    body: Body
 
 
 class Calling:
@@ -35,6 +51,7 @@ class Calling:
             number: [code.register(word) for _ in body.blocks[0].parameters]
             for number, body in module.functions.items()
         }
+        self.records: dict[Group, RecordCode] = {}
         self.returns: dict[int, list[MachineBlock]] = {number: [] for number in module.functions}
         """The blocks that each function may return to."""
         self.size = 0
@@ -49,6 +66,20 @@ class Returns:
         self.emission, self.calling, self.number = emission, calling, number
         self._ends: list[MachineOperation] = []
         """Jumps to the caller."""
+
+    def record(self, phase: Phase, body: Body) -> RecordCode:
+        """The code that writes the record of a phase's group, at exits of a body."""
+        records, code = self.calling.records, self.emission.code
+        if phase.group not in records:
+            made = record_body(body, phase)
+            kinds = [
+                FileKind.BOOLEAN if each.type is BOOLEAN else FileKind.INTEGER
+                for each in made.blocks[0].parameters
+            ]
+            registers = tuple(map(code.register, kinds))
+            entry = MachineBlock(made.blocks[0].label)
+            records[phase.group] = RecordCode(entry, registers, self.number, made)
+        return records[phase.group]
 
     def stop(self) -> None:
         """Give control back, or to the caller, which does so."""

@@ -6,7 +6,7 @@ An exit that has to write state does so in an exit stub of its own, off the hot 
 
 from __future__ import annotations
 
-from ferryvm.ir.graph import FrameState, Operation, Value, Virtual
+from ferryvm.ir.graph import Body, FrameState, Operation, Value, Virtual
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, WORD_BYTES, Type
@@ -27,8 +27,8 @@ CALLS_BYTES = 64 << 10
 class SideExits:
     """Lowers operations that may leave, and emits exits for other parts."""
 
-    def __init__(self, emission: Emission, returns: Returns) -> None:
-        self.emission, self.returns = emission, returns
+    def __init__(self, emission: Emission, returns: Returns, body: Body) -> None:
+        self.emission, self.returns, self._body = emission, returns, body
 
     def do_trap_if(self, operation: Operation, p: Operand) -> None:
         trap = int(operation.fact(0, Trap))
@@ -105,7 +105,13 @@ class SideExits:
         }
         for name, operand in {**everything, **fields}.items():
             self.emission.write_field(name, operand)
-        self.returns.stop()
+        if state.phase is None:
+            self.returns.stop()
+            return
+        record = self.returns.record(state.phase, self._body)
+        values = [self._in_state(value) for value in state.phase.values]
+        self.emission.move(zip(record.parameters, [state.phase.region, *values], strict=True))
+        self.emission.emit(MachineOperation("jump", target=record.entry))
 
     def write(self, state: FrameState) -> None:
         """Store the words of a frame state."""
