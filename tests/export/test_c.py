@@ -14,7 +14,7 @@ from .conftest import Folder, run
 
 FUNCTIONS = (
     *("axpy", "steps", "roots", "histogram", "narrow", "scaled", "dot", "divide", "mix"),
-    *("norm", "shift!"),
+    *("norm", "shift!", "main/launch.1", "main/launch.2", "main/launch.3"),
 )
 RUNTIME = r"control|frame|stack|heap|objects|header|ferryvm_"
 """Words that only code with a runtime has."""
@@ -25,7 +25,7 @@ def test_an_exported_folder_proves_itself_without_ferryvm(exported: Folder, name
     folder = exported(name)
     checked = run(folder, "make", "check", "CC=gcc")
     assert checked.returncode == 0, checked.stdout
-    entry = re.sub(r"\W", "", name)
+    entry = re.sub(r"\W+", "_", name).strip("_")
     assert f"{entry}: 60 vectors pass (C)" in checked.stdout
     assert f"{entry}: 60 vectors pass (Python)" in checked.stdout
 

@@ -141,6 +141,7 @@ def _know(subject: Subject, body: Body) -> None:
             for each in block.operations
             if each not in new
             and not (each.name == "set_static" and each.static[0] in unchanged)
+            and not (each.name == "trap_if" and each.static[0] is Trap.STACK_OVERFLOW)
             and not is_transfer_check(subject, each)
         ]
     substitute(body.blocks, new)

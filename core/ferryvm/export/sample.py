@@ -53,15 +53,20 @@ def _fitting(t: Type, value: float) -> float:
     return value if t is F64 or abs(value) < 3e38 else value / abs(value) * 3e38
 
 
-def inputs(kinds: Sequence[Type | Element], seed: int) -> Iterator[list[Input]]:
+def inputs(
+    kinds: Sequence[Type | Element], seed: int, is_launch: bool = False
+) -> Iterator[list[Input]]:
     """Arguments of one call after another, without end: first those of a small one, then lengths and edge
-    values in turn, then ever more of it by chance."""
+    values in turn, then ever more of it by chance. `is_launch`: the first one is a number of items."""
     chance = random.Random(f"vectors {seed}")
     arrays = [kind for kind in kinds if isinstance(kind, Element)]
     number = 0
     while True:
         length = LENGTHS[number % len(LENGTHS)] if number else 3
-        yield _call(kinds, chance, number, length, bool(arrays))
+        made = _call(kinds, chance, number, length, bool(arrays))
+        if is_launch:
+            made[0] = max(0, length + chance.choice((0, 0, 0, -1, 2)))
+        yield made
         number += 1
 
 

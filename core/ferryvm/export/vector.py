@@ -85,7 +85,8 @@ def golden_vectors(subject: Subject, seed: int, count: int, size: int) -> Vector
     found: list[Vector] = []
     seen: set[str] = set()
     unfinished, fuel = 0, ALL_FUEL
-    for _, arguments in zip(range(TRIES), inputs(kinds, seed), strict=False):
+    calls_wanted = inputs(kinds, seed, subject.item is not None)
+    for _, arguments in zip(range(TRIES), calls_wanted, strict=False):
         if len(found) >= count or fuel <= 0 or size <= 0:
             break
         key = repr(arguments)
