@@ -48,6 +48,10 @@ def test_every_pass_has_a_room_of_tests(name: str) -> None:
 
 
 OF_GROUPS = {"barrier", "member", "group_array"} | {
+    "fail_if",
+    "fail_if_interrupted",
+    "has_failed",
+    "iterations_spent",
     "context_load",
     "context_store",
     "release_objects",

@@ -54,9 +54,11 @@ def _declarations() -> str:
             pointer = f"volatile {space} {t} *"
             updates += [f"{t} atomic_{name}({pointer}, {t})" for name in _UPDATES]
             updates += [f"{t} atomic_inc({pointer})", f"{t} atomic_cmpxchg({pointer}, {t}, {t})"]
-    pointer = "volatile __global ulong *"
-    long = [f"ulong atom_{name}({pointer}, ulong)" for name in ("add", "xchg")]
-    long.append(f"ulong atom_cmpxchg({pointer}, ulong, ulong)")
+    long = []
+    for space in ("__global", "__local"):
+        pointer = f"volatile {space} ulong *"
+        long += [f"ulong atom_{name}({pointer}, ulong)" for name in ("add", "xchg")]
+        long.append(f"ulong atom_cmpxchg({pointer}, ulong, ulong)")
     return "\n".join(
         [
             *(declared(each, "overloadable, const") for each in pure),

@@ -234,6 +234,10 @@ _DECLARED = {
     "barrier": Shape(Role.CHANGES),
     "member": Shape(Role.FIXED, (), (), I64),
     "group_array": Shape(Role.FIXED, _NUMBER, (), I64),
+    "fail_if": Shape(Role.CHANGES, (), (BOOLEAN,)),
+    "fail_if_interrupted": Shape(Role.CHANGES),
+    "iterations_spent": Shape(Role.CHANGES, (), (), BOOLEAN),
+    "has_failed": Shape(Role.READS, (), (), BOOLEAN),
     # lanes
     "ramp": Shape(Role.FIXED, (AttributeKind.TYPE,), (WORD, AnyType.SAME), WORD),
     "safe_divisor": Shape(Role.FIXED, (AttributeKind.TYPE,), (BOOLEAN, WORD), WORD),
@@ -316,7 +320,7 @@ CALLS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.C
 members of a group."""
 UPDATES = frozenset({"update_element", "compare_exchange_element"})
 """Names of atomic updates of elements."""
-EFFECTS = CALLS | UPDATES | {"caught"}
+EFFECTS = CALLS | UPDATES | {"caught", "iterations_spent"}
 """Names of operations that have an effect although they yield a value."""
 TRANSFERS = frozenset({"fill_elements", "move_elements", "elements_from_heap", "elements_to_heap"})
 """Operations that take as long as they have elements, up to milliseconds."""

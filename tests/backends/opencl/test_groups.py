@@ -139,12 +139,7 @@ MEMBER = """
 REFUSED = {
     "(if (< l 3) (barrier))": "some members may come to the barrier at .*:2:.* without others",
     "(while (< (array-ref x l) 3) (barrier))": "some members may come to the barrier",
-    "(array-set! tile (array-ref x l) 2) (barrier)": (
-        "whether a member leaves depends on an element, at .*:2:"
-    ),
     "(barrier) (print! l)": "its members call",
-    "(barrier) (array-set! out (array-ref x l) 1)": "a member may leave behind a barrier, at .*:2:",
-    "(while (!= l 3) (set! l (+ l 2))) (barrier)": "a loop of its members may take long",
     "(array-set! (make-array i64 2) 0 1) (barrier)": "its members make objects",
 }
 
@@ -170,7 +165,8 @@ def test_checks_of_arguments_are_made_in_front_of_the_first_barrier(device: Devi
     assert "FERRY_TRAP" in check
     assert "barrier" not in check.partition("\n}\n")[0]
     assert "FERRY_TRAP" not in work
-    assert work.count("    barrier(CLK_LOCAL_MEM_FENCE)") == 2
+    assert work.count("    group_barrier(CLK_LOCAL_MEM_FENCE)") == 2
+    assert "failed" not in work
 
 
 CHECKED = """
@@ -182,7 +178,7 @@ CHECKED = """
 """
 
 
-@pytest.mark.parametrize(("length", "checks"), [(8, 0), (7, 1)])
+@pytest.mark.parametrize(("length", "checks"), [(8, 0), (7, 2)])
 def test_indices_that_no_member_has_are_not_checked(
     length: int, checks: int, device: Device
 ) -> None:
@@ -190,12 +186,9 @@ def test_indices_that_no_member_has_are_not_checked(
     (pc,) = [pc for pc in launch_numbers(verified) if verified.owner(pc) == 0][1:]
     items = item_region(Region(verified, RegionKind.LAUNCH, 0, pc), Options())
     assert items is not None
-    if checks:
-        with pytest.raises(RefusalError, match="a member may leave behind a barrier"):
-            group_text(items, Options(), device, WRAPPED, {})
-    else:
-        source = group_text(items, Options(), device, WRAPPED, {}).kernel.source
-        assert source.count("return FERRY_TRAP;") == 1  # the room on the stack
+    source = group_text(items, Options(), device, WRAPPED, {}).kernel.source
+    assert source.count("failed |= ") == checks
+    assert source.count("return FERRY_TRAP;") == 1  # the room on the stack, for one
 
 
 @pytest.mark.nightly

@@ -17,12 +17,19 @@ _HALVINGS = 64
 """Iterations of a loop that halves or doubles a number until it passes a bound."""
 
 
-def drop_polls(body: Body, form: GroupForm, state: FrameState) -> tuple[tuple[Bound, ...], ...]:
+def drop_polls(
+    body: Body, form: GroupForm, state: FrameState, has_arguments: bool
+) -> tuple[tuple[Bound, ...], ...]:
     """Remove the polls of loops whose iterations are bounded; the bounds of each such loop and of the
-    loops around it. A step that is an argument is checked at the entry, in its `state`."""
+    loops around it. A step that is an argument is checked at the entry, in its `state`. `has_arguments`:
+    bounds may be arguments, too."""
     ranges = MemberRanges(body, form)
     loops = find_loops(body)
     known = {loop: _bound(loop, body, ranges, state) for loop in loops}
+    if not has_arguments:
+        for loop, bound in known.items():
+            if bound is not None and bound[0] is not None:
+                known[loop] = None
     found: list[tuple[Bound, ...]] = []
     for loop in loops:
         nest = [known[around] for around in loops if loop.blocks <= around.blocks]

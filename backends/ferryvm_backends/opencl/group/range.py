@@ -14,6 +14,7 @@ from ferryvm.isa.object import LENGTH_OFFSET
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine.state import Machine
+from ferryvm_backends.opencl.group.slice import DoubtError, GroupSlices
 from ferryvm_backends.opencl.item.bound import is_short
 from ferryvm_backends.opencl.item.range import ItemRanges
 
@@ -33,15 +34,17 @@ class GroupRanges(RangeRunner):
         where: str,
         leaves: tuple[Leaf, ...],
         arguments: int,
-        make: Callable[[Sizes], ItemRanges],
+        make: Callable[[Sizes, bool], GroupSlices],
     ) -> None:
-        """`arguments`: words that items share; `make`: makes the runner for some sizes, whose kernel
-        polls all loops if that is wanted. Raises BackendError."""
+        """`arguments`: words that items share; `make`: makes the runner for some sizes, which is exact if that is
+        wanted, see `ferryvm_backends.opencl.group.text.group_text`. Raises BackendError."""
         self._where, self._leaves, self._arguments, self._make = where, leaves, arguments, make
-        self._made: dict[tuple[int, ...], ItemRanges | BackendError] = {}
+        self._made: dict[tuple[tuple[int, ...], bool], GroupSlices | BackendError] = {}
+        self._exact: set[tuple[int, ...]] = set()
+        """The sizes for which the exact runner has been needed."""
         if not leaves:
             with contextlib.suppress(BackendError):  # it is the reason when the launch begins
-                self._runner_for(())
+                self._runner_for((), False)
 
     @property
     def where(self) -> str:
@@ -55,28 +58,30 @@ class GroupRanges(RangeRunner):
     def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
         if limit > MOST_GROUPS:
             raise BackendError(f"a launch has {limit} groups; the most is {MOST_GROUPS}")
-        return self._runner(machine).run(machine, first, limit)
-
-    def _runner(self, machine: Machine) -> ItemRanges:
         control, stack = machine.control, machine.memory.stack
         end = control.sp - LAUNCH_WORDS
         words = [int(word) for word in stack[end - self._arguments : end]]
         values = tuple(self._value(machine, leaf, words) for leaf in self._leaves)
-        runner = self._runner_for(values)
+        runner = self._runner_for(values, values in self._exact)
         if not is_short(runner.bounds, words):
-            raise BackendError("its members may take too long: nothing interrupts them")
-        return runner
+            self._exact.add(values)
+            runner = self._runner_for(values, True)
+        try:
+            return runner.run(machine, first, limit)
+        except DoubtError:
+            self._exact.add(values)
+        return self._runner_for(values, True).run(machine, first, limit)
 
-    def _runner_for(self, values: tuple[int, ...]) -> ItemRanges:
-        found = self._made.get(values)
+    def _runner_for(self, values: tuple[int, ...], is_exact: bool) -> GroupSlices:
+        found = self._made.get((values, is_exact))
         if found is None:
-            if len(self._made) == _MOST_SIZES:
+            if len({sizes for sizes, _ in self._made} | {values}) > _MOST_SIZES:
                 raise BackendError(f"its groups have had more than {_MOST_SIZES} sizes")
             try:
-                found = self._make(dict(zip(self._leaves, values, strict=True)))
+                found = self._make(dict(zip(self._leaves, values, strict=True)), is_exact)
             except BackendError as error:
                 found = error
-            self._made[values] = found
+            self._made[values, is_exact] = found
         if isinstance(found, BackendError):
             raise found
         return found

@@ -1,21 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slices of a range of groups: each is checked, then all of its groups run that no member would leave.
 
-check ─> marks ─> ranges without marks ─> work          a group with a mark begins in order
+check ─> marks ─> ranges without marks ─> work ─> marks ─> undone        a group with a mark begins in order
+
+Where members can fail in the middle the arrays that groups change are copied in front of the first slice. If any group
+fails all are as before again, and all others run again: groups do not depend on each other, so they do the same.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 import numpy as np
 
 from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.state import Machine
 from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.item.range import LONGEST, ItemRanges
 from ferryvm_backends.opencl.item.range_run import RangeRun
+from ferryvm_backends.opencl.item.saved import Saved
 from ferryvm_backends.opencl.item.suspension import Suspended
 from ferryvm_backends.opencl.kernel import BufferOffset
 
@@ -43,14 +50,32 @@ class GroupKernel(ItemKernel):
         self.work.give(arguments, **fields)
 
 
+class DoubtError(Exception):
+    """The check of some groups says that they may fail, of which it is not sure. None has begun."""
+
+
 class GroupSlices(ItemRanges):
     """Runs groups of one size."""
 
+    is_sure = True
+    """False if groups of the first slice that do not pass the check are to raise DoubtError."""
     _groups = 0
     """Groups of the next slice."""
+    _has_run = False
+    _given: Sequence[int] = ()
+    """Words that all items share."""
 
     def _sets_marks(self, control: ControlBlock, words: list[int], items: int) -> bool:
         return super()._sets_marks(control, words, items * self._kernel.group)
+
+    def _give(
+        self, kernel: ItemKernel, control: ControlBlock, start: int, words: list[int], marks: bool
+    ) -> None:
+        self._given = words
+        super()._give(kernel, control, start, words, marks)
+
+    def _fail(self, machine: Machine, error: BaseException, is_changed: bool) -> NoReturn:
+        super()._fail(machine, error, is_changed and not isinstance(error, DoubtError))
 
     def _slices(
         self,
@@ -62,35 +87,85 @@ class GroupSlices(ItemRanges):
         found: RangeRun,
     ) -> None:
         assert isinstance(kernel, GroupKernel)
-        queue = self._memory.session.queue
+        with contextlib.ExitStack() as stack:
+            saved = []
+            for argument, size in self._shape.undone or ():
+                saved.append(self._memory.save(control, self._given[argument], size))
+                stack.callback(saved[-1].release)
+            self._run_slices(kernel, control, buffers, (first, limit), found, saved)
+
+    def _run_slices(
+        self,
+        kernel: GroupKernel,
+        control: ControlBlock,
+        buffers: Suspended,
+        wanted: tuple[int, int],
+        found: RangeRun,
+        saved: Sequence[Saved],
+    ) -> None:
+        begin, limit = first, _ = wanted
         most = self._layout.slice
         self._groups = self._groups or _FIRST * self._units
-        marked: list[tuple[int, int]] = []
+        left_out: list[tuple[int, int]] = []
         while first < limit and not found.is_stopped:
             end = min(first + min(self._groups, most), limit)
             began = time.perf_counter()
-            kernel.enqueue(queue, first, end, 1, 1)
-            left = buffers.skipped_ranges(first, end, 1) if buffers.head()["skipped"] else []
-            if left:
-                buffers.clear()
-            for one, two in _between(first, end, left):
-                kernel.work.enqueue(queue, one, two, 1, 1)
-            buffers.head()  # once all is done
+            kernel.enqueue(self._memory.session.queue, first, end, 1, 1)
+            left = _marked(buffers, first, end)
+            if left and first == begin and not self.is_sure:
+                raise DoubtError
+            left_out += left
+            failed = self._work(kernel, buffers, (first, end), left)
+            while failed:  # and those that remain do not depend on them
+                left = failed
+                left_out = sorted([*left_out, *failed])
+                for one in saved:
+                    one.restore()
+                failed = self._work(kernel, buffers, (begin, end), left_out)
             taken = time.perf_counter() - began
             found.seconds += taken
-            marked += left
             found.is_stopped |= bool(left or control.interrupt or found.seconds > LONGEST)
-            if end - first == self._groups or taken > _SECONDS:
+            is_first, self._has_run = not self._has_run, True
+            if is_first:
+                pass  # the driver may have compiled
+            elif end - first == self._groups or taken > _SECONDS:
                 factor = min(max(_SECONDS / max(taken, 1e-6), 0.25), 16.0)
                 self._groups = max(int(self._groups * factor), 1)
             first = end
         if first < limit:
             found.open.append((first, limit))
-        groups = [group for one, two in marked for group in range(one, two)]
+        groups = [group for one, two in left_out for group in range(one, two)]
         first_ones, others = groups[:_MOST_SUSPENDED], groups[_MOST_SUSPENDED:]
         found.open += [(group, group + 1) for group in others]
         if first_ones:
             found.slots = np.array([(group, int(Status.TRAP)) for group in first_ones], np.uint64)
+
+    def _work(
+        self,
+        kernel: GroupKernel,
+        buffers: Suspended,
+        wanted: tuple[int, int],
+        left_out: Sequence[tuple[int, int]],
+    ) -> list[tuple[int, int]]:
+        """Run groups; the ranges of those that have failed."""
+        found: list[tuple[int, int]] = []
+        can_fail = self._shape.undone is not None
+        for one, two in _between(*wanted, left_out):
+            kernel.work.enqueue(self._memory.session.queue, one, two, 1, 1)
+            if can_fail:
+                found += _marked(buffers, one, two)
+        if not can_fail:
+            buffers.head()  # once all is done
+        return found
+
+
+def _marked(buffers: Suspended, first: int, end: int) -> list[tuple[int, int]]:
+    """The ranges of the groups that a kernel has marked, which are marked no more."""
+    if not buffers.head()["skipped"]:
+        return []
+    found = buffers.skipped_ranges(first, end, 1)
+    buffers.clear()
+    return found
 
 
 def _between(

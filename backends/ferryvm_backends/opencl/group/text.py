@@ -14,12 +14,19 @@ from ferryvm.ir.c.opencl_group import EVERYWHERE, LOCAL, group_dialect
 from ferryvm.ir.c.opencl_item import MARKS, MOST_ARGUMENTS
 from ferryvm.ir.graph import Body, FrameState, Module
 from ferryvm.ir.member import UngroupedError
-from ferryvm.ir.member.boundary import changes, check_barriers, orders_all, take_exits
+from ferryvm.ir.member.boundary import (
+    changes,
+    check_barriers,
+    orders_all,
+    split_at_barriers,
+    take_exits,
+)
 from ferryvm.ir.member.check import (
     eliminate_member_checks,
     hoist_argument_checks,
     hoist_member_checks,
 )
+from ferryvm.ir.member.failure import merge_traps
 from ferryvm.ir.member.first_store import mark_stored_first
 from ferryvm.ir.member.form import (
     GroupForm,
@@ -42,7 +49,7 @@ from ferryvm.region.region import Region
 from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.group.poll import drop_polls
 from ferryvm_backends.opencl.item import ItemShape, shared_types
-from ferryvm_backends.opencl.item.header import passed_headers, stored_arrays
+from ferryvm_backends.opencl.item.header import changed_arrays, passed_headers, stored_arrays
 from ferryvm_backends.opencl.text import (
     COPIED,
     KernelText,
@@ -82,11 +89,13 @@ def group_text(
     device: Device,
     memory_mode: str,
     sizes: Mapping[Leaf, int],
+    is_exact: bool = False,
 ) -> GroupText:
-    """The kernel of groups for some values of `group_leaves`. Raises RefusalError for items of another form, and for groups
-    that the device has no room for."""
+    """The kernel of groups for some values of `group_leaves`. `is_exact`: each member makes its own checks, where it comes
+    to them; else some are made before, for more than it needs, and loops are as long as the host finds them to
+    be. Raises RefusalError for items of another form, and for groups that the device has no room for."""
     try:
-        return _group_text(items, options, device, memory_mode, sizes)
+        return _group_text(items, options, device, memory_mode, sizes, is_exact)
     except UngroupedError as error:
         raise _refused(error) from None
 
@@ -117,6 +126,7 @@ def _group_text(
     device: Device,
     memory_mode: str,
     sizes: Mapping[Leaf, int],
+    is_exact: bool,
 ) -> GroupText:
     program = items.verified.program
     forms: list[GroupForm] = []
@@ -130,7 +140,7 @@ def _group_text(
         states.append(state)
         forms.append(group_form(body, program))
         eliminate_member_checks(body, forms[0])
-        hoist_argument_checks(body, forms[0], state)
+        hoist_argument_checks(body, forms[0], state, is_exact)
         hoist_entry_checks(body, state)
         remove_uncalled(module, items.function)
 
@@ -141,21 +151,29 @@ def _group_text(
     refuse_atomics([module], device)
     body = module.functions[items.function]
     eliminate_member_checks(body, form)
-    hoist_member_checks(body, states[0])
+    if not is_exact:
+        hoist_member_checks(body, states[0])
     number_values(body)  # without threading jumps, which would part members in front of barriers
     remove_dead_code(body)
-    hoist_argument_checks(body, form, states[0])
-    bounds = drop_polls(body, form, states[0])
+    hoist_argument_checks(body, form, states[0], is_exact)
+    merge_traps(body)
+    bounds = drop_polls(body, form, states[0], not is_exact)
     types = shared_types(items)
     headers = passed_headers(module, items.function, MOST_ARGUMENTS - len(types))
 
     def where(pc: int) -> str:
         return str(items.verified.program.source_map.position(pc) or f"pc {pc}")
 
+    split_at_barriers(body)
+    number = len(program.functions)
+    module.functions[number], guarded = take_exits(body, form)
     check_barriers(body, form, where)
     form = mark_stored_first(body, form)
-    number = len(program.functions)
-    module.functions[number] = take_exits(body, where)
+    undone = None
+    if guarded is not None:
+        undone = changed_arrays(body, changes(body), headers)
+        if undone is None:
+            raise UngroupedError("a member may leave, and its group changes what cannot be undone")
     stored = {} if memory_mode != COPIED else stored_arrays(module, items.function, headers)
     shape = ItemShape(
         items.function,
@@ -166,6 +184,7 @@ def _group_text(
         headers,
         bounds=bounds,
         stored=frozenset(stored.values()),
+        undone=undone,
         marks_others=any(o not in stored for o in changes(body)),
     )
     access = object_access(items)
@@ -182,6 +201,7 @@ def _group_text(
         guard_limit=options.guard_limit,
         forced=Forcing.DEOPT in options.forcing,
         at_entry=True,
+        guarded=guarded or frozenset(),
         fence=EVERYWHERE if orders_all(body) else LOCAL,
         unmarked={o: "" if array.is_own else MARKS for o, array in stored.items()},
     )

@@ -50,6 +50,9 @@ class ItemShape:
     read; only where all items leave at their entry."""
     read: frozenset[int] = frozenset()
     """Numbers of the arrays whose elements items read then."""
+    undone: tuple[tuple[int, int], ...] | None = None
+    """Arrays, by the numbers of these words, that are to be as before if any item fails, and bytes of an element;
+    None if none can fail."""
     marks_others: bool = True
     """True if items may store anything else, which sets dirty marks."""
     bounds: tuple[tuple[Bound, ...], ...] | None = None

@@ -181,14 +181,14 @@ def _groups(
 ) -> GroupRanges:
     """The runner of a launch's groups. Raises BackendError."""
 
-    def make(sizes: Sizes) -> ItemRanges:
-        text = group_text(items, options, device, access, sizes)
+    def make(sizes: Sizes, is_exact: bool) -> GroupSlices:
+        text = group_text(items, options, device, access, sizes, is_exact)
         shape, members = text.shape, text.form.members
         wraps, session = access == WRAPPED, build.session(device)
         program, retain = _program(device, text.kernel.source, shape.arguments, options)
         kernel = GroupKernel(session.context, program, shape.arguments, members)
         kernel.work = ItemKernel(session.context, program, shape.arguments, members, WORK)
-        sees_changes = kernel.run_dry(session.queue) and kernel.work.run_dry(session.queue)
+        sees_changes = kernel.run_dry(session.queue)
         retain()
         if wraps and not sees_changes:
             raise BackendError("the device does not see the host's changes of memory")
@@ -199,7 +199,9 @@ def _groups(
             )
         needed = needs(items, False, text.kernel.objects)
         memory = (WrappedMemory if wraps else CopiedMemory)(session, needed)
-        return GroupSlices(kernel, lambda: kernel, memory, shape, (), region, LocalSize(1))
+        made = GroupSlices(kernel, lambda: kernel, memory, shape, (), region, LocalSize(1))
+        made.is_sure = is_exact
+        return made
 
     leaves = group_leaves(items, options)
     return GroupRanges(str(device), leaves, len(shared_types(items)), make)

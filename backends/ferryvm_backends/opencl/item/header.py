@@ -14,7 +14,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from ferryvm.ir.graph import Body, Constant, Module, Operation, Parameter, Value
-from ferryvm.ir.operation import PLACE, SHAPES, Role, element_bytes
+from ferryvm.ir.operation import PLACE, SHAPES, UPDATES, Role, element_bytes
 from ferryvm.ir.passes.entry_exit import always_run
 from ferryvm.ir.use import callees, substitute
 from ferryvm.isa.element import Element
@@ -72,13 +72,8 @@ def stored_arrays(
     module: Module, function: int, headers: Sequence[HeaderWord]
 ) -> dict[Operation, StoredArray]:
     """The stores of items into arrays that all items share."""
-    parameters = module.functions[function].blocks[0].parameters
-    item, passed = parameters[0], parameters[len(parameters) - len(headers) :]
-    places: dict[Value, int] = {
-        parameter: number
-        for parameter, (number, word) in zip(passed, headers, strict=True)
-        if word == PLACE
-    }
+    item = module.functions[function].blocks[0].parameters[0]
+    places = _places(module.functions[function], headers)
     found: dict[Operation, StoredArray] = {}
     for operation in module.functions[function].operations:
         if operation.name == "element_store" and operation.arguments[0] in places:
@@ -88,6 +83,40 @@ def stored_arrays(
             is_own = _multiple(operation.arguments[1], item) == bytes_
             found[operation] = StoredArray(argument, bytes_, is_own)
     return found
+
+
+def changed_arrays(
+    body: Body, changes: Sequence[Operation], headers: Sequence[HeaderWord]
+) -> tuple[tuple[int, int], ...] | None:
+    """The arrays that items change, by the numbers of arguments, with bytes of an element; None if they
+    change anything else."""
+    places = _places(body, headers)
+    found: dict[int, int] = {}
+    for operation in changes:
+        if operation.name not in _OF_ELEMENTS:
+            return None
+        elements = operation.static[0]
+        assert isinstance(elements, Element | int)
+        for place in operation.arguments[:: 3 if operation.name == _CANONICALISE else 1 << 10]:
+            if isinstance(place, Operation) and place.name == "group_array":
+                continue
+            if place not in places:
+                return None
+            found[places[place]] = element_bytes(elements)
+    return tuple(sorted(found.items()))
+
+
+_CANONICALISE = "canonicalise_elements"
+_OF_ELEMENTS = UPDATES | {"element_store", _CANONICALISE}
+"""Operations that change elements; the places are their first operands, or each third one."""
+
+
+def _places(body: Body, headers: Sequence[HeaderWord]) -> dict[Value, int]:
+    """The parameters for places of arrays, with the numbers of the arguments."""
+    parameters = body.blocks[0].parameters
+    passed = parameters[len(parameters) - len(headers) :]
+    both = zip(passed, headers, strict=True)
+    return {parameter: number for parameter, (number, word) in both if word == PLACE}
 
 
 def overwritten(

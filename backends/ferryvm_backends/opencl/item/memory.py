@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Container, Hashable, Mapping, Sequence
 
 from ferryvm.backend import BackendError
-from ferryvm.ir.operation import PLACE
+from ferryvm.ir.operation import LENGTH, PLACE
 from ferryvm.isa.object import PLACE_OFFSET
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
@@ -17,8 +17,10 @@ from ferryvm.residency import Residency
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.copied import residents
+from ferryvm_backends.opencl.item.saved import Saved, SavedOnDevice, SavedOnHost
 from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.resident import Copied, Needs
+from ferryvm_backends.opencl.segment import view
 from ferryvm_backends.opencl.wrapped import memories
 
 _MASK = (1 << 64) - 1
@@ -84,6 +86,11 @@ class ItemMemory(abc.ABC):
         return ctypes.c_uint64.from_address(address).value
 
     @abc.abstractmethod
+    def save(self, control: ControlBlock, reference: int, size: int) -> Saved:
+        """A copy of the elements of an array as the device has them, between `push` and `pull`; `size`: bytes of
+        an element. Raises BackendError, cl.Error."""
+
+    @abc.abstractmethod
     def mark(self, control: ControlBlock, reference: int, start: int, end: int) -> None:
         """Mark bytes of the elements of an array as changed by the device."""
 
@@ -106,6 +113,10 @@ class WrappedMemory(ItemMemory):
     ) -> list[BufferOffset]:
         _, statics, _, heap = memories(self.session).wrapped(control).places
         return [statics, heap]
+
+    def save(self, control: ControlBlock, reference: int, size: int) -> Saved:
+        length = self.header_word(control, reference, LENGTH)
+        return SavedOnHost(view(self.elements(control, reference), size * length))
 
     def mark(self, control: ControlBlock, reference: int, start: int, end: int) -> None:
         """There is one copy."""
@@ -170,6 +181,12 @@ class CopiedMemory(ItemMemory):
     def header_word(self, control: ControlBlock, reference: int, word: int) -> int:
         found = super().header_word(control, reference, word)
         return self._memory.objects.device_place(found) if word == PLACE else found
+
+    def save(self, control: ControlBlock, reference: int, size: int) -> Saved:
+        space, _ = self._memory.objects.places
+        place = space.offset + self.header_word(control, reference, PLACE)
+        length = self.header_word(control, reference, LENGTH)
+        return SavedOnDevice(self.session, BufferOffset(space.buffer, place), size * length)
 
     def mark(self, control: ControlBlock, reference: int, start: int, end: int) -> None:
         if reference:

@@ -74,6 +74,8 @@ class Choices:
     at_entry: bool = False
     """All exits are in the state of the function's entry: it only returns the status, with the number of
     a guard that has failed from bit `GUARD_SHIFT` on, and writes no frame."""
+    guarded: frozenset[Operation] = frozenset()
+    """Operations that may do harm in a member of a group that has failed."""
     fence: str = ""
     """The memory that a barrier of a group orders."""
     levels: int = 0

@@ -18,7 +18,7 @@ from ferryvm.ir.c.object import Objects
 from ferryvm.ir.c.scope import FunctionScope
 from ferryvm.ir.c.side_exit import SideExits
 from ferryvm.ir.c.structure import structure
-from ferryvm.ir.graph import Block, Body, Edge, Operation, Parameter, Terminator, Value
+from ferryvm.ir.graph import BOOLEAN, Block, Body, Edge, Operation, Parameter, Terminator, Value
 from ferryvm.ir.operation import SAFEPOINTS
 from ferryvm.ir.rule import Rules
 from ferryvm.isa.type import F64, I32, I64
@@ -46,7 +46,8 @@ class FunctionPrinter:
         self.lines, self.names = scope.lines, scope.names
         self.exits = SideExits(scope)
         objects, calls = Objects(scope), Calls(scope, self.exits)
-        self.rules = Rules(Access(scope), objects, self.exits, calls, Groups(scope))
+        self.groups = Groups(scope)
+        self.rules = Rules(Access(scope), objects, self.exits, calls, self.groups)
         self.function, self.is_cold = name, is_cold
         self.structure = structure(body)
         self._placed: set[Block] = set()
@@ -126,6 +127,10 @@ class FunctionPrinter:
                 f"{self.scope.helper('entered', 'control')} ? 1 : {self.shared.choices.poll_budget}"
             )
             lines.append(f"{d.signed[I32]} budget = {first};")
+        if self.groups.can_fail:
+            lines.append(f"{d.types[BOOLEAN]} failed = false;")
+        if "iterations" in self.scope.bases:
+            lines.append(f"{d.types[I32]} iterations = 0;")
         by_type: dict[str, list[str]] = {}
         for value in (*joined, *self.lines.outside):
             by_type.setdefault(spelled(d, value.type), []).append(self.names[value])
@@ -135,14 +140,25 @@ class FunctionPrinter:
         if self.shared.choices.forced and operation.name in SAFEPOINTS:
             self.exits.leave_if(f"--{FORCED_IN} == 0", operation, "LEAVE")
         arguments = [self.scope.value(a) for a in operation.arguments]
+        is_guarded = self.groups.is_guarded(operation)
+        if is_guarded:
+            arguments = self.groups.operands(operation, arguments)
+        if is_guarded and operation.type is None:
+            self.groups.open()
+            self._emit(operation, arguments)
+            self.lines.close()
+            return
+        result = self._emit(operation, arguments)
+        if operation.type is not None:
+            result = self.groups.result(operation, result) if is_guarded else result
+            self.scope.define(operation, result)
+
+    def _emit(self, operation: Operation, arguments: Sequence[str]) -> str:
         rule = self.rules.get(operation.name)
         if rule is not None:
-            result = rule(operation, *arguments)
-        else:
-            emit = getattr(self.scope.arithmetic, operation.name)
-            result = emit(*operation.static, *arguments)
-        if operation.type is not None:
-            self.scope.define(operation, result)
+            return rule(operation, *arguments)  # type: ignore[no-any-return]  # a part's method
+        emit = getattr(self.scope.arithmetic, operation.name)
+        return emit(*operation.static, *arguments)  # type: ignore[no-any-return]  # an emitter's method
 
     # --- nesting of blocks ------------------------------------------------------------------
 
@@ -322,4 +338,4 @@ class FunctionPrinter:
             pair = result_type(self.dialect, body.result)
             self.lines.add(f"return ({pair}){{{values[0]}, 0}};")
         else:
-            self.lines.add("return 0;")
+            self.lines.add(f"return {'failed' if self.groups.can_fail else 0};")

@@ -146,14 +146,20 @@ class Objects:
             self.scope.lines.close()
 
     def do_update_element(self, operation: Operation, place: str, offset: str, operand: str) -> str:
-        name = f"object_{operation.fact(1, Atomic).value}_{self._bytes(operation)}"
-        return self.scope.helper(name, self._elements(place, offset), operand)
+        name = f"{operation.fact(1, Atomic).value}_{self._bytes(operation)}"
+        own = self._number(operation.arguments[0])
+        if own is not None:
+            return self.scope.helper(f"group_{name}", f"group_{own}", offset, operand)
+        return self.scope.helper(f"object_{name}", self._elements(place, offset), operand)
 
     def do_compare_exchange_element(
         self, operation: Operation, place: str, offset: str, expected: str, value: str
     ) -> str:
-        name = f"object_compare_exchange_{self._bytes(operation)}"
-        return self.scope.helper(name, self._elements(place, offset), expected, value)
+        name = f"compare_exchange_{self._bytes(operation)}"
+        own = self._number(operation.arguments[0])
+        if own is not None:
+            return self.scope.helper(f"group_{name}", f"group_{own}", offset, expected, value)
+        return self.scope.helper(f"object_{name}", self._elements(place, offset), expected, value)
 
     def do_canonicalise_elements(self, operation: Operation, *operands: str) -> None:
         t = operation.fact(0, Element).type

@@ -41,30 +41,42 @@ _PRAGMA = f"""\
 
 
 def atomics(mark: str) -> dict[str, str]:
-    """The helpers by name. `mark`: the statement that sets the dirty mark of an address relative
-    to a base; empty where stores set none."""
+    """The helpers on elements of objects by name. `mark`: the statement that sets the dirty mark of an address
+    relative to a base; empty where stores set none."""
     found = {_LONG: _PRAGMA}
     for bytes_ in (4, 8):
         for kind in Atomic:
-            found |= _helper(f"object_{kind.value}_{bytes_}", _update(kind, bytes_), mark)
-        exchange = _compare_exchange(bytes_)
+            body = _update(kind, bytes_, "__global", "address")
+            found |= _helper(f"object_{kind.value}_{bytes_}", body, mark)
+        exchange = _compare_exchange(bytes_, "__global", "address")
         found |= _helper(f"object_compare_exchange_{bytes_}", exchange, mark, "expected, ")
     return found
 
 
-def _pointer(t: str) -> str:
-    return f"(volatile __global {t} *)address"
+def group_atomics() -> dict[str, str]:
+    """The helpers on elements of arrays of groups by name."""
+    found = {}
+    place, array = "array + (uint)offset", "__local uchar *array, ulong offset"
+    for bytes_ in (4, 8):
+        for kind in Atomic:
+            name, body = f"group_{kind.value}_{bytes_}", _update(kind, bytes_, "__local", place)
+            found[name] = helper_text("ulong", name, f"{array}, ulong word", *body)
+        name, body = f"group_compare_exchange_{bytes_}", _compare_exchange(bytes_, "__local", place)
+        found[name] = helper_text("ulong", name, f"{array}, ulong expected, ulong word", *body)
+    return found
 
 
-def _update(kind: Atomic, bytes_: int) -> list[str]:
+def _update(kind: Atomic, bytes_: int, space: str, place: str) -> list[str]:
     if bytes_ == 4:
         t = "int" if kind in (Atomic.MIN_S, Atomic.MAX_S) else "uint"
-        return [f"return (uint)atomic_{_NAMES[kind]}({_pointer(t)}, ({t})word);"]
+        pointer = f"(volatile {space} {t} *)({place})"
+        return [f"return (uint)atomic_{_NAMES[kind]}({pointer}, ({t})word);"]
+    pointer = f"(volatile {space} ulong *)({place})"
     if kind in _BASE:
-        return [f"return atom_{_NAMES[kind]}({_pointer('ulong')}, word); /* {_LONG} */"]
+        return [f"return atom_{_NAMES[kind]}({pointer}, word); /* {_LONG} */"]
     return [
-        f"for (ulong old = *{_pointer('ulong')};;) {{ /* {_LONG} */",
-        f"    const ulong found = atom_cmpxchg({_pointer('ulong')}, old, {_NEW[kind]});",
+        f"for (ulong old = *{pointer};;) {{ /* {_LONG} */",
+        f"    const ulong found = atom_cmpxchg({pointer}, old, {_NEW[kind]});",
         "    if (found == old)",
         "        return old;",
         "    old = found;",
@@ -72,10 +84,12 @@ def _update(kind: Atomic, bytes_: int) -> list[str]:
     ]
 
 
-def _compare_exchange(bytes_: int) -> list[str]:
+def _compare_exchange(bytes_: int, space: str, place: str) -> list[str]:
     if bytes_ == 4:
-        return [f"return atomic_cmpxchg({_pointer('uint')}, (uint)expected, (uint)word);"]
-    return [f"return atom_cmpxchg({_pointer('ulong')}, expected, word); /* {_LONG} */"]
+        pointer = f"(volatile {space} uint *)({place})"
+        return [f"return atomic_cmpxchg({pointer}, (uint)expected, (uint)word);"]
+    pointer = f"(volatile {space} ulong *)({place})"
+    return [f"return atom_cmpxchg({pointer}, expected, word); /* {_LONG} */"]
 
 
 def _helper(name: str, body: list[str], mark: str, more: str = "") -> dict[str, str]:

@@ -2,10 +2,10 @@
 """OpenCL C for groups: a work-group for each item of the outer launch, a work-item for each member.
 
     check    members ─> would any leave? ─ yes: a mark for the group, which does not begin
-    work     members ─> arrays in local memory, barriers; no exits
+    work     members ─> arrays in local memory, barriers ─> has any failed? ─ yes: a mark likewise
 
 Two kernels with the same arguments. The host runs the second one for groups without a mark
-(`ferryvm.ir.member.boundary`).
+(`ferryvm.ir.member.boundary`), and undoes it where that makes marks.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from ferryvm.ir.c.dialect import Dialect, helper_text
 from ferryvm.ir.c.expression import Arithmetic
 from ferryvm.ir.c.opencl import opencl
+from ferryvm.ir.c.opencl_atomic import group_atomics
 from ferryvm.ir.c.opencl_item import ENTRY, ItemEntry, items_dialect, opening
 from ferryvm.ir.member.form import GroupForm
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, Type
@@ -26,6 +27,20 @@ WORK = "ferry_groups"
 LOCAL = "CLK_LOCAL_MEM_FENCE"
 EVERYWHERE = "CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE"
 """Fences of barriers: behind which members read arrays of their group, or any."""
+
+# LLVM 14 moves the same calls at the ends of blocks into a common successor, also barriers, and then stores in front
+# of them. So a loop that a barrier ends gets two back edges, which become two loops, of which the inner one
+# ends when the first member leaves it (PoCL 3.0).
+_BARRIER = """\
+#ifdef __has_attribute
+#if __has_attribute(nomerge)
+#define group_barrier(fence) __attribute__((nomerge)) barrier(fence)
+#endif
+#endif
+#ifndef group_barrier
+#define group_barrier(fence) barrier(fence)
+#endif
+"""
 
 _BYTES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 
@@ -51,7 +66,12 @@ def group_dialect(
     return dataclasses.replace(
         base,
         name=f"{base.name} groups",
-        helpers={**base.helpers, **_accesses()},
+        helpers={
+            **base.helpers,
+            "group_barrier": _BARRIER,
+            **_accesses(),
+            **group_atomics(),
+        },
         parameters=f"{base.parameters}, const ulong member{arrays}",
         passed=f"{base.passed}, member{passed}",
         entry=_Kernels(form, types, apart, objects).text(check, work),
@@ -75,7 +95,8 @@ class _Kernels:
 }}
 
 {self._kernel(WORK, self._zeros())}\
-    {self._call(work, arrays)};
+    if ({self._call(work, arrays)})
+        skipped[place] = suspended->skipped = 1;
 }}
 """
 
@@ -88,6 +109,7 @@ class _Kernels:
             group=self._form.members,
             place="get_group_id(0)",
             name=name,
+            runs_dry=name == ENTRY,
         )
 
     def _kernel(self, name: str, arrays: str = "") -> str:

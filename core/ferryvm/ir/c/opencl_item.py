@@ -257,11 +257,13 @@ def opening(
     group: int = 0,
     place: str = "get_global_id(0)",
     name: str = ENTRY,
+    runs_dry: bool = True,
 ) -> str:
     """The structures, then `more`, and the kernel up to where it has its `place` and objects.
     `arguments`: words that items share; `frame`: of frames; `group`: work-items that each group
     has, 0 for any number; `place`: the number of the item in the slice;
-    `name`: of the kernel."""
+    `name`: of the kernel; `runs_dry`: it has a dry run. PoCL 3.0 takes the return of that for a condition of
+    barriers, and may find that all the rest is never reached."""
     bound = tried = ""
     if objects and apart:
         bound = f"{opencl_object.BOUND}    memory.marks = launch.marks != 0;\n"
@@ -274,6 +276,15 @@ def opening(
         ++*(__global ulong *)launch.objects;
         suspended->lost = 1;
 """
+    dry = f"""\
+    if (launch.first == FERRY_DRY) {{
+        if (get_global_id(0))
+            return;
+        suspended->count += 1u + *memory.interrupt;
+{tried}\
+        return;
+    }}
+"""
     attribute = f" __attribute__((reqd_work_group_size({group}, 1, 1)))" if group else ""
     return f"""\
 {_structures(arguments, frame)}{more}__kernel{attribute} void {name}(
@@ -285,13 +296,7 @@ def opening(
     struct ferry_memory memory;
     memory.interrupt = &suspended->interrupt;
     const ulong place = {place};
-    if (launch.first == FERRY_DRY) {{
-        if (get_global_id(0))
-            return;
-        suspended->count += 1u + *memory.interrupt;
-{tried}\
-        return;
-    }}
+{dry if runs_dry else ""}\
 {bound}\
 """
 

@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Barriers of a member's code: all members come to each, and may leave in front of the first alone.
+"""Barriers of a member's code: all members come to each, whether they have failed or not.
 
     member's code                          the check                   the work
       if bad: leave                          if bad: say so              …
-      … barrier … barrier … return           return                      barrier … barrier … return
+      … barrier                              return                      … barrier
+      if worse: leave                                                    fail_if worse
+      … barrier … return                                                 … barrier … return
 
 A member that leaves in the middle would have to tell the others, which wait for it. So the exits are taken
-out of a member's code: a *check* of all members of a group comes first, which changes nothing, and the
-group begins only if none of them leaves. Then it needs no exits.
+out of a member's code. Those that can be foreseen, which do not depend on an element, are made by a *check* of all
+members of a group, which comes first and changes nothing. Where a member would leave elsewhere it fails
+(`failure`), and the group has to be undone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from ferryvm.ir.control_flow_graph import remove_unreached
 from ferryvm.ir.graph import Block, Body, Edge, Operation, Terminator, Value
 from ferryvm.ir.loop.clone import copied
 from ferryvm.ir.loop.preheader import Labels
 from ferryvm.ir.member import UngroupedError
+from ferryvm.ir.member.failure import NOTES, defer_exits
 from ferryvm.ir.member.form import GroupForm
 from ferryvm.ir.member.uniformity import Uniformity
 from ferryvm.ir.operation import SHAPES, Role
@@ -29,38 +33,30 @@ Where = Callable[[int], str]
 
 
 def check_barriers(body: Body, form: GroupForm, where: Where) -> None:
-    """Split a member's code at barriers. Raises UngroupedError if a barrier is not reached by all
-    members."""
-    split_at_barriers(body)
+    """Raise UngroupedError if a barrier is not reached by all members; each begins a block."""
     for block in Uniformity(body, [form.member]).divergent:
         if _is_barrier(block):
             at = where(block.operations[0].pc)
             raise UngroupedError(f"some members may come to the barrier at {at} without others")
 
 
-def take_exits(body: Body, where: Where) -> Body:
-    """Remove all exits; the code that has them, and changes nothing. Raises UngroupedError if a member may
-    leave behind a barrier, or for what it has loaded."""
-    first = _first_phase(body)
-    for block in body.blocks:
-        for operation in (*block.operations, block.end):
-            if operation.state is None:
-                continue
-            at = where(operation.pc)
-            if operation.name == "poll":
-                raise UngroupedError(f"a loop of its members may take long, at {at}")
-            if block not in first:
-                raise UngroupedError(f"a member may leave behind a barrier, at {at}")
-            if _depends_on_load(operation, body):
-                raise UngroupedError(f"whether a member leaves depends on an element, at {at}")
+def take_exits(body: Body, form: GroupForm) -> tuple[Body, frozenset[Operation] | None]:
+    """Remove all exits from code that has been split at barriers: the code of the check, and the operations of
+    the body that are guarded, None if no member can fail. Raises UngroupedError."""
+    early, is_short = _early(body)
     check = copied(body)
-    _truncate(check)
-    for block in body.blocks:
-        block.operations = [o for o in block.operations if o.state is None]
+    for block, copy in zip(body.blocks, check.blocks, strict=True):
+        both = zip(block.operations, copy.operations, strict=True)
+        copy.operations = [two for one, two in both if one.state is None or one in early]
+        block.operations = [o for o in block.operations if o not in early]
         if block.end.state is not None:
             block.terminator = Terminator("return")
+    if is_short:
+        check.blocks[0].terminator = Terminator("return")
+    _truncate(check)
+    guarded = defer_exits(body, form)
     remove_dead_code(body)
-    return check
+    return check, guarded
 
 
 def _truncate(check: Body) -> None:
@@ -73,16 +69,29 @@ def _truncate(check: Body) -> None:
     remove_dead_code(check)
 
 
-def _depends_on_load(operation: Operation, body: Body) -> bool:
-    """True if whether control leaves at an exit depends on memory, other than by branches."""
+def _early(body: Body) -> tuple[set[Operation], bool]:
+    """The exits that the check has; true if all of them are at the entry, since an element decides where
+    control goes from there, or a loop may take long."""
     passed: dict[Value, list[Value]] = {}
     for edge in body.edges:
         for parameter, argument in zip(edge.block.parameters, edge.arguments, strict=True):
             passed.setdefault(parameter, []).append(argument)
-    tests: list[Value] = []
-    if operation not in body.blocks[0].operations:
-        tests = [b.end.arguments[0] for b in _first_phase(body) if len(b.end.edges) > 1]
-    seen, waiting = set[Value](), [*operation.arguments, *tests]
+    first = _first_phase(body)
+    is_short = any(
+        any(o.name == "poll" for o in block.operations)
+        or (len(block.end.edges) > 1 and _depends_on_load(block.end.arguments, passed))
+        for block in first
+    )
+    if is_short:
+        first &= {body.blocks[0]}
+    exits = (o for block in body.blocks if block in first for o in block.operations)
+    found = {o for o in exits if o.state is not None and o.name != "poll"}
+    return {o for o in found if not _depends_on_load(o.arguments, passed)}, is_short
+
+
+def _depends_on_load(values: Iterable[Value], passed: Mapping[Value, list[Value]]) -> bool:
+    """True if values depend on memory, other than by branches."""
+    seen, waiting = set[Value](), [*values]
     while waiting:
         value = waiting.pop()
         if value in seen:
@@ -112,13 +121,17 @@ def orders_all(body: Body) -> bool:
     return any(o in block.operations for o in changes(body) for block in before)
 
 
+_OWN = NOTES | {"barrier", "iterations_spent"}
+"""Operations that change what nobody else sees."""
+
+
 def changes(body: Body) -> list[Operation]:
     """The operations that change what others than the group see."""
     return [
         o
         for o in body.operations
         if SHAPES[o.name].role is Role.CHANGES
-        and o.name != "barrier"
+        and o.name not in _OWN
         and not (isinstance(o.arguments[0], Operation) and o.arguments[0].name == "group_array")
     ]
 

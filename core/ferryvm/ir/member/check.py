@@ -35,8 +35,14 @@ from ferryvm.isa.type import I64
 
 
 def eliminate_member_checks(body: Body, form: GroupForm) -> None:
-    """Remove checks that hold for no member."""
+    """Remove checks that hold for no member, and let comparisons that never hold be false."""
     ranges = MemberRanges(body, form)
+    never: dict[Value, Value] = {
+        operation: body.constant(BOOLEAN, 0)
+        for block in body.blocks
+        for operation in block.operations
+        if operation.name == "compare" and ranges.is_false(operation, block)
+    }
     for block in body.blocks:
         remaining = []
         for operation in block.operations:
@@ -49,6 +55,7 @@ def eliminate_member_checks(body: Body, form: GroupForm) -> None:
         for operation in block.operations:
             if operation.name == "trap_if":
                 operation.arguments = (_possible(operation.arguments[0], block, ranges),)
+    substitute(body.blocks, never)
     remove_dead_code(body)
 
 
@@ -62,10 +69,13 @@ def _possible(condition: Value, block: Block, ranges: MemberRanges) -> Value:
     return condition
 
 
-def hoist_argument_checks(body: Body, form: GroupForm, state: FrameState) -> None:
+def hoist_argument_checks(
+    body: Body, form: GroupForm, state: FrameState, is_exact: bool = False
+) -> None:
     """Check arguments at the entry, in its `state`, wherever members check them: whether they are null or
     read-only, the room on the stack, indices that arguments and the member determine, where branches on
-    these lead to the check."""
+    these lead to the check. Unless it is to be exact, an index is checked for its largest value, or the limit
+    that a branch has found of it."""
     graph, ranges = ControlFlowGraph(body), MemberRanges(body, form)
     movable: dict[Value, bool] = {}
     entry = body.blocks[0]
@@ -81,7 +91,7 @@ def hoist_argument_checks(body: Body, form: GroupForm, state: FrameState) -> Non
 
     def extreme(condition: Value, block: Block) -> Value:
         """The condition for the largest index of all members and iterations, if that is known."""
-        if not isinstance(condition, Operation) or condition.name != "compare":
+        if is_exact or not isinstance(condition, Operation) or condition.name != "compare":
             return condition
         index, limit = condition.arguments
         if condition.static != (I64, Condition.GE_U) or is_movable(index) or not is_movable(limit):
@@ -94,7 +104,7 @@ def hoist_argument_checks(body: Body, form: GroupForm, state: FrameState) -> Non
 
     def limit_of(condition: Value, block: Block) -> Value | None:
         """The condition that an index may pass the length, if a branch has found a limit of it."""
-        if not isinstance(condition, Operation) or condition.name != "compare":
+        if is_exact or not isinstance(condition, Operation) or condition.name != "compare":
             return None
         index, length = condition.arguments
         if condition.static != (I64, Condition.GE_U) or is_movable(index) or not is_movable(length):

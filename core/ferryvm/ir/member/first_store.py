@@ -11,8 +11,8 @@ from __future__ import annotations
 import dataclasses
 
 from ferryvm.ir.control_flow_graph import ControlFlowGraph
-from ferryvm.ir.graph import Body, Operation
-from ferryvm.ir.member.form import GroupForm
+from ferryvm.ir.graph import Body
+from ferryvm.ir.member.form import GroupForm, group_array_of
 from ferryvm.ir.member.uniformity import Uniformity
 from ferryvm.ir.member.value_range import MemberRanges
 
@@ -30,7 +30,7 @@ def mark_stored_first(body: Body, form: GroupForm) -> GroupForm:
     reads: dict[int, list[int]] = {}
     for place, block in enumerate(graph.blocks):
         for operation in block.operations:
-            number = _array(operation)
+            number = group_array_of(operation)
             if number is None:
                 continue
             if operation.name != "element_store":
@@ -52,11 +52,3 @@ def mark_stored_first(body: Body, form: GroupForm) -> GroupForm:
         )
         arrays.append(dataclasses.replace(array, is_stored_first=is_first))
     return dataclasses.replace(form, arrays=tuple(arrays))
-
-
-def _array(operation: Operation) -> int | None:
-    """The array of the group that an operation accesses."""
-    for argument in operation.arguments[:1]:
-        if isinstance(argument, Operation) and argument.name == "group_array":
-            return argument.fact(0, int)
-    return None

@@ -86,6 +86,14 @@ class GroupForm:
     """By the numbers of `group_array`."""
 
 
+def group_array_of(operation: Operation) -> int | None:
+    """The number of the array of the group that an operation accesses; None if it accesses none."""
+    for argument in operation.arguments[:1]:
+        if isinstance(argument, Operation) and argument.name == "group_array":
+            return argument.fact(0, int)
+    return None
+
+
 def settle(body: Body) -> None:
     """Fold constants, and remove what is not reached then."""
     thread_jumps(body)

@@ -7,7 +7,7 @@ iterations. Loads vary: what is stored meanwhile is not looked at. (Coutinho, Sa
 Divergence Analysis and Optimizations, PACT 2011; Karrenberg, Hack: Whole-Function Vectorization, CGO
 2011, section 4.)
 
-Exits are left out: `ferryvm.ir.member.boundary` leads a member that leaves to where the others wait.
+Exits are left out: `ferryvm.ir.member.boundary` takes them out of a member's code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from ferryvm.flowgraph.traversal import reverse_postorder
 from ferryvm.ir.graph import Block, Body, Constant, Operation, Value
 from ferryvm.ir.operation import SHAPES, Role
 
-_END = -1
+_COMMON = frozenset({"static", "iterations_spent"})
+"""Operations that yield the same for all members that come to them together, although memory decides."""
 
 
 class Uniformity:
@@ -61,7 +62,7 @@ class Uniformity:
 
     def _varies(self, operation: Operation) -> bool:
         role = SHAPES[operation.name].role
-        if role in (Role.READS, Role.CHANGES, Role.CALLS) and operation.name != "static":
+        if role in (Role.READS, Role.CHANGES, Role.CALLS) and operation.name not in _COMMON:
             return True
         return any(argument in self.varying for argument in operation.arguments)
 
