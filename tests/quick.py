@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LLVM at its lowest level, in tests that are about something else than its optimiser.
+"""LLVM and OpenCL drivers at their lowest level, in tests that are about something else.
 
-LLVM takes half the time of a compilation, and the passes of ferryvm run as usual. In some rooms one
-test in four has LLVM at its usual level, by rotation; the conformance suite chooses its cases.
+LLVM and PoCL take half the time of a compilation, and the passes of ferryvm run as usual. One test in
+four has them at their usual level, by rotation: of llvm in some rooms, while the conformance suite
+chooses its cases; of opencl in all rooms, and every test of the nightly job.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,40 +18,49 @@ from pathlib import Path
 import pytest
 
 from ferryvm.backend import Code, Options
+from ferryvm.compiler import RegionCompiler
 from ferryvm.region.region import Region
 
+from .tier import TIMES
+
 ROOMS = ("engine", "examples", "fuzz", "object", "python", "skiff", "testing")
-"""Folders of tests."""
+"""Folders of tests in which llvm compiles quickly."""
 
 _FOLDERS = [Path(__file__).with_name(room) for room in ROOMS]
 
 USUAL = 4
-"""Of so many tests one has LLVM at its usual level."""
+"""Of so many tests one has the usual level."""
 
 QUICK = pytest.StashKey[bool]()
-"""Of a test for which LLVM is to compile quickly in any room."""
-
-
-def _is_quick(item: pytest.Item) -> bool:
-    is_turn = zlib.crc32(item.name.encode()) % USUAL != 0
-    return item.stash.get(QUICK, is_turn and any(room in item.path.parents for room in _FOLDERS))
+"""Of a test for which llvm is to compile quickly in any room."""
 
 
 @contextlib.contextmanager
 def chosen_level(item: pytest.Item) -> Iterator[None]:
-    """The level at which LLVM compiles in a test, while the test runs."""
-    if not _is_quick(item):
+    """The level at which llvm and opencl compile in a test, while the test runs."""
+    from ferryvm_backends.llvm import LlvmBackend  # a test process may not need them so soon
+    from ferryvm_backends.opencl import OpenClBackend
+
+    is_turn = zlib.crc32(item.name.encode()) % USUAL != 0
+    in_room = any(room in item.path.parents for room in _FOLDERS)
+    with contextlib.ExitStack() as levels:
+        if item.stash.get(QUICK, is_turn and in_room):
+            levels.enter_context(_quick(LlvmBackend))
+        if is_turn and TIMES not in os.environ:
+            levels.enter_context(_quick(OpenClBackend))
         yield
-        return
-    from ferryvm_backends.llvm import LlvmBackend  # not all rooms need it
 
-    usual = LlvmBackend.compile
 
-    def compile_(self: LlvmBackend, region: Region, options: Options) -> Code:
+@contextlib.contextmanager
+def _quick(compiler: type[RegionCompiler]) -> Iterator[None]:
+    """A compiler compiles quickly."""
+    usual = compiler.compile
+
+    def compile_(self: RegionCompiler, region: Region, options: Options) -> Code:
         return usual(self, region, dataclasses.replace(options, quick=True))
 
-    LlvmBackend.compile = compile_  # type: ignore[method-assign] # until the test has ended
+    compiler.compile = compile_  # type: ignore[method-assign] # until the test has ended
     try:
         yield
     finally:
-        LlvmBackend.compile = usual  # type: ignore[method-assign] # as above
+        compiler.compile = usual  # type: ignore[method-assign] # as above

@@ -87,11 +87,11 @@ def session(device: Device) -> Session:
         raise BackendError(f"opencl: {device} cannot be opened: {one_line(str(error))}") from None
 
 
-def options(device: Device) -> list[str]:
-    """Options of a build."""
+def options(device: Device, is_quick: bool = False) -> list[str]:
+    """Options of a build; a quick one leaves out what the driver's compiler need not do."""
     exact = "-cl-fp32-correctly-rounded-divide-sqrt" if device.divides_f32 else f"-D{BY_F64}"
     replaced = [pocl_header.OPTION] if pocl_header.is_replaced(device) else []
-    return ["-cl-std=CL1.2", exact, *replaced]
+    return ["-cl-std=CL1.2", exact, *replaced, *(["-cl-opt-disable"] if is_quick else [])]
 
 
 def built_text(device: Device, source: str) -> str:
@@ -99,19 +99,21 @@ def built_text(device: Device, source: str) -> str:
     return pocl_header.DECLARATIONS + source if pocl_header.is_replaced(device) else source
 
 
-def key(device: Device, source: str) -> str:
+def key(device: Device, source: str, is_quick: bool = False) -> str:
     """The key of the build of a source for a device."""
     chosen = os.environ.get(POCL_DEVICES, "")
     platform, place, name = device.identity
     versions = [device.platform_version, device.version, device.driver, device.target or ""]
-    built = [*options(device), built_text(device, source)]
+    built = [*options(device, is_quick), built_text(device, source)]
     return cache.key([platform, str(place), name, *versions, chosen, *built])
 
 
-def build(device: Device, source: str, arguments: int | None = None) -> bytes:
+def build(
+    device: Device, source: str, arguments: int | None = None, is_quick: bool = False
+) -> bytes:
     """The content of the cache entry of a program that is built here; `arguments`:
     that the items of a launch share, if they are its work-items. Raises BackendError."""
-    return _builder().build(device, source, arguments) or _CACHED_BY_DRIVER
+    return _builder().build(device, source, arguments, is_quick) or _CACHED_BY_DRIVER
 
 
 def fault(payload: bytes) -> str | None:
@@ -121,8 +123,9 @@ def fault(payload: bytes) -> str | None:
     return None if is_known else "it is no binary of a form that is known"
 
 
-def loaded(device: Device, source: str, payload: bytes) -> Any:
-    """A program from the result of `build` for this source. Raises BackendError."""
+def loaded(device: Device, source: str, payload: bytes, is_quick: bool = False) -> Any:
+    """A program from the result of `build` for this source, as quick as that was. Raises
+    BackendError."""
     context = session(device).context
     if payload == _CACHED_BY_DRIVER:
         program = cl.Program(context, built_text(device, source))
@@ -131,7 +134,7 @@ def loaded(device: Device, source: str, payload: bytes) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # a driver's remarks on good code
-            return program.build(options(device))
+            return program.build(options(device, is_quick))
     except cl.Error as error:
         raise BackendError(_failed(device, source, str(error))) from None
 
@@ -145,13 +148,15 @@ class Builder:
     def __init__(self) -> None:
         self.service = Service(_start)
 
-    def build(self, device: Device, source: str, arguments: int | None = None) -> bytes:
+    def build(
+        self, device: Device, source: str, arguments: int | None = None, is_quick: bool = False
+    ) -> bytes:
         """The binary, empty if the driver caches it. Raises BackendError."""
         request = {
             "device": list(device.identity),
             "source": built_text(device, source),
             "arguments": arguments,
-            "options": options(device),
+            "options": options(device, is_quick),
             "binary": not device.caches_builds,
         }
         answer = json.loads(self._request(device, json.dumps(request).encode()))

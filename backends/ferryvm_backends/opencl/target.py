@@ -40,19 +40,19 @@ class KernelTarget(Target[KernelText]):
         return kernel_text(work.region, work.module, work.options, self._device, self._access)
 
     def key(self, work: Compilation[KernelText]) -> str:
-        return build.key(self._device, work.lowered.source)
+        return build.key(self._device, work.lowered.source, work.options.quick)
 
     def fault(self, payload: bytes) -> str | None:
         return build.fault(payload)
 
     def build(self, work: Compilation[KernelText]) -> bytes:
-        return build.build(self._device, work.lowered.source)
+        return build.build(self._device, work.lowered.source, is_quick=work.options.quick)
 
     def load(
         self, work: Compilation[KernelText], payload: bytes, found: cache.Entry | None
     ) -> Code | None:
         text, options = work.lowered, work.options
-        program = build.loaded(self._device, text.source, payload)
+        program = build.loaded(self._device, text.source, payload, options.quick)
         session = build.session(self._device)
         kernel = Kernel(session.context, program, ENTRY)
         sees_changes = kernel.run_dry(session.queue)

@@ -58,12 +58,14 @@ def _find(name: str = "") -> device.Device:
     return dataclasses.replace(found, has_exact_f32=True)
 
 
-def _build(where: device.Device, source: str, arguments: int | None = None) -> bytes:
+def _build(
+    where: device.Device, source: str, arguments: int | None = None, is_quick: bool = False
+) -> bytes:
     """Nothing: it is built where it is loaded, for Oclgrind neither hangs nor crashes."""
     return b""
 
 
-def _loaded(where: device.Device, source: str, payload: bytes) -> Any:
+def _loaded(where: device.Device, source: str, payload: bytes, is_quick: bool = False) -> Any:
     context = build.session(where).context
     return cl.Program(context, source).build(["-cl-std=CL1.2", "-cl-opt-disable"])
 

@@ -165,7 +165,7 @@ def _ranges(
         return RefusedRanges(device, "the device does not see the host's changes of memory")
     memory = (WrappedMemory if wraps else CopiedMemory)(session, needs(items, False, text.objects))
     most = 1 if shape.is_block else kernel.most_local(device.handle)
-    key = cache.key([build.key(device, text.source), "local"])
+    key = cache.key([build.key(device, text.source, options.quick), "local"])
     local = LocalSize(most, cache.Entry("local", key, "opencl") if options.cache else None)
     pattern = _pattern(items, options, device, access)
 
@@ -237,12 +237,12 @@ def _program(
     """The program of a source, and a function that caches it once its kernels have run."""
     entry = None
     if options.cache:
-        entry = cache.Entry("kernel", build.key(device, source), "opencl")
+        entry = cache.Entry("kernel", build.key(device, source, options.quick), "opencl")
     payload = entry.find(build.fault) if entry is not None else None
     is_new = payload is None
     if payload is None:
-        payload = build.build(device, source, arguments)
-    program = build.loaded(device, source, payload)
+        payload = build.build(device, source, arguments, options.quick)
+    program = build.loaded(device, source, payload, options.quick)
 
     def retain() -> None:
         if entry is not None and is_new and build.fault(payload) is None:
