@@ -165,7 +165,7 @@ def test_lambdas_and_texts_are_functions_too() -> None:
     ("text", "arguments", "message"),
     [
         ("return {x}", (1,), ":2: f: cannot compile a set"),
-        ("return [x, 1.5]", (1,), ":2: f: a list of int and float; give its items one type"),
+        ("return [x, [1]]", (1,), ":2: f: a list of int and list of int; give its items one type"),
         ("return {x: 1}", (1,), ":2: f: cannot compile a dict"),
         ("yield x", (1,), ":2: f: cannot compile yield"),
         ("global y; y = x", (1,), ":2: f: cannot compile an assignment to a global"),
@@ -177,8 +177,8 @@ def test_lambdas_and_texts_are_functions_too() -> None:
         ("x[0] = 1.0", (np.zeros((2, 2)),), ":2: f: cannot store into a slice; write a loop"),
         (
             "return x",
-            ([1, 2.0],),
-            "argument x: item 1 of the list is float where those before are int",
+            ([1, [2.0]],),
+            "argument x: item 1 of the list is list of float where those before are int",
         ),
         ("return x", ([{}],), "argument x: a dict is not supported; pass the values"),
         ("return x + x", ("a",), "cannot compile str . str; append the characters to a list"),

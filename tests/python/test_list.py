@@ -122,8 +122,8 @@ def test_a_list_in_itself_and_items_of_several_types_are_refused() -> None:
     endless.append(endless)
     with pytest.raises(UnsupportedError, match="a list that contains itself"):
         same(endless)
-    with pytest.raises(UnsupportedError, match="item 1 of the list is list of float where"):
-        same([[1], [1.0]])
+    with pytest.raises(UnsupportedError, match="item 1 of the list is int where"):
+        same([[1], 1])
     with pytest.raises(UnsupportedError, match="a list in a map; pass numpy"):
         ferryvm.map(lambda x, ys: ys[x], range(3), ys=[1, 2, 3])
 

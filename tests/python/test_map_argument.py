@@ -114,7 +114,6 @@ def test_objects_of_other_types_are_named_by_their_index(given: Any, message: st
         ("f2", "an array of float16 is not supported; pass a.astype(numpy.float64)"),
         ("M8[s]", "datetime64[s] is not supported; pass a.view(numpy.int64)"),
         ("U3", "pass the numbers in it, a.astype(numpy.float64), or its characters"),
-        ("c16", "pass z.real.copy() and z.imag.copy(), or a range"),
         ([("mass", "f8")], "pass a field of it, as a['mass'].copy()"),
     ],
 )

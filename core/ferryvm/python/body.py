@@ -27,7 +27,8 @@ from ferryvm.python import (
 )
 from ferryvm.python.array_creation import created_kind, is_creating, push_created
 from ferryvm.python.code import Code, Functions, Shared
-from ferryvm.python.fault import NotCompilableError, UnknownItemsError
+from ferryvm.python.either_code import has_either, name_of_item
+from ferryvm.python.fault import EitherItemError, NotCompilableError, UnknownItemsError
 from ferryvm.python.graph import IsInstance, Known
 from ferryvm.python.kind import (
     INT,
@@ -37,16 +38,15 @@ from ferryvm.python.kind import (
     Constant,
     Kind,
     List,
-    MisfitError,
     Number,
     Scalar,
     Tuple,
-    constant_kind,
     text_of,
 )
 from ferryvm.python.known import compared_length, is_instance, known_integer
 from ferryvm.python.site import EXCEPTIONS
 from ferryvm.python.source import Source
+from ferryvm.python.value_kind import MisfitError, constant_kind
 
 _NAMES = {ast.JoinedStr: "an f-string", ast.Slice: "a slice", ast.Starred: "a starred expression"}
 """Expressions that are compiled in other places alone."""
@@ -140,6 +140,12 @@ class Body(Code):
             if isinstance(node.slice, ast.Slice):
                 list_slice.check(self, node.slice)
                 return of
+            list_code.check_index(self, node.slice)
+            if has_either(of.item):
+                found = self.env.get(name_of_item(node))
+                if found is None:
+                    raise EitherItemError(node)
+                return found
             return of.item
         if isinstance(of, Array):
             return array_code.item_kind(self, node, of)
@@ -327,6 +333,10 @@ class Body(Code):
             list_slice.push(self, node, self.slots(node.value)[0], of)
             return kind
         if isinstance(of, List):
+            assert of.item is not None
+            if has_either(of.item):
+                self.get(name_of_item(node), kind)
+                return kind
             return list_code.item(self, node, self.slots(node.value)[0], of)
         text = text_of(of)
         if text is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import abc
 import ast
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ferryvm.build import Function, Host, Local, Program, Static, Struct, Tag
@@ -18,10 +18,11 @@ from ferryvm.python.compared import ComparedFloats
 from ferryvm.python.dead_local import LocalKey, push_zero
 from ferryvm.python.host_statement import executing
 from ferryvm.python.kernel_source import KernelFunction
-from ferryvm.python.kind import INT, Array, Kind, List, Text
+from ferryvm.python.kind import INT, Array, Either, Kind, List, Text
 from ferryvm.python.site import EXCEPTIONS, Site, Sites
 from ferryvm.python.source import InnerFunction, Source
 from ferryvm.python.text_value import codes
+from ferryvm.python.widened_list import widened_item
 
 _SPARES = 4
 """Locals of each type for the operands of one operation."""
@@ -46,6 +47,8 @@ class Shared:
         """The struct type of lists, if the program has any."""
         self.list_kinds: dict[List, None] = {}
         """The kinds of lists that variables have."""
+        self.widened: dict[Kind, Either] = {}
+        """The kinds of items that lists have in the place of others."""
         self.reads_kinds = False
         """True if code reads the kind of a list, so that it depends on `list_kinds`."""
         self.changed: set[int] = set()
@@ -200,6 +203,21 @@ class Code(abc.ABC):
         self._shared.group_values.add(dtype)
         found = self.all_locals.get((f"%values {dtype}", Array(dtype, 1)))
         return None if found is None else found[0]
+
+    def list_of(self, item: Kind) -> List:
+        """The kind of a list that gets items of a kind."""
+        return List(widened_item(item, self._shared.widened))
+
+    def call_host(self, names: Sequence[str], statement: ast.stmt) -> None:
+        """Call a host function that executes a statement, with the variables of these names that have
+        values."""
+        names = [name for name in names if name in self.env]
+        kinds = [self.env[name] for name in names]
+        self.has_effect()
+        host = self._shared.host(self._source, statement, names, kinds)
+        for name, kind in zip(names, kinds, strict=True):
+            self.get(name, kind)
+        self.f.host(host)
 
     def changes(self, kind: List) -> None:
         """State that lists of a kind change."""

@@ -101,11 +101,12 @@ def _suffix(word: Type, name: str) -> str:
 
 
 def _are_comparable(left: Kind, right: Kind) -> bool:
-    """True for two texts, or two types, which are known."""
+    """True for two texts, two types, or None twice, which are known."""
     if not isinstance(left, Constant) or not isinstance(right, Constant):
         return False
     return any(
-        isinstance(left.value, type_) and isinstance(right.value, type_) for type_ in (str, type)
+        isinstance(left.value, type_) and isinstance(right.value, type_)
+        for type_ in (str, type, NoneType)
     )
 
 

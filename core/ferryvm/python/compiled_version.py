@@ -55,7 +55,7 @@ class Version:
         """True if there are lists among the arguments."""
         self._made, self._changed = unit.made, unit.changed
         self.flat = arguments(kinds)
-        self._passed = passer(kinds)
+        self._passed = passer(unit.kinds)
         self._left: list[tuple[BaseException, list[PausedFrame]]] = []
         """Exceptions that ended calls in their middle, and the frames then."""
         self._calls: list[Calls] = []

@@ -9,7 +9,7 @@ value of each variable of a loop's body to the next iteration, for exits at the 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 
 from ferryvm.build import Function, Local
 from ferryvm.flowgraph.dominance import DominatorTree
@@ -22,6 +22,12 @@ from ferryvm.python.kind import Kind
 
 Environment = tuple[tuple[str, Kind], ...]
 """The kinds of the live variables, by name."""
+
+
+def environment(kinds: Mapping[str, Kind], live: Container[str]) -> Environment:
+    """The kinds of the variables that are live."""
+    return tuple(sorted((name, kind) for name, kind in kinds.items() if name in live))
+
 
 _SET = BY_MNEMONIC["local.set"].opcode
 

@@ -25,11 +25,11 @@ from ferryvm.python.kind import (
     Array,
     Complex,
     Kind,
-    MisfitError,
     Number,
     Scalar,
     element_kind,
 )
+from ferryvm.python.value_kind import MisfitError
 
 
 def dtype_of(kind: Kind) -> np.dtype[Any]:

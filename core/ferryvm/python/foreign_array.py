@@ -14,7 +14,7 @@ import numpy as np
 from ferryvm.engine.array_argument import viewed
 from ferryvm.failure import one_line, shown
 from ferryvm.python.device_array import DeviceArray
-from ferryvm.python.kind import MisfitError
+from ferryvm.python.value_kind import MisfitError
 
 _OURS = frozenset({np.ndarray, int, float, bool, range, list, DeviceArray, type(None)})
 _METHODS = ("__array_interface__", "__dlpack__", "__array__")

@@ -14,7 +14,8 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
-from ferryvm.python.kind import Array, Complex, Kind, MisfitError, Number, Scalar, Tuple, kind_of
+from ferryvm.python.kind import Array, Complex, Kind, Number, Scalar, Tuple
+from ferryvm.python.value_kind import MisfitError, kind_of
 
 
 class FreeNames:

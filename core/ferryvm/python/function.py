@@ -37,12 +37,13 @@ from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.free_name import NO_NAMES, FreeNames
 from ferryvm.python.given_function import GivenFunctions
 from ferryvm.python.interruption import ended
-from ferryvm.python.kind import Constant, Kind, MisfitError
+from ferryvm.python.kind import Constant, Kind
 from ferryvm.python.list_argument import LargeItemError
 from ferryvm.python.pause import MOST_FRAMES
 from ferryvm.python.program import Unit
 from ferryvm.python.raised import site_of, too_deep
 from ferryvm.python.refusal import Refusal, without_numbers
+from ferryvm.python.value_kind import MisfitError
 
 if TYPE_CHECKING:
     from ferryvm.python.explanation import FunctionExplanation

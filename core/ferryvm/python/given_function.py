@@ -20,8 +20,9 @@ import numpy as np
 
 from ferryvm.python.dependency import are_alike
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.kind import NONE, Constant, Kind, kind_of
+from ferryvm.python.kind import NONE, Constant, Kind
 from ferryvm.python.source import Source
+from ferryvm.python.value_kind import kind_of
 
 MOST_GIVEN = 32
 """Functions that were arguments of one function, for which it has code."""

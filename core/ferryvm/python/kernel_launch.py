@@ -23,12 +23,13 @@ from ferryvm.python.interruption import unless_it_goes_on
 from ferryvm.python.kernel_race import checking_engine, described
 from ferryvm.python.kernel_source import Layout
 from ferryvm.python.kernel_version import KernelVersion
-from ferryvm.python.kind import Kind, MisfitError, has_list
+from ferryvm.python.kind import Kind, has_list
 from ferryvm.python.pause import PausedFrame
 from ferryvm.python.program import Unit
 from ferryvm.python.raised import StatementError, site_of
 from ferryvm.python.refusal import without_numbers
 from ferryvm.python.site import Site
+from ferryvm.python.value_kind import MisfitError
 from ferryvm.python.work_item import KernelError
 
 if TYPE_CHECKING:

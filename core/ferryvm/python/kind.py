@@ -13,9 +13,6 @@ import itertools
 import types
 from typing import Any
 
-import numpy as np
-
-from ferryvm.engine.array_argument import is_masked
 from ferryvm.isa.element import Element
 from ferryvm.isa.type import F32, F64, FIRST_DECLARED, I32, I64, Reference, Type, ValueType
 
@@ -279,6 +276,36 @@ class List(Kind):
         return "list" if self.item is None else f"list of {self.item}"
 
 
+@dataclasses.dataclass(frozen=True)
+class Either(Kind):
+    """An item of a list whose items have several kinds: no variable has it. Slots: the number of the kind
+    among `kinds`, then the slots of each of them."""
+
+    kinds: tuple[Kind, ...]
+
+    @property
+    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
+        return (I64, *(slot for kind in self.kinds for slot in kind.slots))
+
+    def __str__(self) -> str:
+        return " or ".join(map(str, self.kinds))
+
+
+def either(*kinds: Kind) -> Either:
+    """The kind of items that have one of some kinds."""
+    found = {
+        each for kind in kinds for each in (kind.kinds if isinstance(kind, Either) else [kind])
+    }
+    return Either(tuple(sorted(found, key=str)))
+
+
+def is_mixed(kind: Kind) -> bool:
+    """True for a kind that items of a list may have beside items of other kinds."""
+    if isinstance(kind, Tuple):
+        return all(map(is_mixed, kind.items))
+    return isinstance(kind, Number | Scalar | Complex | Character | Either) or kind == NONE
+
+
 LIST_ITEMS: tuple[Number | Scalar, ...] = (INT, FLOAT, BOOL, *(Scalar(name) for name in DTYPES))
 """The kinds of numbers that items of lists may have."""
 _numbered: dict[int, Kind] = dict(enumerate(LIST_ITEMS, 1))
@@ -306,7 +333,7 @@ def is_item(kind: Kind) -> bool:
     """True for a kind that items of a list may have: numbers, lists, and tuples of them."""
     if isinstance(kind, Tuple):
         return all(map(is_item, kind.items))
-    return isinstance(kind, Number | Scalar | Complex | Character | List)
+    return is_mixed(kind) or isinstance(kind, List)
 
 
 def has_list(kind: Kind) -> bool:
@@ -321,9 +348,14 @@ def united(one: Kind, other: Kind) -> Kind | None:
     None if there is none."""
     if one == other:
         return one
+    if isinstance(one, Either) or isinstance(other, Either):
+        both = either(one, other)
+        return both if both in (one, other) else None
     if isinstance(one, List) and isinstance(other, List):
         if one.item is None or other.item is None:
             return one if other.item is None else other
+        if isinstance(one.item, Either) or isinstance(other.item, Either):
+            return None  # items of one would have to change
         item = united(one.item, other.item)
         return None if item is None else List(item)
     if isinstance(one, Tuple) and isinstance(other, Tuple) and len(one.items) == len(other.items):
@@ -368,132 +400,3 @@ class Raised(Kind):
 
     def __str__(self) -> str:
         return "exception"
-
-
-class MisfitError(Exception):
-    """A value of Python that no kind stands for, and why."""
-
-
-def kind_of(value: object) -> Kind:
-    """The kind of an argument. Raises MisfitError."""
-    found = _OF_TYPE.get(type(value))
-    if found is not None:
-        return found
-    if isinstance(value, np.ndarray):
-        return _array_kind(value)
-    if isinstance(value, np.generic):
-        if value.dtype.name in DTYPES or value.dtype.name in PAIRS:
-            return element_kind(value.dtype.name)
-        raise MisfitError(f"numpy.{value.dtype.name} is not supported{_instead(value.dtype)}")
-    if isinstance(value, tuple) and type(value) is tuple:
-        return Tuple(tuple(map(kind_of, value)))
-    if isinstance(value, range):
-        return Range(value.step)
-    if type(value) is list:
-        return _list_kind(value)
-    raise MisfitError(f"a {type(value).__name__} is not supported{_instead_of(value)}")
-
-
-def _list_kind(value: list[Any]) -> List:
-    """The kind of a list, all of whose items are looked at. Raises MisfitError."""
-    types_ = set(map(type, value))
-    if not types_:
-        return List(None)
-    if len(types_) == 1:
-        found = _OF_TYPE.get(next(iter(types_)))
-        if isinstance(found, Number | Scalar):
-            return List(found)
-    try:
-        kinds = dict.fromkeys(map(kind_of, value))
-    except RecursionError:
-        raise MisfitError("a list that contains itself is not supported") from None
-    item, *others = kinds
-    for other in others:
-        both = united(item, other)
-        if both is None:
-            number = next(n for n, each in enumerate(value) if kind_of(each) == other)
-            raise MisfitError(
-                f"item {number} of the list is {other} where those before are {item}; all must be of one type"
-            )
-        item = both
-    if not is_item(item):
-        raise MisfitError(
-            f"a list of {item} is not supported; its items must be numbers, tuples or lists"
-        )
-    return List(item)
-
-
-_OF_TYPE: dict[type, Kind] = {
-    int: INT,
-    float: FLOAT,
-    bool: BOOL,
-    complex: COMPLEX,
-    type(None): NONE,
-    str: Text(str),
-    bytes: Text(bytes),
-    np.float64: Scalar("float64"),
-    np.float32: Scalar("float32"),
-    np.int64: Scalar("int64"),
-    np.int32: Scalar("int32"),
-    np.bool_: Scalar("bool"),
-}
-_HINTS: dict[type, str] = {
-    dict: "; pass the values by themselves",
-    bytearray: "; pass bytes(a)",
-}
-
-
-def _instead_of(value: object) -> str:
-    """The advice for a value of another type."""
-    if hasattr(value, "__array__") and not isinstance(value, type):
-        return "; pass numpy.asarray(a)"
-    for base in (int, float, complex, tuple, list, range):
-        if isinstance(value, base):
-            return f"; pass {base.__name__}(a)"
-    return _HINTS.get(type(value), "; pass the numbers and arrays in it")
-
-
-def _array_kind(array: np.ndarray[Any, Any]) -> Array:
-    if is_masked(array):
-        raise MisfitError("a masked array is not supported; pass a.filled(...)")
-    if type(array) not in (np.ndarray, np.memmap):  # its methods may have other meanings
-        raise MisfitError(f"a {type(array).__name__} is not supported; pass numpy.asarray(a)")
-    name = array.dtype.name
-    if (name not in DTYPES and name not in PAIRS) or not array.dtype.isnative:
-        raise MisfitError(f"an array of {array.dtype} is not supported{_instead(array.dtype)}")
-    if array.ndim == 0:
-        raise MisfitError("an array of no dimensions is not supported; pass a[()]")
-    if not array.flags.c_contiguous or not array.flags.aligned:
-        raise MisfitError(
-            "an array whose elements are not contiguous is not supported; pass a.copy()"
-        )
-    return Array(name, array.ndim)
-
-
-def _instead(dtype: np.dtype[Any]) -> str:
-    if dtype.names:
-        return f"; pass a field of it, as a[{dtype.names[0]!r}].copy()"
-    call = {
-        "f": "a.astype(numpy.float64)",
-        "i": "a.astype(numpy.int64)",
-        "u": "a.astype(numpy.int64)",
-        "M": "a.view(numpy.int64)",
-        "m": "a.view(numpy.int64)",
-        "c": "a.astype(numpy.complex128)",
-        "O": "a.astype(numpy.float64)",
-        "U": "the numbers in it, a.astype(numpy.float64), or its characters, a.view(numpy.int32)",
-        "S": "the numbers in it, a.astype(numpy.float64), or its bytes, a.view(numpy.uint8)",
-    }.get(dtype.kind)
-    return f"; pass {call}" if call else ""
-
-
-def constant_kind(value: object) -> Kind:
-    """The kind of a value that is known: that of numbers and arrays, else the value. Raises
-    MisfitError for an array that is not supported."""
-    if type(value) in (int, float, bool, complex) or isinstance(value, np.generic):
-        return kind_of(value)
-    if isinstance(value, np.ndarray):
-        return _array_kind(value)
-    if isinstance(value, tuple) and type(value) is tuple:
-        return Tuple(tuple(map(constant_kind, value)))
-    return Constant(value)

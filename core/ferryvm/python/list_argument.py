@@ -27,10 +27,11 @@ from ferryvm.python.kind import (
     FLOAT,
     INT,
     LIST,
+    NONE,
     Complex,
+    Either,
     Kind,
     List,
-    MisfitError,
     Number,
     Scalar,
     Tuple,
@@ -38,6 +39,7 @@ from ferryvm.python.kind import (
 )
 from ferryvm.python.list_layout import Elements, layout_of
 from ferryvm.python.result import flatten
+from ferryvm.python.value_kind import MisfitError, kind_of
 
 _HEADER = 7
 """Numbers of a header: the kind of items, the length, and how many elements there are of each column; -1
@@ -107,9 +109,7 @@ class ListTable:
         if known is not None:
             number, before = known
             if kind.item is not None and kind != before:
-                raise MisfitError(
-                    "an empty list stands for lists of several types; pass a list for each"
-                )
+                raise MisfitError("a list stands for lists of several types; pass a list for each")
             return number
         slots = [] if kind.item is None else self._columns(kind.item, value)
         layout = None if kind.item is None else layout_of(kind.item)
@@ -137,6 +137,10 @@ class ListTable:
 
     def _columns(self, kind: Kind, values: Sequence[Any]) -> list[Any]:
         """An array for each slot of items."""
+        if isinstance(kind, Either):
+            return self._mixed_columns(kind, values)
+        if kind == NONE:
+            return []
         if isinstance(kind, Tuple):
             by_item = zip(*values, strict=True) if values else [()] * len(kind.items)
             parts = zip(kind.items, by_item, strict=True)
@@ -158,6 +162,19 @@ class ListTable:
         assert isinstance(kind, Number | Scalar)
         found = np.array(values, dtype_of(kind))
         return [found.astype(_DTYPES[kind.word], copy=False)]
+
+    def _mixed_columns(self, kind: Either, values: Sequence[Any]) -> list[Any]:
+        """The columns of items of several kinds: the numbers of their kinds, and an array for each slot, with
+        zeros for items of other kinds."""
+        numbers = np.array([kind.kinds.index(kind_of(value)) for value in values], np.int64)
+        found = [numbers]
+        for number, each in enumerate(kind.kinds):
+            places = np.flatnonzero(numbers == number)
+            for column in self._columns(each, [values[n] for n in places.tolist()]):
+                whole = np.zeros(len(values), column.dtype)
+                whole[places] = column
+                found.append(whole)
+        return found
 
 
 def passer(kinds: Sequence[Kind]) -> Any:

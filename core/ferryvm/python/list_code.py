@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from ferryvm.build import Function
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64
-from ferryvm.python import list_function
+from ferryvm.python import either_code, list_function
 from ferryvm.python.counter import is_from_zero
-from ferryvm.python.fault import NotCompilableError, UnknownItemsError
+from ferryvm.python.fault import NotCompilableError, UnknownItemsError, misfit
 from ferryvm.python.index_code import push_from_end
-from ferryvm.python.kind import INT, INTEGERS, Kind, List, Tuple, is_item, united
+from ferryvm.python.kind import INT, INTEGERS, Either, Kind, List, Tuple, is_item, united
 from ferryvm.python.known import known_integer
 from ferryvm.python.list_layout import Elements, Layout, layout_of
 from ferryvm.python.operation import convert
@@ -25,6 +25,7 @@ from ferryvm.python.operation import convert
 if TYPE_CHECKING:
     from ferryvm.build import Local
     from ferryvm.python.code import Code
+    from ferryvm.python.graph import Store
 
 _ASSIGNED = "list assignment index out of range"
 
@@ -41,16 +42,14 @@ def display_kind(b: Code, node: ast.List) -> List:
     for each in node.elts:
         kind = b.kind(each)
         if not is_item(kind):
-            raise NotCompilableError(node, f"cannot compile a list of {kind}{_advice(kind)}")
+            raise NotCompilableError(node, f"cannot compile a list of {kind}")
+        kind = b.list_of(kind).item or kind
         both = kind if found is None else united(found, kind)
         if both is None:
-            raise NotCompilableError(node, f"a list of {found} and {kind}; give its items one type")
+            message = f"a list of {found} and {kind}; give its items one type"
+            raise misfit(node, message, found, kind)
         found = both
     return List(found)
-
-
-def _advice(kind: Kind) -> str:
-    return "; write a number that stands for it" if str(kind) == "None" else ""
 
 
 def new(b: Code) -> None:
@@ -84,6 +83,12 @@ def push_item(b: Code, node: ast.expr, wanted: Kind) -> None:
 def adapt(b: Code, node: ast.AST, found: Kind, wanted: Kind) -> None:
     """Turn the value on the stack into another kind with the same values, of which more is known."""
     if found == wanted:
+        return
+    if isinstance(wanted, Either) and found in wanted.kinds:
+        value = b.locals(f"%item {found}", found)
+        for local in reversed(value):
+            b.f.local_set(local)
+        either_code.push(b, found, wanted, value)
         return
     if united(found, wanted) != wanted:
         convert(b, node, found, wanted)
@@ -150,11 +155,16 @@ def length(b: Code, of: Local) -> None:
     b.f.struct_get(b.list_struct["length"])
 
 
+def check_index(b: Code, index: ast.expr) -> None:
+    """Raise NotCompilableError for an index that is no integer."""
+    if b.kind(index) not in INTEGERS:
+        raise NotCompilableError(index, f"an index must be an int, found {b.kind(index)}")
+
+
 def place(b: Code, node: ast.AST, index: ast.expr, of: Local, message: str) -> None:
     """Push the number of the item at an index; negative ones count from the end."""
     f, at = b.f, b.spare(I64)
-    if b.kind(index) not in INTEGERS:
-        raise NotCompilableError(index, f"an index must be an int, found {b.kind(index)}")
+    check_index(b, index)
     b.push_as(index, INT)
     known = known_integer(index)
     if known is None and is_from_zero(index, b.counters):
@@ -214,13 +224,20 @@ def item(b: Code, node: ast.Subscript, of: Local, kind: List) -> Kind:
     return kind.item
 
 
+def check_store(b: Code, step: Store, kind: List) -> None:
+    """Raise NotCompilableError for an index that is no integer or slice, and for a list that may be any."""
+    known(step.array, kind)
+    if not isinstance(step.index, ast.Slice):
+        check_index(b, step.index)
+
+
 def store(b: Code, node: ast.AST, index: ast.expr, of: Local, kind: List, value: ast.expr) -> None:
     """Replace an item of a list."""
     found, f = b.kind(value), b.f
     assert kind.item is not None
     if united(found, kind.item) != kind.item:
         message = f"cannot store {found} into a list of {kind.item}; convert one of them"
-        raise NotCompilableError(node, message)
+        raise misfit(node, message, kind.item, found)
     columns = layout(kind).columns
     b.changes(kind)
     if len(layout(kind).slots) == 1 and IndexError not in b.caught:

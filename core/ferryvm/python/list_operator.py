@@ -7,7 +7,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from ferryvm.python import list_code, list_function
-from ferryvm.python.fault import NotCompilableError, UnknownItemsError
+from ferryvm.python.fault import NotCompilableError, UnknownItemsError, misfit
 from ferryvm.python.graph import InPlace
 from ferryvm.python.kind import BOOL, INT, Kind, List, united
 
@@ -27,7 +27,7 @@ def result_kind(b: Code, node: ast.BinOp, left: Kind, right: Kind) -> Kind:
         both = united(left, right)
         if both is None:
             message = f"cannot add {right} to {left}; convert the items of one of them"
-            raise NotCompilableError(node, message)
+            raise misfit(node, message, left, right)
         if both == List(None):
             raise UnknownItemsError(node.left, "it is empty")
         return both

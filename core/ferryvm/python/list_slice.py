@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ferryvm.isa.type import I64
 from ferryvm.python import builtin_list, list_code, list_function
-from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.fault import NotCompilableError, misfit
 from ferryvm.python.kind import INT, INTEGERS, Kind, List, Tuple, united
 from ferryvm.python.known import known_integer
 
@@ -81,7 +81,7 @@ def store(
         )
     if united(found, kind) != kind:
         message = f"cannot store {found} into a {kind}; convert the items of one of them"
-        raise NotCompilableError(node, message)
+        raise misfit(node, message, kind, found)
     (other,) = b.locals("%spliced", kind)
     list_code.adapt(b, node, b.push(value), kind)
     f.local_set(other)

@@ -13,8 +13,10 @@ from ferryvm.isa.type import F32, F64, I32, I64, ValueType
 from ferryvm.python.kind import (
     BOOL,
     LIST,
+    NONE,
     Character,
     Complex,
+    Either,
     Kind,
     List,
     Number,
@@ -81,6 +83,12 @@ class ListReader:
 
     def _values(self, kind: Kind, length: int, slots: list[Any]) -> Sequence[Any]:
         """The items of a kind, of the values of their slots; those are removed."""
+        if isinstance(kind, Either):
+            numbers = slots.pop(0)
+            parts = [self._values(each, length, slots) for each in kind.kinds]
+            return [parts[number][n] for n, number in enumerate(numbers)]
+        if kind == NONE:
+            return [None] * length
         if isinstance(kind, Tuple):
             parts = [self._values(item, length, slots) for item in kind.items]
             return [*zip(*parts, strict=True)] if parts else [()] * length

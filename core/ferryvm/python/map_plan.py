@@ -29,13 +29,11 @@ from ferryvm.python.kind import (
     Array,
     Complex,
     Kind,
-    MisfitError,
     Number,
     Scalar,
     Tuple,
     element_kind,
     has_list,
-    kind_of,
 )
 from ferryvm.python.pause import PausedFrame
 from ferryvm.python.progress import shown_progress
@@ -43,6 +41,7 @@ from ferryvm.python.raised import StatementError, site_of
 from ferryvm.python.refusal import without_numbers
 from ferryvm.python.result import flatten, storage
 from ferryvm.python.site import Site
+from ferryvm.python.value_kind import MisfitError, kind_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -17,11 +17,11 @@ from ferryvm.engine import array_map
 from ferryvm.python.device_array import device_arrays, is_resident, memory_of, on_host
 from ferryvm.python.foreign_array import viewed_array
 from ferryvm.python.function import PythonFunction
-from ferryvm.python.kind import MisfitError
 from ferryvm.python.map_plan import MapPlan, fault, plan_key
 from ferryvm.python.mapped_function import bound, python_function
 from ferryvm.python.resident_map import run_resident
 from ferryvm.python.taken import Taken, data_of, is_taken
+from ferryvm.python.value_kind import MisfitError
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ferryvm.python import builtin_list, list_code, list_function, list_slice, text_code
-from ferryvm.python.fault import NotCompilableError, UnknownItemsError
+from ferryvm.python.fault import NotCompilableError, UnknownItemsError, misfit
 from ferryvm.python.graph import DeleteItem, Method
 from ferryvm.python.graph_builder import name_of
 from ferryvm.python.kind import (
@@ -137,10 +137,14 @@ def _determined(b: Body, step: Method, of: List) -> List:
         kind = found
     if not is_item(kind):
         raise NotCompilableError(step.node, f"cannot compile a list of {kind}")
+    kind = b.list_of(kind).item or kind
     item = kind if of.item is None else united(of.item, kind)
+    if step.method == "extend" and isinstance(b.kind(step.arguments[-1]), List):
+        both = united(of, List(kind))  # which has its items as they are
+        item = both.item if isinstance(both, List) else None
     if item is None:
         message = f"cannot append {kind} to a list of {of.item}; convert one of them"
-        raise NotCompilableError(step.node, message)
+        raise misfit(step.node, message, of.item, kind, step.method == "extend")
     known = List(item)
     if known != of:
         list_code.determine(b, step.node, step.of, known)

@@ -17,18 +17,19 @@ from ferryvm.python.barrier_version import BarrierVersions
 from ferryvm.python.code import Compiled, Shared
 from ferryvm.python.dead_local import DeadLocals
 from ferryvm.python.dependency import Dependencies
-from ferryvm.python.fault import NotCompilableError, UnsupportedError
+from ferryvm.python.fault import MixedItemsError, NotCompilableError, UnsupportedError
 from ferryvm.python.given_function import GivenFunction, given_parameters
 from ferryvm.python.hosted import is_hosted
 from ferryvm.python.kernel_graph import lowering_of
 from ferryvm.python.kernel_source import KernelFunction, Layout, Role
-from ferryvm.python.kind import INT, Kind, List, has_list
+from ferryvm.python.kind import INT, Either, Kind, List, either, has_list
 from ferryvm.python.list_layout import declare
 from ferryvm.python.lower import Lowering
 from ferryvm.python.pause import FunctionMap
 from ferryvm.python.site import Sites
 from ferryvm.python.source import FreeFunction, InnerFunction, Source
 from ferryvm.python.version import Versions, result_types
+from ferryvm.python.widened_list import widened
 
 _Function = types.FunctionType | InnerFunction | FreeFunction | GivenFunction | KernelFunction
 _Key = tuple[_Function, tuple[Kind, ...], Kind | None, frozenset[type[BaseException]]]
@@ -69,16 +70,36 @@ class Unit:
         self._lists: dict[List, None] = {}
         self._dead: dict[_Key, DeadLocals] = {}
         self._barriers: dict[_Key, BarrierVersions] = {}
+        self._widened: dict[Kind, Either] = {}
         known, found, reads_kinds = -1, 0, False
         while known < found:
             known = found
-            self._build()
+            try:
+                self._build()
+            except MixedItemsError as mixed:
+                if not self._widen(mixed):
+                    raise self._refused(self._compiling, mixed) from None
+                known, found, reads_kinds = -1, 0, False
+                continue
             found = sum(1 + len(kinds) for kinds in self._results.values())
             reads_kinds |= self._shared.reads_kinds  # the sum must not fall
             found += len(self._lists) * reads_kinds
             found += sum(each.count for each in self._barriers.values())
             found += self._add_values()
             found += sum(lowering.compared.dropped for _, lowering in self._sources.values())
+
+    def _widen(self, mixed: MixedItemsError) -> bool:
+        """Let lists of one kind of items have another kind, too, and begin again; False if they have."""
+        before = dict(self._widened)
+        both = either(mixed.item, mixed.other)
+        changed = {mixed.item, mixed.other} if mixed.are_lists else {mixed.item}
+        changed |= {kind for kind, to in before.items() if to in changed}
+        self._widened |= dict.fromkeys(changed - {both}, both)
+        function, kinds, *others = self._key
+        self._key = (function, tuple(widened(kind, self._widened) for kind in kinds), *others)  # type: ignore[assignment]  # as before
+        for each in (self._results, self._lists, self._dead, self._barriers):
+            each.clear()
+        return self._widened != before
 
     def _add_values(self) -> int:
         """Give the groups of a kernel arrays for values that were found to be combined; the number of these
@@ -91,7 +112,7 @@ class Unit:
 
     def _build(self) -> None:
         self._shared = Shared()
-        self._shared.list_kinds = self._lists
+        self._shared.list_kinds, self._shared.widened = self._lists, self._widened
         self.maps: dict[str, FunctionMap] = {}
         """The places of the statements of its functions, by the functions' names."""
         self._made: dict[_Key, Compiled] = {}
@@ -129,6 +150,8 @@ class Unit:
                     barriers,
                 )
                 self.maps[function.name] = versions.map
+            except MixedItemsError:
+                raise
             except NotCompilableError as refusal:
                 raise self._refused(key, refusal) from None
 
@@ -196,6 +219,11 @@ class Unit:
 
     def _titles(self) -> set[str]:
         return {compiled.function.name for compiled in self._made.values()}
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of its arguments, in which lists may have further kinds of items."""
+        return self._key[1]
 
     @property
     def has_lists(self) -> bool:

@@ -30,21 +30,11 @@ from ferryvm.python.device_array import on_host
 from ferryvm.python.element import dtype_of, is_of_objects, no_elements, observed, promoted
 from ferryvm.python.foreign_array import viewed_array
 from ferryvm.python.function import PythonFunction
-from ferryvm.python.kind import (
-    BOOL,
-    INT,
-    PAIRS,
-    Array,
-    Complex,
-    Kind,
-    MisfitError,
-    Number,
-    Scalar,
-    kind_of,
-)
+from ferryvm.python.kind import BOOL, INT, PAIRS, Array, Complex, Kind, Number, Scalar
 from ferryvm.python.mapped_function import python_function
 from ferryvm.python.raised import site_of
 from ferryvm.python.result import flatten
+from ferryvm.python.value_kind import MisfitError, kind_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt

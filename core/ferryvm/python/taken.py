@@ -17,7 +17,7 @@ import numpy as np
 
 from ferryvm.engine.array_argument import is_masked
 from ferryvm.python.element import Observed, is_of_objects, observed
-from ferryvm.python.kind import MisfitError
+from ferryvm.python.value_kind import MisfitError
 
 
 def is_taken(value: object) -> bool:

@@ -9,7 +9,7 @@ run time (basic block versioning: Chevalier-Boisvert and Feeley, ECOOP 2015, sec
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from ferryvm.build import Function, Label
 from ferryvm.isa.type import I64, ValueType
@@ -20,6 +20,7 @@ from ferryvm.python import (
     list_code,
     method_code,
     raising,
+    statement_check,
     text_code,
     unpacking,
 )
@@ -27,8 +28,14 @@ from ferryvm.python.barrier_version import BarrierVersions
 from ferryvm.python.body import Body
 from ferryvm.python.builtin import contains
 from ferryvm.python.code import Functions, Shared
-from ferryvm.python.dead_local import DeadLocals, Environment
-from ferryvm.python.fault import NotCompilableError, UnknownItemsError
+from ferryvm.python.dead_local import DeadLocals, Environment, environment
+from ferryvm.python.either_version import ItemVersions
+from ferryvm.python.fault import (
+    EitherItemError,
+    MixedItemsError,
+    NotCompilableError,
+    UnknownItemsError,
+)
 from ferryvm.python.graph import (
     Assign,
     Atomic,
@@ -53,7 +60,6 @@ from ferryvm.python.graph import (
     Store,
     Terminator,
     Unpack,
-    expressions,
     live_after,
     reads,
 )
@@ -74,6 +80,7 @@ from ferryvm.python.result import is_returned
 from ferryvm.python.shared_barrier import SharedBarrier
 from ferryvm.python.site import UNASSIGNED
 from ferryvm.python.source import InnerFunction, Source
+from ferryvm.python.statement_check import Refusals
 
 MOST_VERSIONS = 64
 """Versions of one block."""
@@ -116,10 +123,12 @@ class Versions:
         self._labels: dict[tuple[int, int, Environment], Label] = {}
         self._waiting: list[tuple[Block, int, Environment]] = []
         self._counts: dict[tuple[int, int], int] = {}
+        self._refusals = Refusals()
         self._dead = dead
         dead.begin(function, lowering.blocks)
         self._barriers, self._shared_barriers = barriers, dict[int, SharedBarrier]()
         barriers.begin(lowering.divergent)
+        self._items = ItemVersions(self._body, barriers, self._go)
         parameters = iter(function.parameters)
         for name, kind in zip(source.parameters, kinds, strict=True):
             self._body.declare(name, kind, [next(parameters) for _ in kind.slots])
@@ -130,15 +139,25 @@ class Versions:
             self._compile(*self._waiting.pop())
         for each in self._shared_barriers.values():
             self._points.append(each.emit(self._body, dead))
+        self._refusals.finish()
         barriers.finish()
         dead.finish(self._body.every_local())
 
     # --- versions ---------------------------------------------------------------------------
 
-    def _go(self, node: ast.AST, block: Block, index: int, kinds: dict[str, Kind]) -> None:
-        """Go on at a statement of a block with variables of these kinds."""
-        live = block.live if index == 0 else live_after(block, index)
-        self._body.f.jump(self._label(node, block, index, _environment(kinds, live)))
+    def _go(
+        self,
+        node: ast.AST,
+        block: Block,
+        index: int,
+        kinds: dict[str, Kind],
+        items: Container[str] = (),
+    ) -> None:
+        """Go on at a statement of a block with variables of these kinds. `items`: more that it reads."""
+        live: Container[str] = block.live if index == 0 else live_after(block, index)
+        if items:
+            live = {name for name in kinds if name in live or name in items}
+        self._body.f.jump(self._label(node, block, index, environment(kinds, live)))
 
     def _label(self, node: ast.AST, block: Block, index: int, env: Environment) -> Label:
         key = block.number, index, env
@@ -182,6 +201,8 @@ class Versions:
             is_call = isinstance(statement, Call)
             if self._caught(block, statement.node, lambda: self._statement(block, number), is_call):  # noqa: B023  # called at once
                 return
+            if self._items.are_split(statement.node, block, number + 1):
+                return
         self._end(block)
 
     def _is_elsewhere(
@@ -199,7 +220,7 @@ class Versions:
         if of not in self._shared_barriers:
             self._shared_barriers[of] = SharedBarrier(statement, block, number, of)
         self._shared_barriers[of].prepare(body)
-        behind = _environment(body.env, live_after(block, number + 1))
+        behind = environment(body.env, live_after(block, number + 1))
         label = self._label(statement.node, block, number + 1, behind)
         version = block.number, number + 1, behind
         self._shared_barriers[of].come(body, label, version, self._dead)
@@ -264,7 +285,7 @@ class Versions:
             case Delete():
                 del body.env[statement.name]
             case Host():
-                self._host(statement)
+                body.call_host(sorted(reads(statement)), statement.statement)
             case Iterate():
                 body.set(statement.name, begin(body, statement.value))
             case Call():
@@ -327,37 +348,36 @@ class Versions:
     @property
     def map(self) -> FunctionMap:
         """The places of its statements."""
-        body = self._body
-        return FunctionMap(self._source, self._points, body.all_locals)
+        return FunctionMap(self._source, self._points, self._body.all_locals)
 
     def _is_left(self, step: Statement | Terminator, block: Block, number: int) -> bool:
         """True if a statement cannot be executed with the kinds of its variables: one has no value,
         which raises an exception, or the items of a list are not known, which CPython sorts out."""
         if isinstance(step, Call) and isinstance(step.function, InnerFunction):
-            self._check_captured(step, step.function)
+            statement_check.check_captured(self._body, self._source, step, step.function)
         if self._is_unassigned(step.node, reads(step)):
             return True
         try:
-            for expression in expressions(step):
-                if not isinstance(expression, ast.Slice):
-                    self._body.kind(expression)
-            match step:
-                case Iterate():
-                    for name in sorted(reads(step)):
-                        self._look_up_kind(name_of(name, step.node), block, number)
-                case Unpack():
-                    unpacking.check(self._body, step)
-                case DeleteItem():
-                    method_code.check_deletion(self._body, step)
-                case Method():
-                    method_code.result_kind(self._body, step)
-                case Store() if self._body.kind(step.array) == List(None):
-                    raise UnknownItemsError(step.array, "the list is empty here")
+            statement_check.check(self._body, step)
+            if isinstance(step, Iterate):
+                for name in sorted(reads(step)):
+                    self._look_up_kind(name_of(name, step.node), block, number)
+        except EitherItemError as error:
+            item, place = error.item, step.node
+            self._caught(block, place, lambda: self._items.split(place, item, block, number))
+            return True
         except UnknownItemsError as error:
             self._look_up_kind(error.node, block, number)
             message = "items of a list that may be any here"
             self._body.throw(error.node, IndexError, message, is_limit=True)
             return True
+        except NotCompilableError as error:
+            if isinstance(error, MixedItemsError):
+                raise
+            self._refusals.refuse((block.number, number), error)
+            self._body.throw(error.node, TypeError, error.message, is_limit=True)
+            return True
+        self._refusals.possible.add((block.number, number))
         return False
 
     def _look_up_kind(self, node: ast.AST, block: Block, number: int) -> None:
@@ -380,12 +400,6 @@ class Versions:
                     f.local_set(body.locals(node.id, known)[0])
                     self._go(node, block, number, {**body.env, node.id: known})
 
-    def _check_captured(self, step: Call, function: InnerFunction) -> None:
-        """Refuse a call of an inner function with a variable that has no value: it may not use it."""
-        for name in sorted({*function.captured} & self._source.variables - self._body.env.keys()):
-            message = f"{name!r}, which {function.name} uses, is not assigned on a path to here"
-            raise NotCompilableError(step.node, message)
-
     def _is_unassigned(self, node: ast.AST, names: frozenset[str]) -> bool:
         """True if one of these variables has no value here, which raises an exception."""
         missing = (names & self._source.variables) - self._body.env.keys()
@@ -394,20 +408,9 @@ class Versions:
         return bool(missing)
 
     def _target(self, node: ast.AST, block: Block) -> Label:
-        return self._label(node, block, 0, _environment(self._body.env, block.live))
+        return self._label(node, block, 0, environment(self._body.env, block.live))
 
     # --- statements -------------------------------------------------------------------------
-
-    def _host(self, statement: Host) -> None:
-        """Call a host function with the variables that a statement reads."""
-        body = self._body
-        names = [name for name in sorted(reads(statement)) if name in body.env]
-        kinds = [body.env[name] for name in names]
-        self._shared.has_effects = True
-        host = self._shared.host(self._source, statement.statement, names, kinds)
-        for name, kind in zip(names, kinds, strict=True):
-            body.get(name, kind)
-        body.f.host(host)
 
     def _call(self, statement: Call, block: Block, number: int) -> bool:
         """Call a compiled function; True if its results have several kinds, or it never returns, so
@@ -461,6 +464,8 @@ class Versions:
             return
         body.set(end.name, item)
         body.env[end.iterator] = after
+        if self._items.are_split(end.node, end.body, 0):
+            return
         self._go(end.node, end.body, 0, body.env)
 
     def _return(self, end: Return) -> None:
@@ -488,11 +493,6 @@ class Versions:
                     continue
                 body.zeros(other)
         f.return_()
-
-
-def _environment(kinds: Mapping[str, Kind], live: Container[str]) -> Environment:
-    """The kinds of the variables that are live."""
-    return tuple(sorted((name, kind) for name, kind in kinds.items() if name in live))
 
 
 def _is_less_known(mine: tuple[str, Kind], its: tuple[str, Kind]) -> bool:

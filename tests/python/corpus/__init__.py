@@ -17,6 +17,7 @@ from . import (  # noqa: F401  # they add cases
     inner_function,
     list_algorithm,
     match,
+    mixed_list,
     mixed_number,
     number,
     number_theory,

@@ -2,7 +2,7 @@
 """Random expressions of Python functions, typed so that most of them can be compiled.
 
 A type is a name: `int`, `float`, `bool`, `number` (an int or a float), a dtype of NumPy for a
-scalar, `float64[2]` for an array of two dimensions, `ints`, `floats` and `pairs` for lists, `pair` for
+scalar, `float64[2]` for an array of two dimensions, `ints`, `floats`, `pairs` and `numbers` for lists, `pair` for
 a tuple of an int and a float. Integers grow by a bounded number of bits an iteration, so that CPython,
 which goes on where 64 bits end, ends in time.
 """
@@ -40,7 +40,7 @@ class Callee:
     is_recursive: bool = False
 
 
-LISTS = ("ints", "floats", "pairs")
+LISTS = ("ints", "floats", "pairs", "numbers")
 """The types of lists."""
 
 
@@ -108,7 +108,7 @@ class PythonExpressions:
                 if known and chance.flip(0.4):
                     return chance.pick(known)
                 return f"({self.integer(depth + 1)}, {self.real(depth + 1)})"
-            case "ints" | "floats" | "pairs":
+            case "ints" | "floats" | "pairs" | "numbers":
                 return self.listed(of, depth)
         return self.array(of, depth) if is_array(of) else self.scalar(of, depth)
 
