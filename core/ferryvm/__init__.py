@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ferryvm.engine.object_view import ArrayView, StructView, type_name
     from ferryvm.errors import FerryError, SourceError
     from ferryvm.machine.host import HostFunction
+    from ferryvm.portable.python import export
     from ferryvm.program import Program
     from ferryvm.python.atomic_update import (
         atomic_add,
@@ -93,6 +94,7 @@ _HOMES = {
     "Verified": "verify",
     "VerifyError": "verify",
     "explain": "python.mapped_function",
+    "export": "portable.python",
     "f32": "engine.host_declaration",
     "f64": "engine.host_declaration",
     "function": "python.function",
@@ -171,6 +173,7 @@ __all__ = [
     "compile",
     "disassemble",
     "explain",
+    "export",
     "f32",
     "f64",
     "function",

@@ -47,7 +47,7 @@ def export(
     The folder has the code, a manifest, golden vectors of the reference interpreter, and programs that
     check the code with them: `make check`.
     """
-    from ferryvm.export import ExportOptions, export_region
+    from ferryvm.portable import ExportOptions, export_region
 
     options = ExportOptions(target, name, seed, vectors, optimize)
     with naming(file):

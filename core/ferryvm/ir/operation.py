@@ -320,8 +320,9 @@ CALLS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.C
 members of a group."""
 UPDATES = frozenset({"update_element", "compare_exchange_element"})
 """Names of atomic updates of elements."""
-EFFECTS = CALLS | UPDATES | {"caught", "iterations_spent"}
-"""Names of operations that have an effect although they yield a value."""
+EFFECTS = CALLS | UPDATES | {"caught", "iterations_spent", "array_update", "array_exchange"}
+"""Names of operations that have an effect although they yield a value; the last two are in plain form
+only (`ferryvm.portable.plain`)."""
 TRANSFERS = frozenset({"fill_elements", "move_elements", "elements_from_heap", "elements_to_heap"})
 """Operations that take as long as they have elements, up to milliseconds."""
 

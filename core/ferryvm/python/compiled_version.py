@@ -49,7 +49,8 @@ class Version:
         unit = self._unit(function, target)
         self.results, self.sites, self.has_effects = unit.results, unit.sites, unit.has_effects
         self._hosts, self._arrays = unit.hosts, unit.arrays
-        self._program, self._engine, self._maps = unit.program, engine, unit.maps
+        self.program, self._engine, self._maps = unit.program, engine, unit.maps
+        """The program, exported as `function`."""
         self.read = reader(unit.results or [], function.__name__)
         self.has_lists = unit.has_lists
         """True if there are lists among the arguments."""
@@ -125,7 +126,7 @@ class Version:
         return tuple(region for execution in executions for region in regions(execution))
 
     def _instance(self) -> Instance:
-        instance = self._engine.instantiate(self._program, hosts=self._hosts)
+        instance = self._engine.instantiate(self.program, hosts=self._hosts)
         for array, name in self._arrays:
             instance.set_static(name, storage(array))
         calls, _ = instance.function.__ferryvm__

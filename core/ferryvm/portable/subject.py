@@ -13,29 +13,33 @@ from __future__ import annotations
 
 import dataclasses
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from ferryvm.errors import Position
-from ferryvm.export.refusal import ExportError
+from ferryvm.ir.graph import Constant, FrameState
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.element import Element
 from ferryvm.isa.frame import return_immediate, word_of
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import Reference, Type, ValueType
+from ferryvm.portable.refusal import ExportError
 from ferryvm.program import Code, Export, Function, Program, Signature, SourceMap
 from ferryvm.region.effect import function_effects
 from ferryvm.region.launch import item_call
 from ferryvm.region.region import RegionKind, region
 from ferryvm.verify import Verified, verify
 
-_GET, _CALL, _HALT, _RETURN, _STATIC_GET, _STATIC_SET = (
+_GET, _CALL, _HALT, _RETURN, _STATIC_GET, _STATIC_SET, _LENGTH = (
     BY_MNEMONIC[name].opcode
-    for name in ("local.get", "call", "halt", "return", "static.get", "static.set")
+    for name in ("local.get", "call", "halt", "return", "static.get", "static.set", "array.length")
 )
 _BEGIN, _TEST, _UNLESS, _ITEM, _JUMP, _DROP = (
     BY_MNEMONIC[name].opcode
     for name in ("launch.begin", "launch.test", "jump_unless", "launch.item", "jump", "drop")
 )
+_NONE: Mapping[int, int] = MappingProxyType({})
+_NO_SHAPES: Mapping[int, tuple[int, ...]] = MappingProxyType({})
 _MASK = (1 << 64) - 1
 _BY_ARRAY = {element.array: element for element in Element}
 
@@ -51,7 +55,7 @@ class Subject:
     origin: str
     """The region that is exported."""
     entry: int
-    """pc of its first instruction."""
+    """pc of its first instruction that has a source position."""
     parameters: tuple[tuple[str, Type | Element], ...]
     """Names and types; an element kind stands for an array of it."""
     results: tuple[tuple[str, Type], ...]
@@ -59,6 +63,10 @@ class Subject:
     """Parameters by the numbers of the statics that they set."""
     changed: frozenset[int]
     """Statics that are results, too."""
+    shapes: Mapping[int, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    """Of arrays with dimensions, the parameters that are the lengths of these."""
+    may_throw: bool = False
+    """True if an exception that nothing catches is an error like others."""
     item: Subject | None = None
     """Of a launch: one of its items, whose first parameter is its number; that of the launch is the
     number of items, the others are the same."""
@@ -67,13 +75,36 @@ class Subject:
         """The source position of an instruction."""
         return self.verified.program.source_map.position(pc)
 
+    def place(self, state: FrameState) -> Position | None:
+        """The source position of an exit: of the innermost call that has one, since generated functions
+        have none."""
+        pc, header = state.pc, state.header
+        found = self.position(pc)
+        while found is None and header is not None:
+            back, distance = state.words[header], state.words[header + 1]
+            if not isinstance(back, Constant) or not isinstance(distance, Constant):
+                break
+            found, header = self.position(back.bits - 1), header - distance.bits
+        return found
 
-def function_subject(verified: Verified, number: int) -> Subject:
+
+def function_subject(
+    verified: Verified,
+    number: int,
+    lengths: Mapping[int, int] = _NONE,
+    shapes: Mapping[int, tuple[int, ...]] = _NO_SHAPES,
+    may_throw: bool = False,
+) -> Subject:
     """A function of a program as the subject. Raises ExportError if it takes or returns what has no
-    plain form."""
+    plain form.
+
+    `lengths`: the parameters that are no arguments, but the length of the array that another parameter
+    is; `shapes`, by parameters of the function: as of `Subject`.
+    """
     program = verified.program
     function = program.functions[number]
-    position = program.source_map.position(function.entry)
+    entry = _placed(verified, number)
+    position = program.source_map.position(entry)
     if number == 0:
         what = f"{function.name!r} is the start function, which halts"
         raise ExportError(what, "move the code into a function and name that", position)
@@ -84,8 +115,11 @@ def function_subject(verified: Verified, number: int) -> Subject:
         raise ExportError(what, "use an array instead", position)
     changed = frozenset(effects.statics_written)
     used = sorted(effects.statics_read | changed)
-    names = [*_parameter_names(function, signature), *(program.statics[n].name for n in used)]
-    types = [*signature.parameters, *(program.statics[n].type for n in used)]
+    own = [n for n in range(len(signature.parameters)) if n not in lengths]
+    places = {n: place for place, n in enumerate(own)}
+    given = _parameter_names(function, signature)
+    names = [*(given[n] for n in own), *(program.statics[n].name for n in used)]
+    types = [*(signature.parameters[n] for n in own), *(program.statics[n].type for n in used)]
     parameters = tuple(
         (name, _plain(name, t, position)) for name, t in zip(names, types, strict=True)
     )
@@ -97,18 +131,41 @@ def function_subject(verified: Verified, number: int) -> Subject:
         static = program.statics[n]
         what = f"it stores a reference into static {static.name!r}"
         results.append((f"new_{static.name}", _number(static.type, what, position)))
-    with_wrapper = _wrapped(program, number, used, sorted(changed), names)
-    first = len(signature.parameters)
+    code: list[tuple[int, int]] = []
+    count = len(parameters)
+    for place, n in enumerate(used, len(own)):
+        code += [(_GET, word_of(place, count) & _MASK), (_STATIC_SET, n)]
+    for n in range(len(signature.parameters)):
+        code.append((_GET, word_of(places[lengths.get(n, n)], count) & _MASK))
+        if n in lengths:
+            code.append((_LENGTH, 0))
+    code += [(_CALL, number), *((_STATIC_GET, n) for n in sorted(changed))]
+    result_types = (*signature.results, *(program.statics[n].type for n in sorted(changed)))
+    code.append((_RETURN, return_immediate(count, len(result_types))))
+    wrapped = Signature(tuple(types), result_types)
     return Subject(
-        verify(with_wrapper),
+        verify(_with_function(program, function.name, wrapped, code, names)),
         len(program.functions),
         function.name,
-        function.entry,
+        entry,
         parameters,
         tuple(results),
-        {n: first + place for place, n in enumerate(used)},
+        {n: len(own) + place for place, n in enumerate(used)},
         changed,
+        {places[at]: tuple(places[n] for n in of) for at, of in shapes.items()},
+        may_throw,
     )
+
+
+def _placed(verified: Verified, number: int) -> int:
+    """The first instruction of a function that has a source position; its entry if none has."""
+    program = verified.program
+    entry = pc = program.functions[number].entry
+    while pc < len(program.code) and verified.owner(pc) == number:
+        if program.source_map.position(pc) is not None:
+            return pc
+        pc += 1
+    return entry
 
 
 def _parameter_names(function: Function, signature: Signature) -> list[str]:
@@ -130,24 +187,6 @@ def _number(t: ValueType, what: str, position: Position | None) -> Type:
     if isinstance(t, Reference):
         raise ExportError(what, "let the caller pass the array that is to be filled", position)
     return t
-
-
-def _wrapped(
-    program: Program, number: int, used: Sequence[int], changed: Sequence[int], names: Sequence[str]
-) -> Program:
-    """The program with the wrapper as its last function and only export."""
-    called = program.signature(number)
-    parameters = (*called.parameters, *(program.statics[n].type for n in used))
-    results = (*called.results, *(program.statics[n].type for n in changed))
-    count, first = len(parameters), len(called.parameters)
-    code: list[tuple[int, int]] = []
-    for place, n in enumerate(used, first):
-        code += [(_GET, word_of(place, count) & _MASK), (_STATIC_SET, n)]
-    code += [(_GET, word_of(place, count) & _MASK) for place in range(first)]
-    code += [(_CALL, number), *((_STATIC_GET, n) for n in changed)]
-    code += [(_RETURN, return_immediate(count, len(results)))]
-    name = program.functions[number].name
-    return _with_function(program, name, Signature(parameters, results), code, names)
 
 
 def _with_function(

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from importlib import resources
 
-from ferryvm.export.c.check import check_text
-from ferryvm.export.c.declaration import header_text
-from ferryvm.export.c.source import c_text, origin
-from ferryvm.export.plain import PlainFunction
-from ferryvm.export.target import Written
+from ferryvm.portable.c.check import check_text
+from ferryvm.portable.c.declaration import header_text
+from ferryvm.portable.c.source import c_text, origin
+from ferryvm.portable.plain import PlainFunction
+from ferryvm.portable.target import Written
 
 FLAGS = ("-std=c11", "-ffp-contract=off")
 """Flags without which results may differ."""
@@ -65,5 +65,5 @@ def write_c(function: PlainFunction) -> Written:
 
 def harness(name: str) -> str:
     """A harness that reads the manifest."""
-    folder = resources.files("ferryvm.export.harness")
+    folder = resources.files("ferryvm.portable.harness")
     return (folder / name).read_text(encoding="utf-8")

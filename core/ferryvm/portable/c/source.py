@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import ferryvm
-from ferryvm.export.c.declaration import ELEMENTS, error_name, prototype
-from ferryvm.export.plain import PlainFunction
 from ferryvm.ir.c.c11 import C11
 from ferryvm.ir.c.context import Choices, PrintingContext, harmless, spelled
 from ferryvm.ir.c.function import FunctionPrinter
@@ -23,6 +21,8 @@ from ferryvm.ir.rule import Rules
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Atomic
 from ferryvm.isa.trap import Trap
+from ferryvm.portable.c.declaration import ELEMENTS, error_name, prototype
+from ferryvm.portable.plain import PlainFunction
 
 _CONTRACTION = """\
 /* A product and a sum are two roundings: compile with -ffp-contract=off, too. */
@@ -93,7 +93,7 @@ class PlainPrinter(FunctionPrinter):
     def _name_parameters(self) -> None:
         """Names of arguments; integers have unsigned copies."""
         interface = self.plain.interface
-        used = {
+        self._used = used = {
             value
             for block in self.body.blocks
             for o in (*block.operations, block.end)
@@ -124,6 +124,15 @@ class PlainPrinter(FunctionPrinter):
         if position is not None and position.line != self._line:
             self._line = position.line
             self.lines.add(f"/* {harmless(file_name(position.file))}:{position.line} */")
+
+    def _operation(self, operation: Operation) -> None:
+        if operation.type is None or operation in self._used:
+            super()._operation(operation)
+            return
+        rule = self.rules.get(operation.name)
+        assert rule is not None  # only the result of an effect is not used
+        result = rule(operation, *map(self.scope.value, operation.arguments))
+        self.lines.add(f"(void){result};")
 
     def _leave(self, end: Terminator) -> None:
         assert end.name == "error"

@@ -13,8 +13,9 @@ from ..tier import sample
 from .conftest import Folder, run
 
 FUNCTIONS = (
-    *("axpy", "steps", "roots", "histogram", "narrow", "scaled", "dot", "divide", "mix"),
-    *("norm", "shift!", "main/launch.1", "main/launch.2", "main/launch.3"),
+    *("axpy", "steps", "roots", "doubled!", "buckets", "histogram", "narrow", "scaled", "dot"),
+    *("divide", "mix", "norm", "shift!", "daxpy", "main/launch.1", "main/launch.2"),
+    "main/launch.3",
 )
 RUNTIME = r"control|frame|stack|heap|objects|header|ferryvm_"
 """Words that only code with a runtime has."""

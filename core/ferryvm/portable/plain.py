@@ -27,17 +27,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from ferryvm.export.identifier import identifiers
-from ferryvm.export.interface import (
-    ArrayArgument,
-    Direction,
-    Interface,
-    Result,
-    ScalarArgument,
-)
-from ferryvm.export.limit import check_calls, check_exportable, is_transfer_check, refuse
-from ferryvm.export.subject import Subject
 from ferryvm.ir.build import Builder
+from ferryvm.ir.control_flow_graph import remove_unreached
 from ferryvm.ir.graph import (
     BOOLEAN,
     Block,
@@ -61,6 +52,16 @@ from ferryvm.isa.emitter import Condition
 from ferryvm.isa.object import header
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F64, I64, Type
+from ferryvm.portable.identifier import identifiers
+from ferryvm.portable.interface import (
+    ArrayArgument,
+    Direction,
+    Interface,
+    Result,
+    ScalarArgument,
+)
+from ferryvm.portable.limit import check_calls, check_exportable, is_transfer_check, refuse
+from ferryvm.portable.subject import Subject
 from ferryvm.region.region import region
 
 LARGEST = 100_000
@@ -110,13 +111,33 @@ def plain_form(subject: Subject, name: str, level: int = 2) -> PlainFunction:
 
 def _inlined(subject: Subject) -> tuple[Module, Body]:
     found = region(subject.verified, _region_name(subject))
-    module = lift(found)
+    module = lift(found, exceptions=True)
     body = module.functions[subject.wrapper]
+    for each in module.functions.values():
+        _end_at_traps(module, each)
     inline_all(module, body, LARGEST)
     remove_uncalled(module, subject.wrapper)
     module.root = body
     del module.functions[subject.wrapper]
     return module, body
+
+
+def _end_at_traps(module: Module, body: Body) -> None:
+    """Trap in place of calls of functions that only trap: what follows them is never reached."""
+    for block in body.blocks:
+        for place, operation in enumerate(block.operations):
+            if operation.name != "call":
+                continue
+            blocks = module.functions[operation.fact(0, int)].blocks
+            while blocks[0].end.name == "jump" and not blocks[0].operations:
+                blocks = [blocks[0].end.edges[0].block]
+            end = blocks[0].end
+            if end.name == "trap" and all(o.name in _ERASED for o in blocks[0].operations):
+                block.operations = block.operations[:place]
+                block.terminator = Terminator("trap", end.static, (), operation.state)
+                block.terminator.pc = operation.pc
+                break
+    remove_unreached(body)
 
 
 def _region_name(subject: Subject) -> str:
@@ -141,8 +162,8 @@ def _know(subject: Subject, body: Body) -> None:
             for each in block.operations
             if each not in new
             and not (each.name == "set_static" and each.static[0] in unchanged)
-            and not (each.name == "trap_if" and each.static[0] is Trap.STACK_OVERFLOW)
             and not is_transfer_check(subject, each)
+            and not (each.name == "trap_if" and each.static[0] is Trap.STACK_OVERFLOW)
         ]
     substitute(body.blocks, new)
     arrays = {
@@ -228,7 +249,9 @@ class _Plain:
                 arguments.append(ScalarArgument(name, kind))
                 continue
             pointer = self.pointers[parameter]
-            argument = ArrayArgument(name, kind, self._direction(pointer))
+            place = len(arguments)
+            shape = tuple(names[n] for n in self.subject.shapes.get(place, ()))
+            argument = ArrayArgument(name, kind, self._direction(pointer), shape)
             pointers[pointer] = argument
             arguments.append(argument)
         given = zip(names[len(arguments) :], results, strict=True)
@@ -274,8 +297,8 @@ class _Plain:
             if made is not None:
                 self.new[operation] = made
         end = block.end
-        if end.name == "trap":
-            kind = end.fact(0, Trap)
+        if end.name in ("trap", "throw"):
+            kind = end.fact(0, Trap) if end.name == "trap" else Trap.UNCAUGHT_EXCEPTION
             block.terminator = Terminator("error", (kind, self._error(kind, end)))
             block.terminator.pc = end.pc
 
@@ -291,15 +314,13 @@ class _Plain:
 
     def _error(self, kind: Trap, operation: Operation) -> int:
         """The line of an error."""
-        position = self.subject.position(operation.exit.pc)
+        position = self.subject.place(operation.exit)
         line = position.line if position else 0
         self.errors.setdefault(kind, set()).add(line)
         return line
 
     def _do_trap_if(self, operation: Operation) -> None:
         kind = operation.fact(0, Trap)
-        if kind is Trap.STACK_OVERFLOW:  # nothing recurs
-            return
         static = (kind, self._error(kind, operation))
         self.builder.emit(Operation("error_if", None, static, operation.arguments))
 

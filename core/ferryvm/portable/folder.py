@@ -7,13 +7,13 @@ import dataclasses
 from pathlib import Path
 
 from ferryvm.errors import FerryError
-from ferryvm.export.identifier import entry_name
-from ferryvm.export.interface import Interface
-from ferryvm.export.manifest import manifest_text
-from ferryvm.export.plain import plain_form
-from ferryvm.export.subject import Subject
-from ferryvm.export.target import target
-from ferryvm.export.vector import golden_vectors, vector_text
+from ferryvm.portable.identifier import entry_name
+from ferryvm.portable.interface import Interface
+from ferryvm.portable.manifest import manifest_text
+from ferryvm.portable.plain import plain_form
+from ferryvm.portable.subject import Subject
+from ferryvm.portable.target import target
+from ferryvm.portable.vector import golden_vectors, vector_text
 
 VECTOR_BYTES = 100_000
 """The largest size of the vectors unless their number is asked for: a folder has at most 200 kB."""

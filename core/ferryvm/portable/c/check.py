@@ -7,8 +7,8 @@ finds accesses out of bounds, and prints a line for each vector that fails.
 
 from __future__ import annotations
 
-from ferryvm.export.c.declaration import SCALARS
-from ferryvm.export.interface import ArrayArgument, Interface
+from ferryvm.portable.c.declaration import SCALARS
+from ferryvm.portable.interface import ArrayArgument, Interface
 
 _START = """\
 /* Checks @NAME@ with its golden vectors: check [vectors.txt]. Status 1: a vector fails; 2: no vectors. */

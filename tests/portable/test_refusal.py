@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ferryvm.errors import FerryError, UnknownNameError
-from ferryvm.export import ExportError, ExportOptions, export_region
+from ferryvm.portable import ExportError, ExportOptions, export_region
 from ferryvm.verify import Verified
 
 from ..command import ferry
@@ -20,6 +20,7 @@ REFUSED = [
     ("allocates", "it allocates; pass the array as a parameter and fill it"),
     ("shouts", "it calls the host function 'print_f64'; call it before or after"),
     ("rows", "'m' is a reference of type f64[][]; pass numbers and arrays of numbers"),
+    ("checked", "it throws an exception; return a number that tells the caller"),
     ("forever", "'forever' never returns; let it end"),
     ("main/launch.4", "its items change static 'calls', each after the other; let each item store"),
     ("main", "'main' is the start function, which halts"),
@@ -87,4 +88,4 @@ def test_a_refusal_is_one_line_of_the_command(tmp_path: Path) -> None:
     done = ferry("export", KERNELS, "--region", "fib", "-o", tmp_path / "fib")
     assert done.code == 2
     assert done.err.count("\n") == 1
-    assert "kernels.skiff:69:30: cannot be exported: 'fib' calls itself" in done.err
+    assert "kernels.skiff:85:30: cannot be exported: 'fib' calls itself" in done.err

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ferryvm.errors import FerryError, UnknownNameError
-from ferryvm.export.plain import PlainFunction
+from ferryvm.portable.plain import PlainFunction
 
 
 class Written(NamedTuple):
@@ -26,7 +26,7 @@ class Written(NamedTuple):
 
 Target = Callable[[PlainFunction], Written]
 
-TARGETS = {"c": "ferryvm.export.c.target:write_c"}
+TARGETS = {"c": "ferryvm.portable.c.target:write_c"}
 """The function of each target."""
 
 _LATER = ("opencl", "llvm", "ptx", "spirv", "wasm")

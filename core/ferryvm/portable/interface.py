@@ -39,6 +39,8 @@ class ArrayArgument:
     name: str
     element: Element
     direction: Direction
+    shape: tuple[str, ...] = ()
+    """Arguments that are the lengths of its dimensions, whose product is the length; () if it has one."""
 
     @property
     def length_name(self) -> str:

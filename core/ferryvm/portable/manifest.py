@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import ferryvm
-from ferryvm.export.interface import ArrayArgument, Interface
-from ferryvm.export.vector import Vectors
+from ferryvm.portable.interface import ArrayArgument, Interface
+from ferryvm.portable.vector import Vectors
 
 if TYPE_CHECKING:
-    from ferryvm.export.subject import Subject
+    from ferryvm.portable.subject import Subject
 
 FORMAT = "ferryvm-export/1"
 """The version of the form."""
@@ -88,7 +88,7 @@ def _arguments(interface: Interface) -> list[dict[str, Any]]:
                 "kind": "array",
                 "type": each.element.kind,
                 "direction": each.direction.value,
-                "shape": [length],
+                "shape": list(each.shape) or [length],
             }
         )
         found.append({"name": length, "kind": "length", "type": "i64", "of": each.name})

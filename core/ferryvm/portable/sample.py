@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ferryvm.isa.element import Element
@@ -27,6 +28,9 @@ _FLOAT_BITS = {
         *(0x0010000000000000, 0x7FEFFFFFFFFFFFFF, 0x4330000000000001, 0x41DFFFFFFFC00000),
     ),
 }
+
+
+_NO_SHAPES: Mapping[int, tuple[int, ...]] = MappingProxyType({})
 
 
 class ArrayInput(NamedTuple):
@@ -54,10 +58,14 @@ def _fitting(t: Type, value: float) -> float:
 
 
 def inputs(
-    kinds: Sequence[Type | Element], seed: int, is_launch: bool = False
+    kinds: Sequence[Type | Element],
+    seed: int,
+    shapes: Mapping[int, tuple[int, ...]] = _NO_SHAPES,
+    is_launch: bool = False,
 ) -> Iterator[list[Input]]:
     """Arguments of one call after another, without end: first those of a small one, then lengths and edge
-    values in turn, then ever more of it by chance. `is_launch`: the first one is a number of items."""
+    values in turn, then ever more of it by chance. `shapes`: the arguments that are lengths of the dimensions
+    of an array; `is_launch`: the first one is a number of items."""
     chance = random.Random(f"vectors {seed}")
     arrays = [kind for kind in kinds if isinstance(kind, Element)]
     number = 0
@@ -66,8 +74,31 @@ def inputs(
         made = _call(kinds, chance, number, length, bool(arrays))
         if is_launch:
             made[0] = max(0, length + chance.choice((0, 0, 0, -1, 2)))
+        for at, dimensions in shapes.items():
+            _shape(made, kinds, chance, at, dimensions)
         yield made
         number += 1
+
+
+def _shape(
+    made: list[Input],
+    kinds: Sequence[Type | Element],
+    chance: random.Random,
+    at: int,
+    dimensions: tuple[int, ...],
+) -> None:
+    """Give an array a length that is the product of its dimensions."""
+    element, array = kinds[at], made[at]
+    assert isinstance(element, Element)
+    assert isinstance(array, ArrayInput)
+    longest = round(len(array.bits) ** (1 / len(dimensions)))
+    size = 1
+    for n in dimensions:
+        dimension = max(0, longest + chance.choice((0, 0, 0, 1, -1)))
+        made[n] = dimension
+        size *= dimension
+    more = [_element(element, chance, "plain", size) for _ in range(size - len(array.bits))]
+    made[at] = ArrayInput([*array.bits[:size], *more])
 
 
 def _call(

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import textwrap
 
-from ferryvm.export.interface import ArrayArgument, Direction, Interface
 from ferryvm.isa.element import Element
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
+from ferryvm.portable.interface import ArrayArgument, Direction, Interface
 
 SCALARS = {Type.I32: "int32_t", Type.I64: "int64_t", Type.F32: "float", Type.F64: "double"}
 """The C types of numbers."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ferryvm.export.folder import Exported, ExportOptions, check_directory, export_subject
-from ferryvm.export.refusal import ExportError
-from ferryvm.export.subject import region_subject
-from ferryvm.export.target import target
+from ferryvm.portable.folder import Exported, ExportOptions, check_directory, export_subject
+from ferryvm.portable.refusal import ExportError
+from ferryvm.portable.subject import region_subject
+from ferryvm.portable.target import target
 from ferryvm.verify import Verified
 
 __all__ = ["ExportError", "ExportOptions", "Exported", "export_region"]

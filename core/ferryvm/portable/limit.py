@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from ferryvm.export.refusal import ExportError
-from ferryvm.export.subject import Subject
+from ferryvm.errors import Position
 from ferryvm.ir.graph import Body, Module, Operation
 from ferryvm.ir.operation import PURE
 from ferryvm.isa import INSTRUCTIONS
+from ferryvm.portable.refusal import ExportError
+from ferryvm.portable.subject import Subject
 
 _ARRAYS = "pass the array as a parameter and fill it"
 _HEAP = "it uses the heap of bytes", "use arrays, which are parameters of the function"
@@ -70,6 +71,7 @@ def check_exportable(subject: Subject, body: Body) -> None:
         if operation.name not in _KNOWN
         and operation.name != "call"
         and not is_transfer_check(subject, operation)
+        and not (subject.may_throw and operation.name == "throw")
     ]
     if found:
         _explain(subject, min(found, key=_place))
@@ -87,14 +89,20 @@ def _place(operation: Operation) -> int:
     return operation.exit.pc if operation.state is not None else operation.pc
 
 
+def _position(subject: Subject, operation: Operation) -> Position | None:
+    if operation.state is not None:
+        return subject.place(operation.state)
+    return subject.position(operation.pc)
+
+
 def refuse(subject: Subject, operation: Operation, what: str) -> NoReturn:
     """Raise ExportError for what an operation does with references."""
-    position = subject.position(_place(operation))
+    position = _position(subject, operation)
     raise ExportError(what, "pass each array as a parameter of its own", position)
 
 
 def _explain(subject: Subject, operation: Operation) -> NoReturn:
-    position = subject.position(_place(operation))
+    position = _position(subject, operation)
     if operation.name in ("host", "call_host"):
         name = subject.verified.program.hosts[operation.fact(0, int)].name
         what = f"it calls the host function {name!r}"

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ferryvm.export import ExportOptions, export_region
+from ferryvm.portable import ExportOptions, export_region
 from ferryvm.verify import Verified
 
 from .conftest import Folder
@@ -24,7 +24,7 @@ def manifest(folder: Path) -> Any:
 
 @pytest.mark.parametrize("name", ["axpy", "steps", "scaled", "histogram"])
 def test_the_manifest_obeys_the_published_schema(exported: Folder, name: str) -> None:
-    text = (resources.files("ferryvm.export") / "manifest.schema.json").read_text("utf-8")
+    text = (resources.files("ferryvm.portable") / "manifest.schema.json").read_text("utf-8")
     jsonschema.validate(manifest(exported(name)), json.loads(text))
 
 

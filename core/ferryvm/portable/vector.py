@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ferryvm.engine import Engine, TrapError
 from ferryvm.engine.active_call import OutOfFuelError
-from ferryvm.export.refusal import ExportError
-from ferryvm.export.sample import ArrayInput, Input, inputs
-from ferryvm.export.subject import Subject
 from ferryvm.isa.element import Element
 from ferryvm.isa.type import Type, from_float, to_python
+from ferryvm.portable.refusal import ExportError
+from ferryvm.portable.sample import ArrayInput, Input, inputs
+from ferryvm.portable.subject import Subject
 
 if TYPE_CHECKING:
     from typing import Any
@@ -85,7 +85,7 @@ def golden_vectors(subject: Subject, seed: int, count: int, size: int) -> Vector
     found: list[Vector] = []
     seen: set[str] = set()
     unfinished, fuel = 0, ALL_FUEL
-    calls_wanted = inputs(kinds, seed, subject.item is not None)
+    calls_wanted = inputs(kinds, seed, subject.shapes, subject.item is not None)
     for _, arguments in zip(range(TRIES), calls_wanted, strict=False):
         if len(found) >= count or fuel <= 0 or size <= 0:
             break

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import ferryvm
-from ferryvm.export import ExportOptions, export_region
+from ferryvm.portable import ExportOptions, export_region
 from ferryvm.verify import Verified, verify
 
 KERNELS = Path(__file__).with_name("kernels.skiff")

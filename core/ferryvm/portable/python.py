@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python functions as exported ones: `ferryvm.export`.
+
+A version of the function, for the kinds of its arguments, is the program whose function is exported. An
+array of NumPy of one dimension is a pointer and a length; of more, its lengths follow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ferryvm.errors import Position
+from ferryvm.portable.folder import Exported, ExportOptions, check_directory, export_subject
+from ferryvm.portable.refusal import ExportError
+from ferryvm.portable.subject import Subject, function_subject
+from ferryvm.portable.target import target as target_of
+from ferryvm.python.compiled_version import Version
+from ferryvm.python.fault import UnsupportedError
+from ferryvm.python.function import PythonFunction
+from ferryvm.python.kind import Array, Constant, Number, Scalar
+from ferryvm.verify import verify
+
+_ARRAY = re.compile(r"(\w+)\[(:(?:,\s*:)*)\]")
+_EXAMPLES: dict[type, object] = {float: 0.0, int: 0, bool: False}
+
+
+def export(
+    function: Any,
+    arguments: Sequence[object],
+    directory: str | Path,
+    *,
+    target: str = "c",
+    name: str | None = None,
+    vectors: int | None = None,
+    seed: int = 1,
+    optimize: int = 2,
+) -> Exported:
+    """Write a folder with a Python function for programs without ferryvm; what was written.
+
+    `arguments`: a kind for each parameter, as an example value (`2.0`, an array of NumPy), a type
+    (`float`, `int`, `bool`, `np.float32`), or a text for arrays (`"float64[:]"`, `"int32[:, :]"`). The
+    others are as of `ExportOptions`. Where Python would raise an exception, or go on with integers of
+    more than 64 bits, the exported function returns an error.
+
+    Raises UnsupportedError for what cannot be compiled, ExportError for what cannot be exported, and
+    FerryError for a folder that is not empty. docs/export.md has examples.
+    """
+    options = ExportOptions(target, name, seed, vectors, optimize)
+    target_of(target)
+    where = Path(directory)
+    check_directory(where)
+    found = (
+        function
+        if isinstance(function, PythonFunction)
+        else PythonFunction(function, None, None, True)
+    )
+    values = [_example(value) for value in arguments]
+    if len(values) != len(found.parameters):
+        names = ", ".join(found.parameters)
+        raise UnsupportedError(
+            f"{found.__name__} has the parameters {names}; found {len(values)} arguments"
+        )
+    version = found.version(values)
+    return export_subject(_subject(found.__name__, version), where, options)
+
+
+def _example(value: object) -> object:
+    """A value of the kind that an argument stands for."""
+    if isinstance(value, str):
+        match = _ARRAY.fullmatch(value.replace(" ", ""))
+        if match is None:
+            raise UnsupportedError(f"argument {value!r}: a text such as 'float64[:]' is expected")
+        try:
+            return np.zeros((1,) * match[2].count(":"), match[1])
+        except TypeError:
+            raise UnsupportedError(f"argument {value!r}: NumPy has no type {match[1]!r}") from None
+    if isinstance(value, type):
+        if value in _EXAMPLES:
+            return _EXAMPLES[value]
+        if issubclass(value, np.generic):
+            return value(0)
+        raise UnsupportedError(
+            f"argument {value.__name__}: float, int, bool or a type of NumPy expected"
+        )
+    return value
+
+
+def _subject(name: str, version: Version) -> Subject:
+    program = version.program
+    (entry,) = program.exports
+    position = Position(version.code.co_filename, version.code.co_firstlineno, 1)
+    if len(version.results or ()) > 1:
+        kinds = " or ".join(map(str, version.results))
+        what = f"{name} returns {kinds}"
+        raise ExportError(what, "return values of one type", position)
+    lengths: dict[int, int] = {}
+    shapes: dict[int, tuple[int, ...]] = {}
+    at = 0
+    for kind in version.kinds:
+        slots = len(kind.slots)
+        if isinstance(kind, Array) and not kind.is_view:
+            if kind.dimensions == 1:
+                lengths[at + 1] = at
+            else:
+                shapes[at] = tuple(range(at + 1, at + slots))
+        elif not isinstance(kind, Number | Scalar | Constant):
+            what = f"{name} takes {kind}"
+            raise ExportError(what, "pass numbers and contiguous arrays of NumPy", position)
+        at += slots
+    for kind in version.results or ():
+        if not isinstance(kind, Number | Scalar | Constant):
+            raise ExportError(f"{name} returns {kind}", "pass an array that it fills", position)
+    return function_subject(verify(program), entry.function, lengths, shapes, may_throw=True)
