@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-import ferryvm
 from ferryvm.portable.interface import ArrayArgument, Interface
 from ferryvm.portable.vector import Vectors
 
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 FORMAT = "ferryvm-export/1"
 """The version of the form."""
+
+
+def version() -> str:
+    """The version of ferryvm, as it is installed."""
+    return metadata.version("ferryvm")
 
 
 def manifest_text(
@@ -40,7 +45,7 @@ def manifest_text(
         "format": FORMAT,
         "entry": interface.name,
         "target": target,
-        "exporter": {"name": "ferryvm", "version": ferryvm.__version__},
+        "exporter": {"name": "ferryvm", "version": version()},
         "origin": origin,
         "arguments": _arguments(interface),
         "aliasing": "two arrays are the same or apart",

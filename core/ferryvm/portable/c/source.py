@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import ferryvm
 from ferryvm.ir.c.c11 import C11
 from ferryvm.ir.c.context import Choices, PrintingContext, harmless, spelled
 from ferryvm.ir.c.function import FunctionPrinter
@@ -22,6 +21,7 @@ from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Atomic
 from ferryvm.isa.trap import Trap
 from ferryvm.portable.c.declaration import ELEMENTS, error_name, prototype
+from ferryvm.portable.manifest import version
 from ferryvm.portable.plain import PlainFunction
 
 _CONTRACTION = """\
@@ -58,8 +58,7 @@ def origin(function: PlainFunction) -> str:
     position = subject.position(subject.entry)
     where = f" in {file_name(position.file)}:{position.line}" if position else ""
     return harmless(
-        f"{function.interface.name}: exported by ferryvm {ferryvm.__version__} from {subject.origin}"
-        f"{where}"
+        f"{function.interface.name}: exported by ferryvm {version()} from {subject.origin}{where}"
     )
 
 
