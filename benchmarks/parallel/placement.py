@@ -19,7 +19,7 @@ from rich.table import Table
 
 import ferryvm
 from benchmarks.benchmark import BenchmarkError
-from benchmarks.measure import interleave
+from benchmarks.measure import interleave, median
 from benchmarks.parallel.contender import LLVM, OPENCL, PLACED, launch_task, launching_policy
 from benchmarks.parallel.goal import EIGHT, MOST_PLACED
 from benchmarks.parallel.program import BY_NAME, Twin, Work
@@ -53,8 +53,8 @@ SETTLING_RUNS = 10
 MOST_SETTLING = 30.0
 """Seconds of such runs at most."""
 _COMPILING = {SiteState.QUEUED, SiteState.DECIDING, SiteState.OBSERVING, SiteState.COMPILING}
-_LEAST_SECONDS = 2e-3
-"""Least time of a measurement; a shorter work is done several times."""
+_LEAST_SECONDS = 5e-3
+"""Least time of a measurement; a shorter work is done several times, of which the median counts."""
 
 
 @dataclasses.dataclass
@@ -296,16 +296,17 @@ def _row(
 
 
 def _timed(task: Task, work: Work, original: Work) -> Callable[[], float]:
-    began = time.perf_counter()
-    task.run()
-    times = max(int(_LEAST_SECONDS / (time.perf_counter() - began)), 1)
+    times = max(int(_LEAST_SECONDS / _seconds(task.run)), 1)
 
     def run() -> float:
         work.restore(original)
         task.send()
-        began = time.perf_counter()
-        for _ in range(times):
-            task.run()
-        return (time.perf_counter() - began) / times
+        return median([_seconds(task.run) for _ in range(times)])
 
     return run
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began

@@ -255,9 +255,9 @@ def test_a_place_whose_device_fails_is_left_with_the_reason(
 def test_out_of_order_pays_from_the_time_of_a_launch_on(monkeypatch: pytest.MonkeyPatch) -> None:
     launch = Launch(monkeypatch, expected=0.6, found=0.6)
     launch.time_in_order()
-    assert launch.ranges.worth(IN_ORDER) == 300  # 300 us in order, or half and 150 us besides
+    assert launch.ranges.worth(IN_ORDER) == 360  # 360 us in order, or half and 180 us besides
     launch.run(1)
-    assert launch.ranges.worth(1e-9) == pytest.approx(300, abs=2)  # of what was learned
+    assert launch.ranges.worth(1e-9) == pytest.approx(360, abs=2)  # of what was learned
     slow = LaunchPlace("slow", CostModel(1e-4, 1.0, 0.0, 0.0, CALIBRATED), launch.first)
     ranges = PlacedRanges([slow], launch._compile)
     assert ranges.worth(1e-6) == int(UNTIMED_WORTH / 1e-6)
@@ -308,13 +308,36 @@ def test_a_cold_launch_and_cheap_first_items_do_not_leave_a_launch_in_order(
     assert launch.ranges.worth(first_items) < items / 4
 
 
+def test_leaving_code_counts_against_every_place_but_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launch = Launch(monkeypatch, expected=1.0, found=1.0)
+    launch.first.launch = 1e-5  # 30 us on one thread, 50 us in order, 80 us for leaving the code
+    for _ in range(20):
+        if launch.ranges.in_order(50):
+            launch.ranges.timed(50, 50 * IN_ORDER)
+        else:
+            launch.run(1, items=50)
+    assert launch.ranges.places[-1].items >= 500
+    assert launch.ranges.worth(IN_ORDER) > 50
+
+
+def test_a_place_that_gets_slower_is_left_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = Launch(monkeypatch, expected=0.3, found=0.3)
+    launch.run(100)  # the decision is made for several ranges now
+    launch.other.item *= 10
+    before = len(launch.other.ran)
+    launch.run(40)
+    assert len(launch.other.ran) - before <= 8
+
+
 def test_short_ranges_teach_the_time_of_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     launch = Launch(monkeypatch, expected=1.0, found=1.0)
     launch.first.launch = 4e-4
     launch.run(1, items=100)
     assert launch.places[0].launch_seconds == pytest.approx(4e-4)
     launch.time_in_order()
-    assert launch.ranges.worth(IN_ORDER) == pytest.approx(900, abs=1)
+    assert launch.ranges.worth(IN_ORDER) == pytest.approx(960, abs=1)
     launch.first.launch = 5e-3  # no launch takes that long: it is the items
     launch.run(1, items=100)
     assert launch.places[0].launch_seconds == pytest.approx(4e-4)

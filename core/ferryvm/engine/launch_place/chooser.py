@@ -62,8 +62,9 @@ SLICE = 1.0
 """Seconds of a range at once, where the place does not decide that: a trap or a host call of an item
 takes effect after that at the latest."""
 
-EXIT = 50e-6
-"""Seconds of leaving code for a launch and of coming back, besides the launch itself; measured."""
+EXIT = 80e-6
+"""Seconds of leaving code for a launch and of coming back, besides the launch itself: 50 us were measured
+on one machine, 100 us on another."""
 
 MOST_WORTH = 1e-3
 """Seconds of work in order for which code is left in any case, so that times are found again."""
@@ -71,6 +72,9 @@ MOST_WORTH = 1e-3
 UNTIMED_WORTH = 20e-6
 """The same as long as items in order were timed in samples only, which first items and cold caches
 mislead."""
+
+_STREAK, _STREAK_AFTER = 7, 8
+"""So many ranges with as many items follow the last decision, as soon as there were so many times more."""
 
 _TIMINGS = 2
 """Ranges that have to be timed in order before a launch stays within the code around it."""
@@ -104,6 +108,11 @@ class PlacedRanges(RangeRunner):
         """Ranges so far."""
         self._decided: LaunchPlace | None = None
         """The place of the next range, if that is decided."""
+        self._streak = 0
+        """Ranges for which the last decision still holds."""
+        self._last: tuple[int, LaunchPlace] = 0, self._places[0]
+        """It: items, and the place."""
+        self._last_worth: int | None = None
 
     @property
     def where(self) -> str:
@@ -124,6 +133,11 @@ class PlacedRanges(RangeRunner):
 
     def worth(self, item_seconds: float) -> int | None:
         self._sampled = item_seconds
+        if self._streak <= 0:
+            self._last_worth = self._worth()
+        return self._last_worth
+
+    def _worth(self) -> int | None:
         each, items = self._in_order, math.inf
         known = [one for one in self._ready() if one.is_known or one.model.source == CALIBRATED]
         if not known:
@@ -184,6 +198,9 @@ class PlacedRanges(RangeRunner):
 
     def _decide(self, items: int) -> LaunchPlace:
         """The place of the next range, or `_alone`."""
+        if self._streak > 0 and items == self._last[0]:
+            self._streak -= 1
+            return self._last[1]
         in_order = self._in_order
         for each in (*self._places, self._alone):
             each.activity.next_expected = each.expected(items, in_order)
@@ -191,17 +208,25 @@ class PlacedRanges(RangeRunner):
         tried = self._tried(items, best, seconds)
         if tried is not None:
             tried.activity.trials += 1
-        return tried or best
+            self._streak = 0
+            return tried
+        number = self._ranges + 1
+        due = [one.next_trial - number for one in (*self._ready(), self._alone) if one is not best]
+        most = min([_STREAK, number // _STREAK_AFTER, *(one for one in due if one >= 0)])
+        self._streak, self._last = most, (items, best)
+        return best
 
     def _best(self, items: int) -> tuple[LaunchPlace, float]:
         """The place that is expected to take the least time, of those whose times are known and the
-        first; and that time."""
-        known = [one for one in self._ready() if one.is_known or one is self._places[0]]
-        if self._alone.is_known:
-            known.append(self._alone)
+        first; and that time. Code need not be left for items in order."""
         in_order = self._in_order
+        known = [one for one in self._ready() if one.is_known or one is self._places[0]]
         expected = [one.expected(items, in_order) for one in known]
         seconds = min(expected)
+        if self._alone.is_known:
+            alone = self._alone.expected(items, in_order)
+            if alone < seconds + (EXIT if alone < MOST_WORTH else 0.0):
+                return self._alone, alone
         return known[expected.index(seconds)], seconds
 
     def _ready(self) -> list[LaunchPlace]:
@@ -226,6 +251,8 @@ class PlacedRanges(RangeRunner):
 
     def _wake(self, machine: Machine, items: int) -> None:
         """Request the code of places that may be quicker than the best one so far."""
+        if self._streak > 0:
+            return
         asleep = [n for n, one in enumerate(self._places) if one.state is PlaceState.ASLEEP]
         if not asleep:
             return
@@ -264,6 +291,7 @@ class PlacedRanges(RangeRunner):
             place.runner, place.activity.state = found, "compiled"
             place.next_trial = 0
             place.state = PlaceState.READY
+            self._streak = 0
 
         return receive
 
@@ -293,10 +321,13 @@ class PlacedRanges(RangeRunner):
             if place is self._places[0]:
                 raise
             place.gone(str(error))  # it has run nothing
+            self._streak = 0
             return self._run(self._places[0], machine, first, limit)
         seconds = self._clock() - began
         self._spent += seconds
         expected *= outcome.completed / (limit - first)
+        if seconds > FAR * expected:
+            self._streak = 0
         is_slow, is_first = seconds >= check, check < math.inf
         # Items of a part may not be like others; what is far too slow may have been cold.
         learns = place.was_slow if is_slow else not (is_first and is_part)
