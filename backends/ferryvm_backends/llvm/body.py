@@ -91,6 +91,8 @@ class _BodyLowering:
         """Loops that are run in strips, by head."""
         if self.shared.polls and not self.shared.is_forced:
             for strip in strip_mined_loops(self.body):
+                if strip.poll in self.polls.spared:
+                    continue
                 strip_entry = function.block(f"{strip.head.label}.strip")
                 self.builder.position_at_end(strip_entry)
                 initial = [self.builder.phi(llvm_type(each.type)) for each in strip.head.parameters]
@@ -224,7 +226,7 @@ class _BodyLowering:
         with self.function.rarely(goes_on, "look"):
             for operation in strip.loop.recomputed:
                 self._operation(operation)
-            self.polls.look(strip.loop.state, strip.block)
+            self.polls.look(self.exits.trimmed(strip.loop.state), strip.block)
             for initial, parameter in zip(strip.initial, strip.loop.head.parameters, strict=True):
                 initial.add_incoming(self.function.value(parameter), self.builder.block)
         builder.branch(self._target(strip.loop.out))

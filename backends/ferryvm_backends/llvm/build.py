@@ -17,6 +17,7 @@ from ferryvm.backend import BackendError, Options
 from ferryvm.compiler import lifted
 from ferryvm.ir.function_body import function_body
 from ferryvm.ir.graph import Body, Module, Operation
+from ferryvm.ir.group.check import spare_item_checks
 from ferryvm.ir.lane.vectorise import vectorise
 from ferryvm.ir.passes.if_conversion import convert_branches
 from ferryvm.ir.passes.overflow_check import gather_overflow_checks
@@ -95,6 +96,8 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
             )
     hoisted = 0
     if options.optimize >= 2:
+        for body in module.bodies if module.groups else ():
+            spare_item_checks(body)
         hoisted = sum(hoist_range_checks(body) for body in module.bodies)
         for body in module.bodies:
             unroll_and_jam(body, module.footprints)

@@ -98,7 +98,13 @@ class FunctionContext:
 
     def frame_word(self, place: int) -> ir.Value:
         """Pointer to a word of the frame."""
-        return self.storage.pointer(self.builder.add(self.frame, word(WORD_BYTES * place)))
+        return self.storage.offset(self._frame_pointer, WORD_BYTES * place)
+
+    @functools.cached_property
+    def _frame_pointer(self) -> ir.Value:
+        frame = self.frame
+        with self._at_start():
+            return self.storage.pointer(frame)
 
     def static(self, number: int) -> ir.Value:
         """Pointer to a static."""

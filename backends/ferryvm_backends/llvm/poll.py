@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 
 from ferryvm.ir.graph import FrameState, Operation
-from ferryvm.ir.loop.poll import poll_costs
+from ferryvm.ir.loop.poll import poll_costs, short_loops
 from ferryvm.ir.operation import POLL_BUDGET
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm_backends._llvm import ir
@@ -22,12 +22,13 @@ class Polls:
     def __init__(self, function: FunctionContext, exits: SideExits) -> None:
         self.function, self.exits = function, exits
         self.builder, self.storage = function.builder, function.storage
-        self.spared: set[Operation] = set()
-        """Polls of loops that are run in strips, which look at the end of each."""
+        self._short = short_loops(function.body, function.shared.lengthy)
+        self.spared: set[Operation] = {*self._short.polls}
+        """Polls of loops that end soon, and of those that are run in strips, which look at the end of each."""
 
     @functools.cached_property
     def _costs(self) -> dict[Operation, int]:
-        return poll_costs(self.function.body, self.function.shared.lengthy)
+        return poll_costs(self.function.body, self.function.shared.lengthy, self._short.times)
 
     @functools.cached_property
     def budget(self) -> ir.Value:

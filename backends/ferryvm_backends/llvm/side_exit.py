@@ -24,10 +24,11 @@ from ferryvm_backends.llvm.context import (
     result_type,
     status_constant,
 )
-from ferryvm_backends.llvm.early_store import runs
+from ferryvm_backends.llvm.early_store import MANY_WORDS, runs
 from ferryvm_backends.llvm.exit_stub import layout_of
 from ferryvm_backends.llvm.function import FunctionContext
 from ferryvm_backends.llvm.group_record import GroupRecords
+from ferryvm_backends.llvm.group_store import GroupStores
 from ferryvm_backends.llvm.symbol import FAILURES, FAST, NEST_WORDS, REASON, SLOW
 
 
@@ -39,7 +40,9 @@ class SideExits:
         self.builder, self.storage = function.builder, function.storage
         self.control = function.control
         self.records = GroupRecords(function)
-        self.early = self.shared.early(self.body)
+        self._groups = GroupStores(self.body)
+        is_short = self._groups.words(self.body) <= MANY_WORDS
+        self.early = None if is_short else self.shared.early(self.body)
         """The early stores of the body; None: there are none."""
 
     def leave_if(self, p: ir.Value, state: FrameState, status: Status, **fields: ir.Value) -> None:
@@ -88,6 +91,9 @@ class SideExits:
             values = [self._in_state(value) for value in state.phase.values]
             self.records.leave(state.phase, values, status, finish)
 
+    def do_begin_group(self, operation: Operation) -> None:
+        """Words are stored in front of it, as of others."""
+
     def leave_with_callee(self, state: FrameState, how: ir.Value) -> None:
         """End the block after a call that has left, in the state of that call; `how` it did."""
         self._write_values(state)
@@ -105,13 +111,21 @@ class SideExits:
     def exit_state(self, operation: Operation) -> FrameState:
         """The state in which an operation leaves, without words that have been stored before."""
         if self.early is None:
-            return operation.exit
+            return self._groups.exit_state(operation)
         return self.early.states.get(operation, operation.exit)
+
+    def trimmed(self, state: FrameState) -> FrameState:
+        """A state that is no operation's, without words that memory has."""
+        return state if self.early is not None else self._groups.trimmed(state)
 
     def store_early(self, operation: Operation) -> None:
         """Store the words that are stored early, before an operation."""
         if self.early is not None and operation in self.early.stores:
             self._store_words(self.early.stores[operation])
+        elif self.early is None and operation in self._groups.stores:
+            for place, value in self._groups.stores[operation].items():
+                slot = self.function.arithmetic.to_slot(value.word_type, self.function.value(value))
+                self.storage.store(slot, self.function.frame_word(place), "stack")
 
     def _store_words(self, state: FrameState) -> None:
         """Store the words of a state, here."""

@@ -4,15 +4,18 @@ that lacks something. Each is found by a program that is left at every safepoint
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
 import pytest
 
-from ferryvm.ir.graph import BOOLEAN, Value
+from ferryvm.ir.control_flow_graph import ControlFlowGraph
+from ferryvm.ir.graph import BOOLEAN, FrameState, Operation, Value
 from ferryvm.ir.group.item_loop import ItemLoop
 from ferryvm.ir.group.writer import _Writer
+from ferryvm_backends.llvm.group_store import GroupStores, Words
 
 from ..forced_exit import differences
 from .test_groups import ENDED, FIRST, NESTED
@@ -58,7 +61,21 @@ def _agree(self: ItemLoop) -> None:
         self.latch.end.edges[0].arguments[2] = self.formation.constant(BOOLEAN, 0)
 
 
-_loop = ItemLoop._loop
+def _unstored(self: GroupStores, begin: Operation, _graph: ControlFlowGraph) -> None:
+    """A word that the exits of a group have in common is not stored."""
+    words = self.stores[begin]
+    del words[max(words)]
+
+
+def _any_value(self: GroupStores, state: FrameState, early: Words | None = None) -> FrameState:
+    """A word that is stored where a group begins counts as stored when it has changed."""
+    trimmed = _trimmed(self, state, early)
+    stored = {} if state.phase is None else self._stored.get(state.phase.group.number, {})
+    words = [None if place in stored else word for place, word in enumerate(trimmed.words)]
+    return dataclasses.replace(trimmed, words=tuple(words))
+
+
+_loop, _trimmed = ItemLoop._loop, GroupStores.trimmed
 
 
 FAULTS: dict[str, tuple[object, str, Callable[..., Any]]] = {
@@ -68,6 +85,8 @@ FAULTS: dict[str, tuple[object, str, Callable[..., Any]]] = {
     "item-stale": (ItemLoop, "_entry_value", _first_item),
     "phase-dropped": (ItemLoop, "_edge", _dropped),
     "divergence-unnoticed": (ItemLoop, "_loop", _agree),
+    "common-word-unstored": (GroupStores, "_advance", _unstored),
+    "common-word-stale": (GroupStores, "trimmed", _any_value),
     "waiting-lost": (_Writer, "_reached", lambda self, item: self._word(0)),
     "barrier-lost": (_Writer, "_reached", lambda self, item: self._word(1)),
 }

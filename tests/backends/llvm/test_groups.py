@@ -11,11 +11,15 @@ import pytest
 
 import ferryvm
 from ferryvm import Engine, TrapError
-from ferryvm.backend import Forcing
+from ferryvm.backend import Forcing, Options
 from ferryvm.engine.parallel import ThreadedRanges
+from ferryvm.isa.trap import Trap
 from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.state import Machine
+from ferryvm.region.region import RegionKind, regions
 from ferryvm.testing.generate import ProgramKind, skiff_source
+from ferryvm.verify import verify
+from ferryvm_backends.llvm.build import improved
 
 from ..forced_exit import differences
 
@@ -232,6 +236,43 @@ def test_items_that_wait_with_a_float_that_all_share_agree() -> None:
 (define (group g) (for-each-item 3 (member (make-array f64 3) g)))
 (group 0.5)
 """)
+
+
+def test_checks_that_no_item_of_a_constant_number_fails_are_removed() -> None:
+    verified = verify(
+        ferryvm.compile("""
+(define (member item tile)
+  (array-set! tile (+ (* (% item 4) 4) (/ item 4)) item)
+  (barrier)
+  (array-set! tile item (+ (array-ref tile 0) (array-ref tile (- 15 item)))))
+(define (group number) (for-each-item 16 (member (make-array i64 16))))
+(for-each-item 2 (group))
+""")
+    )
+    (launch,) = (r for r in regions(verified) if r.kind is RegionKind.LAUNCH and r.function == 0)
+    module, _ = improved(launch, Options(lanes=1))
+    checks = [o.static[0] for o in module.root.operations if o.name == "trap_if"]
+    assert module.groups
+    assert Trap.INDEX_OUT_OF_BOUNDS not in checks
+
+
+NULL = """
+(define (member item t u)
+  (array-set! t item item)
+  (barrier)
+  (if (> item 4) (array-set! u item 1))
+  (barrier)
+  (array-set! t item (+ 1 (array-ref t (- 3 item)))))
+(define (group (u (array i64)))
+  (define t (make-array i64 4))
+  (for-each-item 4 (member t u))
+  (reduce + t))
+(print! (group null))
+"""
+
+
+def test_a_launch_with_a_null_reference_that_no_item_uses_ends_as_in_the_reference() -> None:
+    assert ended(NULL, "llvm") == ended(NULL, "reference")
 
 
 @pytest.mark.nightly

@@ -7,7 +7,7 @@ from ferryvm.ir.graph import BOOLEAN, Body, Constant, FrameState, Operation, Val
 from ferryvm.ir.loop.induction import find_induction_variable
 from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.ir.member.form import GroupForm
-from ferryvm.ir.member.value_range import MemberRanges
+from ferryvm.ir.member.value_range import MemberRanges, member_ranges
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, signed
@@ -23,7 +23,7 @@ def drop_polls(
     """Remove the polls of loops whose iterations are bounded; the bounds of each such loop and of the
     loops around it. A step that is an argument is checked at the entry, in its `state`. `has_arguments`:
     bounds may be arguments, too."""
-    ranges = MemberRanges(body, form)
+    ranges = member_ranges(body, form)
     loops = find_loops(body)
     known = {loop: _bound(loop, body, ranges, state) for loop in loops}
     if not has_arguments:

@@ -62,6 +62,9 @@ class Access:
         slot = self.scope.arithmetic.to_slot(operation.fact(0, Type), value)
         self.scope.lines.add(f"{self.scope.helper(f'object_store_{bytes_}', address, slot)};")
 
+    def do_begin_group(self, _operation: Operation) -> None:
+        """Exits write all words of their frames."""
+
     # --- statics and heap -------------------------------------------------------------------
 
     def do_launch_word(self, operation: Operation) -> str:

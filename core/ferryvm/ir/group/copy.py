@@ -151,6 +151,8 @@ class RegionCopy:
         for operation in old.operations:
             if operation.name == "poll" and is_latch:
                 continue  # it is that of a loop around the region
+            if operation.name == "trap_if" and operation.arguments[0] in self.homes.faults:
+                continue  # no group begins then
             new = Operation(operation.name, operation.type, operation.static)
             new.arguments = self._all(node, operation.arguments)
             new.state, new.pc = self._state(node, operation.state), operation.pc

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops over the items of each parallel region, in place of the loop of a launch.
 
-    group ──────────────────────────────────────> header (the launch's loop, as it was, up to barriers)
-      └─> begin ─> head 0 ─> item 0 … latch 0        ▲
+    group ─> unfit: leave
+      └─> begin ─> head 0 ─> item 0 … latch 0
                       └──> done 0 ─> dispatch ─> head 1 ─> item 1 … latch 1 ─> done 1 ─> dispatch …
-                                        └── all have ended ──┘
+                                        └── all have ended ──> header, behind the last item
 
 `group` decides: parallel regions are for a launch of which no item has started, with room for its context
-arrays above its frames on the stack, and for the record that an exit may have to write. The loop as it was
-serves all others; it leaves at the first barrier, as it did.
+arrays above its frames on the stack, and for the record that an exit may have to write, and without a null
+reference, read-only array or full stack that checks of items look for. Control leaves in front of all others,
+which an interpreter runs.
 
 A region that is entered from one other region only follows it; the others follow a dispatch, so that the
 loop around regions has one header. Behind a region with several ends, the first item's end decides; if
@@ -17,6 +18,7 @@ another item has come to another one, control leaves, for the engine to trap.
 
 from __future__ import annotations
 
+from ferryvm.ir.control_flow_graph import remove_unreached
 from ferryvm.ir.graph import (
     Block,
     Body,
@@ -33,7 +35,6 @@ from ferryvm.ir.group.launch import (
     launch_loops,
     leave_at_barriers,
     split_launch,
-    truncate,
     uninlined,
 )
 from ferryvm.ir.loop.natural import Loop
@@ -78,7 +79,11 @@ def _form(
             raise NotGroupedError("instructions are counted")
         launch = split_launch(body, loop, exits, verified.program)
         homes = Homes(launch)
-        homes.check_start()
+        try:
+            homes.check_start()
+        except NotGroupedError:
+            launch.join()
+            raise
         _Formation(module, launch, homes, verified).run()
     except NotGroupedError as reason:
         if str(reason):
@@ -97,7 +102,8 @@ class _Formation(GroupBuilder):
         copies = self._copies()
         self._connect(begin, copies)
         insert_before(self.body, {launch.header: self.made})
-        truncate(launch)
+        launch.end_at_header()
+        remove_unreached(self.body)
         self.module.groups.append(group)
 
     # --- regions ----------------------------------------------------------------------------

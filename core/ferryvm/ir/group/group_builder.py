@@ -5,6 +5,7 @@ context arrays, phases of states, and the description of the frames of items tha
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 from ferryvm.ir.build import Builder
 from ferryvm.ir.graph import (
@@ -89,6 +90,14 @@ class GroupBuilder(Builder):
         zero, start = self.constant(I64, 0), self.group.record + 1
         items, record = launch.limit, launch.test.exit.words[-1]
         assert record is not None
+        at_test = launch.test.exit.replace({launch.number: number})
+        is_disturbed = self.compare(I64, Condition.NE, record, zero)
+        self.emit(Operation("continue_launch_if", None, (), (is_disturbed,), at_test))
+        for old in self.homes.shared:
+            arguments = tuple([self.shared.get(a, a) for a in old.arguments])
+            new = self.emit(Operation(old.name, old.type, old.static, arguments))
+            new.pc = old.pc
+            self.shared[old] = new
         longest = max(
             len(o.state.words)
             for block in launch.members
@@ -110,24 +119,20 @@ class GroupBuilder(Builder):
         end, limit = (self.invariant(n, (), (), I64) for n in ("object_end", "stack_limit"))
         largest = self.constant(I64, MOST_ITEMS)
         conditions = [
-            self.compare(I64, Condition.EQ, record, zero),
             self.compare(I64, Condition.EQ, number, zero),
             self.compare(I64, Condition.GT_S, items, zero),
             self.compare(I64, Condition.LE_S, items, largest),
             self.compare(I64, Condition.LE_U, self.add(I64, top, objects), end),
             self.compare(I64, Condition.LE_U, self.add(I64, self.context, size), limit),
         ]
-        is_fit = conditions[0]
-        for each_ in conditions[1:]:
-            is_fit = self.all(is_fit, each_)
-        begin = self.new_block("begin")
-        self.branch(is_fit, Edge(begin, []), Edge(launch.header, [number]))
+        conditions += [self.none(self.shared.get(each, each)) for each in self.homes.faults]
+        is_fit = functools.reduce(self.all, conditions)
+        begin, unfit = self.new_block("begin"), self.new_block("unfit")
+        self.branch(is_fit, Edge(begin, []), Edge(unfit, []))
+        self.open(unfit)
+        self.close(Terminator("leave", state=at_test))
         self.open(begin)
-        for old in self.homes.shared:
-            arguments = tuple([self.shared.get(a, a) for a in old.arguments])
-            new = self.emit(Operation(old.name, old.type, old.static, arguments))
-            new.pc = old.pc
-            self.shared[old] = new
+        self.emit(Operation("begin_group", None, (self.group.number,)))
         self.arrays = {
             slot: self.add(I64, self.context, self.mul(I64, self.stride, self.constant(I64, slot)))
             for slot in range(self.group.slots)

@@ -6,6 +6,8 @@ region, and context arrays for the others.
     computed    computed anew, from the item's number and what is shared, if that is cheap
     stored      an element of a context array for each item, stored at barriers behind which it is used
 
+Checks of shared values for null, read-only arrays, and a full stack are made in front of the group.
+
 A value is live at a barrier if it is used behind it, by states too, or is a word of the frames of an item
 that waits there. (Liveness: Muchnick, 1997, section 14.1.3.)
 """
@@ -17,6 +19,7 @@ from collections.abc import Iterable
 from ferryvm.ir.graph import Block, Constant, Operation, Value
 from ferryvm.ir.group.launch import Barrier, Launch, NotGroupedError
 from ferryvm.ir.operation import FIXED, PURE
+from ferryvm.isa.trap import Trap
 
 _DEAREST = 16
 """The cost of a value that is computed anew, with all that it depends on: about that of a few loads."""
@@ -29,6 +32,9 @@ _COST = {"mul": 3, "apply": 99, "ffma": 4, "fsqrt": 20, "lookup": 4} | dict.from
 _PARTIAL = frozenset(
     ("div_s", "div_u", "rem_s", "rem_u", "to_int_s", "to_int_u", "shl", "shr_s", "shr_u")
 )
+
+_EARLY = frozenset({Trap.STACK_OVERFLOW, Trap.NULL_REFERENCE, Trap.READ_ONLY_ARRAY})
+"""The traps of checks that are made in front of a group, whether or not its items come to them."""
 
 _UNMOVED = frozenset({"cast", "table_function", "type_word"})
 """Operations that are computed in one place only: they are partial in what no check of them says."""
@@ -53,6 +59,12 @@ class Homes:
         self._costs: dict[Value, int | None] = {}
         for value in self.defined:
             self.is_shared(value)
+        self.faults = {
+            o.arguments[0]: None
+            for o in self._operations()
+            if o.name == "trap_if" and o.static[0] in _EARLY and self.is_shared(o.arguments[0])
+        }
+        """Conditions under which no group begins: none of its items passes a check of them."""
         self.live = _live(launch)
         """By barrier the values that are used behind it, and those of its state."""
         self.slots: dict[Value, int] = {}

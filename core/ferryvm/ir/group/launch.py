@@ -84,6 +84,17 @@ class Launch:
         """Of the `launch.test`."""
         return self.test.exit.pc
 
+    def join(self) -> None:
+        """Put the exits of barriers back."""
+        for barrier in self.barriers:
+            barrier.block.operations.append(barrier.exit)
+
+    def end_at_header(self) -> None:
+        """Make control pass the header when all items have ended, and only then."""
+        (out,) = (edge for edge in self.header.end.edges if edge.block is not self.start)
+        self.header.terminator = Terminator("jump", edges=(out,))
+        self.header.terminator.pc = self.pc
+
 
 def launch_loops(body: Body, program: Program) -> list[tuple[Loop, list[Operation]]]:
     """The loops of launches in a body whose items wait, inner ones first, each with its barriers that are
@@ -203,13 +214,6 @@ def _check(members: set[Block], exits: list[Operation]) -> None:
                 (p,) = operation.arguments
                 if not isinstance(p, Constant):
                     raise NotGroupedError("the operand of a barrier is not the constant 0")
-
-
-def truncate(launch: Launch) -> None:
-    """Make control leave at the barriers of the loop in order, which it always does."""
-    for barrier in launch.barriers:
-        barrier.block.operations.append(barrier.exit)
-    leave_at_barriers(launch.body)
 
 
 def leave_at_barriers(body: Body) -> None:

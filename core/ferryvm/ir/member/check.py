@@ -9,7 +9,7 @@ any iteration is a reason to leave: a group that leaves needlessly only runs in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ferryvm.ir.control_flow_graph import ControlFlowGraph
 from ferryvm.ir.graph import (
@@ -24,7 +24,7 @@ from ferryvm.ir.graph import (
 )
 from ferryvm.ir.loop.natural import Loop, loops_of
 from ferryvm.ir.member.form import GroupForm
-from ferryvm.ir.member.value_range import MOST, MemberRanges
+from ferryvm.ir.member.value_range import MOST, MemberRanges, member_ranges
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.entry_exit import MOVABLE
 from ferryvm.ir.passes.range_check import hoist_range_checks
@@ -36,14 +36,21 @@ from ferryvm.isa.type import I64
 
 def eliminate_member_checks(body: Body, form: GroupForm) -> None:
     """Remove checks that hold for no member, and let comparisons that never hold be false."""
-    ranges = MemberRanges(body, form)
+    ranges = member_ranges(body, form)
     never: dict[Value, Value] = {
         operation: body.constant(BOOLEAN, 0)
         for block in body.blocks
         for operation in block.operations
         if operation.name == "compare" and ranges.is_false(operation, block)
     }
-    for block in body.blocks:
+    spare_checks(body.blocks, ranges)
+    substitute(body.blocks, never)
+    remove_dead_code(body)
+
+
+def spare_checks(blocks: Iterable[Block], ranges: MemberRanges) -> None:
+    """Remove checks of these blocks that hold for no member."""
+    for block in blocks:
         remaining = []
         for operation in block.operations:
             if operation.name == "trap_if":
@@ -55,8 +62,6 @@ def eliminate_member_checks(body: Body, form: GroupForm) -> None:
         for operation in block.operations:
             if operation.name == "trap_if":
                 operation.arguments = (_possible(operation.arguments[0], block, ranges),)
-    substitute(body.blocks, never)
-    remove_dead_code(body)
 
 
 def _possible(condition: Value, block: Block, ranges: MemberRanges) -> Value:
@@ -76,7 +81,7 @@ def hoist_argument_checks(
     read-only, the room on the stack, indices that arguments and the member determine, where branches on
     these lead to the check. Unless it is to be exact, an index is checked for its largest value, or the limit
     that a branch has found of it."""
-    graph, ranges = ControlFlowGraph(body), MemberRanges(body, form)
+    graph, ranges = ControlFlowGraph(body), member_ranges(body, form)
     movable: dict[Value, bool] = {}
     entry = body.blocks[0]
 

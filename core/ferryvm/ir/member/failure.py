@@ -21,7 +21,7 @@ from ferryvm.ir.graph import BOOLEAN, Block, Body, Constant, Operation, Terminat
 from ferryvm.ir.loop.natural import Loop, loops_of
 from ferryvm.ir.member import UngroupedError
 from ferryvm.ir.member.form import GroupForm, group_array_of
-from ferryvm.ir.member.value_range import MemberRanges
+from ferryvm.ir.member.value_range import MemberRanges, member_ranges
 from ferryvm.ir.operation import SHAPES, TRANSFERS, Role
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type, signed
@@ -139,7 +139,7 @@ def _guarded(body: Body, form: GroupForm) -> frozenset[Operation]:
     """The operations that may do harm in a member that has failed."""
     sources = [b for b in body.blocks if any(o.name in NOTES for o in b.operations)]
     behind = reachable_from(edge.block for block in sources for edge in block.end.edges)
-    ranges = MemberRanges(body, form)
+    ranges = member_ranges(body, form)
     found = set[Operation]()
     for block in body.blocks:
         has_noted = block in behind

@@ -14,12 +14,12 @@ from ferryvm.ir.control_flow_graph import ControlFlowGraph
 from ferryvm.ir.graph import Body
 from ferryvm.ir.member.form import GroupForm, group_array_of
 from ferryvm.ir.member.uniformity import Uniformity
-from ferryvm.ir.member.value_range import MemberRanges
+from ferryvm.ir.member.value_range import member_ranges
 
 
 def mark_stored_first(body: Body, form: GroupForm) -> GroupForm:
     """The form, with the arrays marked that are stored first; each barrier begins a block."""
-    graph, ranges = ControlFlowGraph(body), MemberRanges(body, form)
+    graph, ranges = ControlFlowGraph(body), member_ranges(body, form)
     divergent = Uniformity(body, [form.member]).divergent
     barriers = [
         place

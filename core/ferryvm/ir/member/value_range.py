@@ -47,12 +47,17 @@ class Range(NamedTuple):
 _ANY = Range(-(1 << 63), (1 << 63) - 1)
 
 
+def member_ranges(body: Body, form: GroupForm) -> MemberRanges:
+    """The ranges of values in the code of a member."""
+    return MemberRanges(body, form.member, form.members, body.blocks[0].parameters[0])
+
+
 class MemberRanges:
     """The ranges of values in the code of a member, as it was when this was made."""
 
-    def __init__(self, body: Body, form: GroupForm) -> None:
-        self._form = form
-        self._item: Value = body.blocks[0].parameters[0]
+    def __init__(self, body: Body, member: Value, members: int, item: Value | None = None) -> None:
+        """`member`: the number of the member, of so many; `item`: that of the group, if it is known."""
+        self._member, self._members, self._item = member, members, item
         self._graph = graph = ControlFlowGraph(body)
         self._home = graph.definitions
         self._each: dict[Value, Sequence[int] | None] = {}
@@ -135,8 +140,8 @@ class MemberRanges:
         return self._each[value]
 
     def _computed(self, value: Value) -> Sequence[int] | None:
-        count = self._form.members
-        if value is self._form.member:
+        count = self._members
+        if value is self._member:
             return range(count)
         if isinstance(value, Constant):
             return [value.bits] * count

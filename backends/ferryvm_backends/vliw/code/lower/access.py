@@ -79,6 +79,9 @@ class Access:
         address, more, size, part = self._in_context(operation, array, index)
         self.emission.store(Segment.STACK, address, more, value, size, None, part)
 
+    def do_begin_group(self, _operation: Operation) -> None:
+        """Exits write all words of their frames."""
+
     def do_static(self, operation: Operation) -> Operand:
         return self.emission.load(Segment.STATICS, 0, WORD_BYTES * operation.fact(0, int))
 
