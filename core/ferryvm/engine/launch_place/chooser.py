@@ -162,6 +162,7 @@ class PlacedRanges(RangeRunner):
         self._alone.next_trial = 2 * self._ranges
         expected = self._alone.expected(items, self._in_order)
         self._alone.has_run(RangeOutcome(items, 0, None), expected, seconds, self._in_order)
+        self._last_worth = self._worth()
 
     def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
         items = limit - first
