@@ -15,6 +15,9 @@ from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm_backends.reference.object import ObjectEmitter, Violation
 
+_NEGATIVE = 1 << 63
+"""The bits of the least i64: parameters, below the frame, have such numbers."""
+
 
 class ReferenceEmitter(PythonArithmetic, ObjectEmitter):
     """Runs meanings on a machine, one instruction at a time."""
@@ -65,11 +68,11 @@ class ReferenceEmitter(PythonArithmetic, ObjectEmitter):
     # --- storage ----------------------------------------------------------------------------
 
     def local(self, index: int) -> int:
-        return self.stack[self.fp + signed(I64, index)]
+        return self.stack[self.fp + (index if index < _NEGATIVE else signed(I64, index))]
 
     def set_local(self, index: int, slot: int) -> None:
         self.changed = True
-        self.stack[self.fp + signed(I64, index)] = slot
+        self.stack[self.fp + (index if index < _NEGATIVE else signed(I64, index))] = slot
 
     def static(self, index: int) -> int:
         return self.statics[index]

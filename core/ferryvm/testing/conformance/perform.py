@@ -142,9 +142,9 @@ class _Performer:
         if control.interrupt != (step.flag is not Flag.CLEAR):
             was = "0" if step.flag is Flag.CLEAR else "1, which only the engine clears"
             return Mismatch("control.interrupt", was, str(control.interrupt))
-        if control.status not in list(Status):
+        if control.status not in _STATUSES:
             return Mismatch("status", "one of the contract", str(control.status))
-        if control.status == Status.TRAP and control.trap not in list(Trap):
+        if control.status == Status.TRAP and control.trap not in _TRAPS:
             return Mismatch("trap", "one of the contract", str(control.trap))
         for name, value in _bound(control).items():
             if value != bound[name]:
@@ -250,6 +250,8 @@ class _GoneError(Exception):
 def _status(value: int) -> str:
     return Status(value).name if value in list(Status) else str(value)
 
+
+_STATUSES, _TRAPS = frozenset(map(int, Status)), frozenset(map(int, Trap))
 
 _BOUND = (
     "abi_version",

@@ -52,17 +52,17 @@ def observe_objects(machine: Machine) -> ScriptObjects | None:
     content = bytearray(objects.space.bytes[:top])
     words = memoryview(content).cast("Q")
     elements = []
-    for offset, size in _outside(machine, words):
+    for offset, size in _outside(objects.shapes, words):
         at = (offset + PLACE_OFFSET) // WORD_BYTES
         elements.append((offset, bytes(objects.space.block(words[at])[:size]) if size else b""))
         words[at] = 0
     return ScriptObjects(bytes(content), tuple(elements))
 
 
-def _outside(machine: Machine, words: memoryview) -> Iterator[tuple[int, int]]:
+def _outside(shapes: Shapes, words: memoryview) -> Iterator[tuple[int, int]]:
     """The arrays with elements outside, and the bytes of these."""
     try:
-        for one in object_walk.objects(words, Shapes(machine.program), is_image=False):
+        for one in object_walk.objects(words, shapes, is_image=False):
             if one.is_outside:
                 yield one.offset, padded(one.length * one.element_bytes)
     except object_walk.ImageFault as fault:
