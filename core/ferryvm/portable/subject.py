@@ -23,11 +23,12 @@ from ferryvm.isa.element import Element
 from ferryvm.isa.frame import return_immediate, word_of
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import Reference, Type, ValueType
+from ferryvm.portable.outline import outline
 from ferryvm.portable.refusal import ExportError
 from ferryvm.program import Code, Export, Function, Program, Signature, SourceMap
 from ferryvm.region.effect import function_effects
 from ferryvm.region.launch import item_call
-from ferryvm.region.region import RegionKind, region
+from ferryvm.region.region import Region, RegionKind, region
 from ferryvm.verify import Verified, verify
 
 _GET, _CALL, _HALT, _RETURN, _STATIC_GET, _STATIC_SET, _LENGTH = (
@@ -94,12 +95,13 @@ def function_subject(
     lengths: Mapping[int, int] = _NONE,
     shapes: Mapping[int, tuple[int, ...]] = _NO_SHAPES,
     may_throw: bool = False,
+    result_names: Sequence[str] = (),
 ) -> Subject:
     """A function of a program as the subject. Raises ExportError if it takes or returns what has no
     plain form.
 
     `lengths`: the parameters that are no arguments, but the length of the array that another parameter
-    is; `shapes`, by parameters of the function: as of `Subject`.
+    is; `shapes`, by parameters of the function: as of `Subject`; `result_names`: other ones than `result`.
     """
     program = verified.program
     function = program.functions[number]
@@ -126,6 +128,7 @@ def function_subject(
     results: list[tuple[str, Type]] = []
     for index, t in enumerate(signature.results):
         name = "result" if len(signature.results) == 1 else f"result_{index}"
+        name = result_names[index] if result_names else name
         results.append((name, _number(t, "it returns a reference", position)))
     for n in sorted(changed):
         static = program.statics[n]
@@ -195,17 +198,29 @@ def _with_function(
     signature: Signature,
     code: Sequence[tuple[int, int]],
     names: Sequence[str],
+    locals_: tuple[ValueType, ...] = (),
+    origins: Sequence[int] = (),
 ) -> Program:
-    """The program with one more function, which is its only export, and a start function that halts."""
+    """The program with one more function, which is its only export, and a start function that halts.
+
+    `origins`: the instructions whose source positions its own have.
+    """
     size = len(program.code)
     signatures = {signature: place for place, signature in enumerate(program.signatures)}
     own = signatures.setdefault(signature, len(signatures))
-    function = Function(name, size, own, (), tuple(names))
+    function = Function(name, size, own, locals_, tuple(names))
     start = dataclasses.replace(program.functions[0], entry=size + len(code), locals=())
     added = array("Q", bytes(16 * (len(code) + 1)))
     added[0::2] = array("Q", [*(opcode for opcode, _ in code), _HALT])
     added[1::2] = array("Q", [*(immediate for _, immediate in code), 0])
-    rows = program.source_map.tobytes() + SourceMap(rows=[(size, 0, 0, 0)]).tobytes()
+    files = {name: number for number, name in enumerate(program.source_map.files)}
+    places = [program.source_map.position(origin) for origin in origins]
+    placed = [
+        (size + at, files[place.file] if place else 0, *(place[1:] if place else (0, 0)))
+        for at, place in enumerate(places)
+    ]
+    placed.append((size + len(places), 0, 0, 0))
+    rows = program.source_map.tobytes() + SourceMap(rows=placed).tobytes()
     return dataclasses.replace(
         program,
         code=Code(program.code.tobytes() + added.tobytes()),
@@ -249,6 +264,27 @@ def launch_subject(verified: Verified, number: int, origin: str) -> Subject:
     )
 
 
+def loop_subject(found: Region) -> Subject:
+    """A loop as the subject. Raises ExportError as `function_subject` does, and as `outline`."""
+    outlined = outline(found)
+    program = found.verified.program
+    size, number = len(program.code), len(program.functions)
+    code = [
+        (opcode, immediate + size if at in outlined.targets else immediate)
+        for at, (opcode, immediate) in enumerate(outlined.code)
+    ]
+    made = _with_function(
+        program,
+        found.name,
+        outlined.signature,
+        code,
+        outlined.names,
+        outlined.locals,
+        outlined.origins,
+    )
+    return function_subject(verify(made), number, result_names=outlined.results)
+
+
 def region_subject(verified: Verified, name: str) -> Subject:
     """A region of a program as the subject. Raises UnknownNameError, or ExportError."""
     found = region(verified, name)
@@ -256,8 +292,10 @@ def region_subject(verified: Verified, name: str) -> Subject:
         call = item_call(verified.program, found.entry)
         assert call is not None
         return launch_subject(verified, verified.program.code.immediates[call], name)
+    if found.loop is not None:
+        return loop_subject(found)
     if found.kind is not RegionKind.FUNCTION:
         what = f"region {name!r} is a {found.kind.value}"
         position = verified.program.source_map.position(found.entry)
-        raise ExportError(what, "name a function or a launch", position)
+        raise ExportError(what, "name a function, a loop or a launch", position)
     return function_subject(verified, found.function)
