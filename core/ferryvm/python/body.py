@@ -89,8 +89,8 @@ class Body(Code):
                 return operation.unary_kind(node, self.kind(node.operand))
             case ast.Compare():
                 left, right = self.kind(node.left), self.kind(node.comparators[0])
+                comparison.check(self, node, left, right)
                 if sequence_comparison.is_sequence(left):
-                    sequence_comparison.check(self, node)
                     return Number(bool)
                 has_scalar = comparison.is_of_scalars(left, right)
                 is_identity = isinstance(node.ops[0], ast.Is | ast.IsNot)

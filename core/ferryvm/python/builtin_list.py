@@ -113,6 +113,65 @@ def difference(one: Any, other: Any) -> Any:
     return -1
 
 
+def start_of_slice(bound: Any, step: Any, length: Any) -> Any:
+    """The first index in a slice with a step."""
+    if bound is None:
+        return 0 if step > 0 else length - 1
+    return clipped(bound, length) if step > 0 else clipped_backwards(bound, length)
+
+
+def stop_of_slice(bound: Any, step: Any, length: Any) -> Any:
+    """The stop of a slice with a step."""
+    if bound is None:
+        return length if step > 0 else -1
+    return clipped(bound, length) if step > 0 else clipped_backwards(bound, length)
+
+
+def sliced(values: Any, lower: Any, upper: Any, step: Any) -> Any:
+    """`values[lower:upper:step]`, of a list."""
+    if step == 0:
+        raise ValueError(f"{step}")
+    start = start_of_slice(lower, step, len(values))
+    return stepped(values, start, stop_of_slice(upper, step, len(values)), step)
+
+
+def store_slice(values: Any, lower: Any, upper: Any, step: Any, others: Any) -> None:
+    """`values[lower:upper:step] = others`, of lists."""
+    if step == 0:
+        raise ValueError(f"{step}")
+    start = start_of_slice(lower, step, len(values))
+    stop = stop_of_slice(upper, step, len(values))
+    if step == 1:
+        values[start : max(start, stop)] = others
+        return
+    places = range(start, stop, step)
+    if len(places) != len(others):
+        raise ValueError(f"{len(others)}")
+    items = others.copy()
+    for number, place in enumerate(places):
+        values[place] = items[number]
+
+
+def delete_slice(values: Any, lower: Any, upper: Any, step: Any) -> None:
+    """`del values[lower:upper:step]`, of a list."""
+    if step == 0:
+        raise ValueError(f"{step}")
+    start = start_of_slice(lower, step, len(values))
+    stop = stop_of_slice(upper, step, len(values))
+    count = len(range(start, stop, step))
+    if count == 0:
+        return
+    first, last = start, start + (count - 1) * step
+    if step < 0:
+        first, last = last, first
+    rest = values.copy()
+    rest.clear()
+    for place in range(len(values)):
+        if place < first or place > last or (place - start) % step != 0:
+            rest.append(values[place])
+    values[:] = rest
+
+
 def stepped(values: Any, start: Any, stop: Any, step: Any) -> Any:
     """The items at indices that are there, up to one, or down to one if the step is negative."""
     found = values.copy()

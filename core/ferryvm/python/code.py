@@ -103,6 +103,15 @@ class Compiled(NamedTuple):
 class Functions(Protocol):
     """The other functions of the program."""
 
+    def check(
+        self,
+        function: types.FunctionType | InnerFunction | KernelFunction,
+        kinds: tuple[Kind, ...],
+        caught: frozenset[type[BaseException]],
+        node: ast.AST,
+    ) -> None:
+        """Raise CalleeError for a function that cannot be compiled for these kinds of arguments."""
+
     def compiled(
         self,
         function: types.FunctionType | InnerFunction | KernelFunction,

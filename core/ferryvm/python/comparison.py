@@ -27,6 +27,7 @@ from ferryvm.python.kind import (
 from ferryvm.python.known import class_of
 from ferryvm.python.operation import SYMBOLS, exact, is_number
 from ferryvm.python.scalar_code import promoted
+from ferryvm.python.sequence_comparison import check as check_sequences
 from ferryvm.python.sequence_comparison import compare as compare_sequences
 from ferryvm.python.sequence_comparison import is_sequence
 from ferryvm.python.text_code import can_compare
@@ -36,6 +37,26 @@ if TYPE_CHECKING:
     from ferryvm.python.code import Code
 
 _COMPARED = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+
+
+def check(b: Code, node: ast.Compare, left: Kind, right: Kind) -> None:
+    """Raise NotCompilableError for values that cannot be compared."""
+    op = node.ops[0]
+    symbol = SYMBOLS.get(type(op))
+    if known_comparison(node, left, right) is not None:
+        return
+    if symbol is not None and is_sequence(left):
+        check_sequences(b, node)
+    elif not can_compare(node, left, right) and not (symbol and is_complex(left, right)):
+        _check_numbers(node, left, right)
+
+
+def _check_numbers(node: ast.Compare, left: Kind, right: Kind) -> None:
+    op = node.ops[0]
+    symbol = SYMBOLS.get(type(op))
+    if symbol is None or not is_number(left) or not is_number(right):
+        shown = symbol or {ast.In: "in", ast.NotIn: "not in"}.get(type(op), "?")
+        raise NotCompilableError(node, f"cannot compile {left} {shown} {right}")
 
 
 def compare(b: Code, node: ast.Compare) -> Kind:
@@ -54,9 +75,10 @@ def compare(b: Code, node: ast.Compare) -> Kind:
         return BOOL
     if symbol is not None and is_complex(left, right):
         return complex_comparison(b, node, symbol)
-    if symbol is None or not is_number(left) or not is_number(right):
-        shown = symbol or {ast.In: "in", ast.NotIn: "not in"}.get(type(op), "?")
-        raise NotCompilableError(node, f"cannot compile {left} {shown} {right}")
+    _check_numbers(node, left, right)
+    assert symbol is not None
+    assert isinstance(left, Number | Scalar)
+    assert isinstance(right, Number | Scalar)
     f, name = b.f, _COMPARED[symbol]
     if isinstance(left, Number) and isinstance(right, Number):
         common: Kind = FLOAT if FLOAT in (left, right) else INT

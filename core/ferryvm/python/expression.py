@@ -389,6 +389,9 @@ class Expressions(KernelCalls):
             return self.printed(node)
         if function is enumerate and [each.arg for each in node.keywords] == ["start"]:
             node = like(node, ast.Call(node.func, [*node.args, node.keywords[0].value], []))
+        if function is zip and _is_strict(node):
+            values = self.values(node.args)
+            return like(node, ast.Call(Known(zip, node.func), values, node.keywords))
         if creates(function):
             arguments = normalised(node, function, lambda: Known(None, node))
             return like(node, ast.Call(Known(function, node.func), self.values(arguments), []))
@@ -464,3 +467,10 @@ def _mark_condition(node: ast.expr) -> None:
 def _is_plain(nodes: Sequence[ast.expr]) -> bool:
     """True for names and constants, whose evaluation needs no statement."""
     return all(isinstance(node, ast.Name | ast.Constant) for node in nodes)
+
+
+def _is_strict(node: ast.Call) -> bool:
+    """True for a call of `zip` with `strict=True`."""
+    values = {each.arg: each.value for each in node.keywords}
+    strict = values.get("strict")
+    return len(values) == 1 and isinstance(strict, ast.Constant) and strict.value is True

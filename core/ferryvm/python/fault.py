@@ -31,6 +31,14 @@ class NotCompilableError(Exception):
         super().__init__(message)
 
 
+class CalleeError(NotCompilableError):
+    """A function cannot be compiled for the kinds of arguments of a call."""
+
+    def __init__(self, node: ast.AST, refusal: UnsupportedError) -> None:
+        self.refusal = refusal
+        super().__init__(node, refusal.reason)
+
+
 class MixedItemsError(NotCompilableError):
     """A list gets an item of another kind than its items have."""
 

@@ -31,6 +31,7 @@ from ferryvm.python.kind import (
     Text,
     Tuple,
     element_kind,
+    text_of,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def begin(b: Code, node: ast.expr) -> Kind:
             b.f.i64_const(0)
         return Enumerated(begin(b, node.args[0]))
     if isinstance(node, ast.Call) and function is zip:
-        return Zipped(tuple(begin(b, each) for each in node.args))
+        return Zipped(tuple(begin(b, each) for each in node.args), bool(node.keywords))
     if isinstance(node, ast.Call) and function is reversed and len(node.args) == 1:
         return _begin_backwards(b, node.args[0])
     kind = b.kind(node)
@@ -97,9 +98,20 @@ def begin(b: Code, node: ast.expr) -> Kind:
 
 
 def _begin_backwards(b: Code, node: ast.expr) -> Kind:
-    """Push an iterator of a range, or an array, from its end."""
+    """Push an iterator of a range, a list or another sequence, from its end."""
     kind = b.kind(node)
-    if isinstance(kind, Array):
+    if isinstance(kind, List):
+        (of,) = b.locals("%iterated", kind)
+        b.push(node)
+        b.f.local_set(of)
+        if kind.item is None:
+            list_code.check_empty(b, node, of)
+        b.f.local_get(of)
+        list_code.length(b, of)
+        b.f.i64_const(1)
+        b.f.i64_sub()
+        return ListIterator(kind, is_backwards=True)
+    if isinstance(kind, Array | Tuple) or text_of(kind) is not None:
         back = ast.copy_location(ast.UnaryOp(ast.USub(), ast.Constant(1)), node)
         subscript = ast.Subscript(node, ast.Slice(step=back), ast.Load())
         return begin(b, ast.copy_location(subscript, node))
@@ -203,14 +215,14 @@ def _advance(
             found_items = b.locals(f"{name} item", listed)
             f.local_get(at)
             list_code.length(b, of)
-            f.i64_ge_s()
+            (f.i64_ge_u if kind.is_backwards else f.i64_ge_s)()
             with f.if_():
                 over()
             list_code.load(b, of, at, listed)
             for local in reversed(found_items):
                 f.local_set(local)
             f.local_get(at)
-            f.i64_const(1)
+            f.i64_const(-1 if kind.is_backwards else 1)
             f.i64_add()
             f.local_set(at)
             return listed, kind, found_items
@@ -227,21 +239,57 @@ def _advance(
             f.local_set(slots[0])
             return Tuple((INT, rest)), Enumerated(then), [number, *items]
         case Zipped():
-            kinds: list[Kind] = []
-            afters: list[Kind] = []
-            locals_: list[Local] = []
-            start = 0
-            for place, each in enumerate(kind.of):
-                part = slots[start : start + len(each.slots)]
-                start += len(each.slots)
-                rest, then, items = _advance(b, node, f"{name} {place}", each, part, over)
-                if rest is None:
-                    return None, kind, []
-                kinds.append(rest)
-                afters.append(then)
-                locals_ += items
-            return Tuple(tuple(kinds)), Zipped(tuple(afters)), locals_
+            return _of_zipped(b, node, name, kind, slots, over)
     raise NotCompilableError(node, f"cannot iterate over {kind}")
+
+
+def _of_zipped(
+    b: Code, node: ast.AST, name: str, kind: Zipped, slots: list[Local], over: Callable[[], None]
+) -> _Advanced:
+    f, parts, start = b.f, list[list["Local"]](), 0
+    for each in kind.of:
+        parts.append(slots[start : start + len(each.slots)])
+        start += len(each.slots)
+    before = b.locals(f"{name} before", kind) if kind.is_strict else []
+    for old, local in zip(slots, before, strict=kind.is_strict):
+        f.local_get(old)
+        f.local_set(local)
+
+    def raise_() -> None:
+        """Let CPython find the error, from where the iterators were."""
+        for local, old in zip(before, slots, strict=True):
+            f.local_get(local)
+            f.local_set(old)
+        b.throw(node, ValueError, None, is_limit=True)
+
+    def end() -> None:
+        """Leave after the first iterator has ended: the others have to end, too."""
+        for place, each in enumerate(kind.of[1:], 1):
+            with f.block() as ended:
+                rest, _, _ = _advance(
+                    b,
+                    node,
+                    f"{name} {place}",
+                    each,
+                    parts[place],
+                    lambda: f.br(ended),  # called at once
+                )
+                if rest is not None:
+                    raise_()
+        over()
+
+    found: list[Kind] = []
+    afters: list[Kind] = []
+    locals_: list[Local] = []
+    for place, each in enumerate(kind.of):
+        leave = over if not kind.is_strict else raise_ if place else end
+        rest, then, items = _advance(b, node, f"{name} {place}", each, parts[place], leave)
+        if rest is None:
+            return None, kind, []
+        found.append(rest)
+        afters.append(then)
+        locals_ += items
+    return Tuple(tuple(found)), Zipped(tuple(afters), kind.is_strict), locals_
 
 
 def _of_array(

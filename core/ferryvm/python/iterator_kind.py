@@ -14,6 +14,7 @@ class ListIterator(Kind):
     """An iterator of a list. Slots: the list, and the next index."""
 
     of: List
+    is_backwards: bool = False
     slots = (LIST, I64)
 
     def __str__(self) -> str:
@@ -97,6 +98,8 @@ class Zipped(Kind):
     """Iterators side by side. Slots: those of all."""
 
     of: tuple[Kind, ...]
+    is_strict: bool = False
+    """True if all have to end together."""
 
     @property
     def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived

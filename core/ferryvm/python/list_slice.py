@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ferryvm.isa.type import I64
 from ferryvm.python import builtin_list, list_code, list_function
 from ferryvm.python.fault import NotCompilableError, misfit
-from ferryvm.python.kind import INT, INTEGERS, Kind, List, Tuple, united
+from ferryvm.python.kind import INT, INTEGERS, NONE, Kind, List, Tuple, united
 from ferryvm.python.known import known_integer
 
 if TYPE_CHECKING:
@@ -42,13 +42,33 @@ def _step(node: ast.Slice) -> int:
     return step
 
 
+def _is_plain(node: ast.Slice) -> bool:
+    """True for a slice without a step, or with one that is written out."""
+    step = node.step
+    return step is None or getattr(step, "value", step) is None or bool(known_integer(step))
+
+
+def _push_parts(b: Code, node: ast.Slice) -> list[Kind]:
+    """Push the bounds and the step of a slice, each an int or None; their kinds."""
+    kinds: list[Kind] = []
+    for part in (node.lower, node.upper, node.step):
+        if part is None or b.kind(part) == NONE:
+            kinds.append(NONE)
+        else:
+            b.push_as(part, INT)
+            kinds.append(INT)
+    if kinds[-1] == NONE:
+        b.f.i64_const(1)
+        kinds[-1] = INT
+    return kinds
+
+
 def check(b: Code, node: ast.Slice) -> None:
     """Raise NotCompilableError for bounds that are no integers."""
-    _step(node)
-    for part in (node.lower, node.upper):
+    for part in (node.lower, node.upper, node.step):
         if part is not None and getattr(part, "value", part) is not None:
             kind = b.kind(part)
-            if kind not in INTEGERS:
+            if kind not in INTEGERS and (kind != NONE or _is_plain(node)):
                 raise NotCompilableError(part, f"a bound of a slice must be an int, found {kind}")
 
 
@@ -56,6 +76,11 @@ def push(b: Code, node: ast.Subscript, of: Local, kind: List) -> None:
     """Push a new list of the items in a slice."""
     f = b.f
     assert isinstance(node.slice, ast.Slice)
+    if not _is_plain(node.slice):
+        f.local_get(of)
+        kinds = [kind, *_push_parts(b, node.slice)]
+        b.call_hosted(node, builtin_list.sliced, kinds, kind)
+        return
     step = _step(node.slice)
     start, stop = _bounds(b, node, node.slice, of)
     f.local_get(of)
@@ -85,6 +110,12 @@ def store(
     (other,) = b.locals("%spliced", kind)
     list_code.adapt(b, node, b.push(value), kind)
     f.local_set(other)
+    if not _is_plain(bounds) or _step(bounds) != 1:
+        f.local_get(of)
+        kinds: list[Kind] = [kind, *_push_parts(b, bounds), kind]
+        f.local_get(other)
+        b.call_hosted(node, builtin_list.store_slice, kinds, NONE)
+        return
     _begin(b, node, bounds, of)
     f.local_get(other)
     list_code.splice(b, node, kind)
@@ -92,6 +123,11 @@ def store(
 
 def delete(b: Code, node: ast.AST, bounds: ast.Slice, of: Local, kind: List) -> None:
     """Delete the items in a slice."""
+    if not _is_plain(bounds) or _step(bounds) != 1:
+        b.f.local_get(of)
+        kinds: list[Kind] = [kind, *_push_parts(b, bounds)]
+        b.call_hosted(node, builtin_list.delete_slice, kinds, NONE)
+        return
     _begin(b, node, bounds, of)
     list_code.new(b)
     list_code.splice(b, node, kind)
@@ -99,8 +135,6 @@ def delete(b: Code, node: ast.AST, bounds: ast.Slice, of: Local, kind: List) -> 
 
 def _begin(b: Code, node: ast.AST, bounds: ast.Slice, of: Local) -> None:
     """Push a list, the start of a slice, and the number of items in it."""
-    if _step(bounds) != 1:
-        raise NotCompilableError(node, "cannot change a slice with a step; write a loop")
     start, stop = _bounds(b, node, bounds, of)
     b.f.local_get(of)
     b.f.local_get(start)

@@ -161,6 +161,10 @@ def _variable(kind: Kind, values: Sequence[Any]) -> Any:
             step = kind.step or rest[0]
             stop = end if abs(kind.step) == 1 else start + step * end
             return iter(range(start, stop, step))
+        case ListIterator(is_backwards=True):
+            backwards = reversed(value_of(kind.of, values[:-1]))
+            backwards.__setstate__(values[-1])
+            return backwards
         case ListIterator():
             items = iter(value_of(kind.of, values[:-1]))
             for _ in range(values[-1]):
@@ -179,5 +183,5 @@ def _variable(kind: Kind, values: Sequence[Any]) -> Any:
             for each in kind.of:
                 parts.append(_variable(each, values[start : start + len(each.slots)]))
                 start += len(each.slots)
-            return zip(*parts, strict=False)
+            return zip(*parts, strict=kind.is_strict)
     return value_of(kind, values)

@@ -17,7 +17,7 @@ from ferryvm.python.barrier_version import BarrierVersions
 from ferryvm.python.code import Compiled, Shared
 from ferryvm.python.dead_local import DeadLocals
 from ferryvm.python.dependency import Dependencies
-from ferryvm.python.fault import MixedItemsError, NotCompilableError, UnsupportedError
+from ferryvm.python.fault import CalleeError, MixedItemsError, NotCompilableError, UnsupportedError
 from ferryvm.python.given_function import GivenFunction, given_parameters
 from ferryvm.python.hosted import is_hosted
 from ferryvm.python.kernel_graph import lowering_of
@@ -26,9 +26,10 @@ from ferryvm.python.kind import INT, Either, Kind, List, either, has_list
 from ferryvm.python.list_layout import declare
 from ferryvm.python.lower import Lowering
 from ferryvm.python.pause import FunctionMap
+from ferryvm.python.result import result_types
 from ferryvm.python.site import Sites
 from ferryvm.python.source import FreeFunction, InnerFunction, Source
-from ferryvm.python.version import Versions, result_types
+from ferryvm.python.version import Versions
 from ferryvm.python.widened_list import widened
 
 _Function = types.FunctionType | InnerFunction | FreeFunction | GivenFunction | KernelFunction
@@ -71,6 +72,8 @@ class Unit:
         self._dead: dict[_Key, DeadLocals] = {}
         self._barriers: dict[_Key, BarrierVersions] = {}
         self._widened: dict[Kind, Either] = {}
+        self._impossible: dict[_Key, UnsupportedError] = {}
+        """Functions that cannot be compiled for the kinds of arguments of a call."""
         known, found, reads_kinds = -1, 0, False
         while known < found:
             known = found
@@ -79,6 +82,14 @@ class Unit:
             except MixedItemsError as mixed:
                 if not self._widen(mixed):
                     raise self._refused(self._compiling, mixed) from None
+                known, found, reads_kinds = -1, 0, False
+                continue
+            except NotCompilableError as refusal:
+                key = self._compiling
+                if key not in self._callers or isinstance(key[0], KernelFunction):
+                    raise self._refused(key, refusal) from None
+                self._impossible[key] = self._refused(key, refusal)
+                self._forget()
                 known, found, reads_kinds = -1, 0, False
                 continue
             found = sum(1 + len(kinds) for kinds in self._results.values())
@@ -97,9 +108,13 @@ class Unit:
         self._widened |= dict.fromkeys(changed - {both}, both)
         function, kinds, *others = self._key
         self._key = (function, tuple(widened(kind, self._widened) for kind in kinds), *others)  # type: ignore[assignment]  # as before
+        self._forget()
+        return self._widened != before
+
+    def _forget(self) -> None:
+        """Forget what the present program was found to need."""
         for each in (self._results, self._lists, self._dead, self._barriers):
             each.clear()
-        return self._widened != before
 
     def _add_values(self) -> int:
         """Give the groups of a kernel arrays for values that were found to be combined; the number of these
@@ -133,30 +148,27 @@ class Unit:
             key, function = self._waiting.pop()
             source, lowering = self._source(key[0])
             self._compiling = key
-            try:
-                found = self._results[key]
-                dead = self._dead.setdefault(key, DeadLocals())
-                barriers = self._barriers.setdefault(key, BarrierVersions())
-                versions = Versions(
-                    self._shared,
-                    source,
-                    lowering,
-                    self,
-                    function,
-                    key[1],
-                    found,
-                    *key[2:],
-                    dead,
-                    barriers,
-                )
-                self.maps[function.name] = versions.map
-            except MixedItemsError:
-                raise
-            except NotCompilableError as refusal:
-                raise self._refused(key, refusal) from None
+            found = self._results[key]
+            dead = self._dead.setdefault(key, DeadLocals())
+            barriers = self._barriers.setdefault(key, BarrierVersions())
+            versions = Versions(
+                self._shared,
+                source,
+                lowering,
+                self,
+                function,
+                key[1],
+                found,
+                *key[2:],
+                dead,
+                barriers,
+            )
+            self.maps[function.name] = versions.map
 
     def _refused(self, key: _Key, refusal: NotCompilableError) -> UnsupportedError:
         """The error for a refusal, at the call of a built-in function if it is in its code."""
+        if isinstance(refusal, CalleeError):
+            return refusal.refusal
         node = refusal.node
         while key in self._callers and is_hosted(self._source(key[0])[0].function):
             key, node = self._callers[key]
@@ -172,6 +184,28 @@ class Unit:
                 raise source.unsupported(refusal) from None
         return self._sources[function]
 
+    def check(
+        self,
+        function: _Function,
+        kinds: tuple[Kind, ...],
+        caught: frozenset[type[BaseException]],
+        node: ast.AST,
+    ) -> None:
+        """Raise CalleeError for a function that cannot be compiled for these kinds of arguments."""
+        if self._impossible:
+            refusal = self._impossible.get((self._for_call(function, kinds), kinds, None, caught))
+            if refusal is not None:
+                raise CalleeError(node, refusal)
+
+    def _for_call(self, function: _Function, kinds: tuple[Kind, ...]) -> _Function:
+        """The function to compile for a call."""
+        if isinstance(function, types.FunctionType):
+            return _for_given(function, kinds)
+        if isinstance(function, KernelFunction) and function.role is Role.HELPER:
+            given = given_parameters(function.function, kinds)
+            return dataclasses.replace(function, given=given)
+        return function
+
     def compiled(
         self,
         function: _Function,
@@ -183,12 +217,7 @@ class Unit:
         """The compiled function, with the kinds of results that are known so far; for calls of which
         clauses get these exceptions. `target`: the kind to which the results are converted. `node`:
         the call."""
-        if isinstance(function, types.FunctionType):
-            function = _for_given(function, kinds)
-        elif isinstance(function, KernelFunction) and function.role is Role.HELPER:
-            given = given_parameters(function.function, kinds)
-            function = dataclasses.replace(function, given=given)
-        key = function, kinds, target, caught
+        key = self._for_call(function, kinds), kinds, target, caught
         if node is not None:
             self._callers.setdefault(key, (self._compiling, node))
         return self._compiled(key)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ferryvm.engine.object_view import StructView
+from ferryvm.isa.type import I64, ValueType
 from ferryvm.python import text_value
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.kind import (
@@ -61,6 +62,14 @@ def reader(kinds: Sequence[Kind], name: str) -> Reader | None:
     if starts[-1] == 1:  # kinds without slots: the number is the only value
         return lambda number, _lists=None: value_of(kinds[number], ())
     return read
+
+
+def result_types(kinds: Sequence[Kind]) -> list[ValueType]:
+    """The types of the results of a function that may return these kinds: the slots of the kind; if
+    there are several, the number of the kind, then the slots of each."""
+    if len(kinds) == 1:
+        return list(kinds[0].slots)
+    return [I64, *(slot for kind in kinds for slot in kind.slots)]
 
 
 def _check(kind: Kind, name: str) -> None:

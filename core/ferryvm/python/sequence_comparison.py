@@ -34,7 +34,12 @@ def is_sequence(kind: Kind) -> bool:
 
 
 def check(b: Code, node: ast.Compare) -> None:
-    """Raise UnknownItemsError for a list whose items are not known."""
+    """Raise UnknownItemsError for a list whose items are not known, NotCompilableError for values without
+    order."""
+    left, right = b.kind(node.left), b.kind(node.comparators[0])
+    has_order = isinstance(left, Tuple) == isinstance(right, Tuple) and is_sequence(right)
+    if isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE) and not has_order:
+        raise NotCompilableError(node, f"cannot compile a comparison of {left} and {right}")
     both = node.left, node.comparators[0]
     if any(isinstance(each, ast.List) and not each.elts for each in both):
         return
@@ -59,10 +64,8 @@ def compare(b: Code, node: ast.Compare) -> None:
         _compare_tuples(b, node, left, right)
     elif isinstance(left, List) and isinstance(right, List):
         _compare_lists(b, node, left, right)
-    elif isinstance(op, ast.Eq | ast.NotEq):
-        b.f.i32_const(int(isinstance(op, ast.NotEq)))
     else:
-        raise NotCompilableError(node, f"cannot compile a comparison of {left} and {right}")
+        b.f.i32_const(int(isinstance(op, ast.NotEq)))
 
 
 def _has_numpy(kind: Kind | None) -> bool:

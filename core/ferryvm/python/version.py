@@ -12,7 +12,7 @@ import ast
 from collections.abc import Callable, Container, Sequence
 
 from ferryvm.build import Function, Label
-from ferryvm.isa.type import I64, ValueType
+from ferryvm.isa.type import I64
 from ferryvm.python import (
     array_store,
     atomic_code,
@@ -84,14 +84,6 @@ from ferryvm.python.statement_check import Refusals
 
 MOST_VERSIONS = 64
 """Versions of one block."""
-
-
-def result_types(kinds: Sequence[Kind]) -> list[ValueType]:
-    """The types of the results of a function that may return these kinds: the slots of the kind; if
-    there are several, the number of the kind, then the slots of each."""
-    if len(kinds) == 1:
-        return list(kinds[0].slots)
-    return [I64, *(slot for kind in kinds for slot in kind.slots)]
 
 
 class Versions:
@@ -248,14 +240,8 @@ class Versions:
         self, block: Block, node: ast.AST, emit: Callable[[], bool], is_call: bool = False
     ) -> bool:
         """Add code whose exceptions go to the handler of a block, if it has one; its result."""
-        handler, body = block.handler, self._body
-        if block.handled is not None:  # the exception would refer to the one that is being handled
-            return body.emitted(emit, frozenset())
-        if handler is None:
-            return body.emitted(emit, self._caught_outside)
-        taken, passing = handler.taken
-        caught = taken | (self._caught_outside & passing)
-        if not taken:
+        handler, body, caught = block.handler, self._body, self._caught_in(block)
+        if block.handled is not None or handler is None or not handler.taken[0]:
             return body.emitted(emit, caught)
         before = dict(body.env)
         with body.f.try_() as attempt:
@@ -359,6 +345,8 @@ class Versions:
             return True
         try:
             statement_check.check(self._body, step)
+            if isinstance(step, Call):
+                self._check_callee(step, block)
             if isinstance(step, Iterate):
                 for name in sorted(reads(step)):
                     self._look_up_kind(name_of(name, step.node), block, number)
@@ -412,6 +400,20 @@ class Versions:
 
     # --- statements -------------------------------------------------------------------------
 
+    def _check_callee(self, step: Call, block: Block) -> None:
+        """Raise CalleeError for a function that cannot be compiled for arguments of a call."""
+        kinds = tuple(map(self._body.kind, step.arguments))
+        self._functions.check(step.function, kinds, self._caught_in(block), step.node)
+
+    def _caught_in(self, block: Block) -> frozenset[type[BaseException]]:
+        """The exceptions that clauses get from code of a block."""
+        if block.handled is not None:  # the exception would refer to the one that is being handled
+            return frozenset()
+        if block.handler is None:
+            return self._caught_outside
+        taken, passing = block.handler.taken
+        return taken | (self._caught_outside & passing)
+
     def _call(self, statement: Call, block: Block, number: int) -> bool:
         """Call a compiled function; True if its results have several kinds, or it never returns, so
         that the block goes on elsewhere."""
@@ -421,9 +423,8 @@ class Versions:
             if text_code.contains(body, statement.node, wanted, values):
                 body.set(statement.name, BOOL)
                 return False
-        kinds = tuple(body.kind(argument) for argument in statement.arguments)
-        caught, node = body.caught, statement.node
-        found = self._functions.compiled(statement.function, kinds, caught, None, node)
+        kinds, caught = tuple(map(body.kind, statement.arguments)), body.caught
+        found = self._functions.compiled(statement.function, kinds, caught, None, statement.node)
         for argument in statement.arguments:
             body.push(argument)
         body.at(statement.node)
@@ -453,13 +454,12 @@ class Versions:
     def _next(self, end: Next) -> None:
         body = self._body
         before = dict(body.env)
-        kind = before[end.iterator]
 
         def over() -> None:
             body.env = dict(before)
             self._go(end.node, end.end, 0, body.env)
 
-        item, after = advance(body, end.node, end.iterator, kind, over)
+        item, after = advance(body, end.node, end.iterator, before[end.iterator], over)
         if item is None:
             return
         body.set(end.name, item)

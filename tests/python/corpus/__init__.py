@@ -24,6 +24,7 @@ from . import (  # noqa: F401  # they add cases
     numeric_analysis,
     semantics,
     simple_list,
+    slice_step,
     statistic,
     text,
     view,
