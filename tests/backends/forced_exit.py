@@ -144,6 +144,19 @@ class Program:
         control.status = Status.RUNNING
         return is_forced, self._end(execution, printed)
 
+    def entered_at(self, arrival: int) -> tuple[Status, End]:
+        """The status with which the code leaves where it is entered when control comes to the launch the n-th
+        time, from 1 on; the end to which the reference comes from there."""
+        execution, printed = self._started()
+        execution.run(self._before)
+        control = execution.machine.control
+        while arrival > 1:
+            execution.run(1)
+            arrival -= control.pc == self._entry
+        self.run(control, _FAR)
+        status, control.status = Status(control.status), Status.RUNNING
+        return status, self._end(execution, printed)
+
 
 def differences(
     text: str,

@@ -15,13 +15,14 @@ from ferryvm.backend import Forcing, Options
 from ferryvm.engine.parallel import ThreadedRanges
 from ferryvm.isa.trap import Trap
 from ferryvm.item_range import RangeOutcome
+from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
 from ferryvm.region.region import RegionKind, regions
 from ferryvm.testing.generate import ProgramKind, skiff_source
 from ferryvm.verify import verify
 from ferryvm_backends.llvm.build import improved
 
-from ..forced_exit import differences
+from ..forced_exit import Program, differences, llvm
 
 LOOP = """
 (define (member item t u group)
@@ -254,6 +255,12 @@ def test_checks_that_no_item_of_a_constant_number_fails_are_removed() -> None:
     checks = [o.static[0] for o in module.root.operations if o.name == "trap_if"]
     assert module.groups
     assert Trap.INDEX_OUT_OF_BOUNDS not in checks
+
+
+@pytest.mark.parametrize("arrival", [2, 4, 5])
+def test_a_launch_of_which_items_wait_is_left_to_an_interpreter(arrival: int) -> None:
+    program = Program(FIRST, llvm)
+    assert program.entered_at(arrival) == (Status.LEAVE, program.expected)
 
 
 NULL = """

@@ -91,8 +91,6 @@ class GroupBuilder(Builder):
         items, record = launch.limit, launch.test.exit.words[-1]
         assert record is not None
         at_test = launch.test.exit.replace({launch.number: number})
-        is_disturbed = self.compare(I64, Condition.NE, record, zero)
-        self.emit(Operation("continue_launch_if", None, (), (is_disturbed,), at_test))
         for old in self.homes.shared:
             arguments = tuple([self.shared.get(a, a) for a in old.arguments])
             new = self.emit(Operation(old.name, old.type, old.static, arguments))
@@ -119,6 +117,7 @@ class GroupBuilder(Builder):
         end, limit = (self.invariant(n, (), (), I64) for n in ("object_end", "stack_limit"))
         largest = self.constant(I64, MOST_ITEMS)
         conditions = [
+            self.compare(I64, Condition.EQ, record, zero),
             self.compare(I64, Condition.EQ, number, zero),
             self.compare(I64, Condition.GT_S, items, zero),
             self.compare(I64, Condition.LE_S, items, largest),
