@@ -102,13 +102,13 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
         for body in module.bodies:
             unroll_and_jam(body, module.footprints)
         for body in module.bodies if hoisted else ():
-            unswitch(body, module.footprints, least=LARGE_LOOP)
+            unswitch(body, module.footprints, least=0 if module.groups else LARGE_LOOP)
         for body in module.bodies:
             convert_branches(body)
             gather_overflow_checks(body)
         checker(module, region.verified, options.check)()
-    # Level 3 makes two loops of one where a condition does not vary.
-    return module, 3 if hoisted else options.optimize
+    # Level 3 makes two loops of one where a condition does not vary, also of large ones around others.
+    return module, 3 if hoisted and not module.groups else options.optimize
 
 
 def _is_vectorised(body: Body) -> bool:
