@@ -333,15 +333,15 @@ def test_a_place_that_gets_slower_is_left_at_once(monkeypatch: pytest.MonkeyPatc
 
 def test_short_ranges_teach_the_time_of_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     launch = Launch(monkeypatch, expected=1.0, found=1.0)
-    launch.first.launch = 4e-4
+    launch.first.launch = 1.5e-4
     launch.run(1, items=100)
-    assert launch.places[0].launch_seconds == pytest.approx(4e-4)
+    assert launch.places[0].launch_seconds == pytest.approx(1.5e-4)
     launch.time_in_order()
-    assert launch.ranges.worth(IN_ORDER) == pytest.approx(960, abs=1)
+    assert launch.ranges.worth(IN_ORDER) == pytest.approx(460, abs=1)
     launch.first.launch = 5e-3  # no launch takes that long: it is the items
     launch.run(1, items=100)
-    assert launch.places[0].launch_seconds == pytest.approx(4e-4)
-    assert launch.places[0].item_seconds == pytest.approx(46.5e-6)
+    assert launch.places[0].launch_seconds == pytest.approx(1.5e-4)
+    assert launch.places[0].item_seconds == pytest.approx(49e-6)
 
 
 def _calibration(backend: str, device: str, factor: float, **changes: object) -> Calibration:

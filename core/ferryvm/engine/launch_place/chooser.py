@@ -66,7 +66,7 @@ EXIT = 80e-6
 """Seconds of leaving code for a launch and of coming back, besides the launch itself: 50 us were measured
 on one machine, 100 us on another."""
 
-MOST_WORTH = 1e-3
+MOST_WORTH = 5e-4
 """Seconds of work in order for which code is left in any case, so that times are found again."""
 
 UNTIMED_WORTH = 20e-6
