@@ -64,7 +64,7 @@ def test_a_file_is_no_folder(kernels: Verified, tmp_path: Path) -> None:
         export_region(kernels, "axpy", tmp_path / "file")
 
 
-@pytest.mark.parametrize("name", ["float", "kernel", "class", "7up", "a b", ""])
+@pytest.mark.parametrize("name", ["float", "kernel", "class", "hypot", "7up", "a b", ""])
 def test_a_name_that_no_function_can_have_is_refused(
     kernels: Verified, tmp_path: Path, name: str
 ) -> None:

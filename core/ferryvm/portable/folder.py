@@ -63,16 +63,20 @@ def export_subject(subject: Subject, directory: Path, options: ExportOptions) ->
     written = write(function)
     size = VECTOR_BYTES if options.vectors is None else 1 << 40
     vectors = golden_vectors(subject, options.seed, options.vectors or 60, size)
-    files = dict(written.files)
-    files["vectors.txt"] = vector_text(name, vectors.vectors)
-    files["manifest.json"] = manifest_text(
+    files = {
+        file: content if isinstance(content, bytes) else content.encode()
+        for file, content in written.files.items()
+    }
+    files["vectors.txt"] = vector_text(name, vectors.vectors).encode()
+    manifest = manifest_text(
         subject, function.interface, options.target, written.build, vectors, files
     )
+    files["manifest.json"] = manifest.encode()
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for file, text in files.items():
-            (directory / file).write_text(text, encoding="utf-8", newline="\n")
+        for file, content in files.items():
+            (directory / file).write_bytes(content)
     except OSError as error:
         raise FerryError(f"{directory}: cannot be written: {error.strerror}") from None
-    bytes_ = sum(len(text.encode()) for text in files.values())
+    bytes_ = sum(map(len, files.values()))
     return Exported(directory, function.interface, len(vectors.vectors), bytes_)

@@ -17,9 +17,19 @@ using virtual and or not xor bitand bitor compl NULL errno main stdin stdout std
 kernel global local constant uchar ushort uint ulong half size_t image2d_t sampler_t event_t
 int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
 """
+_LIBRARY = """
+abort abs acos acosh asin asinh atan atan2 atanh atexit atof atoi bsearch calloc cbrt ceil copysign cos cosh
+div erf erfc exit exp exp2 expm1 fabs fdim floor fma fmax fmin fmod free frexp getenv hypot ilogb index j0 j1 jn
+labs ldexp lgamma log log10 log1p log2 logb lrint lround malloc memchr memcmp memcpy memmove memset modf nan
+nearbyint nextafter pow printf putchar puts qsort rand read realloc remainder remquo rint round scalbn signal
+signbit sin sinh sqrt srand strlen system tan tanh tgamma time trunc write y0 y1 yn
+"""
 KEYWORDS = frozenset(_WORDS.split())
 """Words that no exported name may be: keywords of C11, C++ and OpenCL C, and names that the printed
 text uses."""
+
+LIBRARY = frozenset(_LIBRARY.split())
+"""Functions of C's library, which compilers know."""
 
 _GENERATED = re.compile(r"[a-z]\d+|b\d+_?.*|ferry_.*|_.*")
 """Names that the printer makes."""
@@ -58,9 +68,10 @@ def entry_name(name: str | None, origin: str) -> str:
     if name is None:
         made = re.sub(r"\W+", "_", origin, flags=re.ASCII).strip("_") or "kernel"
         made = f"f{made}" if made[0].isdigit() else made
-        return made if made not in KEYWORDS else f"{made}_kernel"
+        return made if made not in KEYWORDS | LIBRARY else f"{made}_kernel"
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise FerryError(f"name {name!r}: letters, digits and _ expected, a letter first")
-    if name in KEYWORDS:
-        raise FerryError(f"name {name!r}: is a keyword of C or OpenCL C; choose another one")
+    if name in KEYWORDS | LIBRARY:
+        kind = "a keyword of C or OpenCL C" if name in KEYWORDS else "a function of C's library"
+        raise FerryError(f"name {name!r}: is {kind}; choose another one")
     return name

@@ -33,7 +33,7 @@ def manifest_text(
     target: str,
     build: Mapping[str, object],
     vectors: Vectors,
-    files: Mapping[str, str],
+    files: Mapping[str, bytes],
 ) -> str:
     """The manifest as JSON. `build`: what the target says about compilation."""
     position = subject.position(subject.entry)
@@ -70,10 +70,10 @@ def manifest_text(
         "files": [
             {
                 "name": name,
-                "bytes": len(text.encode()),
-                "sha256": hashlib.sha256(text.encode()).hexdigest(),
+                "bytes": len(content),
+                "sha256": hashlib.sha256(content).hexdigest(),
             }
-            for name, text in sorted(files.items())
+            for name, content in sorted(files.items())
         ],
     }
     return json.dumps(made, indent=2) + "\n"

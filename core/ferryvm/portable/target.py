@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from importlib import resources
 from typing import NamedTuple
 
 from ferryvm.errors import FerryError, UnknownNameError
@@ -18,18 +19,21 @@ from ferryvm.portable.plain import PlainFunction
 class Written(NamedTuple):
     """The files of a target, without vectors and manifest."""
 
-    files: Mapping[str, str]
-    """Texts by name."""
+    files: Mapping[str, str | bytes]
+    """Texts, and content of binary files, by name."""
     build: Mapping[str, object]
     """The field `build` of the manifest."""
 
 
 Target = Callable[[PlainFunction], Written]
 
-TARGETS = {"c": "ferryvm.portable.c.target:write_c"}
+TARGETS = {
+    "c": "ferryvm.portable.c.target:write_c",
+    "wasm": "ferryvm.portable.wasm.target:write_wasm",
+}
 """The function of each target."""
 
-_LATER = ("opencl", "llvm", "ptx", "spirv", "wasm")
+_LATER = ("opencl", "llvm", "ptx", "spirv")
 
 
 def target(name: str) -> Target:
@@ -44,3 +48,9 @@ def target(name: str) -> Target:
     module, _, function = home.partition(":")
     found: Target = getattr(importlib.import_module(module), function)
     return found
+
+
+def harness(name: str) -> str:
+    """A harness that reads the manifest."""
+    folder = resources.files("ferryvm.portable.harness")
+    return (folder / name).read_text(encoding="utf-8")

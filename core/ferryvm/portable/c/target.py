@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
 from ferryvm.portable.c.check import check_text
 from ferryvm.portable.c.declaration import header_text
 from ferryvm.portable.c.source import c_text, origin
 from ferryvm.portable.plain import PlainFunction
-from ferryvm.portable.target import Written
+from ferryvm.portable.target import Written, harness
 
 FLAGS = ("-std=c11", "-ffp-contract=off")
 """Flags without which results may differ."""
@@ -61,9 +59,3 @@ def write_c(function: PlainFunction) -> Written:
     }
     build = {"language": "C11", "compilers": ["gcc", "clang"], "flags": list(FLAGS)}
     return Written(files, build)
-
-
-def harness(name: str) -> str:
-    """A harness that reads the manifest."""
-    folder = resources.files("ferryvm.portable.harness")
-    return (folder / name).read_text(encoding="utf-8")
