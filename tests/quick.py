@@ -2,8 +2,8 @@
 """LLVM and OpenCL drivers at their lowest level, in tests that are about something else.
 
 LLVM and PoCL take half the time of a compilation, and the passes of ferryvm run as usual. One test in
-four has them at their usual level, by rotation: of llvm in some rooms, while the conformance suite
-chooses its cases; of opencl in all rooms, and every test of the nightly job.
+four, of opencl one in eight, has them at their usual level, by rotation: of llvm in some rooms, while
+the conformance suite chooses its cases; of opencl in all rooms, and every test of the nightly job.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROOMS = ("engine", "examples", "fuzz", "object", "python", "skiff", "testing")
 
 _FOLDERS = [Path(__file__).with_name(room) for room in ROOMS]
 
-USUAL = 4
+USUAL = {"llvm": 4, "opencl": 8}
 """Of so many tests one has the usual level."""
 
 QUICK = pytest.StashKey[bool]()
@@ -41,12 +41,12 @@ def chosen_level(item: pytest.Item) -> Iterator[None]:
     from ferryvm_backends.llvm import LlvmBackend  # a test process may not need them so soon
     from ferryvm_backends.opencl import OpenClBackend
 
-    is_turn = zlib.crc32(item.name.encode()) % USUAL != 0
+    number = zlib.crc32(item.name.encode())
     in_room = any(room in item.path.parents for room in _FOLDERS)
     with contextlib.ExitStack() as levels:
-        if item.stash.get(QUICK, is_turn and in_room):
+        if item.stash.get(QUICK, in_room and number % USUAL["llvm"] != 0):
             levels.enter_context(_quick(LlvmBackend))
-        if is_turn and TIMES not in os.environ:
+        if number % USUAL["opencl"] != 1 and TIMES not in os.environ:
             levels.enter_context(_quick(OpenClBackend))
         yield
 
