@@ -201,18 +201,28 @@ class Arithmetic(PureEmitter[ir.Value]):
         onward = builder.function.append_basic_block("onward")
         builder.cbranch(self._some(p), applies, onward, (1, 1000))
         builder.position_at_end(applies)
-        applied = self._defined(function, arguments)
-        applied.attributes |= {"cold", "noinline"}
-        # The function saves the registers that it uses, so constants stay in theirs.
-        applied.calling_convention = "preserve_allcc"
-        found = builder.call(applied, arguments, cconv=applied.calling_convention)
-        found = self.select(p, found, otherwise)
+        found = self._applied(p, function, otherwise, arguments)
         builder.branch(onward)
         builder.position_at_end(onward)
         result = builder.phi(otherwise.type)
         result.add_incoming(found, applies)
         result.add_incoming(otherwise, before)
         return result
+
+    def _applied(
+        self,
+        p: ir.Value,
+        function: PureFunction,
+        otherwise: ir.Value,
+        arguments: Sequence[ir.Value],
+    ) -> ir.Value:
+        """The result of `apply_if` where it applies the function."""
+        applied = self._defined(function, arguments)
+        applied.attributes |= {"cold", "noinline"}
+        # The function saves the registers that it uses, so constants stay in theirs.
+        applied.calling_convention = "preserve_allcc"
+        found = self.builder.call(applied, arguments, cconv=applied.calling_convention)
+        return self.select(p, found, otherwise)
 
     def _some(self, p: ir.Value) -> ir.Value:
         """True if a boolean holds; of a vector, if one of them does."""
