@@ -219,6 +219,8 @@ class Arithmetic(PureEmitter[ir.Value]):
         """The result of `apply_if` where it applies the function."""
         applied = self._defined(function, arguments)
         applied.attributes |= {"cold", "noinline"}
+        if function.is_exceptional:
+            applied.attributes.add("optnone")
         # The function saves the registers that it uses, so constants stay in theirs.
         applied.calling_convention = "preserve_allcc"
         found = self.builder.call(applied, arguments, cconv=applied.calling_convention)

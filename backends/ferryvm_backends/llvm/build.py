@@ -19,6 +19,7 @@ from ferryvm.ir.function_body import function_body
 from ferryvm.ir.graph import Body, Module, Operation
 from ferryvm.ir.group.check import spare_item_checks
 from ferryvm.ir.lane.vectorise import vectorise
+from ferryvm.ir.operation import SHAPES, Role
 from ferryvm.ir.passes.if_conversion import convert_branches
 from ferryvm.ir.passes.overflow_check import gather_overflow_checks
 from ferryvm.ir.passes.pipeline import checker
@@ -52,6 +53,8 @@ _CLOSED_FORM = frozenset(
     ]
 )
 """Operations of loops that LLVM can replace by a closed form, and of the code around them."""
+
+_MEMORY = frozenset({Role.READS, Role.CHANGES})
 
 LARGE_LOOP = 25
 """Operations of a loop that LLVM's own unswitching may find too large to copy, with its default
@@ -151,10 +154,13 @@ def optimised(
     path through it is short. Endless loops, which LLVM does not remove, count as loops.
     """
 
+    # LLVM's passes for loops and memory would find nothing, and take time.
+    least = min(level, 1) if _only_computes(module) else level
+
     def attempt(polls: bool) -> llvm.ModuleRef:
         native = parsed(lower(module, options, polls))
         step("lower")
-        native = run_passes(native, 0 if options.quick else level)
+        native = run_passes(native, 0 if options.quick else least)
         step("optimise")
         return native
 
@@ -163,6 +169,20 @@ def optimised(
         if not has_loop(native):
             return native
     return attempt(polls=True)
+
+
+def _only_computes(module: Module) -> bool:
+    """True if a region has no loop and no accesses to memory."""
+    if module.lanes is not None:
+        return False
+    for body in module.bodies:
+        places = {block: place for place, block in enumerate(body.blocks)}
+        for place, block in enumerate(body.blocks):
+            if any(places[edge.block] <= place for edge in block.end.edges):
+                return False
+            if any(SHAPES[each.name].role in _MEMORY for each in block.operations):
+                return False
+    return True
 
 
 def may_be_closed_form(module: Module) -> bool:

@@ -32,15 +32,22 @@ class PureFunction:
     one is a result. There is one object for a name, and functions are compared with `is`.
     """
 
-    __slots__ = ("_meaning", "_where", "name", "parameters", "result", "summary")
+    __slots__ = ("_meaning", "_where", "is_exceptional", "name", "parameters", "result", "summary")
 
     def __init__(
-        self, name: str, parameters: tuple[Type, ...], result: Type, summary: str, where: str
+        self,
+        name: str,
+        parameters: tuple[Type, ...],
+        result: Type,
+        summary: str,
+        where: str,
+        is_exceptional: bool = False,
     ) -> None:
         """`name`: the mnemonic; `summary`: a sentence; `where`: `module:function`, the meaning,
-        imported when it is first needed."""
+        imported when it is first needed; `is_exceptional`: if hardly any program applies it to operands,
+        so that its code should be compiled quickly and may be slow."""
         self.name, self.parameters, self.result = name, parameters, result
-        self.summary, self._where = summary, where
+        self.summary, self._where, self.is_exceptional = summary, where, is_exceptional
         self._meaning: Meaning | None = None
         _DECLARED[name] = self
 

@@ -87,6 +87,18 @@ FUNCTIONS: dict[str, PureFunction] = {
 }
 """All of them, by mnemonic."""
 
+_EXCEPTIONAL = frozenset(
+    [
+        "f64.exp_rare",
+        "f64.exp2_rare",
+        "f64.expm1_rare",
+        "f64.sinh_rare",
+        "f64.cosh_rare",
+        "f64.hypot_rare",
+    ]
+)
+"""Functions whose finite operands are near overflow or underflow."""
+
 _PARTS: tuple[tuple[str, int, str, str], ...] = (
     ("f64.sin_huge f64.cos_huge f64.tan_huge", 1, "trigonometric", "of operands from 2^20 on"),
     (
@@ -137,6 +149,7 @@ PARTS: dict[str, PureFunction] = {
         t,
         f"For the function of that name, {which}.",
         f"ferryvm.isa.mathematics.{place}.{module}:{name.partition('.')[2]}",
+        name in _EXCEPTIONAL,
     )
     for names, count, module, which in _PARTS
     for name in names.split()
