@@ -27,7 +27,8 @@ class _Apart:
     """An emitter that leaves out what `apply_if` applies, and has the conditions instead."""
 
     def __init__(self, m: Any) -> None:
-        self.m, self.conditions = m, []
+        self.m = m
+        self.conditions: list[Any] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.m, name)

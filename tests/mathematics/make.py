@@ -57,6 +57,9 @@ results, by function."""
 ERFC_POLE, ERFC_SCALE, ERFC_SHIFT = 3, 8, -1.625
 """d = 1 / (a + pole), and the variable of the polynomial is scale d + shift."""
 
+ARC_ERROR, ATAN_ERROR = (mpf(each) * mpf(2) ** -37 for each in (4, 10))
+"""More than the relative errors of functions by pieces, by which their coefficients are less."""
+
 HEAD = '''\
 # SPDX-License-Identifier: Apache-2.0
 """Constants of the f32 functions, as bits of f64, or of f32 those of eight digits.
@@ -80,6 +83,13 @@ def tables() -> dict[str, tuple[str, Any]]:
 
     def short(name: str, meaning: str, f: Any, low: Any, high: Any, terms: int) -> None:
         whole(name, meaning, [single(c) for c in interpolate(f, low, high, terms)])
+
+    def pieces(name: str, f: Any, width: str, terms: int, error: Any) -> None:
+        biased, step = lambda x: f(x) * (1 - error), mp.mpf(width)
+        rows = [_piece(biased, step * j, step, terms) for j in range(32)]
+        of = f"{name.lower()} near multiples of {width}"
+        whole(f"{name}_SUMS", f"coefficients of {of}, in two parts each", [a for a, _ in rows])
+        whole(f"{name}_TERMS", f"further coefficients of {of}", [b for _, b in rows])
 
     whole("LOG2_E", "log2 e", bits(1 / ln2))
     whole("MINUS_LN2", "-ln 2 in two parts, the first a multiple of 2^-40", split(-ln2, 40))
@@ -166,8 +176,13 @@ def tables() -> dict[str, tuple[str, Any]]:
         return mp.atan(mp.sqrt(u)) / mp.sqrt(u)
 
     fitted("ASIN", "arcsin(s) / s over s^2", arcsine, 0, quarter, 14)
+    for name, share in (("ARC", ARC_ERROR), ("ATAN", ATAN_ERROR)):
+        less = [_coarse_pair(each * (1 - share)) for each in (mp.pi / 2, mp.pi)]
+        whole(f"{name}_ANGLES", "pi / 2 and pi, less an error", less)
+    pieces("ASIN", mp.asin, "33/2048", 5, ARC_ERROR)
     top = (mp.tan(mp.pi / 8) * mpf("1.0001")) ** 2
     fitted("ATAN", "arctan(s) / s over s^2", arctangent, 0, top, 12)
+    pieces("ATAN", mp.atan, "33/1024", 6, ATAN_ERROR)
 
     fitted("ATAN_TAIL", "(arctan(s) / s - 1) / s^2", lambda u: (arctangent(u) - 1) / u, 0, top, 12)
     # 4 times the first part is exact.
@@ -255,6 +270,23 @@ def _short_inverses() -> list[Any]:
         mpf(1) if 1 in each else truncated(2 / sum(each), 5 if each[0] < 1 else 6)
         for each in itertools.pairwise(starts)
     ]
+
+
+def _piece(f: Any, center: Any, width: Any, terms: int) -> tuple[list[int], list[int]]:
+    """Coefficients of f(center + t): sums of two f32, then f32. At 0 those of f(t) / t for positive t."""
+    end = width / 2 * mpf("1.001")
+    if center:
+        found = interpolate(lambda t: f(center + t), -end, end, terms)
+    else:
+        found = [mpf(0), *interpolate(lambda t: f(t) / t, 0, end, terms - 1)]
+    constant, slope, *rest = found
+    return [*_coarse_pair(constant), *short_pair(slope)], list(map(single, rest))
+
+
+def _coarse_pair(value: Any) -> list[int]:
+    """Bits of a multiple of 2^-22 near a number, and of the f32 nearest to the rest."""
+    first = truncated(value, 22)
+    return [single(first), single(value - first)]
 
 
 def inverse(value: Any, bounds: tuple[int, ...]) -> list[list[int]]:

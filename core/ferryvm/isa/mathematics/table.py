@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ferryvm.isa.constant_table import ConstantTable
 from ferryvm.isa.mathematics.double import coefficient as double
 from ferryvm.isa.mathematics.single import coefficient as single
@@ -44,6 +46,20 @@ LOG_RESTS, LOG2_RESTS, LOG10_RESTS = (
     ConstantTable(f"{name.lower()}_rests", F32, getattr(single, f"{name}_RESTS")) for name in _BASES
 )
 
+
+def _columns(name: str, rows: Sequence[Sequence[int]]) -> tuple[ConstantTable, ...]:
+    """A table for each column of rows of f32."""
+    columns = zip(*rows, strict=True)
+    return tuple(ConstantTable(f"{name}_{place}", F32, each) for place, each in enumerate(columns))
+
+
+ASIN_SUMS = _columns("asin_sums", single.ASIN_SUMS)
+"""Coefficients of asin near multiples of a width, each in two parts."""
+ASIN_TERMS = _columns("asin_terms", single.ASIN_TERMS)
+"""The others."""
+ATAN_SUMS = _columns("atan_sums", single.ATAN_SUMS)
+ATAN_TERMS = _columns("atan_terms", single.ATAN_TERMS)
+
 POW_INVERSES = ConstantTable("pow_inverses", F64, single.POW_INVERSES)
 """Inverses of mantissas, for f32.pow."""
 POW_LOGARITHMS = ConstantTable("pow_logarithms", F64, single.POW_LOGARITHMS)
@@ -66,6 +82,10 @@ TABLES: dict[str, ConstantTable] = {
         LOG_RESTS,
         LOG2_RESTS,
         LOG10_RESTS,
+        *ASIN_SUMS,
+        *ASIN_TERMS,
+        *ATAN_SUMS,
+        *ATAN_TERMS,
         POW_INVERSES,
         POW_LOGARITHMS,
     )

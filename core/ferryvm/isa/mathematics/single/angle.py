@@ -5,6 +5,9 @@
 
 for |y| and |x| as for `atan_f32`, with n replaced by 4 - n and s negated for negative x. u and v are
 exact in f64. All that follows is a sum of two f64, so that the error is about 2^-57.
+
+It is a sum of two f32 (`quick`) unless that leaves its rounding open: of the quotient of the lesser and the
+larger magnitude.
 """
 
 from __future__ import annotations
@@ -12,14 +15,22 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
-from ferryvm.isa.mathematics.pair import fast_two_sum, number
+from ferryvm.isa.mathematics import PARTS
+from ferryvm.isa.mathematics.pair import fast_two_sum, fma, mul, negated, number
 from ferryvm.isa.mathematics.single import coefficient
+from ferryvm.isa.mathematics.single.inverse_trigonometric import quick_arctangent
 from ferryvm.isa.mathematics.single.polynomial import polynomial
+from ferryvm.isa.mathematics.single.quick import is_outside
 from ferryvm.isa.mathematics.single.rounding import demoted_sum
 from ferryvm.isa.mathematics.single.special import at_most, sign_and_magnitude, with_sign
 from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32
 
 V = TypeVar("V")
+
+_PLAIN_DIVISORS = 2.0**-70, 2.0**100
+"""Divisors of quick results: with these and the least quotient, parts of sums are normal numbers."""
+_LEAST = 2.0**-30
+"""The least quotient of a quick result."""
 
 _INFINITE = 2.0**400
 """It stands for infinity: no finite f32 has a quotient with it that is not rounded to 0."""
@@ -28,6 +39,37 @@ _INFINITE = 2.0**400
 def atan2_f32(m: PureEmitter[V], y: V, x: V) -> V:
     """The angle of the point (x, y) in radians, between -pi and pi; signed zeros as in IEEE 754-2019,
     9.2.1."""
+    zero, one = number(m, 0.0, F32), number(m, 1.0, F32)
+    y_sign, a = sign_and_magnitude(m, y)
+    _, b = sign_and_magnitude(m, x)
+    is_steep = m.compare(F32, Condition.GT, a, b)
+    over, under = m.select(is_steep, b, a), m.select(is_steep, a, b)
+    inverse = m.fdiv(F32, one, under)
+    s = mul(m, over, inverse, F32)
+    left = fma(m, negated(m, s, F32), under, over, F32)
+    is_left = m.compare(F32, Condition.LT, x, zero)
+    factor = m.select(is_left, number(m, -1.0, F32), one)
+    factor = m.select(is_steep, negated(m, factor, F32), factor)
+    base, base_low = (
+        m.select(
+            is_steep,
+            m.constant(F32, quarter),
+            m.select(is_left, m.constant(F32, half), zero),
+        )
+        for quarter, half in zip(*coefficient.ATAN_ANGLES, strict=True)
+    )
+    sum_ = s, mul(m, left, inverse, F32)
+    found, is_open = quick_arctangent(m, sum_, (base, base_low, factor))
+    found = m.reinterpret(F32, I32, m.bit_or(I32, m.reinterpret(I32, F32, found), y_sign))
+    is_extreme = m.any(
+        is_outside(m, m.reinterpret(I32, F32, under), *_PLAIN_DIVISORS),
+        m.compare(F32, Condition.LT, s, number(m, _LEAST, F32)),
+    )
+    return m.apply_if(m.any(is_open, is_extreme), PARTS["f32.atan2_rare"], found, y, x)
+
+
+def atan2_rare(m: PureEmitter[V], y: V, x: V) -> V:
+    """The same of any operands."""
     zero, one = number(m, 0.0), number(m, 1.0)
     y_sign, y_magnitude = sign_and_magnitude(m, y)
     x_sign, x_magnitude = sign_and_magnitude(m, x)

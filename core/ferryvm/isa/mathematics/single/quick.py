@@ -26,6 +26,13 @@ def tested_sum(m: PureEmitter[V], high: V, low: V, error: float) -> tuple[V, V]:
     return above, m.compare(F32, Condition.NE, above, below)
 
 
+def tested_biased_sum(m: PureEmitter[V], high: V, low: V, error: float) -> tuple[V, V]:
+    """The same of a number less the error, which saves one operation."""
+    below = add(m, high, low, F32)
+    above = add(m, high, fma(m, high, number(m, 2 * error, F32), low, F32), F32)
+    return above, m.compare(F32, Condition.NE, above, below)
+
+
 def is_outside(m: PureEmitter[V], bits: V, lowest: float, highest: float) -> V:
     """True if an f32 without a sign, given as its bits, is not from `lowest` to below `highest`; of
     NaN, too."""

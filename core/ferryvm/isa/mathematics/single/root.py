@@ -89,24 +89,32 @@ def cbrt_rare(m: PureEmitter[V], x: V) -> V:
     return m.select(is_double, x, result)
 
 
-def hypot_f32(m: PureEmitter[V], x: V, y: V) -> V:
-    """sqrt(x^2 + y^2); infinite if an operand is, even if the other one is NaN.
+def quick_root(m: PureEmitter[V], s: V, low: V | None = None) -> tuple[V, V]:
+    """The root of a positive normal f32, or of a sum of two, as a sum with an error of 2^-37 of it.
 
-    It is correctly rounded for all operands. The sum of squares is a pair with an error of 2^-46 of it. A
-    quick inverse root r and the root s r have errors of at most 2^-19.2, as all mantissas of s show, and
+    A quick inverse root r and the root s r have errors of at most 2^-19.2, as all mantissas of s show, and
     the Newton step to the root has one of 3/2 of their square, 2^-37.8."""
-    square, square_low = two_product(m, x, x, F32)
-    other, other_low = two_product(m, y, y, F32)
-    s, s_low = two_sum(m, square, other, F32)
-    low = add(m, s_low, add(m, square_low, other_low, F32), F32)
-    bits = m.reinterpret(I32, F32, s)
-    half = m.shr_u(I32, bits, m.constant(I32, 1))
+    half = m.shr_u(I32, m.reinterpret(I32, F32, s), m.constant(I32, 1))
     r = m.reinterpret(F32, I32, m.sub(I32, m.constant(I32, _QUICK_ROOT_ORIGIN), half))
     d = fma(m, negated(m, mul(m, s, r, F32), F32), r, number(m, 1.0, F32), F32)
     r = fma(m, mul(m, r, d, F32), polynomial(m, d, coefficient.ROOT_QUICK, F32), r, F32)
     root = mul(m, s, r, F32)
-    left = add(m, fma(m, negated(m, root, F32), root, s, F32), low, F32)
-    step = mul(m, mul(m, left, r, F32), number(m, 0.5, F32), F32)
+    left = fma(m, negated(m, root, F32), root, s, F32)
+    if low is not None:
+        left = add(m, left, low, F32)
+    return root, mul(m, mul(m, left, r, F32), number(m, 0.5, F32), F32)
+
+
+def hypot_f32(m: PureEmitter[V], x: V, y: V) -> V:
+    """sqrt(x^2 + y^2); infinite if an operand is, even if the other one is NaN.
+
+    It is correctly rounded for all operands. The sum of squares is a pair with an error of 2^-46 of it."""
+    square, square_low = two_product(m, x, x, F32)
+    other, other_low = two_product(m, y, y, F32)
+    s, s_low = two_sum(m, square, other, F32)
+    low = add(m, s_low, add(m, square_low, other_low, F32), F32)
+    root, step = quick_root(m, s, low)
+    bits = m.reinterpret(I32, F32, s)
     result, is_open = tested_sum(m, root, step, _QUICK_ROOT_ERROR)
     is_rare = m.any(is_open, is_outside(m, bits, 2.0**-80, 2.0**126))
     return m.apply_if(is_rare, PARTS["f32.hypot_rare"], result, x, y)
