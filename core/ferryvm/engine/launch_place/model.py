@@ -85,7 +85,8 @@ def calibrated(
     alone = sum(share * own.alone[name] for name, share in mix.items()) if own.alone else 0.0
     copies = 0.0
     if own.to_device and own.to_host:
-        copies = (bytes_read + bytes_written) / own.to_device + bytes_written / own.to_host
+        # What items overwrite as a whole is not sent.
+        copies = bytes_read / own.to_device + bytes_written / own.to_host
     ratio, alone = (there / here, alone / here) if here else (1.0, 0.0)
     return CostModel(own.launch_seconds, ratio, copies, own.compile_seconds, CALIBRATED, alone)
 
@@ -93,6 +94,6 @@ def calibrated(
 def assumed(why: str, threads: int, bytes_read: int, bytes_written: int) -> CostModel:
     """The model of a place without a calibration: threads divide the time, and a device computes as
     one core does; `why`: the reason, with a remedy."""
-    copies = 0.0 if threads else (bytes_read + 2 * bytes_written) / DEFAULT_BANDWIDTH
+    copies = 0.0 if threads else (bytes_read + bytes_written) / DEFAULT_BANDWIDTH
     launch = DEFAULT_LAUNCH[bool(threads)]
     return CostModel(launch, 1.0 / max(threads, 1), copies, DEFAULT_COMPILE, f"defaults: {why}")
