@@ -31,6 +31,7 @@ from ferryvm_backends.vliw.code.unroll import unroll, unroll_factor
 from ferryvm_backends.vliw.machine.model import Machine
 
 QUICK = "the code is made quickly"
+RARE = "it runs where a check may fail"
 """The reason that no loop is pipelined where the level of optimisation is low."""
 
 
@@ -111,7 +112,8 @@ class PipelinableLoops:
         self._bounds: dict[tuple[MachineBlock, int], Bounds] = {}
         """Of loops as the program has them, by iterations together."""
         for block in blocks:
-            plan = self._unchanged(block, live) if is_quick else self._plan(block, live)
+            reason = QUICK if is_quick else RARE if block.is_rare else ""
+            plan = self._unchanged(block, live, reason) if reason else self._plan(block, live)
             self.plans[block] = plan
 
     @property
@@ -297,10 +299,10 @@ class PipelinableLoops:
             found.append(_Option(iterations, loop, least))
         return found
 
-    def _unchanged(self, block: MachineBlock, live: Live) -> LoopPlan:
-        """The plan of a loop in code that is made quickly."""
+    def _unchanged(self, block: MachineBlock, live: Live, reason: str) -> LoopPlan:
+        """The plan of a loop that is left alone."""
         least = bounds(Iteration(block, live), self.machine)
-        return LoopPlan(block, block.operations, 1, least, reason=QUICK)
+        return LoopPlan(block, block.operations, 1, least, reason=reason)
 
     def _unrolled(self, block: MachineBlock, live: Live, reason: str) -> LoopPlan:
         operations, iterations = block.operations, unroll_factor(block)
