@@ -3,6 +3,7 @@
 
     speed     launches by llvm and opencl, against OpenCL C by PoCL and by Intel's driver
     cycles    the cosine transform on simulated machines
+    product   a product of large matrices by opencl on the device, against plain OpenCL C, in kernels alone
     compile   milliseconds of processor time in which llvm and vliw compile a kernel
 
 Contenders run in one process, on the same arrays, in interleaved rounds; the results of all have to have the
@@ -20,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.groups import compiling, cycles
+from benchmarks.groups import product as products
 from benchmarks.groups.contender import LLVM, NAMES, POCL, Subject, contenders
 from benchmarks.groups.goal import MULTI, SINGLE, goals, mean
 from benchmarks.groups.sample import Sample
@@ -29,8 +31,8 @@ from benchmarks.report import Target
 
 __all__ = ["BY_NAME", "LIMIT", "NAMES", "PARTS", "POCL", "Figures", "Settings", "measure"]
 
-SPEED, CYCLES, COMPILE = "speed", "cycles", "compile"
-PARTS = (SPEED, CYCLES, COMPILE)
+SPEED, CYCLES, PRODUCT, COMPILE = "speed", "cycles", "product", "compile"
+PARTS = (SPEED, CYCLES, PRODUCT, COMPILE)
 
 LIMIT = 60.0
 """Seconds of processor time that a run may take."""
@@ -61,11 +63,14 @@ class Figures:
     rows: list[speed.Row] = dataclasses.field(default_factory=list)
     cycles: list[cycles.Cycles] = dataclasses.field(default_factory=list)
     compilations: list[compiling.Compilation] = dataclasses.field(default_factory=list)
+    product: products.Product | None = None
 
     def targets(self) -> list[Target]:
         """The goals, none for small sizes."""
         is_held = not (self.settings.is_quick or self.settings.is_processor)
-        return goals(self.rows, self.cycles, self.compilations) if is_held else []
+        if not is_held:
+            return []
+        return goals(self.rows, self.cycles, self.compilations, self.product)
 
     def faults(self) -> list[str]:
         """What was wrong with contenders."""
@@ -88,6 +93,7 @@ class Figures:
                 for row in self.rows
             },
             "llvm_over": {name: mean(self.rows, LLVM, name)[0] for name in NAMES if name != LLVM},
+            "product": None if self.product is None else self.product.as_json(),
             "cycles": {each.machine: each.as_json() for each in self.cycles},
             "compile": {
                 backend: {
@@ -110,6 +116,8 @@ class Figures:
                 or f"{each.cycles:,} cycles (bound by the float units {cycles.BOUND:,})"
             )
             console.print(f"dct in groups of 8 x 8 on {each.machine}: {shown}", highlight=False)
+        if self.product is not None:
+            self.product.show(lambda line: console.print(line, highlight=False, markup=False))
         if self.compilations:
             table = Table("kernel", *compiling.BACKENDS, title="compiling, median milliseconds")
             for sample in self.settings.samples:
@@ -146,6 +154,9 @@ def measure(settings: Settings, progress: Callable[[str], None]) -> Figures:
         found.rows = _speed(settings, progress)
     if CYCLES in settings.parts:
         found.cycles = [cycles.measure(machine) for machine in (MULTI, SINGLE)]
+    if PRODUCT in settings.parts:
+        rows = 128 if settings.is_quick else 0
+        found.product = products.measure(settings.device, settings.rounds, progress, rows)
     if COMPILE in settings.parts:
         found.compilations = compiling.measure(settings.samples, settings.rounds, progress)
     return found

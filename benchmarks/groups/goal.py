@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from benchmarks.groups.compiling import Compilation
 from benchmarks.groups.contender import INTEL_C, INTEL_OPENCL, LLVM, OPENCL, OPENCL_C
 from benchmarks.groups.cycles import Cycles
+from benchmarks.groups.product import LARGE, Product
 from benchmarks.measure import geometric_mean, median
 from benchmarks.parallel.speed import Row
 from benchmarks.report import Target
@@ -16,7 +17,7 @@ WRITTEN = ("matmul", "scan-tiles", "reduction", "transpose", "dct")
 """The kernels for which code is held to OpenCL C that is written by hand."""
 
 MOST_OF_POCL, MOST_OF_INTEL, MOST_OF_WRITTEN = 0.8, 1.0, 1.05
-MOST_CYCLES, LEAST_GAIN = 20_000, 10.0
+MOST_CYCLES, LEAST_GAIN, LEAST_OF_PRODUCT = 20_000, 10.0, 0.6
 MOST_COMPILING = {"llvm": 120.0, "vliw": 2000.0}
 """Milliseconds."""
 MULTI, SINGLE = "multi16", "single"
@@ -31,7 +32,10 @@ def mean(rows: Sequence[Row], mine: str, other: str) -> tuple[float | None, int]
 
 
 def goals(
-    rows: Sequence[Row], cycles: Sequence[Cycles], compilations: Sequence[Compilation]
+    rows: Sequence[Row],
+    cycles: Sequence[Cycles],
+    compilations: Sequence[Compilation],
+    product: Product | None = None,
 ) -> list[Target]:
     """All goals. The name of a mean says over how many kernels it is."""
     found = []
@@ -54,6 +58,9 @@ def goals(
     name = f"dct in groups on {MULTI}"
     found.append(Target(name, on_multi, MOST_CYCLES, is_upper=True, unit=" cycles"))
     found.append(Target(f"dct in groups, {SINGLE} over {MULTI}", gain, LEAST_GAIN))
+    if product is not None and product.n == LARGE:
+        name = f"{OPENCL} as a part of {OPENCL_C}, product of {LARGE} x {LARGE} f32"
+        found.append(Target(name, product.part, LEAST_OF_PRODUCT))
     for backend, most in MOST_COMPILING.items():
         times = [each.median for each in compilations if each.backend == backend]
         some = [each for each in times if each is not None]

@@ -95,6 +95,9 @@ class RangeRunner(abc.ABC):
     timed in order first, and how many run at once is for `run` to decide: it returns after some two
     seconds, with what has not begun in the record."""
 
+    takes_one: bool = False
+    """True if a launch of one item is worth a run: an item is a group of many members."""
+
     @property
     @abc.abstractmethod
     def where(self) -> str:

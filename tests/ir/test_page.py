@@ -53,6 +53,7 @@ OF_GROUPS = {"barrier", "member", "group_array"} | {
     "fail_if_interrupted",
     "has_failed",
     "iterations_spent",
+    "member_index",
     "context_load",
     "context_store",
     "release_objects",

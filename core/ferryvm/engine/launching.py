@@ -136,7 +136,7 @@ class Launches:
             return None
         launch = self._launches[pc] = InstalledLaunch(pc, number, code, ranges, guesses)
         self.activities[pc] = launch.activity
-        self._words[number] = 1  # its items are timed first
+        self._words[number] = 0 if ranges.takes_one else 1  # its items are timed first
         return launch.activity
 
     def remove(self, pc: int) -> None:

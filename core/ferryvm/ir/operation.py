@@ -234,6 +234,7 @@ _DECLARED = {
     # groups
     "barrier": Shape(Role.CHANGES),
     "member": Shape(Role.FIXED, (), (), I64),
+    "member_index": Shape(Role.FIXED, (AttributeKind.NUMBER,) * 3, (), I64),
     "group_array": Shape(Role.FIXED, _NUMBER, (), I64),
     "fail_if": Shape(Role.CHANGES, (), (BOOLEAN,)),
     "fail_if_interrupted": Shape(Role.CHANGES),

@@ -27,7 +27,7 @@ Sizes = Mapping[Leaf, int]
 class GroupRanges(RangeRunner):
     """Runs groups as work-groups of a device."""
 
-    is_paced = True
+    is_paced = takes_one = True
 
     def __init__(
         self,

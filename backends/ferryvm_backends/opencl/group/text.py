@@ -14,6 +14,7 @@ from ferryvm.ir.c.opencl_group import EVERYWHERE, LOCAL, group_dialect
 from ferryvm.ir.c.opencl_item import MARKS, MOST_ARGUMENTS
 from ferryvm.ir.graph import Body, FrameState, Module
 from ferryvm.ir.member import UngroupedError
+from ferryvm.ir.member.axis import split_axes
 from ferryvm.ir.member.boundary import (
     changes,
     check_barriers,
@@ -57,6 +58,9 @@ from ferryvm_backends.opencl.text import (
     refuse_atomics,
     refuse_floats,
 )
+
+_LARGEST = 1 << 14
+"""Operations of a function that becomes part of a member's code, at most: a call would refuse the group."""
 
 _FOLDS = 3
 """Times that constants are folded, until branches on sizes are decided."""
@@ -112,7 +116,7 @@ def _one(module: Module, items: Region) -> tuple[Body, FrameState]:
     function = program.functions[items.function]
     locals_ = [t if isinstance(t, Type) else Type.I64 for t in function.locals]
     state = entry_state(body, locals_)
-    inline_all(module, body)
+    inline_all(module, body, _LARGEST)
     mark_barriers(body, program)
     leave_at_begin(body, state)
     sink_launch_exits(body)
@@ -139,6 +143,7 @@ def _group_text(
             settle(body)
         states.append(state)
         forms.append(group_form(body, program))
+        forms[0] = split_axes(body, forms[0])
         eliminate_member_checks(body, forms[0])
         hoist_argument_checks(body, forms[0], state, is_exact)
         hoist_entry_checks(body, state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import mmap
 from collections.abc import Sequence
 from typing import Any
@@ -53,7 +54,9 @@ class ItemKernel:
         self.handle = cl.Kernel(program, name)
         info, device = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE, context.devices[0]
         declared: Any = self.handle.get_work_group_info(info, device)
-        self.group = int(declared[0])
+        self._axes = tuple(int(size) for size in declared)
+        """The same along each axis."""
+        self.group = math.prod(self._axes)
         """Work-items that each group has; 0: any number."""
         self._bound: list[Any] = []
         """The arguments but for the launch, as they are set."""
@@ -105,14 +108,21 @@ class ItemKernel:
         """
         self._words[0], self._words[1], self._words[2] = first, end, block
         self._set_launch()
-        local = self.group or local
-        size = ctypes.c_size_t(-(-(end - first) * self._lanes // (local * block)) * local)
-        group, none = ctypes.c_size_t(local), ctypes.c_void_p()
-        sizes = none, ctypes.byref(size), ctypes.byref(group)
+        sizes = self._sizes(end - first, block, local)
+        none = ctypes.c_void_p()
         commands, kernel = ctypes.c_void_p(queue.int_ptr), ctypes.c_void_p(self.handle.int_ptr)
-        error = library().clEnqueueNDRangeKernel(commands, kernel, 1, *sizes, 0, none, event)
+        error = library().clEnqueueNDRangeKernel(commands, kernel, *sizes, 0, none, event)
         if error:
             raise BackendError(f"opencl: a launch failed: {error_name(error)}")
+
+    def _sizes(self, items: int, block: int, local: int) -> tuple[Any, ...]:
+        """Dimensions, offset, sizes of all and of a group; groups follow each other along the first axis."""
+        local = self.group or local
+        groups = -(-items * self._lanes // (local * block))
+        axes = self._axes if self.group else (local, 1, 1)
+        count = 1 if axes[1:] == (1, 1) else 3
+        every = (ctypes.c_size_t * 3)(groups * axes[0], *axes[1:])
+        return count, ctypes.c_void_p(), every, (ctypes.c_size_t * 3)(*axes)
 
     def _set_launch(self) -> None:
         size, kernel = ctypes.sizeof(self._words), ctypes.c_void_p(self.handle.int_ptr)
@@ -143,7 +153,7 @@ class ItemKernel:
         for number in (40, 70):
             head["count"] = head["interrupt"] = word.value = number
             self.handle.set_arg(_LAUNCH, self._words)
-            size = (self.group or 1,)
+            size = self._axes if self.group else (1,)
             cl.enqueue_nd_range_kernel(queue, self.handle, size, size)
             queue.finish()
             seen.append(head["count"] == 2 * number + 1 and word.value == number + head["lost"])

@@ -58,7 +58,12 @@ def pattern_text(pattern: Pattern, *, apart: bool, aligned: bool) -> PatternText
     body, lanes, group = (_GROUPS if apart else _ITEMS)[pattern.kind]
     references = 3 if pattern.kind is PatternKind.SCANNED_BLOCKS else 2
     head = opening(
-        references + 1, 1, _values(base, pattern), apart=apart, objects=True, group=group
+        references + 1,
+        1,
+        _values(base, pattern),
+        apart=apart,
+        objects=True,
+        group=(group,) if group else (),
     )
     names = ("source", "to", "last")[:references]
     types = [pattern.array, *[_results(pattern)] * (references - 1)]

@@ -28,6 +28,9 @@ class Groups:
     def do_member(self, operation: Operation) -> str:
         return "member"
 
+    def do_member_index(self, operation: Operation) -> str:
+        return f"get_local_id({operation.fact(0, int)})"
+
     def do_group_array(self, operation: Operation) -> str:
         """No value: accesses name the array."""
         return "0"

@@ -254,14 +254,14 @@ def opening(
     *,
     apart: bool,
     objects: bool,
-    group: int = 0,
+    group: Sequence[int] = (),
     place: str = "get_global_id(0)",
     name: str = ENTRY,
     runs_dry: bool = True,
 ) -> str:
     """The structures, then `more`, and the kernel up to where it has its `place` and objects.
     `arguments`: words that items share; `frame`: of frames; `group`: work-items that each group
-    has, 0 for any number; `place`: the number of the item in the slice;
+    has along each axis, none for any number; `place`: the number of the item in the slice;
     `name`: of the kernel; `runs_dry`: it has a dry run. PoCL 3.0 takes the return of that for a condition of
     barriers, and may find that all the rest is never reached."""
     bound = tried = ""
@@ -276,16 +276,18 @@ def opening(
         ++*(__global ulong *)launch.objects;
         suspended->lost = 1;
 """
+    others = "".join(f" | get_global_id({axis})" for axis in range(1, len(group)))
     dry = f"""\
     if (launch.first == FERRY_DRY) {{
-        if (get_global_id(0))
+        if (get_global_id(0){others})
             return;
         suspended->count += 1u + *memory.interrupt;
 {tried}\
         return;
     }}
 """
-    attribute = f" __attribute__((reqd_work_group_size({group}, 1, 1)))" if group else ""
+    sizes = ", ".join(map(str, [*group, 1, 1][:3]))
+    attribute = f" __attribute__((reqd_work_group_size({sizes})))" if group else ""
     return f"""\
 {_structures(arguments, frame)}{more}__kernel{attribute} void {name}(
     __global uchar *restrict statics_buffer, ulong statics_at,

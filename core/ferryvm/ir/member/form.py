@@ -84,6 +84,8 @@ class GroupForm:
     """Members of a group."""
     arrays: tuple[GroupArray, ...]
     """By the numbers of `group_array`."""
+    axes: tuple[int, ...] = ()
+    """Members along each axis of `member_index`; none if there is no such operation."""
 
 
 def group_array_of(operation: Operation) -> int | None:

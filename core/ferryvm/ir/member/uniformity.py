@@ -61,6 +61,8 @@ class Uniformity:
         return (len(self.varying), len(self.divergent)) != before
 
     def _varies(self, operation: Operation) -> bool:
+        if operation.name == "member_index":
+            return True
         role = SHAPES[operation.name].role
         if role in (Role.READS, Role.CHANGES, Role.CALLS) and operation.name not in _COMMON:
             return True

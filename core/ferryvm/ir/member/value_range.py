@@ -145,6 +145,11 @@ class MemberRanges:
             return range(count)
         if isinstance(value, Constant):
             return [value.bits] * count
+        if isinstance(value, Operation) and value.name == "member_index":
+            _, stride, size = value.static
+            assert isinstance(stride, int)
+            assert isinstance(size, int)
+            return [m // stride % size for m in range(count)]
         if not isinstance(value, Operation) or value.name not in PURE:
             return None
         if value.name in ("apply", "lookup"):

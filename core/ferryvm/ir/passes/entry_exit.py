@@ -41,7 +41,8 @@ MOVABLE = frozenset(
         *("add", "sub", "mul", "bit_and", "bit_or", "bit_xor", "shl", "shr_s", "shr_u"),
         *("add_overflows", "sub_overflows", "mul_overflows"),
         *("compare", "all", "any", "none", "select", "boolean_to_i32"),
-        *("wrap", "extend_s", "extend_u", "header_word", "frame", "stack_limit", "member"),
+        *("wrap", "extend_s", "extend_u", "header_word", "frame", "stack_limit"),
+        *("member", "member_index"),
     }
 )
 """Operations on integers that can be computed wherever their operands are known; null has header
