@@ -145,3 +145,28 @@ def test_a_fault_in_the_code_of_failures_is_found(
     said = ran(on(OpenClBackend(device=str(device))), PERMUTED, found)
     other = ran(Engine("threaded"), PERMUTED, expected)
     assert not (said == other and is_as_in_order(5, found, expected))
+
+
+BORDER = """
+(define (member l g tile x out n)
+  (define i (+ (* g 8) l))
+  (array-set! tile l (if (< i n) (array-ref x i) 0))
+  (barrier)
+  (if (< (+ i 1) n) (array-set! out (+ i 1) (array-ref tile (- 7 l))))
+  (if (< i n) (while (< l (array-ref x i)) (set! l (+ l 1)) (array-set! out i (array-ref x (& l 63))))))
+(define (group g x out n) (for-each-item 8 (member g (make-array i64 8) x out n)))
+(define (work (x (array i64)) (out (array i64)) (n (array i64)))
+  (for-each-item 12 (group x out (array-length x))))
+"""
+"""The last group has members behind the end of the arrays."""
+
+
+def test_groups_that_only_seem_to_fail_run_by_exact_code(
+    device: Device, outcomes: list[RangeOutcome]
+) -> None:
+    given = [np.arange(90) % 9, np.zeros(90, np.int64), np.zeros(1, np.int64)]
+    expected = [each.copy() for each in given]
+    assert not ran(on(OpenClBackend(device=str(device))), BORDER, given)
+    ran(Engine("threaded"), BORDER, expected)
+    assert (given[1] == expected[1]).all()
+    assert [each.completed for each in outcomes] == [GROUPS - 1]

@@ -51,14 +51,14 @@ class GroupKernel(ItemKernel):
 
 
 class DoubtError(Exception):
-    """The check of some groups says that they may fail, of which it is not sure. None has begun."""
+    """Some groups may fail, of which the kernel is not sure. All have been undone."""
 
 
 class GroupSlices(ItemRanges):
     """Runs groups of one size."""
 
     is_sure = True
-    """False if groups of the first slice that do not pass the check are to raise DoubtError."""
+    """False if groups of the first slice that fail are to raise DoubtError."""
     _groups = 0
     """Groups of the next slice."""
     _has_run = False
@@ -121,6 +121,8 @@ class GroupSlices(ItemRanges):
                 left_out = sorted([*left_out, *failed])
                 for one in saved:
                     one.restore()
+                if first == begin and not self.is_sure:
+                    raise DoubtError
                 failed = self._work(kernel, buffers, (begin, end), left_out)
             taken = time.perf_counter() - began
             found.seconds += taken

@@ -9,7 +9,7 @@ any iteration is a reason to leave: a group that leaves needlessly only runs in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ferryvm.ir.control_flow_graph import ControlFlowGraph
 from ferryvm.ir.graph import (
@@ -24,6 +24,7 @@ from ferryvm.ir.graph import (
 )
 from ferryvm.ir.loop.natural import Loop, loops_of
 from ferryvm.ir.member.form import GroupForm
+from ferryvm.ir.member.uniformity import post_dominators
 from ferryvm.ir.member.value_range import MOST, MemberRanges, member_ranges
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.entry_exit import MOVABLE
@@ -108,7 +109,8 @@ def hoist_argument_checks(
         return Operation("compare", BOOLEAN, condition.static, (largest, limit))
 
     def limit_of(condition: Value, block: Block) -> Value | None:
-        """The condition that an index may pass the length, if a branch has found a limit of it."""
+        """The condition that an index may pass the length, if branches have found limits of it: all of these
+        are above."""
         if is_exact or not isinstance(condition, Operation) or condition.name != "compare":
             return None
         index, length = condition.arguments
@@ -116,9 +118,11 @@ def hoist_argument_checks(
             return None
         if ranges.range(index, block).low < 0:
             return None
+        found: Operation | None = None
         for limit in filter(is_movable, ranges.limits(index, block)):
-            return Operation("compare", BOOLEAN, (I64, Condition.GT_S), (limit, length))
-        return None
+            passes = Operation("compare", BOOLEAN, (I64, Condition.GT_S), (limit, length))
+            found = Operation("all", BOOLEAN, (), (found, passes)) if found else passes
+        return found
 
     needed: dict[Operation, None] = {}
 
@@ -128,10 +132,10 @@ def hoist_argument_checks(
                 need(argument)
             needed[value] = None
 
-    loops = loops_of(graph)
+    loops, after = loops_of(graph), post_dominators(body) if is_exact else None
     conditions: list[tuple[Operation, list[tuple[Value, bool]]]] = []
     for place, block in enumerate(graph.blocks[1:], 1):
-        path = _path(graph, loops, place, is_movable)
+        path = _path(graph, loops, place, is_movable, after)
         remaining = []
         for operation in block.operations:
             limited = operation.name == "trap_if" and limit_of(operation.arguments[0], block)
@@ -177,9 +181,11 @@ def _path(
     loops: Sequence[Loop],
     place: int,
     is_movable: Callable[[Value], bool],
+    after: Mapping[Block, Block | None] | None,
 ) -> list[tuple[Value, bool]] | None:
     """The tests of branches that lead to a block, each with its result; None if one of them cannot be
-    computed at the entry."""
+    computed at the entry. `after`: post-dominators, if a block to which several edges lead is to be one of the branch
+    above."""
     found: list[tuple[Value, bool]] = []
     while place:
         above = graph.dominators.parent(place)
@@ -194,8 +200,20 @@ def _path(
                 if end.name != "branch" or not is_movable(end.arguments[0]):
                     return None
                 found.append((end.arguments[0], only[1] is end.edges[0]))
+            elif after is not None and not _follows(
+                graph.blocks[place], graph.blocks[above], after
+            ):
+                return None
         place = above
     return found
+
+
+def _follows(block: Block, above: Block, after: Mapping[Block, Block | None]) -> bool:
+    """True if control comes to a block from the one above on each path."""
+    here = after.get(above)
+    while here is not None and here is not block:
+        here = after.get(here)
+    return here is block
 
 
 def hoist_member_checks(body: Body, state: FrameState) -> None:
