@@ -87,6 +87,23 @@ def test_an_exported_python_function_proves_itself(
     assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.parametrize("level", sample([3, 0, 1], 1))
+def test_code_of_each_level_proves_itself(tmp_path: Path, level: int) -> None:
+    matrices = ("float64[:, :]",) * 3
+    ferryvm.export(matmul, matrices, tmp_path / "folder", optimize=level, vectors=40)
+    checked = run(tmp_path / "folder", "make", "check", "CC=gcc")
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_no_size_of_an_example_is_in_the_text(tmp_path: Path) -> None:
+    texts = []
+    for size in (3, 1000):
+        array = np.zeros(size)
+        ferryvm.export(saxpy, (2.0, array, array.copy()), tmp_path / f"{size}", vectors=1)
+        texts.append((tmp_path / f"{size}" / "saxpy.c").read_text("utf-8"))
+    assert texts[0] == texts[1]
+
+
 def library(tmp_path: Path, function: Callable[..., Any], *arguments: object) -> Any:
     ferryvm.export(function, arguments, tmp_path / "folder", vectors=1)
     built = run(tmp_path / "folder", "make", "CC=gcc")

@@ -45,6 +45,9 @@ from ferryvm.ir.passes import optimise
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.inline import inline_all, remove_uncalled
 from ferryvm.ir.passes.jump_threading import thread_jumps
+from ferryvm.ir.passes.range_check import hoist_range_checks
+from ferryvm.ir.passes.unroll_and_jam import unroll_and_jam
+from ferryvm.ir.passes.unswitch import unswitch
 from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.ir.use import substitute
 from ferryvm.isa.element import Element
@@ -63,6 +66,9 @@ from ferryvm.portable.interface import (
 from ferryvm.portable.limit import check_calls, check_exportable, is_transfer_check, refuse
 from ferryvm.portable.subject import Subject
 from ferryvm.region.region import region
+
+JAMMED = 3
+"""The level from which on code of several iterations is interleaved: faster, and much longer."""
 
 LARGEST = 100_000
 """The largest number of operations of a callee that is inlined."""
@@ -106,6 +112,9 @@ def plain_form(subject: Subject, name: str, level: int = 2) -> PlainFunction:
     check_exportable(subject, body)
     module.functions = {}
     optimise(module, level, subject.verified)
+    if level >= JAMMED and hoist_range_checks(body):
+        unroll_and_jam(body, module.footprints)
+        unswitch(body, module.footprints)
     return _Plain(subject, body, name).run()
 
 
