@@ -29,11 +29,12 @@ Target = Callable[[PlainFunction], Written]
 
 TARGETS = {
     "c": "ferryvm.portable.c.target:write_c",
+    "llvm": "ferryvm.portable.llvm.target:write_llvm",
     "wasm": "ferryvm.portable.wasm.target:write_wasm",
 }
 """The function of each target."""
 
-_LATER = ("opencl", "llvm", "ptx", "spirv")
+_LATER = ("opencl", "ptx", "spirv")
 
 
 def target(name: str) -> Target:
