@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ferryvm.backend import Options
 from ferryvm.ir.function_body import expand
-from ferryvm.ir.graph import Body, Module, Operation
-from ferryvm.ir.group.check import spare_item_checks
+from ferryvm.ir.graph import Module, Operation
 from ferryvm.ir.group.form import form_groups
-from ferryvm.ir.group.row import divide_into_rows, settle_rows
 from ferryvm.ir.lift import lift
 from ferryvm.ir.loop.preheader import add_preheaders
 from ferryvm.ir.passes import optimise
@@ -21,13 +19,10 @@ from ferryvm.ir.passes.address_base import share_bases
 from ferryvm.ir.passes.code_motion import hoist_invariants
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.inline import inline_items
-from ferryvm.ir.passes.jump_threading import thread_jumps
 from ferryvm.ir.passes.load_forwarding import forward_loads
-from ferryvm.ir.passes.loop_versioning import version_loops
-from ferryvm.ir.passes.pipeline import UNROLLED_NEST, checker
+from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.ir.passes.strength_reduction import reduce_strength
-from ferryvm.ir.passes.unroll import unroll
 from ferryvm.ir.passes.unswitch import unswitch
 from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.region.launch import launch_numbers
@@ -42,21 +37,25 @@ _ARITHMETIC = frozenset({"compare", "add", "sub", "mul", "fadd", "fsub", "fmul",
 
 _ACCESSES = frozenset({"heap_load", "heap_store", "element_load", "element_store"})
 
-_DEAREST = 32
-"""The cost of a value that items compute anew behind a barrier: it takes units that have little to do, and an
-access to memory takes one of few."""
-
 
 def optimised(region: Region, options: Options, machine: Machine) -> Module:
     """The IR from which code for a machine is generated."""
-    module, verify = _improved(region, options)
+    module = lift(region, options.counting, options.unseen, known=options.known)
+    level, check = max(options.optimize, 1), options.check
+    module.launches = frozenset(launch_numbers(region.verified))
+    if options.optimize >= 2:
+        inline_items(module, region.verified.program)
+        form_groups(module, region.verified)
     for body in module.bodies:
-        verify(body)
+        expand(body)
+    optimise(module, level, region.verified, unrolled=True, apart=True, check=check)
+    verify = checker(module, region.verified, check)
+    for body in module.bodies:
         join_element_addresses(body)
         verify(body)
     if options.optimize >= 2:
         for body in module.bodies:
-            if hoist_range_checks(body, rare=module.rare):
+            if hoist_range_checks(body):
                 verify(body)
                 unswitch(body, module.footprints)
             add_preheaders(body, of_branches=True)
@@ -79,58 +78,6 @@ def optimised(region: Region, options: Options, machine: Machine) -> Module:
             remove_dead_code(body)
             verify(body)
     return module
-
-
-def _improved(region: Region, options: Options) -> tuple[Module, Callable[[Body], None]]:
-    """The IR after the passes that compilers share, and a function that verifies it."""
-    module = _lifted(region, options)
-    if module.groups and not all(_divide(module, body) for body in module.bodies):
-        module = _lifted(region, options)  # nests with checks are better left alone
-    for body in module.bodies:
-        expand(body)
-    check = options.check
-    optimise(
-        module,
-        max(options.optimize, 1),
-        region.verified,
-        unrolled=True,
-        apart=True,
-        check=check,
-    )
-    if module.groups:
-        for body in module.bodies:
-            spare_item_checks(body)
-    return module, checker(module, region.verified, check)
-
-
-def _lifted(region: Region, options: Options) -> Module:
-    """The IR with parallel regions."""
-    module = lift(region, options.counting, options.unseen, known=options.known)
-    module.launches = frozenset(launch_numbers(region.verified))
-    if options.optimize >= 2:
-        inline_items(module, region.verified.program)
-        form_groups(module, region.verified, _DEAREST)
-        module.launches |= {group.pc for group in module.groups}  # independent between two barriers
-    return module
-
-
-def _divide(module: Module, body: Body) -> bool:
-    """Make nests without checks of loops over items of several dimensions. False if one has checks."""
-    # Sizes of groups are constants behind launches that have been inlined.
-    passes = (number_values, thread_jumps, remove_dead_code, hoist_invariants, number_values)
-    for each in passes:
-        each(body)
-    rare, nests = divide_into_rows(body, module.launches)
-    if not rare:
-        return True
-    module.rare |= rare
-    for each in passes:
-        each(body)
-    if unroll(body, rare=rare | nests):
-        for each in passes:
-            each(body)
-    version_loops(body, module.footprints, UNROLLED_NEST, rare=module.rare)
-    return settle_rows(body)
 
 
 def registers_for_forwarding(machine: Machine, operations: Sequence[Operation]) -> int:

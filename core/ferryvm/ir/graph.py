@@ -180,7 +180,7 @@ class FrameState:
 class Operation(Value):
     """One operation; a value if `type` is not None."""
 
-    __slots__ = ("arguments", "item", "name", "pc", "state", "static")
+    __slots__ = ("arguments", "name", "pc", "state", "static")
 
     type: ValueType | None  # type: ignore[assignment]  # one that has only effects has no type
 
@@ -196,9 +196,6 @@ class Operation(Value):
         self.arguments, self.state = arguments, state
         self.pc = -1
         """The instruction that it was lifted from; -1 if there is none."""
-        self.item = 0
-        """In a loop over the items of a launch, of which an iteration may run several: the number of
-        its item in the iteration."""
 
     def fact(self, place: int, kind: builtins.type[Fact]) -> Fact:
         """Its static attribute of this kind, at an index of its shape."""
@@ -370,8 +367,6 @@ class Module:
     it."""
     launches: frozenset[int] = frozenset()
     """pcs of the heads of launches' loops, where a compiler uses that their items are independent."""
-    rare: set[Block] = dataclasses.field(default_factory=set)
-    """The headers of loops that seldom run, which are not made longer."""
     lanes: Body | None = None
     """Of a launch's loop, the items in lanes, see `ferryvm.ir.lane`."""
     headroom: int = 0

@@ -82,8 +82,7 @@ def dependences(block: MachineBlock, live: Live) -> list[list[Dependence]]:
     """The operations that have read it since."""
     exits: list[int] = []
     effects: list[int] = []
-    is_loop = bool(block.operations) and block.operations[-1].target is block
-    memory = _MemoryAccesses(is_loop)
+    memory = _MemoryAccesses()
     for number, operation in enumerate(block.operations):
         mine: list[Dependence] = []
         found.append(mine)
@@ -153,12 +152,8 @@ class _Access:
     start: int
     """Bytes behind the base."""
 
-    def may_overlap(self, other: _Access, in_loop: bool) -> bool:
-        """True if the two, one of which stores, may have a byte in common; `in_loop`: of a loop of one
-        block."""
-        items = {self.place.item, other.place.item}
-        if in_loop and None not in items and len(items) > 1:
-            return False
+    def may_overlap(self, other: _Access) -> bool:
+        """True if the two, one of which stores, may have a byte in common."""
         if is_apart(self.place, other.place):
             return False
         if self.base is not other.base or self.setter != other.setter:
@@ -171,9 +166,7 @@ class _MemoryAccesses:
     """The accesses of a block so far, by memory that may overlap: segments do not, nor do spilled
     words."""
 
-    def __init__(self, in_loop: bool) -> None:
-        """`in_loop`: the block is a loop, so items of a launch are those of its iteration."""
-        self._in_loop = in_loop
+    def __init__(self) -> None:
         self._loads: dict[object, list[_Access]] = defaultdict(list)
         self._stores: dict[object, list[_Access]] = defaultdict(list)
 
@@ -195,13 +188,13 @@ class _MemoryAccesses:
         where = start if place.segment is Segment.SPILL else place.segment.value
         loads, stores = self._loads[where], self._stores[where]
         for store in stores:
-            if store.may_overlap(access, self._in_loop):
+            if store.may_overlap(access):
                 yield Dependence(store.number, DependenceKind.ORDER)
         if operation.name != "store":
             loads.append(access)
             return
         for load in loads:
-            if load.may_overlap(access, self._in_loop):
+            if load.may_overlap(access):
                 yield Dependence(load.number, DependenceKind.MEMORY)
         stores.append(access)
 

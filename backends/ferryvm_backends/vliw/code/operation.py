@@ -205,15 +205,10 @@ class MachineBlock:
     operations: list[MachineOperation] = dataclasses.field(default_factory=list)
     is_cold: bool = False
     """It is entered once at most: control leaves the code by it."""
-    is_rare: bool = False
-    """It seldom runs, and so is not pipelined."""
 
     def __repr__(self) -> str:
         return f"MachineBlock({self.label!r})"
 
-
-ITEMS = 64
-"""The limit of the items of a launch that an iteration of a loop runs."""
 
 Operand = Register | int | MachineBlock
 """An int is a constant: its bits; a block the number of its first bundle, which is one too."""

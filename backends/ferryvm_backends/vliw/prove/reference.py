@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 
 from ferryvm_backends.vliw.code.liveness import Live
 from ferryvm_backends.vliw.code.operation import (
-    ITEMS,
     MachineBlock,
     MachineOperation,
     MemoryOperand,
@@ -151,7 +150,7 @@ class Reference:
     def _access(self, place: MemoryOperand, address: Term, guard: Guard | None) -> AccessNumber:
         access = self.terms.access(place, address, guard)
         if place.item is not None and self.block.operations[-1].target is self.block:
-            self.items.setdefault(access, set()).add(self._passes * ITEMS + place.item)
+            self.items.setdefault(access, set()).add(self._passes)
         return access
 
     def _guard(self, operation: MachineOperation) -> Guard | None:

@@ -21,7 +21,7 @@ from ferryvm.ir.group.launch import Barrier, Launch, NotGroupedError
 from ferryvm.ir.operation import FIXED, PURE
 from ferryvm.isa.trap import Trap
 
-DEAREST = 16
+_DEAREST = 16
 """The cost of a value that is computed anew, with all that it depends on: about that of a few loads."""
 
 _COST = {"mul": 3, "apply": 99, "ffma": 4, "fsqrt": 20, "lookup": 4} | dict.fromkeys(
@@ -43,9 +43,8 @@ _UNMOVED = frozenset({"cast", "table_function", "type_word"})
 class Homes:
     """The homes of the values of a launch's items."""
 
-    def __init__(self, launch: Launch, dearest: int = DEAREST) -> None:
-        """`dearest`: the cost of a value that is computed anew, at most."""
-        self.launch, self._dearest = launch, dearest
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
         self.defined: dict[Value, Block] = {
             value: block
             for block in (launch.header, *launch.members)
@@ -120,7 +119,7 @@ class Homes:
             if own is None:
                 return None
             total += own
-        return total if total <= self._dearest else None
+        return total if total <= _DEAREST else None
 
     def stored(self, barrier: Barrier) -> list[Value]:
         """The values that are in context arrays behind a barrier."""

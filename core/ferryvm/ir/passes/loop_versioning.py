@@ -29,7 +29,7 @@ each exit that can be taken.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from ferryvm.ir.footprint import Footprint
 from ferryvm.ir.graph import BOOLEAN, Block, Body, Constant, Edge, Operation, Terminator, Value
@@ -64,12 +64,11 @@ def version_loops(
     remarks: list[VersionedNest] | None = None,
     *,
     apart: bool = False,
-    rare: Collection[Block] = (),
 ) -> int:
     """Version all nests that profit from it; the number of these nests.
 
     `apart`: check that arrays that a nest stores into are not others of the same type, too, so that
-    accesses to them have footprints; `footprints`: receives those of the accesses in the versions without checks; `rare`: headers of loops that are left alone; `largest`: the
+    accesses to them have footprints; `footprints`: receives those of the accesses in the versions without checks; `largest`: the
     largest number of operations of a nest; `remarks`: receives the outcome for each nest, and code
     then reports which version is executed.
     """
@@ -80,7 +79,7 @@ def version_loops(
         # bounds, which they are not if its header branches to the inner loop directly.
         add_preheaders(body, of_branches=True)
         remove_dead_code(body)
-    done: set[Block] = {*rare}
+    done: set[Block] = set()
     """Headers of loops that are finished, or are in a nest that has two versions now."""
     while (checks := _next_checks(body, done, largest, remarks, apart)) is not None:
         split = _Split(body, checks, remarks)

@@ -129,7 +129,7 @@ def _optimise(
     run(number_values, eliminate_checks)
     if level >= 2 and _has_decided_branch(body):
         run(thread_jumps, remove_dead_code, add_preheaders, number_values)
-    if level >= 2 and unrolled and unroll(body, module.launches, module.rare):
+    if level >= 2 and unrolled and unroll(body):
         check(body)
         run(
             thread_jumps,
@@ -149,7 +149,7 @@ def _optimise(
         footprints = module.footprints
         largest = UNROLLED_NEST if unrolled else LARGEST_NEST
         nests = module.nests if remarks else None
-        versions = version_loops(body, footprints, largest, nests, apart=apart, rare=module.rare)
+        versions = version_loops(body, footprints, largest, nests, apart=apart)
         check(body)
         if versions and fields:
             run(lambda body: hoist_invariants(body, fields), number_values, eliminate_checks)

@@ -31,7 +31,7 @@ effects and exits; adds blocks before loops.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeGuard
 
 from ferryvm.ir.build import Builder
@@ -68,13 +68,13 @@ LARGEST_BASE = 1 << 61
 """The limit of the magnitude of a base."""
 
 
-def hoist_range_checks(body: Body, groups: bool = False, rare: Collection[Block] = ()) -> int:
+def hoist_range_checks(body: Body, groups: bool = False) -> int:
     """Hoist range checks of all loops that profit from it; the number of these loops. `groups`: also of
-    outer loops, and with barriers, which change no limit: of members of groups; `rare`: headers of loops that are left alone."""
+    outer loops, and with barriers, which change no limit: of members of groups."""
     made: dict[Block, tuple[Block, ...]] = {}
     labels = Labels(body)
     loops = find_loops(body)
-    slow = _with_all_checks(body, loops) | {*rare}
+    slow = _with_all_checks(body, loops)
     for loop in loops:
         is_wanted = (loop.is_innermost or groups) and loop.entry is not None
         if is_wanted and loop.header not in slow:

@@ -19,8 +19,6 @@ jumps to `jump_threading`, parameters with one value to `dead_code`, and constan
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from ferryvm.ir.graph import Block, Body, Constant, Edge, Operation, Terminator
 from ferryvm.ir.loop.clone import Clones
 from ferryvm.ir.loop.induction import InductionVariable, find_induction_variable
@@ -35,13 +33,12 @@ LARGEST = 2200
 """The largest total number of operations of a loop's iterations, without polls."""
 
 
-def unroll(body: Body, launches: Collection[int] = (), rare: Collection[Block] = ()) -> int:
-    """Unroll inner loops, innermost first; the number of unrolled loops. `launches`: pcs of the heads of
-    loops over items, whose operations are numbered by items then; `rare`: headers of loops that are left alone."""
+def unroll(body: Body) -> int:
+    """Unroll inner loops, innermost first; the number of unrolled loops."""
     made = 0
-    done: set[Block] = {*rare}
+    done: set[Block] = set()
     while (found := _next(body, done)) is not None:
-        _Unrolling(body, *found, found[0].header.pc in launches).run()
+        _Unrolling(body, *found).run()
         made += 1
     return made
 
@@ -84,15 +81,7 @@ def _is_fit(loop: Loop, variable: InductionVariable, count: int) -> bool:
 class _Unrolling:
     """The iterations of one loop."""
 
-    def __init__(
-        self,
-        body: Body,
-        loop: Loop,
-        variable: InductionVariable,
-        count: int,
-        is_over_items: bool,
-    ) -> None:
-        self.is_over_items = is_over_items
+    def __init__(self, body: Body, loop: Loop, variable: InductionVariable, count: int) -> None:
         self.body, self.loop, self.variable, self.count = body, loop, variable, count
         self.cloned = [block for block in loop.extent if block is not variable.exit.block]
         """The loop's blocks and tails, without the target of the header's exit."""
@@ -150,8 +139,6 @@ class _Unrolling:
         for old in others:
             clones.operations(old, _is_poll)
             clones.end(old, tuple(map(edge, old.end.edges)))
-            for operation in clones.blocks[old].operations if self.is_over_items else ():
-                operation.item = number
         return [headers[number], *(clones.blocks[old] for old in others)]
 
 

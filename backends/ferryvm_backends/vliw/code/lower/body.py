@@ -101,7 +101,6 @@ class _BodyLowering:
         that function."""
         footprints = module.footprints
         self.body, self.calling, self.number = body, calling, number
-        self.rare = module.rare
         self.predicates, self.record = predicates, record
         self.emission = Emission(code, calling.frame, calling.base, body.parameters)
         self.incoming = edges_to(body)
@@ -147,7 +146,7 @@ class _BodyLowering:
         # Values are defined before they are used in the order of the body's blocks.
         for block in self.body.blocks:
             if len(self.incoming[block]) > 1 or any(e.is_back for e in self.incoming[block]):
-                self.blocks[block] = MachineBlock(block.label, is_rare=block in self.rare)
+                self.blocks[block] = MachineBlock(block.label)
         for block in self.body.blocks:
             if block is entry and given:
                 self.emission.values.update(zip(block.parameters, given, strict=True))
@@ -180,7 +179,7 @@ class _BodyLowering:
             for operation in block.operations:
                 self.emission.pc = operation.pc
                 is_item = block in self.in_items and operation.name in _ITEM_ACCESSES
-                self.emission.item = operation.item if is_item else None
+                self.emission.item = 0 if is_item else None
                 self._operation(operation)
             block = self._end(block)
 

@@ -21,7 +21,6 @@ from ferryvm_backends.vliw.code.dependence import DependenceKind, is_apart
 from ferryvm_backends.vliw.code.liveness import Live
 from ferryvm_backends.vliw.code.operation import (
     EXITS,
-    ITEMS,
     MachineBlock,
     MachineOperation,
     Operand,
@@ -144,8 +143,7 @@ class Iteration:
                 now[operation.result] = NodeResult(len(found))
             new = _repeat(operation) if operation.name == "exit_expired" else operation
             if operation.place is not None and operation.place.item is not None:
-                item = iteration * ITEMS + operation.place.item
-                place = dataclasses.replace(operation.place, item=item)
+                place = dataclasses.replace(operation.place, item=iteration)
                 new = dataclasses.replace(operation, place=place)
             found.append((new, operands, needed))
         if not polls:

@@ -31,7 +31,6 @@ from ferryvm_backends.vliw.code.unroll import unroll, unroll_factor
 from ferryvm_backends.vliw.machine.model import Machine
 
 QUICK = "the code is made quickly"
-RARE = "it runs where a check may fail"
 """The reason that no loop is pipelined where the level of optimisation is low."""
 
 
@@ -112,8 +111,7 @@ class PipelinableLoops:
         self._bounds: dict[tuple[MachineBlock, int], Bounds] = {}
         """Of loops as the program has them, by iterations together."""
         for block in blocks:
-            reason = QUICK if is_quick else RARE if block.is_rare else ""
-            plan = self._unchanged(block, live, reason) if reason else self._plan(block, live)
+            plan = self._unchanged(block, live) if is_quick else self._plan(block, live)
             self.plans[block] = plan
 
     @property
@@ -299,10 +297,10 @@ class PipelinableLoops:
             found.append(_Option(iterations, loop, least))
         return found
 
-    def _unchanged(self, block: MachineBlock, live: Live, reason: str) -> LoopPlan:
-        """The plan of a loop that is left alone."""
+    def _unchanged(self, block: MachineBlock, live: Live) -> LoopPlan:
+        """The plan of a loop in code that is made quickly."""
         least = bounds(Iteration(block, live), self.machine)
-        return LoopPlan(block, block.operations, 1, least, reason=reason)
+        return LoopPlan(block, block.operations, 1, least, reason=QUICK)
 
     def _unrolled(self, block: MachineBlock, live: Live, reason: str) -> LoopPlan:
         operations, iterations = block.operations, unroll_factor(block)
