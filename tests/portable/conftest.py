@@ -25,13 +25,23 @@ def kernels() -> Verified:
 
 @pytest.fixture(scope="session")
 def exported(kernels: Verified, tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """The folder of a region, by its name."""
+    """The folder of a region in C, by its name."""
+    return _folders(kernels, tmp_path_factory, "c")
+
+
+@pytest.fixture(scope="session")
+def opencl(kernels: Verified, tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """The folder of a region in OpenCL C, by its name."""
+    return _folders(kernels, tmp_path_factory, "opencl")
+
+
+def _folders(kernels: Verified, factory: pytest.TempPathFactory, target: str) -> Folder:
     made: dict[str, Path] = {}
 
     def export(name: str) -> Path:
         if name not in made:
-            made[name] = tmp_path_factory.mktemp("export") / "folder"
-            export_region(kernels, name, made[name], ExportOptions())
+            made[name] = factory.mktemp("export") / "folder"
+            export_region(kernels, name, made[name], ExportOptions(target))
         return made[name]
 
     return export

@@ -13,7 +13,7 @@ import pytest
 
 import ferryvm
 from ferryvm.portable import ExportError, ExportOptions, export_region
-from ferryvm.portable.harness.check import Vector, equal, read_vectors
+from ferryvm.portable.harness.golden import Vector, equal, read_vectors
 from ferryvm.portable.wasm.encode import signed, unsigned
 from ferryvm.verify import Verified
 

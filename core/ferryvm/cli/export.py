@@ -19,7 +19,9 @@ from ferryvm.verify import verify
 @click.option(
     "--region", required=True, metavar="NAME", help="Region to export: see --regions of compile."
 )
-@click.option("--target", default="c", metavar="NAME", help="Form of the code: c, llvm, wasm.")
+@click.option(
+    "--target", default="c", metavar="NAME", help="Form of the code: c, llvm, opencl, wasm (c)."
+)
 @click.option("-o", "--output", type=FILE, required=True, metavar="DIR", help="Folder to write.")
 @click.option("--as", "name", metavar="NAME", help="Name of the exported function.")
 @click.option("--vectors", type=click.IntRange(1, 100_000), help="Golden vectors to make (60).")

@@ -12,7 +12,7 @@ from ferryvm.portable.interface import Interface
 from ferryvm.portable.manifest import manifest_text
 from ferryvm.portable.plain import plain_form
 from ferryvm.portable.subject import Subject
-from ferryvm.portable.target import target
+from ferryvm.portable.target import OF_ITEMS, target
 from ferryvm.portable.vector import golden_vectors, vector_text
 
 VECTOR_BYTES = 100_000
@@ -58,8 +58,12 @@ def export_subject(subject: Subject, directory: Path, options: ExportOptions) ->
     folder that is not empty or cannot be written."""
     write = target(options.target)
     check_directory(directory)
-    name = entry_name(options.name, subject.origin)
-    function = plain_form(subject, name, options.optimize)
+    name = entry_name(options.name, subject.origin, options.target)
+    item = subject.item if options.target in OF_ITEMS else None
+    function = plain_form(item or subject, name, options.optimize)
+    if item is not None:
+        interface = dataclasses.replace(function.interface, is_item=True)
+        function = dataclasses.replace(function, interface=interface)
     written = write(function)
     size = VECTOR_BYTES if options.vectors is None else 1 << 40
     vectors = golden_vectors(subject, options.seed, options.vectors or 60, size)
@@ -69,7 +73,7 @@ def export_subject(subject: Subject, directory: Path, options: ExportOptions) ->
     }
     files["vectors.txt"] = vector_text(name, vectors.vectors).encode()
     manifest = manifest_text(
-        subject, function.interface, options.target, written.build, vectors, files
+        subject, written.interface, options.target, written.build, vectors, files
     )
     files["manifest.json"] = manifest.encode()
     try:
@@ -79,4 +83,4 @@ def export_subject(subject: Subject, directory: Path, options: ExportOptions) ->
     except OSError as error:
         raise FerryError(f"{directory}: cannot be written: {error.strerror}") from None
     bytes_ = sum(map(len, files.values()))
-    return Exported(directory, function.interface, len(vectors.vectors), bytes_)
+    return Exported(directory, written.interface, len(vectors.vectors), bytes_)

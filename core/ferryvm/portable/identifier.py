@@ -31,6 +31,19 @@ text uses."""
 LIBRARY = frozenset(_LIBRARY.split())
 """Functions of C's library, which compilers know."""
 
+_BUILT_IN = """
+abs acos acosh add_sat all any asin asinh as_double as_float as_int as_long async_work_group_copy atan atan2 atomic_add
+atomic_and atomic_cmpxchg atomic_dec atomic_inc atomic_max atomic_min atomic_or atomic_sub atomic_xchg atomic_xor barrier
+bitselect cbrt ceil clamp clz convert_int copysign cos cosh cross degrees distance dot erf erfc exp exp10 exp2 expm1 fabs
+fast_distance fast_length fast_normalize fdim floor fma fmax fmin fmod fract frexp get_global_id get_global_size get_group_id
+get_local_id get_local_size get_num_groups get_work_dim hadd half_cos half_exp hypot ilogb isequal isfinite isinf isnan isnormal
+ldexp length lgamma log log10 log1p log2 logb mad mad24 mad_hi max mem_fence min mix modf mul24 mul_hi nan native_exp nextafter
+normalize popcount pow pown powr prefetch printf radians remainder remquo rhadd rint rootn rotate round rsqrt select shuffle
+sign signbit sin sincos sinh sinpi smoothstep sqrt step sub_sat tan tanh tgamma trunc upsample vload2 vload4 vstore2
+"""
+BUILT_IN = {"opencl": frozenset(_BUILT_IN.split())}
+"""Names of built-in functions that no function of a target may have."""
+
 _GENERATED = re.compile(r"[a-z]\d+|b\d+_?.*|ferry_.*|_.*")
 """Names that the printer makes."""
 
@@ -60,18 +73,23 @@ def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     return found
 
 
-def entry_name(name: str | None, origin: str) -> str:
+def entry_name(name: str | None, origin: str, target: str = "c") -> str:
     """The name of the exported function: the one that is given, or one near that of its origin.
 
     Raises FerryError for a given name that is no identifier or a keyword.
     """
+    taken = KEYWORDS | BUILT_IN.get(target, LIBRARY)
     if name is None:
         made = re.sub(r"\W+", "_", origin, flags=re.ASCII).strip("_") or "kernel"
         made = f"f{made}" if made[0].isdigit() else made
-        return made if made not in KEYWORDS | LIBRARY else f"{made}_kernel"
+        return made if made not in taken else f"{made}_kernel"
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise FerryError(f"name {name!r}: letters, digits and _ expected, a letter first")
-    if name in KEYWORDS | LIBRARY:
-        kind = "a keyword of C or OpenCL C" if name in KEYWORDS else "a function of C's library"
+    if name in taken:
+        kind = f"a built-in function of {target}"
+        if name in LIBRARY:
+            kind = "a function of C's library"
+        if name in KEYWORDS:
+            kind = "a keyword of C or OpenCL C"
         raise FerryError(f"name {name!r}: is {kind}; choose another one")
     return name

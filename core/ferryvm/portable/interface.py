@@ -69,6 +69,12 @@ class Interface:
     results: tuple[Result, ...]
     errors: dict[Trap, tuple[int, ...]]
     """Lines of the source at which each error can happen; 0 for unknown ones."""
+    is_item: bool = False
+    """It runs one item of a launch, whose number is its first argument; vectors have the number of items
+    in the place of that."""
+    status: str | None = None
+    """The name of the last argument, which points to the status, or to one for each item; None: the
+    function returns it."""
 
     @property
     def arrays(self) -> tuple[ArrayArgument, ...]:

@@ -59,13 +59,14 @@ def manifest_text(
             }
             for kind, lines in interface.errors.items()
         ],
-        "launch": None,
+        "launch": {"dimensions": 1, "items": "items"} if interface.is_item else None,
         "build": build,
         "vectors": {
             "file": "vectors.txt",
             "count": len(vectors.vectors),
             "seed": vectors.seed,
             "unfinished": vectors.unfinished,
+            "dependent": vectors.dependent,
         },
         "files": [
             {
@@ -82,9 +83,11 @@ def manifest_text(
 def _arguments(interface: Interface) -> list[dict[str, Any]]:
     """The arguments in the order in which the function takes them."""
     found: list[dict[str, Any]] = []
-    for each in interface.arguments:
+    for place, each in enumerate(interface.arguments):
         if not isinstance(each, ArrayArgument):
-            found.append({"name": each.name, "kind": "scalar", "type": each.type.value})
+            is_items = interface.is_item and place == 0
+            name, kind = ("items", "items") if is_items else (each.name, "scalar")
+            found.append({"name": name, "kind": kind, "type": each.type.value})
             continue
         length = each.length_name
         found.append(
@@ -99,4 +102,6 @@ def _arguments(interface: Interface) -> list[dict[str, Any]]:
         found.append({"name": length, "kind": "length", "type": "i64", "of": each.name})
     for result in interface.results:
         found.append({"name": result.name, "kind": "result", "type": result.type.value})
+    if interface.status is not None:
+        found.append({"name": interface.status, "kind": "status", "type": "i32"})
     return found

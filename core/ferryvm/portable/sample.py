@@ -108,7 +108,7 @@ def _call(
     length: int,
     has_array: bool,
 ) -> list[Input]:
-    style = ("plain", "plain", "edge", "small", "random")[number % 5] if number > 2 else "plain"
+    style = ("plain", "beyond", "edge", "small", "random")[number % 5] if number > 2 else "plain"
     is_uneven = number % 4 == 3
     is_shared = number % 6 == 5
     made: list[Input] = []
@@ -154,9 +154,11 @@ def _element(element: Element, chance: random.Random, style: str, length: int) -
     mask = (1 << element.bits) - 1
     t = element.type
     match style:
-        case "plain" if t.is_float:
+        case "plain" | "beyond" if t.is_float:
             return from_float(t, chance.randrange(-64, 64) / 8)
         case "plain":
+            return chance.randrange(max(1, length)) & mask
+        case "beyond":
             return chance.randrange(length + 1) & mask
         case "small" if t.is_float:
             return from_float(t, _fitting(t, chance.uniform(-1, 1)))

@@ -243,13 +243,17 @@ def launch_subject(verified: Verified, number: int, origin: str) -> Subject:
     program = item.verified.program
     (_, *rest) = item.parameters
     signature = program.signature(item.wrapper)
-    count, first = len(signature.parameters), len(program.code)
-    code = [(_GET, word_of(place, count) & _MASK) for place in [*range(1, count), 0]]
-    test = first + len(code) + 1
+    count = len(signature.parameters)
+    shared = count - len(item.statics)
+    code: list[tuple[int, int]] = []
+    for n, place in item.statics.items():
+        code += [(_GET, word_of(place, count) & _MASK), (_STATIC_SET, n)]
+    code += [(_GET, word_of(place, count) & _MASK) for place in [*range(1, shared), 0]]
+    test = len(program.code) + len(code) + 1
     over = test + 5
-    code += [(_BEGIN, 0), (_TEST, 0), (_UNLESS, over), (_ITEM, item.wrapper)]
-    code += [(_CALL, item.wrapper), (_JUMP, test)]
-    code += [(_DROP, 0)] * (LAUNCH_WORDS + count - 1)
+    code += [(_BEGIN, 0), (_TEST, 0), (_UNLESS, over), (_ITEM, number)]
+    code += [(_CALL, number), (_JUMP, test)]
+    code += [(_DROP, 0)] * (LAUNCH_WORDS + shared - 1)
     code += [(_RETURN, return_immediate(count, 0))]
     names = ["items", *(name for name, _ in rest)]
     name = program.functions[number].name

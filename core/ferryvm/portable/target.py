@@ -13,12 +13,15 @@ from importlib import resources
 from typing import NamedTuple
 
 from ferryvm.errors import FerryError, UnknownNameError
+from ferryvm.portable.interface import Interface
 from ferryvm.portable.plain import PlainFunction
 
 
 class Written(NamedTuple):
     """The files of a target, without vectors and manifest."""
 
+    interface: Interface
+    """The function as the target has it."""
     files: Mapping[str, str | bytes]
     """Texts, and content of binary files, by name."""
     build: Mapping[str, object]
@@ -30,11 +33,15 @@ Target = Callable[[PlainFunction], Written]
 TARGETS = {
     "c": "ferryvm.portable.c.target:write_c",
     "llvm": "ferryvm.portable.llvm.target:write_llvm",
+    "opencl": "ferryvm.portable.opencl.target:write_opencl",
     "wasm": "ferryvm.portable.wasm.target:write_wasm",
 }
 """The function of each target."""
 
-_LATER = ("opencl", "ptx", "spirv")
+OF_ITEMS = frozenset({"opencl"})
+"""Targets that run the items of a launch by themselves, and so take one of them."""
+
+_LATER = ("ptx", "spirv")
 
 
 def target(name: str) -> Target:
@@ -54,4 +61,5 @@ def target(name: str) -> Target:
 def harness(name: str) -> str:
     """A harness that reads the manifest."""
     folder = resources.files("ferryvm.portable.harness")
-    return (folder / name).read_text(encoding="utf-8")
+    text = (folder / name).read_text(encoding="utf-8")
+    return text.replace("from ferryvm.portable.harness.golden import", "from golden import")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ferryvm.engine import ProgramInterrupted, TrapError
+from ferryvm.engine.independence import checking_engine
 from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.isa.trap import Trap
@@ -20,7 +21,7 @@ from ferryvm.python.foreign_array import viewed_array
 from ferryvm.python.free_name import FreeNames
 from ferryvm.python.function import PythonFunction
 from ferryvm.python.interruption import unless_it_goes_on
-from ferryvm.python.kernel_race import checking_engine, described
+from ferryvm.python.kernel_race import described
 from ferryvm.python.kernel_source import Layout
 from ferryvm.python.kernel_version import KernelVersion
 from ferryvm.python.kind import Kind, has_list

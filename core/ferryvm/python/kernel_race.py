@@ -1,36 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check of launches of kernels that no item accesses what another one writes, with items and groups by their
-indices in messages."""
+"""Messages about items of kernels that are not independent, with items and groups by their indices."""
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Sequence
 
 import numpy as np
 
-from ferryvm.backend import Artifact, Forcing
-from ferryvm.engine import Engine
 from ferryvm.python.kernel_source import Layout
-from ferryvm.verify import Verified
-from ferryvm.wrapper import InterpreterWrapper
-
-
-class _Checking(InterpreterWrapper):
-    """The backend that checks that items are independent."""
-
-    def prepare(self, program: Verified) -> Artifact:
-        return self.inner.prepare_forced(program, frozenset({Forcing.INDEPENDENCE}))
-
-
-@functools.cache
-def checking_engine() -> Engine:
-    """The engine of launches that are checked."""
-    engine = Engine("reference")
-    engine.backend = _Checking(engine.backend)
-    return engine
-
 
 _PAIR = re.compile(r"items (\d+) and (\d+) of the launch at .*?:(\d+):\d+ are")
 

@@ -14,6 +14,7 @@ types.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 from ferryvm.ir.c import opencl_object
@@ -377,3 +378,9 @@ def opencl(aligned: bool = False, apart: bool = False, objects: bool = False) ->
         internal="static ",
         cold="static ",
     )
+
+
+@functools.cache
+def plain_opencl() -> Dialect:
+    """The dialect for functions with plain arguments, which know no machine."""
+    return dataclasses.replace(opencl(objects=True), name="OpenCL C 1.2 plain", prelude=PRELUDE)

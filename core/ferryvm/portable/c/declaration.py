@@ -4,22 +4,12 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator, Sequence
 
-from ferryvm.isa.element import Element
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
+from ferryvm.portable.c.spelling import C_SPELLING, Spelling
 from ferryvm.portable.interface import ArrayArgument, Direction, Interface
-
-SCALARS = {Type.I32: "int32_t", Type.I64: "int64_t", Type.F32: "float", Type.F64: "double"}
-"""The C types of numbers."""
-
-ELEMENTS = {
-    element: {"i": "int", "u": "uint"}[element.kind[0]] + f"{element.bits}_t"
-    if element.kind[0] in "iu"
-    else SCALARS[element.type]
-    for element in Element
-}
-"""The C types of elements."""
 
 _WIDTH = 100
 
@@ -29,21 +19,32 @@ def error_name(interface: Interface, kind: Trap) -> str:
     return f"{interface.name.upper()}_{kind.name}"
 
 
-def prototype(interface: Interface) -> str:
-    """The head of the function, without what follows it."""
-    parameters: list[str] = []
+def prototype(interface: Interface, spelling: Spelling = C_SPELLING, head: str = "") -> str:
+    """The head of the function, without what follows it. `head`: what stands in front of its
+    parameters, if that is another type or name."""
+    parameters = [*argument_texts(interface, spelling)]
+    parameters += [
+        f"{spelling.space}{spelling.scalars[each.type]} *{each.name}" for each in interface.results
+    ]
+    return call_text(head or f"int32_t {interface.name}", parameters or ["void"])
+
+
+def argument_texts(interface: Interface, spelling: Spelling = C_SPELLING) -> Iterator[str]:
+    """The declarations of arguments, without those of results."""
     for argument in interface.arguments:
         if isinstance(argument, ArrayArgument):
             const = "const " if argument.direction is Direction.IN else ""
-            parameters.append(f"{const}{ELEMENTS[argument.element]} *{argument.name}")
-            parameters.append(f"int64_t {argument.length_name}")
+            element = spelling.element(argument.element)
+            yield f"{spelling.space}{const}{element} *{argument.name}"
+            yield f"{spelling.scalars[Type.I64]} {argument.length_name}"
         else:
-            parameters.append(f"{SCALARS[argument.type]} {argument.name}")
-    parameters += [f"{SCALARS[each.type]} *{each.name}" for each in interface.results]
-    text = f"int32_t {interface.name}({', '.join(parameters) or 'void'})"
-    if len(text) <= _WIDTH:
-        return text
-    return f"int32_t {interface.name}(\n    " + ",\n    ".join(parameters) + ")"
+            yield f"{spelling.scalars[argument.type]} {argument.name}"
+
+
+def call_text(head: str, parts: Sequence[str]) -> str:
+    """A head with parameters or arguments, on one line or on one for each."""
+    text = f"{head}({', '.join(parts)})"
+    return text if len(text) <= _WIDTH else f"{head}(\n    " + ",\n    ".join(parts) + ")"
 
 
 _CONTRACT = """\

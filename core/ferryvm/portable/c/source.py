@@ -20,7 +20,8 @@ from ferryvm.ir.rule import Rules
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Atomic
 from ferryvm.isa.trap import Trap
-from ferryvm.portable.c.declaration import ELEMENTS, error_name, prototype
+from ferryvm.portable.c.declaration import error_name, prototype
+from ferryvm.portable.c.spelling import C_SPELLING, Spelling
 from ferryvm.portable.manifest import version
 from ferryvm.portable.plain import PlainFunction
 
@@ -70,12 +71,22 @@ def file_name(path: str) -> str:
 class PlainPrinter(FunctionPrinter):
     """Prints a function in plain form."""
 
+    spelling = C_SPELLING
+
     def __init__(self, shared: PrintingContext, function: PlainFunction) -> None:
         super().__init__(shared, function.body, None, function.interface.name)
         self.plain = function
-        self.rules = Rules(PlainOperations(self.scope, function))
+        self.rules = Rules(PlainOperations(self.scope, function, self.spelling), self.copies())
         self._line = 0
         """The line of the last comment."""
+
+    def copies(self) -> object:
+        """The part that prints copies of elements."""
+        return Copies(self.scope)
+
+    def head(self) -> str:
+        """The head of the function."""
+        return prototype(self.plain.interface, self.spelling)
 
     def text(self) -> str:
         """The function."""
@@ -84,7 +95,7 @@ class PlainPrinter(FunctionPrinter):
         for place, parameter in enumerate(joined):
             self.names[parameter] = f"p{place}"
         self._place(self.body.blocks[0], None)
-        lines = [prototype(self.plain.interface), "{"]
+        lines = [self.head(), "{"]
         lines += [f"    {line}" for line in self._prologue(joined)]
         lines += self.lines.text(self.names, self.scope.types)
         return "\n".join([*lines, "}", ""])
@@ -155,8 +166,8 @@ def error_text(function: PlainFunction, operation: Operation) -> str:
 class PlainOperations:
     """Prints the operations that only plain form has."""
 
-    def __init__(self, scope: FunctionScope, function: PlainFunction) -> None:
-        self.scope, self.function = scope, function
+    def __init__(self, scope: FunctionScope, function: PlainFunction, spelling: Spelling) -> None:
+        self.scope, self.function, self.spelling = scope, function, spelling
 
     def _element(self, pointer: str, index: str) -> str:
         return f"{pointer}[{index}]"
@@ -164,11 +175,11 @@ class PlainOperations:
     def do_array_load(self, operation: Operation, pointer: str, index: str) -> str:
         elements = operation.fact(0, Element)
         text = self._element(pointer, index)
-        return f"(u{ELEMENTS[elements]}){text}" if elements.is_signed else text
+        return f"(u{self.spelling.element(elements)}){text}" if elements.is_signed else text
 
     def do_array_store(self, operation: Operation, pointer: str, index: str, value: str) -> None:
         elements = operation.fact(0, Element)
-        cast = "" if elements.type.is_float else f"({ELEMENTS[elements]})"
+        cast = "" if elements.type.is_float else f"({self.spelling.element(elements)})"
         self.scope.lines.add(f"{self._element(pointer, index)} = {cast}{value};")
 
     def do_array_canonical(self, operation: Operation, *operands: str) -> None:
@@ -196,18 +207,10 @@ class PlainOperations:
         """An element of these low bytes."""
         if elements.type.is_float:
             return self.scope.arithmetic.from_slot(elements.type, value)
-        return f"({ELEMENTS[elements]}){value}"
-
-    def do_array_move(
-        self, operation: Operation, to: str, at: str, from_: str, first: str, count: str
-    ) -> None:
-        self.scope.lines.open(f"if ({count} != 0) {{")
-        size = f"{count} * sizeof *{to}"
-        self.scope.lines.add(f"__builtin_memmove({to} + {at}, {from_} + {first}, {size});")
-        self.scope.lines.close()
+        return f"({self.spelling.element(elements)}){value}"
 
     def _address(self, pointer: str, index: str) -> str:
-        return f"(uint64_t)(uintptr_t)({pointer} + {index})"
+        return f"{self.spelling.address}({pointer} + {index})"
 
     def do_array_update(self, operation: Operation, pointer: str, index: str, value: str) -> str:
         bytes_ = operation.fact(0, Element).bytes
@@ -231,3 +234,18 @@ class PlainOperations:
         lines.open(f"if ({self.scope.helper('unlikely', condition)}) {{")
         lines.add(error_text(self.function, operation))
         lines.close()
+
+
+class Copies:
+    """Prints copies of elements."""
+
+    def __init__(self, scope: FunctionScope) -> None:
+        self.scope = scope
+
+    def do_array_move(
+        self, operation: Operation, to: str, at: str, from_: str, first: str, count: str
+    ) -> None:
+        self.scope.lines.open(f"if ({count} != 0) {{")
+        size = f"{count} * sizeof *{to}"
+        self.scope.lines.add(f"__builtin_memmove({to} + {at}, {from_} + {first}, {size});")
+        self.scope.lines.close()

@@ -39,7 +39,7 @@ sanitize: check.c @NAME@.c @NAME@.h
 	./check-sanitized vectors.txt
 
 clean:
-	rm -f lib@NAME@.so check-program check-sanitized
+	rm -rf lib@NAME@.so check-program check-sanitized __pycache__
 
 .PHONY: all check sanitize clean
 """
@@ -55,7 +55,8 @@ def write_c(function: PlainFunction) -> Written:
         f"{name}.h": header_text(interface, origin(function)),
         "check.c": check_text(interface),
         "check.py": harness("check.py"),
+        "golden.py": harness("golden.py"),
         "Makefile": makefile,
     }
     build = {"language": "C11", "compilers": ["gcc", "clang"], "flags": list(FLAGS)}
-    return Written(files, build)
+    return Written(interface, files, build)

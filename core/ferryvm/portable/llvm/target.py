@@ -43,7 +43,8 @@ def write_llvm(function: PlainFunction) -> Written:
         f"{name}.h": header_text(interface, origin(function)),
         "check.c": check_text(interface),
         "check.py": harness("check.py"),
+        "golden.py": harness("golden.py"),
         "Makefile": _MAKEFILE.replace("@NAME@", name),
     }
     build = {"language": "LLVM IR", "compilers": ["LLVM 15"], "flags": ["-ffp-contract=off"]}
-    return Written(files, build)
+    return Written(interface, files, build)

@@ -26,6 +26,7 @@ def write_wasm(function: PlainFunction) -> Written:
     code = FunctionCode(function)
     parts = name, code.parameters, code.locals, code.code
     return Written(
+        function.interface,
         {
             f"{name}.wasm": module(*parts),
             f"{name}.wat": text(*parts),

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The harness in C for kernels: a host program of OpenCL 1.2."""
+
+from __future__ import annotations
+
+from ferryvm.ir.c.opencl import BY_F64
+from ferryvm.portable.c.check import harness_text
+from ferryvm.portable.interface import Interface
+
+_INCLUDE = """\
+#define CL_TARGET_OPENCL_VERSION 120
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+"""
+
+_HOST = """\
+static void *allocated(size_t size);
+
+static cl_context context;
+static cl_command_queue queue;
+static cl_kernel kernel;
+
+static void ok(cl_int error, const char *what)
+{
+    if (error != CL_SUCCESS) {
+        fprintf(stderr, "%s: OpenCL error %d\\n", what, (int)error);
+        exit(2);
+    }
+}
+
+/* The first device whose name, or whose platform's, contains the variable DEVICE of the environment. */
+static cl_device_id device_by_name(void)
+{
+    const char *part = getenv("DEVICE");
+    cl_platform_id platforms[16];
+    cl_uint count = 0;
+    ok(clGetPlatformIDs(16, platforms, &count), "clGetPlatformIDs");
+    for (cl_uint p = 0; p < count && p < 16; ++p) {
+        cl_device_id devices[16];
+        cl_uint found = 0;
+        if (clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, 16, devices, &found) != CL_SUCCESS)
+            continue;
+        for (cl_uint d = 0; d < found && d < 16; ++d) {
+            char name[256] = "", platform[256] = "";
+            clGetDeviceInfo(devices[d], CL_DEVICE_NAME, sizeof name, name, NULL);
+            clGetPlatformInfo(platforms[p], CL_PLATFORM_NAME, sizeof platform, platform, NULL);
+            if (part == NULL || strstr(name, part) != NULL || strstr(platform, part) != NULL)
+                return devices[d];
+        }
+    }
+    fprintf(stderr, "no device has '%s' in its name\\n", part == NULL ? "" : part);
+    exit(2);
+}
+
+static void build(void)
+{
+    cl_device_id device = device_by_name();
+    cl_device_fp_config exact = 0;
+    cl_int error;
+    FILE *source = fopen("@NAME@.cl", "rb");
+    if (source == NULL) {
+        fprintf(stderr, "@NAME@.cl: cannot be read\\n");
+        exit(2);
+    }
+    fseek(source, 0, SEEK_END);
+    size_t size = (size_t)ftell(source);
+    rewind(source);
+    char *text = malloc(size + 1);
+    if (text == NULL || fread(text, 1, size, source) != size)
+        exit(2);
+    fclose(source);
+    const char *texts = text;
+    clGetDeviceInfo(device, CL_DEVICE_SINGLE_FP_CONFIG, sizeof exact, &exact, NULL);
+    const char *options = exact & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+        ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt"
+        : "-cl-std=CL1.2 -D@BY_F64@";
+    context = clCreateContext(NULL, 1, &device, NULL, NULL, &error);
+    ok(error, "clCreateContext");
+    queue = clCreateCommandQueue(context, device, 0, &error);
+    ok(error, "clCreateCommandQueue");
+    cl_program program = clCreateProgramWithSource(context, 1, &texts, &size, &error);
+    ok(error, "clCreateProgramWithSource");
+    error = clBuildProgram(program, 1, &device, options, NULL, NULL);
+    if (error != CL_SUCCESS) {
+        static char log[1 << 16];
+        clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
+        fprintf(stderr, "%s\\n", log);
+    }
+    ok(error, "clBuildProgram");
+    kernel = clCreateKernel(program, "@NAME@", &error);
+    ok(error, "clCreateKernel");
+    free(text);
+}
+
+static cl_mem buffer(const void *content, size_t size)
+{
+    cl_int error;
+    cl_mem made = clCreateBuffer(context, CL_MEM_READ_WRITE, size + 8, NULL, &error);
+    ok(error, "clCreateBuffer");
+    if (size)
+        ok(clEnqueueWriteBuffer(queue, made, CL_TRUE, 0, size, content, 0, NULL, NULL), "write");
+    return made;
+}
+
+static void fetch(cl_mem from, void *to, size_t size)
+{
+    if (size)
+        ok(clEnqueueReadBuffer(queue, from, CL_TRUE, 0, size, to, 0, NULL, NULL), "read");
+}
+
+static cl_uint given;
+
+static void give(size_t size, const void *value)
+{
+    ok(clSetKernelArg(kernel, given++, size, value), "clSetKernelArg");
+}
+
+static int32_t call(const struct value *v, uint64_t *found)
+{
+    cl_mem arrays[ARGUMENTS + 1], outcomes[RESULTS + 1];
+    size_t items = IS_LAUNCH ? (size_t)v[0].bits : 1;
+    if (kernel == NULL)
+        build();
+    given = 0;
+    for (size_t at = IS_LAUNCH; at != ARGUMENTS; ++at) {
+        if (!arguments[at].is_array) {
+            give(arguments[at].bytes, &v[at].bits);
+            continue;
+        }
+        cl_long length = (cl_long)v[at].length;
+        arrays[at] = v[at].same == at ? buffer(v[at].data, v[at].length * arguments[at].bytes)
+                                      : arrays[v[at].same];
+        give(sizeof(cl_mem), &arrays[at]);
+        give(sizeof length, &length);
+    }
+    for (size_t at = 0; at != RESULTS; ++at) {
+        outcomes[at] = buffer(&found[at], sizeof found[at]);
+        give(sizeof(cl_mem), &outcomes[at]);
+    }
+    int32_t *states = allocated(sizeof *states * items);
+    memset(states, 0, sizeof *states * items);
+    cl_mem status = buffer(states, sizeof *states * items);
+    give(sizeof(cl_mem), &status);
+    if (items)
+        ok(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, NULL, 0, NULL, NULL), "launch");
+    fetch(status, states, sizeof *states * items);
+    int32_t first = 0;
+    for (size_t item = 0; item < items && first == 0; ++item)
+        first = states[item];
+    free(states);
+    clReleaseMemObject(status);
+    for (size_t at = 0; at != RESULTS; ++at) {
+        fetch(outcomes[at], &found[at], results[at].bytes);
+        clReleaseMemObject(outcomes[at]);
+    }
+    for (size_t at = IS_LAUNCH; at != ARGUMENTS; ++at) {
+        if (arguments[at].is_array && v[at].same == at) {
+            fetch(arrays[at], v[at].data, v[at].length * arguments[at].bytes);
+            clReleaseMemObject(arrays[at]);
+        }
+    }
+    return first;
+}
+"""
+
+
+def check_text(interface: Interface) -> str:
+    """The source of the harness."""
+    host = _HOST.replace("@BY_F64@", BY_F64)
+    return harness_text(interface, _INCLUDE, host)

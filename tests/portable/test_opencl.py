@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions and launches exported as OpenCL C pass their golden vectors on a device, from Python and from C."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ferryvm.errors import FerryError
+from ferryvm.portable import ExportOptions, export_region
+from ferryvm.verify import Verified
+
+from ..tier import sample
+from .conftest import Folder
+
+pyopencl = pytest.importorskip("pyopencl")
+
+FUNCTIONS = (
+    *("main/launch.1", "main/launch.2", "main/launch.3", "axpy", "steps", "roots", "histogram"),
+    *("narrow", "scaled", "dot", "divide", "mix", "norm", "shift!"),
+)
+ICD = Path(pyopencl.__file__).with_name(".libs")
+"""Where the wheel of pyopencl has the drivers that pip has installed."""
+
+
+def check(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command in a folder, whose Python finds pyopencl. It fails if ferryvm is imported."""
+    environment = {**os.environ, "PYTHONPATH": str(folder.parent / "nothing")}
+    hidden = folder.parent / "nothing" / "ferryvm"
+    hidden.mkdir(parents=True, exist_ok=True)
+    (hidden / "__init__.py").write_text("raise ImportError('a harness imports ferryvm')")
+    return subprocess.run(
+        words,
+        cwd=folder,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", sample(FUNCTIONS, 4))
+def test_a_kernel_proves_itself_from_python(opencl: Folder, name: str) -> None:
+    checked = check(opencl(name), sys.executable, "check.py")
+    assert checked.returncode == 0, checked.stdout
+    assert "60 vectors pass" in checked.stdout
+
+
+@pytest.mark.skipif(not Path("/usr/include/CL/cl.h").exists(), reason="needs OpenCL's headers")
+@pytest.mark.skipif(not ICD.is_dir(), reason="needs PoCL by pip")
+@pytest.mark.parametrize("name", sample(FUNCTIONS, 2))
+def test_a_kernel_proves_itself_from_c(
+    opencl: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (library,) = ICD.glob("libpocl-*.so")
+    (tmp_path / "pocl.icd").write_text(f"{library}\n")
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
+    checked = check(opencl(name), "make", "-s", "check", "PYTHON=false")
+    assert checked.returncode == 0, checked.stdout
+    assert "60 vectors pass (C)" in checked.stdout
+
+
+MUTATIONS = {
+    "main/launch.1": [
+        ("item_ >= y_length_", "item_ >= y_length_ - 1"),
+        ("scale * ", "scale + "),
+        ("= failed;", "= failed + 1;"),
+        ("_INDEX_OUT_OF_BOUNDS | ", "_INDEX_OUT_OF_BOUNDS + 1 | "),
+        ("y[item_] = ", "y[0] = "),
+    ],
+    "main/launch.2": [("get_global_id(0), x", "get_global_id(0) / 2, x"), ("p0 + 1ul", "p0 + 2ul")],
+    "main/launch.3": [(", 1ul)", ", 2ul)")],
+    "axpy": [("a * ", "a + "), ("*status = ", "*status = 256 + ")],
+    "shift!": [("+ k1]", "+ k1 + 1]")],
+}
+"""Faults of a kernel that its vectors find: what stands there, what is written instead."""
+
+PLANTED = [(name, *change) for name, changes in MUTATIONS.items() for change in changes]
+
+
+@pytest.mark.parametrize(("name", "old", "new"), sample(PLANTED, 4))
+def test_vectors_find_a_planted_mutation(
+    opencl: Folder, tmp_path: Path, name: str, old: str, new: str
+) -> None:
+    folder = tmp_path / "folder"
+    shutil.copytree(opencl(name), folder)
+    (source,) = folder.glob("*.cl")
+    text = source.read_text("utf-8")
+    assert old in text
+    source.write_text(text.replace(old, new), "utf-8")
+    checked = check(folder, sys.executable, "check.py")
+    assert checked.returncode == 1, checked.stdout
+    assert "note: " in checked.stdout
+    assert "vector " in checked.stdout
+
+
+def test_a_kernel_may_not_be_named_like_a_built_in_function(
+    kernels: Verified, tmp_path: Path
+) -> None:
+    with pytest.raises(FerryError, match="name 'dot': is a built-in function of opencl"):
+        export_region(kernels, "dot", tmp_path / "a", ExportOptions("opencl", name="dot"))
+    assert export_region(
+        kernels, "dot", tmp_path / "b", ExportOptions("opencl")
+    ).interface.name == ("dot_kernel")
+
+
+def test_an_unknown_device_is_said(opencl: Folder) -> None:
+    checked = check(opencl("axpy"), sys.executable, "check.py", "no such device")
+    assert checked.returncode == 2
+    assert "no device has 'no such device' in its name" in checked.stdout
