@@ -23,6 +23,7 @@ from ferryvm.python import (
     operation,
     sequence_comparison,
     text_code,
+    text_method,
     tuple_code,
 )
 from ferryvm.python.array_creation import created_kind, is_creating, push_created
@@ -40,6 +41,7 @@ from ferryvm.python.kind import (
     List,
     Number,
     Scalar,
+    Text,
     Tuple,
     text_of,
 )
@@ -183,6 +185,8 @@ class Body(Code):
                 kind = self.kind(node)
                 if isinstance(kind, List):
                     list_operator.push(self, node, kind)
+                elif isinstance(kind, Text):
+                    text_method.push_sum(self, node, kind)
                 else:
                     operation.binary(self, node)
                 return kind

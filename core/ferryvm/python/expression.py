@@ -36,12 +36,13 @@ from ferryvm.python.kernel_call import KernelCalls
 from ferryvm.python.sequence import has_star, is_generated
 from ferryvm.python.source import MISSING, InnerFunction, Source
 from ferryvm.python.text_code import CHARACTER_TESTS
+from ferryvm.python.text_method import NAMES as TEXT_METHODS
 from ferryvm.python.work_item import is_index
 
 METHODS = frozenset(
     {
         *("append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove"),
-        *("reverse", "sort", "join", *CHARACTER_TESTS),
+        *("reverse", "sort", "join", *CHARACTER_TESTS, *TEXT_METHODS),
     }
 )
 """The methods of lists, tuples and texts."""

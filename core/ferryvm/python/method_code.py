@@ -11,7 +11,14 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ferryvm.python import builtin_list, list_code, list_function, list_slice, text_code
+from ferryvm.python import (
+    builtin_list,
+    list_code,
+    list_function,
+    list_slice,
+    text_code,
+    text_method,
+)
 from ferryvm.python.fault import NotCompilableError, UnknownItemsError, misfit
 from ferryvm.python.graph import DeleteItem, Method
 from ferryvm.python.graph_builder import name_of
@@ -92,13 +99,15 @@ def _other_kind(b: Body, step: Method) -> Kind | None:
         return Text(str) if kind == List(CHARACTER) else None
     if isinstance(of, Tuple) and step.method in ("count", "index") and count == 1:
         return INT
-    return None
+    return text_method.result_kind(b, of, step.method, step.arguments)
 
 
 def _push_other(b: Body, step: Method) -> None:
     """Push the value of a method of what is no list."""
     of = b.kind(name_of(step.of, step.node))
-    if of == CHARACTER:
+    if text_method.result_kind(b, of, step.method, step.arguments) is not None:
+        text_method.push(b, step.node, name_of(step.of, step.node), step.method, step.arguments)
+    elif of == CHARACTER:
         text_code.push_test(b, step.node, b.locals(step.of, of)[0], step.method)
     elif step.method == "join":
         (local,) = b.slots(step.arguments[0])

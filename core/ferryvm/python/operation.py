@@ -88,8 +88,9 @@ def binary_kind(node: ast.AST, op: ast.operator, left: Kind, right: Kind) -> Kin
     elif symbol == "+" and isinstance(left, Tuple) and isinstance(right, Tuple):
         return Tuple(left.items + right.items)
     hint = ""
-    if text_of(left) is not None and text_of(right) is not None:
-        hint = "; append the characters to a list, and write ''.join(xs)"
+    text = text_of(left)
+    if symbol == "+" and text is not None and text == text_of(right):
+        return text
     raise NotCompilableError(node, f"cannot compile {left} {symbol} {right}{hint}")
 
 

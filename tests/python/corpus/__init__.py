@@ -27,6 +27,7 @@ from . import (  # noqa: F401  # they add cases
     slice_step,
     statistic,
     text,
+    text_method,
     view,
 )
 from .case import CASES
