@@ -165,6 +165,7 @@ def test_lambdas_and_texts_are_functions_too() -> None:
     ("text", "arguments", "message"),
     [
         ("return {x}", (1,), ":2: f: cannot compile a set"),
+        (f"return {' + '.join(['x'] * 500)}", (1,), "f: an expression has too many parts"),
         ("return [x, [1]]", (1,), ":2: f: a list of int and list of int; give its items one type"),
         ("return {x: 1}", (1,), ":2: f: cannot compile a dict"),
         ("yield x", (1,), ":2: f: cannot compile yield"),

@@ -84,6 +84,9 @@ class Unit:
                     raise self._refused(self._compiling, mixed) from None
                 known, found, reads_kinds = -1, 0, False
                 continue
+            except RecursionError:
+                message = "an expression has too many parts; assign some of them to variables"
+                raise UnsupportedError(message, None, function.__name__) from None
             except NotCompilableError as refusal:
                 key = self._compiling
                 if key not in self._callers or isinstance(key[0], KernelFunction):
