@@ -40,7 +40,7 @@ from ferryvm.engine.transition import SiteState
 from ferryvm.errors import FerryError
 from ferryvm.item_range import PlaceActivity
 from ferryvm.policy import Policy
-from ferryvm.python.default_policy import function_engine
+from ferryvm.python.call.default_policy import function_engine
 from ferryvm.registry import Registry
 
 IN_ORDER = "in order"

@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from ferryvm.machine.host import HostFunction
     from ferryvm.portable.python import export
     from ferryvm.program import Program
-    from ferryvm.python.atomic_update import (
+    from ferryvm.python.call.function import function
+    from ferryvm.python.call.interruption import MapInterrupted
+    from ferryvm.python.fault import UnsupportedError
+    from ferryvm.python.group.kernel import kernel, launch
+    from ferryvm.python.hosted.atomic_update import (
         atomic_add,
         atomic_and,
         atomic_compare_exchange,
@@ -41,16 +45,7 @@ if TYPE_CHECKING:
         atomic_min,
         atomic_or,
     )
-    from ferryvm.python.device_array import DeviceArray, resident
-    from ferryvm.python.fault import UnsupportedError
-    from ferryvm.python.function import function
-    from ferryvm.python.interruption import MapInterrupted
-    from ferryvm.python.kernel import kernel, launch
-    from ferryvm.python.mapped_function import explain
-    from ferryvm.python.mapping import map, map_into
-    from ferryvm.python.progress import progress
-    from ferryvm.python.reduction import reduce, scan
-    from ferryvm.python.work_item import (
+    from ferryvm.python.hosted.work_item import (
         KernelError,
         barrier,
         group_array,
@@ -67,6 +62,11 @@ if TYPE_CHECKING:
         item_count,
         local_item,
     )
+    from ferryvm.python.map.mapped_function import explain
+    from ferryvm.python.map.mapping import map, map_into
+    from ferryvm.python.map.progress import progress
+    from ferryvm.python.map.reduction import reduce, scan
+    from ferryvm.python.value.device_array import DeviceArray, resident
     from ferryvm.verify import Verified, VerifyError
 
 __version__ = "0.1.0"
@@ -74,7 +74,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "ArrayView": "engine.object_view",
     "CallError": "engine.instance",
-    "DeviceArray": "python.device_array",
+    "DeviceArray": "python.value.device_array",
     "Engine": "engine",
     "Execution": "engine",
     "FerryError": "errors",
@@ -93,47 +93,47 @@ _HOMES = {
     "UnsupportedError": "python.fault",
     "Verified": "verify",
     "VerifyError": "verify",
-    "explain": "python.mapped_function",
+    "explain": "python.map.mapped_function",
     "export": "portable.python",
     "f32": "engine.host_declaration",
     "f64": "engine.host_declaration",
-    "function": "python.function",
+    "function": "python.call.function",
     "host": "engine.host_declaration",
     "i32": "engine.host_declaration",
     "i64": "engine.host_declaration",
-    "MapInterrupted": "python.interruption",
-    "map": "python.mapping",
-    "map_into": "python.mapping",
+    "MapInterrupted": "python.call.interruption",
+    "map": "python.map.mapping",
+    "map_into": "python.map.mapping",
     "native_host": "engine.native_declaration",
-    "progress": "python.progress",
-    "reduce": "python.reduction",
-    "resident": "python.device_array",
-    "scan": "python.reduction",
+    "progress": "python.map.progress",
+    "reduce": "python.map.reduction",
+    "resident": "python.value.device_array",
+    "scan": "python.map.reduction",
     "type_name": "engine.object_view",
-    "KernelError": "python.work_item",
-    "barrier": "python.work_item",
-    "group_array": "python.work_item",
-    "group_count": "python.work_item",
-    "group_number": "python.work_item",
-    "group_size": "python.work_item",
-    "item": "python.work_item",
-    "item_count": "python.work_item",
-    "local_item": "python.work_item",
-    "kernel": "python.kernel",
-    "launch": "python.kernel",
-    "atomic_add": "python.atomic_update",
-    "atomic_and": "python.atomic_update",
-    "atomic_compare_exchange": "python.atomic_update",
-    "atomic_exchange": "python.atomic_update",
-    "atomic_max": "python.atomic_update",
-    "atomic_min": "python.atomic_update",
-    "atomic_or": "python.atomic_update",
-    "group_broadcast": "python.work_item",
-    "group_max": "python.work_item",
-    "group_min": "python.work_item",
-    "group_scan": "python.work_item",
-    "group_scan_before": "python.work_item",
-    "group_sum": "python.work_item",
+    "KernelError": "python.hosted.work_item",
+    "barrier": "python.hosted.work_item",
+    "group_array": "python.hosted.work_item",
+    "group_count": "python.hosted.work_item",
+    "group_number": "python.hosted.work_item",
+    "group_size": "python.hosted.work_item",
+    "item": "python.hosted.work_item",
+    "item_count": "python.hosted.work_item",
+    "local_item": "python.hosted.work_item",
+    "kernel": "python.group.kernel",
+    "launch": "python.group.kernel",
+    "atomic_add": "python.hosted.atomic_update",
+    "atomic_and": "python.hosted.atomic_update",
+    "atomic_compare_exchange": "python.hosted.atomic_update",
+    "atomic_exchange": "python.hosted.atomic_update",
+    "atomic_max": "python.hosted.atomic_update",
+    "atomic_min": "python.hosted.atomic_update",
+    "atomic_or": "python.hosted.atomic_update",
+    "group_broadcast": "python.hosted.work_item",
+    "group_max": "python.hosted.work_item",
+    "group_min": "python.hosted.work_item",
+    "group_scan": "python.hosted.work_item",
+    "group_scan_before": "python.hosted.work_item",
+    "group_sum": "python.hosted.work_item",
 }
 """The module of each name that is not defined here."""
 

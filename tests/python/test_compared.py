@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ferryvm.isa import BY_MNEMONIC
-from ferryvm.python.kind import Array
-from ferryvm.python.program import Unit
+from ferryvm.python.compiled.program import Unit
+from ferryvm.python.value.kind import Array
 from ferryvm.testing import check
 
 XS = np.array([0.5, 0.1, 0.25, 0.1])

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import ferryvm
-from ferryvm.python import continuation
-from ferryvm.python.lower import Lowering
+from ferryvm.python.call import continuation
+from ferryvm.python.control_flow.lower import Lowering
 
 
 class _MineError(ValueError):

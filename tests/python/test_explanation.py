@@ -12,7 +12,7 @@ import pytest
 
 import ferryvm
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
-from ferryvm.python.explanation import FunctionExplanation
+from ferryvm.python.call.explanation import FunctionExplanation
 
 _HOT = Policy(
     profile=Profile(loop_threshold=5),

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import ferryvm
+from ferryvm.python.definition.given_function import MOST_GIVEN
 from ferryvm.python.fault import UnsupportedError
-from ferryvm.python.given_function import MOST_GIVEN
 
 
 def _applied() -> Any:

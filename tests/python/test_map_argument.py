@@ -22,7 +22,7 @@ from ferryvm.engine import launching
 from ferryvm.policy import Choice, LaunchPlacing, Options, Policy, Profile, Rule
 from ferryvm.policy.condition import Like
 from ferryvm.policy.predicate import Test, When
-from ferryvm.python.progress import ShownProgress
+from ferryvm.python.map.progress import ShownProgress
 
 
 def of_launches(

@@ -12,7 +12,7 @@ import ferryvm
 from ferryvm import record
 from ferryvm.engine import installed_launch, launching
 from ferryvm.policy import Choice, Policy, Profile, Rule
-from ferryvm.python.default_policy import python_policy
+from ferryvm.python.call.default_policy import python_policy
 
 ITEMS = 600
 

@@ -17,8 +17,8 @@ from ferryvm.ir.lift import lift
 from ferryvm.ir.loop.natural import find_loops
 from ferryvm.ir.passes import optimise
 from ferryvm.policy.model import build_ours
-from ferryvm.python.kind import INT, List
-from ferryvm.python.program import Unit
+from ferryvm.python.compiled.program import Unit
+from ferryvm.python.value.kind import INT, List
 from ferryvm.region.region import region
 from ferryvm.testing import check
 from ferryvm.verify import verify

@@ -15,7 +15,7 @@ import pytest
 
 import ferryvm
 from ferryvm import UnsupportedError
-from ferryvm.python import function as function_module
+from ferryvm.python.call import function as function_module
 
 
 @ferryvm.function

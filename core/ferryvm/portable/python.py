@@ -19,10 +19,10 @@ from ferryvm.portable.folder import Exported, ExportOptions, check_directory, ex
 from ferryvm.portable.refusal import ExportError
 from ferryvm.portable.subject import Subject, function_subject
 from ferryvm.portable.target import target as target_of
-from ferryvm.python.compiled_version import Version
+from ferryvm.python.call.function import PythonFunction
+from ferryvm.python.compiled.compiled_version import Version
 from ferryvm.python.fault import UnsupportedError
-from ferryvm.python.function import PythonFunction
-from ferryvm.python.kind import Array, Constant, Number, Scalar
+from ferryvm.python.value.kind import Array, Constant, Number, Scalar
 from ferryvm.verify import verify
 
 _ARRAY = re.compile(r"(\w+)\[(:(?:,\s*:)*)\]")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ferryvm.python import work_item
+from ferryvm.python.hosted import work_item
 from ferryvm.skeleton.reduction import ACCUMULATORS, BLOCK
 from ferryvm.skeleton.scan import BLOCK as SCAN_BLOCK
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from ferryvm.failure import shown
 from ferryvm.python.fault import UnsupportedError
-from ferryvm.python.kernel import Kernel, launch
-from ferryvm.python.work_item import KernelError
+from ferryvm.python.group.kernel import Kernel, launch
+from ferryvm.python.hosted.work_item import KernelError
 from ferryvm.testing.kernel_run import run_kernel
 from ferryvm.testing.python_check import (
     Outcome,

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from ferryvm.errors import Position
-from ferryvm.python import work_item
-from ferryvm.python.kernel import Kernel, arranged
-from ferryvm.python.kernel_graph import group_dtype
-from ferryvm.python.kernel_source import Layout
-from ferryvm.python.work_item import KernelError, WorkItem, running
+from ferryvm.python.control_flow.kernel_graph import group_dtype
+from ferryvm.python.control_flow.kernel_source import Layout
+from ferryvm.python.group.kernel import Kernel, arranged
+from ferryvm.python.hosted import work_item
+from ferryvm.python.hosted.work_item import KernelError, WorkItem, running
 from ferryvm.testing.group_order import group_results
 
 _Place = tuple[tuple[CodeType, int], ...]

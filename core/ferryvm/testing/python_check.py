@@ -21,9 +21,9 @@ from ferryvm.engine import TrapError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.policy import Policy
-from ferryvm.python.compiled_version import Version
-from ferryvm.python.function import PythonFunction
-from ferryvm.python.raised import site_of
+from ferryvm.python.call.function import PythonFunction
+from ferryvm.python.compiled.compiled_version import Version
+from ferryvm.python.definition.raised import site_of
 from ferryvm.registry import Availability, Registry
 
 _LONGEST_CHAIN = 20

@@ -11,7 +11,7 @@ import pytest
 
 import ferryvm
 from ferryvm.backend import BackendError
-from ferryvm.python.function import PythonFunction
+from ferryvm.python.call.function import PythonFunction
 from ferryvm_backends.opencl import OpenClBackend
 from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.left_elements import LeftElements

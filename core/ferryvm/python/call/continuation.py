@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CPython goes on with Python functions that were stopped, from their statements and variables.
+
+It executes the statements of the graph (`ferryvm.python.control_flow.graph`), each compiled by CPython itself, so
+results and exceptions are its own. A frame that called another one goes on with the value of the
+call.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import types
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from ferryvm.python.compiled.pause import PausedFrame
+from ferryvm.python.control_flow.graph import (
+    Assign,
+    Atomic,
+    Block,
+    Branch,
+    Call,
+    Delete,
+    DeleteItem,
+    Evaluate,
+    GroupOperation,
+    Host,
+    Iterate,
+    Jump,
+    Known,
+    Method,
+    Next,
+    Raise,
+    RaiseAgain,
+    Return,
+    Statement,
+    Store,
+    Unpack,
+)
+from ferryvm.python.control_flow.graph_builder import name_of
+from ferryvm.python.control_flow.lower import Lowering
+from ferryvm.python.control_flow.statement import Statements
+from ferryvm.python.definition.raised import without_ours
+from ferryvm.python.definition.site import UNASSIGNED
+from ferryvm.python.definition.source import InnerFunction, Source
+from ferryvm.python.hosted.builtin import ORIGINAL
+from ferryvm.python.hosted.hosted import is_hosted
+
+_VALUE = "%value"
+"""The variable for the value of an expression."""
+
+
+def resume(frames: Sequence[PausedFrame], raised: BaseException | None = None) -> Any:
+    """The value of the outermost of these frames, which are given innermost first; `raised`: an
+    exception that the innermost one raises. Raises what the functions raise, with their lines alone
+    in the traceback."""
+    # A function in place of a built-in one has no effects: CPython calls the built-in one again.
+    first = next(n for n, each in enumerate(frames) if not _stands_for_another(each))
+    try:
+        return _resumed(frames[first:], len(frames) - first - 1, raised)
+    except BaseException as error:
+        error.__traceback__ = without_ours(error.__traceback__)
+        raise
+
+
+def raise_at(frames: Sequence[PausedFrame]) -> None:
+    """Raise what the statement raises in front of which the innermost of these frames stands, with
+    their lines in the traceback; return if it raises nothing, or calls a compiled function."""
+    first = next(n for n, each in enumerate(frames) if not _stands_for_another(each))
+    error = _Frame(frames[first].source, frames[first].variables).raised(
+        frames[first].block, frames[first].number
+    )
+    if error is not None:
+        resume(frames[first:], error.with_traceback(None))
+
+
+def _stands_for_another(frame: PausedFrame) -> bool:
+    return is_hosted(frame.source.function)
+
+
+def _resumed(frames: Sequence[PausedFrame], number: int, raised: BaseException | None) -> Any:
+    frame = frames[number]
+    called: Callable[[], Any] | None = lambda: _resumed(frames, number - 1, raised)
+    if number == 0:
+        called = None if raised is None else functools.partial(_raise, raised)
+    return _Frame(frame.source, frame.variables).run(frame.block, frame.number, called)
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
+
+
+def _raise_again(error: BaseException) -> NoReturn:
+    """Raise an exception that was raised before, with the context of then, which `raise` replaces by what
+    a caller handles."""
+    context = error.__context__
+    try:
+        raise error
+    finally:
+        if context is not None:  # otherwise it is the one that a caller handles
+            error.__context__ = context
+
+
+class _Inner(NamedTuple):
+    """An inner function that CPython calls: its graph, and the code of its statements."""
+
+    first: Block
+    statements: Statements
+    code: dict[int, types.CodeType]
+
+
+_inner: weakref.WeakKeyDictionary[InnerFunction, _Inner] = weakref.WeakKeyDictionary()
+
+
+def _inner_call(function: InnerFunction, *arguments: Any) -> Any:
+    """The value of an inner function; its last arguments are the captured variables."""
+    source = function.source
+    variables = dict(zip(source.parameters, arguments, strict=True))
+    known = _inner.get(function)
+    if known is None:
+        known = _inner[function] = _Inner(Lowering(source).blocks[0], Statements(source), {})
+    frame = _Frame(source, variables, known.statements, known.code)
+    return frame.run(known.first, 0)
+
+
+def _deletion(statement: Delete) -> ast.stmt:
+    name = ast.copy_location(ast.Name(statement.name, ast.Del()), statement.node)
+    return ast.copy_location(ast.Delete([name]), statement.node)
+
+
+class _Frame:
+    """One call of a function, executed statement by statement."""
+
+    def __init__(
+        self,
+        source: Source,
+        variables: dict[str, Any],
+        statements: Statements | None = None,
+        code: dict[int, types.CodeType] | None = None,
+    ) -> None:
+        """`statements`, `code`: those of other frames of the function."""
+        self._source, self.variables = source, variables
+        self._statements = Statements(source) if statements is None else statements
+        self._code: dict[int, types.CodeType] = {} if code is None else code
+
+    def run(self, block: Block, index: int, called: Callable[[], Any] | None = None) -> Any:
+        """The value of the function, from a statement of a block on. `called` has the value of the
+        call in that statement, or raises."""
+        while True:
+            handler = block.handler
+            try:
+                inner, called = called, None
+                follows = self._handling(block, index, inner)
+                if follows is None:
+                    return self.variables.pop(_VALUE)
+                block = follows
+            except BaseException as error:  # for a clause of the function
+                if handler is None:
+                    raise
+                error.__traceback__ = without_ours(error.__traceback__)
+                self.variables[handler.name] = error
+                block = handler.block
+            index = 0
+
+    def raised(self, block: Block, index: int) -> BaseException | None:
+        """The exception that the statement of a block raises, or its end; None if there is none."""
+        try:
+            if index == len(block.statements):
+                if isinstance(block.end, Return):
+                    self._value(block.end.value)
+                else:
+                    self._next(block)
+            elif not isinstance(block.statements[index], Call):
+                self._execute(block.statements[index])
+        except BaseException as error:  # noqa: BLE001  # the statement's
+            return error
+        return None
+
+    def _handling(self, block: Block, index: int, called: Callable[[], Any] | None) -> Block | None:
+        """The block after one, as of `_run`; its exceptions refer to the one that is being handled."""
+        handled = self.variables.get(block.handled) if block.handled is not None else None
+        if handled is None:
+            return self._run(block, index, called)
+        trace = handled.__traceback__
+        try:
+            _raise_again(handled)
+        except BaseException:  # noqa: BLE001  # it is the one that was raised
+            handled.__traceback__ = trace
+            return self._run(block, index, called)
+
+    def _run(self, block: Block, index: int, called: Callable[[], Any] | None) -> Block | None:
+        """The block after one, which is executed from a statement on; None for the end of the function,
+        whose value is in a variable then."""
+        if called is not None:
+            step = (*block.statements, block.end)[index]
+            assert step is not None
+            found = self._in_line(step.node, called)
+            assert isinstance(step, Call)
+            self.variables[step.name] = found
+            index += 1
+        for statement in block.statements[index:]:
+            self._execute(statement)
+        if isinstance(block.end, Return):
+            self.variables[_VALUE] = self._value(block.end.value)
+            return None
+        return self._next(block)
+
+    def _next(self, block: Block) -> Block:
+        """The block after one, whose end is executed."""
+        end = block.end
+        assert end is not None
+        match end:
+            case Jump():
+                return end.to
+            case Branch():
+                return end.yes if self._value(end.condition) else end.no
+            case Next():
+                item = next(self.variables[end.iterator], self)
+                if item is self:
+                    return end.end
+                self.variables[end.name] = item
+                return end.body
+            case Raise():
+                raised = ast.Raise(end.exception, end.cause)
+                self._do(end, ast.copy_location(raised, end.node))
+            case RaiseAgain(is_named=True):
+                raised = ast.Raise(name_of(end.name, end.node), end.cause)
+                self._do(end, ast.copy_location(raised, end.node))
+            case RaiseAgain():
+                _raise_again(self.variables[end.name])
+        raise AssertionError("a block ends with a jump")
+
+    def _in_line(self, node: ast.AST, action: Any) -> Any:
+        """The result of an action that appears in a traceback as a call in the line of a node."""
+        call = ast.copy_location(ast.Call(Known(action, node), [], []), node)
+        try:
+            return self._value(call)
+        finally:  # another node may get the address of this one
+            self._code.pop(id(call), None)
+
+    def _execute(self, statement: Statement) -> None:
+        match statement:
+            case Assign():
+                self.variables[statement.name] = self._value(statement.value)
+            case Evaluate():
+                self._value(statement.value)
+            case Unpack():
+                names: list[ast.expr] = [ast.Name(name, ast.Store()) for name in statement.names]
+                if statement.starred is not None:
+                    names[statement.starred] = ast.Starred(names[statement.starred], ast.Store())
+                assign = ast.Assign([ast.Tuple(names, ast.Store())], statement.value)
+                node = ast.fix_missing_locations(ast.copy_location(assign, statement.node))
+                self._do(statement, node)
+            case Iterate():
+                self.variables[statement.name] = iter(self._value(statement.value))
+            case Store():
+                target = ast.Subscript(statement.array, statement.index, ast.Store())
+                store = ast.Assign([ast.copy_location(target, statement.node)], statement.value)
+                self._do(statement, ast.copy_location(store, statement.node))
+            case Delete():
+                self._do(statement, _deletion(statement))
+            case Host():
+                self._do(statement, statement.statement)
+            case DeleteItem():
+                item = ast.Subscript(statement.list, statement.index, ast.Del())
+                delete = ast.Delete([ast.copy_location(item, statement.node)])
+                self._do(statement, ast.copy_location(delete, statement.node))
+            case Method():
+                of = ast.Name(statement.of, ast.Load())
+                method = ast.Attribute(of, statement.method, ast.Load())
+                arguments, keywords = statement.arguments, list[ast.keyword]()
+                if statement.method == "sort":
+                    arguments, keywords = [], [ast.keyword("reverse", arguments[0])]
+                call = ast.copy_location(ast.Call(method, arguments, keywords), statement.node)
+                self.variables[statement.name] = self._value(call, id(statement))
+            case GroupOperation():
+                for each in statement.arguments:
+                    self._value(each)
+            case Atomic():
+                update = ast.Call(
+                    Known(statement.function, statement.node), statement.arguments, []
+                )
+                found = self._value(ast.copy_location(update, statement.node), id(statement))
+                if statement.name is not None:
+                    self.variables[statement.name] = found
+            case Call():
+                called = ORIGINAL.get(statement.function, statement.function)
+                if isinstance(called, InnerFunction):
+                    name = called.name
+                    if name in self._source.variables and name not in self.variables:
+                        unbound = UnboundLocalError(UNASSIGNED.format(name))
+                        self._in_line(statement.node, functools.partial(_raise, unbound))
+                    called = functools.partial(_inner_call, called)
+                call = ast.Call(Known(called, statement.node), statement.arguments, [])
+                found = self._value(ast.copy_location(call, statement.node), id(statement))
+                self.variables[statement.name] = found
+
+    def _value(self, node: ast.expr, key: int | None = None) -> Any:
+        """The value of an expression."""
+        key = id(node) if key is None else key
+        if key not in self._code:
+            assign = ast.Assign([ast.Name(_VALUE, ast.Store())], node)
+            self._compile(key, ast.fix_missing_locations(ast.copy_location(assign, node)))
+        self._run_code(key)
+        return self.variables.pop(_VALUE)
+
+    def _do(self, step: object, node: ast.stmt) -> None:
+        """Execute a statement."""
+        if id(step) not in self._code:
+            self._compile(id(step), node)
+        self._run_code(id(step))
+
+    def _run_code(self, key: int) -> None:
+        try:
+            exec(self._code[key], self._statements.known, self.variables)  # noqa: S102  # the user's own code
+            return
+        except NameError as error:
+            trace = error.__traceback__
+            is_here = trace is not None and trace.tb_next is not None and not trace.tb_next.tb_next
+            if not is_here or error.name not in self._source.variables:
+                raise
+            unbound = UnboundLocalError(UNASSIGNED.format(error.name))
+            unbound = unbound.with_traceback(trace and trace.tb_next)
+        raise unbound  # outside of the clause: its context is the exception that is handled
+
+    def _compile(self, key: int, node: ast.stmt) -> None:
+        self._code[key] = self._statements.compiled(node)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exceptions of compiled Python functions: those that Python raises, with its lines in the traceback."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable
+from pathlib import Path
+
+from ferryvm.engine import TrapError, UncaughtError
+from ferryvm.errors import Position
+from ferryvm.isa.trap import Trap
+from ferryvm.python.definition.site import Site, Sites
+
+_PACKAGE = str(Path(__file__).parent.parent)
+
+_Entry = tuple[types.FrameType, int, int]
+"""Of a traceback: frame, instruction, line."""
+
+
+class StatementError(BaseException):
+    """A statement that CPython executes has raised an exception. No clause of a program catches it."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+        super().__init__(error)
+
+
+def site_of(error: TrapError, sites: Sites) -> Site | None:
+    """The meaning of a trap in Python; None if it is nothing that Python code does."""
+    if isinstance(error, UncaughtError) and error.tag in ("python", "python limit"):
+        number = error.values[0]
+        assert isinstance(number, int)
+        return sites.thrown[number]
+    found = sites.of_trap(error.kind, error.position)
+    if found is None and error.kind is Trap.STACK_OVERFLOW and error.position is not None:
+        message = "maximum recursion depth exceeded"
+        return Site(RecursionError, message, error.position, error.stack[0].function)
+    return found
+
+
+def too_deep(error: TrapError, site: Site, most: int) -> RecursionError:
+    """The exception for a call that stopped at a site with more than `most` frames, where Python cannot
+    take over; with a traceback of the compiled functions. Python's own recursion ends before."""
+    reason = site.message or site.type.__name__
+    where = f"{site.function}, {site.position.file}:{site.position.line}"
+    raised = RecursionError(
+        f"maximum recursion depth exceeded: {reason} ({where}), where Python cannot take over, as more "
+        f"than {most} calls are active"
+    )
+    places = [(each.function, each.position) for each in error.stack if each.position is not None]
+    return raised.with_traceback(_chained(map(_entry, *zip(*places, strict=True))))
+
+
+def caught_error(site: Site, *calls: Site) -> BaseException:
+    """The exception that compiled code has caught, with the line that raised it, and that of the call in
+    the function that has caught it; those of calls between these are not known."""
+    raised = site.type() if site.message is None else site.type(site.message)
+    places = [(each.function, each.position) for each in (site, *calls)]
+    return raised.with_traceback(_chained(_entry(*place) for place in places))
+
+
+def without_ours(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """A traceback without the frames of this package."""
+    entries = []
+    while trace is not None:
+        if not _is_ours(trace.tb_frame.f_code.co_filename):
+            entries.append((trace.tb_frame, trace.tb_lasti, trace.tb_lineno))
+        trace = trace.tb_next
+    return _chained(reversed(entries))
+
+
+def _is_ours(file: str) -> bool:
+    return file.startswith(_PACKAGE) or file == "<call>" or "/ferryvm_backends/" in file
+
+
+def _chained(entries: Iterable[_Entry]) -> types.TracebackType | None:
+    """A traceback with these entries, which are given innermost first."""
+    found: types.TracebackType | None = None
+    for entry in entries:
+        found = types.TracebackType(found, *entry)
+    return found
+
+
+def _entry(function: str, position: Position) -> _Entry:
+    """The entry of a traceback for a line of a function."""
+    code = compile("raise RuntimeError", position.file, "exec").replace(
+        co_name=function, co_qualname=function, co_firstlineno=position.line
+    )
+    try:
+        exec(code, {})  # noqa: S102  # our own line: it makes a frame with these names
+    except RuntimeError as error:
+        trace = error.__traceback__ and error.__traceback__.tb_next
+        assert trace is not None
+        return trace.tb_frame, trace.tb_lasti, position.line
+    raise AssertionError("no error")

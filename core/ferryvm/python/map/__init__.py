@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maps, reductions and scans of Python functions over arrays."""
