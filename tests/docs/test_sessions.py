@@ -127,7 +127,16 @@ def test_following_the_guide_adds_an_instruction(tmp_path: Path) -> None:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for name in ("bytecode", "command", "conftest", "native", "processor_time", "tier"):
+    for name in (
+        "bytecode",
+        "command",
+        "conftest",
+        "native",
+        "processor_time",
+        "quick",
+        "tier",
+        "warm",
+    ):
         shutil.copy(ROOT / "tests" / f"{name}.py", tmp_path / "tests")
     declaration, try_it = _blocks(GUIDE, "python")
     golden, printed = _blocks(GUIDE, "text")
