@@ -57,7 +57,7 @@ results, by function."""
 ERFC_POLE, ERFC_SCALE, ERFC_SHIFT = 3, 8, -1.625
 """d = 1 / (a + pole), and the variable of the polynomial is scale d + shift."""
 
-ARC_ERROR, ATAN_ERROR = (mpf(each) * mpf(2) ** -37 for each in (4, 10))
+ARC_ERROR, ATAN_ERROR, ERF_ERROR = (mpf(each) * mpf(2) ** -37 for each in (4, 10, 13))
 """More than the relative errors of functions by pieces, by which their coefficients are less."""
 
 HEAD = '''\
@@ -84,9 +84,9 @@ def tables() -> dict[str, tuple[str, Any]]:
     def short(name: str, meaning: str, f: Any, low: Any, high: Any, terms: int) -> None:
         whole(name, meaning, [single(c) for c in interpolate(f, low, high, terms)])
 
-    def pieces(name: str, f: Any, width: str, terms: int, error: Any) -> None:
+    def pieces(name: str, f: Any, width: str, terms: int, sums: int, error: Any) -> None:
         biased, step = lambda x: f(x) * (1 - error), mp.mpf(width)
-        rows = [_piece(biased, step * j, step, terms) for j in range(32)]
+        rows = [_piece(biased, step * j, step, terms, sums) for j in range(32)]
         of = f"{name.lower()} near multiples of {width}"
         whole(f"{name}_SUMS", f"coefficients of {of}, in two parts each", [a for a, _ in rows])
         whole(f"{name}_TERMS", f"further coefficients of {of}", [b for _, b in rows])
@@ -179,10 +179,10 @@ def tables() -> dict[str, tuple[str, Any]]:
     for name, share in (("ARC", ARC_ERROR), ("ATAN", ATAN_ERROR)):
         less = [_coarse_pair(each * (1 - share)) for each in (mp.pi / 2, mp.pi)]
         whole(f"{name}_ANGLES", "pi / 2 and pi, less an error", less)
-    pieces("ASIN", mp.asin, "33/2048", 5, ARC_ERROR)
+    pieces("ASIN", mp.asin, "33/2048", 5, 2, ARC_ERROR)
     top = (mp.tan(mp.pi / 8) * mpf("1.0001")) ** 2
     fitted("ATAN", "arctan(s) / s over s^2", arctangent, 0, top, 12)
-    pieces("ATAN", mp.atan, "33/1024", 6, ATAN_ERROR)
+    pieces("ATAN", mp.atan, "33/1024", 6, 2, ATAN_ERROR)
 
     fitted("ATAN_TAIL", "(arctan(s) / s - 1) / s^2", lambda u: (arctangent(u) - 1) / u, 0, top, 12)
     # 4 times the first part is exact.
@@ -243,6 +243,8 @@ def tables() -> dict[str, tuple[str, Any]]:
 
     fitted("ERF", "erf(a) / a over a^2 - 8", error, -8, 8, 30)
 
+    pieces("ERF", mp.erf, "1/8", 8, 3, ERF_ERROR)
+
     def complement(t: Any) -> Any:
         d = (t - ERFC_SHIFT) / ERFC_SCALE
         a = 1 / d - ERFC_POLE
@@ -272,15 +274,16 @@ def _short_inverses() -> list[Any]:
     ]
 
 
-def _piece(f: Any, center: Any, width: Any, terms: int) -> tuple[list[int], list[int]]:
+def _piece(f: Any, center: Any, width: Any, terms: int, sums: int) -> tuple[list[int], list[int]]:
     """Coefficients of f(center + t): sums of two f32, then f32. At 0 those of f(t) / t for positive t."""
     end = width / 2 * mpf("1.001")
     if center:
         found = interpolate(lambda t: f(center + t), -end, end, terms)
     else:
         found = [mpf(0), *interpolate(lambda t: f(t) / t, 0, end, terms - 1)]
-    constant, slope, *rest = found
-    return [*_coarse_pair(constant), *short_pair(slope)], list(map(single, rest))
+    constant, *others = found[:sums]
+    parts = [*_coarse_pair(constant), *(each for value in others for each in short_pair(value))]
+    return parts, list(map(single, found[sums:]))
 
 
 def _coarse_pair(value: Any) -> list[int]:

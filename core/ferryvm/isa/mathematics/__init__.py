@@ -130,6 +130,8 @@ _PARTS: tuple[tuple[str, int, str, str], ...] = (
     ),
     ("f32.sin_rare f32.cos_rare f32.tan_rare", 1, "trigonometric", "of large operands and NaN"),
     ("f32.asin_rare f32.acos_rare", 1, "inverse_trigonometric", "of operands that take f64"),
+    ("f32.atan_rare", 1, "inverse_trigonometric", "likewise"),
+    ("f32.erf_rare", 1, "error", "of operands that take f64"),
     ("f32.atan2_rare", 2, "angle", "of operands that take f64"),
     ("f32.sinh_rare f32.cosh_rare", 1, "hyperbolic", "of operands that take f64"),
     ("f32.pow_rare", 2, "power", "of operands and results that take more than f64"),

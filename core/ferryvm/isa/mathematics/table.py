@@ -59,6 +59,8 @@ ASIN_TERMS = _columns("asin_terms", single.ASIN_TERMS)
 """The others."""
 ATAN_SUMS = _columns("atan_sums", single.ATAN_SUMS)
 ATAN_TERMS = _columns("atan_terms", single.ATAN_TERMS)
+ERF_SUMS = _columns("erf_sums", single.ERF_SUMS)
+ERF_TERMS_SHORT = _columns("erf_terms", single.ERF_TERMS)
 
 POW_INVERSES = ConstantTable("pow_inverses", F64, single.POW_INVERSES)
 """Inverses of mantissas, for f32.pow."""
@@ -86,6 +88,8 @@ TABLES: dict[str, ConstantTable] = {
         *ASIN_TERMS,
         *ATAN_SUMS,
         *ATAN_TERMS,
+        *ERF_SUMS,
+        *ERF_TERMS_SHORT,
         POW_INVERSES,
         POW_LOGARITHMS,
     )

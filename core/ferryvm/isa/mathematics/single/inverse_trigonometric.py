@@ -5,7 +5,7 @@
 |x| > 1/2     asin |x| = pi/2 - 2 asin s,  s^2 = (1 - |x|) / 2
 atan |x| = pi/4 n + atan s,  s = |x|, (|x| - 1) / (|x| + 1) or -1 / |x|,  |s| <= tan(pi/8)
 
-asin and acos are sums of two f32 (`quick`), by pieces, unless that leaves their rounding open.
+They are sums of two f32 (`quick`), by pieces, unless that leaves their rounding open.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from ferryvm.isa.emitter import Condition, PureEmitter
 from ferryvm.isa.mathematics import PARTS
-from ferryvm.isa.mathematics.pair import fma, negated, number
+from ferryvm.isa.mathematics.pair import fma, mul, negated, number
 from ferryvm.isa.mathematics.single import coefficient
 from ferryvm.isa.mathematics.single.piece import Pieces, piecewise
 from ferryvm.isa.mathematics.single.polynomial import polynomial
@@ -101,14 +101,33 @@ def _quick_arcsine(m: PureEmitter[V], a: V, is_large: V, onto: tuple[V, V, V]) -
     return tested_biased_sum(m, high, low, _QUICK_ERROR)
 
 
+def atan_f32(m: PureEmitter[V], x: V) -> V:
+    """Arc tangent in radians; -0 for -0."""
+    bits, zero, one = magnitude_bits(m, x), number(m, 0.0, F32), number(m, 1.0, F32)
+    a = m.reinterpret(F32, I32, bits)
+    is_large = m.compare(F32, Condition.GT, a, one)
+    inverse = m.fdiv(F32, one, a)
+    left = fma(m, negated(m, inverse, F32), a, one, F32)
+    low = m.select(is_large, mul(m, left, inverse, F32), zero)
+    factor = m.select(is_large, number(m, -1.0, F32), one)
+    base, base_low = (
+        m.select(is_large, m.constant(F32, each), zero) for each in coefficient.ATAN_ANGLES[0]
+    )
+    s = m.select(is_large, inverse, a), low
+    found, is_open = quick_arctangent(m, s, (base, base_low, factor))
+    sign = m.bit_and(I32, m.reinterpret(I32, F32, x), m.constant(I32, 1 << 31))
+    found = m.reinterpret(F32, I32, m.bit_or(I32, m.reinterpret(I32, F32, found), sign))
+    return m.apply_if(is_open, PARTS["f32.atan_rare"], found, x)
+
+
 def quick_arctangent(m: PureEmitter[V], s: tuple[V, V], onto: tuple[V, V, V]) -> tuple[V, V]:
     """The arc tangent of a sum from 0 to 1, times a factor and added to a sum, as for `piecewise`: the f32
     nearest to it, and true if that is open."""
     return tested_biased_sum(m, *piecewise(m, _ATAN, *s, onto), _ATAN_ERROR)
 
 
-def atan_f32(m: PureEmitter[V], x: V) -> V:
-    """Arc tangent in radians; -0 for -0."""
+def atan_rare(m: PureEmitter[V], x: V) -> V:
+    """The same of any operand."""
     sign, magnitude = sign_and_magnitude(m, x)
     a, one = m.promote(magnitude), number(m, 1.0)
     is_small = m.compare(F64, Condition.LT, a, number(m, 0.4142135623730951))

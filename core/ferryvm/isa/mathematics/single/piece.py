@@ -33,7 +33,7 @@ class Pieces:
 
     width: float
     sums: Sequence[ConstantTable]
-    """a0 and a1, each in two parts."""
+    """a0, a1 and perhaps a2, each in two parts."""
     terms: Sequence[ConstantTable]
     """The others."""
 
@@ -54,13 +54,17 @@ def piecewise(
     place = sub(m, shifted, shift, F32)
     index = m.reinterpret(I32, F32, shifted)
     t = fma(m, place, number(m, -pieces.width, F32), x, F32)  # exact
-    a0, a0_low, a1, a1_low = (m.lookup(each, index) for each in pieces.sums)
+    a0, a0_low, a1, a1_low, *second = (m.lookup(each, index) for each in pieces.sums)
     near = t if low is None else add(m, t, low, F32)
     *others, last = pieces.terms
     tail = m.lookup(last, index)
     for each in reversed(others):
         tail = fma(m, near, tail, m.lookup(each, index), F32)
-    rest = fma(m, mul(m, near, near, F32), tail, fma(m, t, a1_low, a0_low, F32), F32)
+    if second:
+        a1, a1_low = _slope(m, t, (a1, a1_low), second, (near, tail))
+        rest = fma(m, t, a1_low, a0_low, F32)
+    else:
+        rest = fma(m, mul(m, near, near, F32), tail, fma(m, t, a1_low, a0_low, F32), F32)
     if low is not None:
         rest = fma(m, low, a1, rest, F32)
     if onto is not None:
@@ -70,3 +74,16 @@ def piecewise(
     product, product_low = two_product(m, t, a1, F32)
     total, total_low = fast_two_sum(m, a0, product, F32)
     return total, add(m, add(m, total_low, product_low, F32), rest, F32)
+
+
+def _slope(
+    m: PureEmitter[V], t: V, first: tuple[V, V], second: Sequence[V], rest: tuple[V, V]
+) -> tuple[V, V]:
+    """a1 + t (a2 + b c) as a sum, for sums a1 and a2, and b and c as `rest`."""
+    (a1, a1_low), (a2, a2_low) = first, second
+    high = fma(m, *rest, a2, F32)
+    low = add(m, fma(m, *rest, sub(m, a2, high, F32), F32), a2_low, F32)
+    product, product_low = two_product(m, t, high, F32)
+    total, total_low = fast_two_sum(m, a1, product, F32)
+    low = fma(m, t, low, product_low, F32)
+    return total, add(m, add(m, total_low, a1_low, F32), low, F32)

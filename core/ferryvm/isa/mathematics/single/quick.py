@@ -40,3 +40,9 @@ def is_outside(m: PureEmitter[V], bits: V, lowest: float, highest: float) -> V:
     above = m.sub(I32, bits, m.constant(I32, first))
     size = m.constant(I32, from_float(F32, highest) - first)
     return m.compare(I32, Condition.GE_U, above, size)
+
+
+def is_tiny(m: PureEmitter[V], bits: V, lowest: float) -> V:
+    """True if an f32 without a sign, given as its bits, is below `lowest` and not 0."""
+    less = m.sub(I32, bits, m.constant(I32, 1))
+    return m.compare(I32, Condition.LT_U, less, m.constant(I32, from_float(F32, lowest) - 1))
