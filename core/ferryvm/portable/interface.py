@@ -77,6 +77,16 @@ class Interface:
     function returns it."""
 
     @property
+    def names(self) -> list[str]:
+        """The names of arguments in the order in which a function takes them, lengths included."""
+        found: list[str] = []
+        for each in self.arguments:
+            found.append(each.name)
+            if isinstance(each, ArrayArgument):
+                found.append(each.length_name)
+        return found
+
+    @property
     def arrays(self) -> tuple[ArrayArgument, ...]:
         """The arguments that are arrays."""
         return tuple(each for each in self.arguments if isinstance(each, ArrayArgument))

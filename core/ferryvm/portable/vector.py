@@ -104,10 +104,10 @@ def golden_vectors(subject: Subject, seed: int, count: int, size: int) -> Vector
             unfinished += spent > 0
             dependent += not spent
             continue
-        failing += vector.status != 0
-        if vector.status and 2 * failing > len(found) + 2:
-            failing -= 1
-            continue
+        if vector.status:
+            if 2 * failing > len(found):
+                continue
+            failing += 1
         size -= len(vector.text(len(found) + 1))
         if size > 0:
             found.append(vector)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from ferryvm.ir.c.opencl import BY_F64
+from collections.abc import Sequence
+
 from ferryvm.portable.c.check import harness_text
 from ferryvm.portable.interface import Interface
 
@@ -72,8 +73,8 @@ static void build(void)
     const char *texts = text;
     clGetDeviceInfo(device, CL_DEVICE_SINGLE_FP_CONFIG, sizeof exact, &exact, NULL);
     const char *options = exact & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
-        ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt"
-        : "-cl-std=CL1.2 -D@BY_F64@";
+        ? "@EXACT@"
+        : "@OTHERWISE@";
     context = clCreateContext(NULL, 1, &device, NULL, NULL, &error);
     ok(error, "clCreateContext");
     queue = clCreateCommandQueue(context, device, 0, &error);
@@ -164,7 +165,8 @@ static int32_t call(const struct value *v, uint64_t *found)
 """
 
 
-def check_text(interface: Interface) -> str:
-    """The source of the harness."""
-    host = _HOST.replace("@BY_F64@", BY_F64)
+def check_text(interface: Interface, exact: Sequence[str], otherwise: Sequence[str]) -> str:
+    """The source of the harness; options of clBuildProgram for a device that divides numbers of f32 as IEEE
+    754 says, and for others."""
+    host = _HOST.replace("@EXACT@", " ".join(exact)).replace("@OTHERWISE@", " ".join(otherwise))
     return harness_text(interface, _INCLUDE, host)

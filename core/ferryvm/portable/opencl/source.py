@@ -23,7 +23,7 @@ from ferryvm.ir.graph import Operation
 from ferryvm.portable.c.declaration import argument_texts, call_text, error_name, prototype
 from ferryvm.portable.c.source import PlainPrinter, origin
 from ferryvm.portable.c.spelling import OPENCL_SPELLING
-from ferryvm.portable.interface import ArrayArgument, Interface
+from ferryvm.portable.interface import Interface
 from ferryvm.portable.plain import PlainFunction
 
 
@@ -59,11 +59,7 @@ def _kernel(interface: Interface) -> str:
     spelling, status = OPENCL_SPELLING, interface.status
     assert status is not None
     parameters = [*argument_texts(interface, spelling)]
-    given: list[str] = []
-    for argument in interface.arguments:
-        given.append(argument.name)
-        if isinstance(argument, ArrayArgument):
-            given.append(argument.length_name)
+    given = interface.names
     if interface.is_item:
         del parameters[0]
         given[0] = "(long)get_global_id(0)"

@@ -7,7 +7,7 @@ import dataclasses
 
 from ferryvm.ir.c.opencl import BY_F64
 from ferryvm.portable.identifier import identifiers
-from ferryvm.portable.interface import ArrayArgument, Interface
+from ferryvm.portable.interface import Interface
 from ferryvm.portable.opencl.check import check_text
 from ferryvm.portable.opencl.source import opencl_text
 from ferryvm.portable.plain import PlainFunction
@@ -58,10 +58,10 @@ def write_opencl(function: PlainFunction) -> Written:
     """The source of the kernel, the harnesses."""
     interface = _with_status(function.interface)
     function = dataclasses.replace(function, interface=interface)
-    name = interface.name
+    name, by_f64 = interface.name, f"-D{BY_F64}"
     files = {
         f"{name}.cl": opencl_text(function),
-        "check.c": check_text(interface),
+        "check.c": check_text(interface, [*FLAGS, DIVISION], [*FLAGS, by_f64]),
         "check.py": harness("check_opencl.py"),
         "golden.py": harness("golden.py"),
         "Makefile": _MAKEFILE.replace("@NAME@", name),
@@ -69,17 +69,12 @@ def write_opencl(function: PlainFunction) -> Written:
     build = {
         "language": "OpenCL C 1.2",
         "flags": list(FLAGS),
-        "division": {"flag": DIVISION, "otherwise": f"-D{BY_F64}"},
+        "division": {"flag": DIVISION, "otherwise": by_f64},
     }
     return Written(interface, files, build)
 
 
 def _with_status(interface: Interface) -> Interface:
-    taken = [interface.name]
-    for argument in interface.arguments:
-        taken.append(argument.name)
-        if isinstance(argument, ArrayArgument):
-            taken.append(argument.length_name)
-    taken += [result.name for result in interface.results]
+    taken = [interface.name, *interface.names, *(result.name for result in interface.results)]
     (status,) = identifiers(["status"], taken)
     return dataclasses.replace(interface, status=status)

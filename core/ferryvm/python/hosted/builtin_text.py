@@ -26,14 +26,7 @@ CHARACTER_TESTS = {
 
 def has_text(wanted: Any, text: Any) -> Any:
     """True if a text is a part of another one."""
-    size = len(wanted)
-    for start in range(len(text) - size + 1):
-        at = 0
-        while at < size and text[start + at] == wanted[at]:
-            at += 1
-        if at == size:
-            return True
-    return False
+    return find(text, wanted) >= 0
 
 
 def has_byte(wanted: Any, values: Any) -> Any:
