@@ -8,6 +8,7 @@
     native     loops that do not fold, against C
     starting   from the cache to the first result, in a new process
     residency  bytes that calls with the same two arrays copy
+    overlap    two launches that do not depend on each other, with copies beside kernels
 
 All is measured in this process, in interleaved rounds, except for C and the last part. The caches
 are empty at the start and kept until the end, so what an earlier part has built is found.
@@ -21,7 +22,7 @@ from typing import Any
 
 from benchmarks import record
 from benchmarks.benchmark import Benchmark, BenchmarkError, Scale
-from benchmarks.opencl import device, entering, form, mixed, native, residency, starting
+from benchmarks.opencl import device, entering, form, mixed, native, overlap, residency, starting
 from benchmarks.opencl.part import Failed, Part
 from benchmarks.opencl.program import PROGRAMS, is_of_nine, named
 from ferryvm_backends.opencl.device import Device, devices
@@ -57,6 +58,11 @@ class Settings:
         """Bytes of arrays that are passed."""
         return residency.QUICK_BYTES if self.scale is Scale.QUICK else residency.BYTES
 
+    @property
+    def steps(self) -> int:
+        """Iterations of an item that computes long."""
+        return overlap.QUICK_STEPS if self.scale is Scale.QUICK else overlap.STEPS
+
 
 PARTS: dict[str, Callable[[Settings, Device, Progress], Part]] = {
     "whole": lambda s, _device, p: native.over_llvm(s.benchmarks, s.rounds, s.scale, p),
@@ -66,6 +72,7 @@ PARTS: dict[str, Callable[[Settings, Device, Progress], Part]] = {
     "native": lambda s, _device, p: native.over_gcc(s.rounds, s.scale, p),
     "starting": lambda s, _device, p: starting.starting(s.rounds, p),
     "residency": lambda s, _device, p: residency.residency(s.array_bytes, p),
+    "overlap": lambda s, _device, p: overlap.overlap(s.array_bytes // 2, s.steps, s.rounds, p),
 }
 """By the name that --parts takes."""
 

@@ -18,6 +18,7 @@ from benchmarks.opencl import (
     form,
     mixed,
     native,
+    overlap,
     part,
     program,
     residency,
@@ -343,3 +344,8 @@ def test_a_second_call_with_the_same_arrays_copies_none_of_their_bytes() -> None
     counted = [found.metrics[f"{name}_array_bytes"] for name in ("first", "second", "stored")]
     assert counted == [2 * residency.QUICK_BYTES, 0, 4096]
     assert [target.is_met for target in found.targets] == [True, True]
+
+
+def test_two_launches_give_the_same_with_copies_beside_kernels() -> None:
+    found = overlap.overlap(1 << 16, overlap.QUICK_STEPS, 1, lambda _line: None)
+    assert {"beside_ms", "in_sequence_ms", "ratio"} <= set(found.metrics)

@@ -37,6 +37,7 @@ from ferryvm.ir.c.opencl import BY_F64
 from ferryvm.service import ClosedError, EndedError, Service
 from ferryvm_backends.opencl import pocl_header
 from ferryvm_backends.opencl.device import POCL_DEVICES, Device
+from ferryvm_backends.opencl.kernel import finish
 from ferryvm_backends.opencl.pool import MemoryPool
 
 TIMEOUT = "FERRYVM_OPENCL_TIMEOUT"
@@ -64,6 +65,13 @@ class Session:
     context: Any
     queue: Any
     pool: MemoryPool = dataclasses.field(compare=False)
+    copies: list[Any] = dataclasses.field(default_factory=list, compare=False)
+    """Events of copies that have begun. pyopencl waits for a copy when its event is released."""
+
+    def settle(self) -> None:
+        """Wait for all commands of the queue. Raises BackendError."""
+        finish(self.queue)
+        self.copies.clear()
 
     def check_size(self, size: int) -> None:
         """Raise BackendError for a buffer that is larger than the device's may be."""

@@ -15,10 +15,8 @@ a kernel stores comes back when it leaves, by the chunks that it has marked.
 from __future__ import annotations
 
 import ctypes
-import functools
 import itertools
 import time
-import weakref
 from array import array
 from collections.abc import Container, Iterator, Sequence
 from typing import Any
@@ -34,11 +32,12 @@ from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.object_layout import first_fit
 from ferryvm.machine.object_memory import ObjectMemory, OutsideArray
 from ferryvm.region.object_access import ObjectAccess
-from ferryvm.residency import DeviceElements, Residency
+from ferryvm.residency import Residency
 from ferryvm.traffic import SPACE, Traffic, array_name
+from ferryvm_backends.opencl.array_copy import ArrayCopy, in_chunks
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.host_memory import CHUNK, runs, zeros
-from ferryvm_backends.opencl.kernel import BufferOffset, finish
+from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.left_elements import LeftElements
 from ferryvm_backends.opencl.pool import Area
 from ferryvm_backends.opencl.segment import ZERO, Part, Segment, area_of_zeros, fill_zeros, view
@@ -48,56 +47,8 @@ _MASK = (1 << 64) - 1
 _LEAST_TIMED = 1 << 20
 """Bytes that are sent at most without waiting for them."""
 
-
-def _in_chunks(size: int) -> int:
-    return -(-size // CHUNK) * CHUNK
-
-
-class _Copy(Segment):
-    """The elements of one array on the device."""
-
-    def __init__(
-        self,
-        session: Session,
-        number: int,
-        address: int,
-        size: int,
-        place: BufferOffset,
-        is_pinned: bool,
-    ) -> None:
-        """`number`: of the copy. The device has zeros there. `is_pinned`: the mirror is, where that
-        serves."""
-        length = _in_chunks(size)
-        mirror = functools.partial(zeros, session, length)
-        if not is_pinned:
-            mirror = functools.partial(np.zeros, length, np.uint8)
-        super().__init__(session, view(address, size), place, mirror, ctypes.c_uint64())
-        self.number, self.address, self.size = number, address, size
-        self.start = 0
-        """Bytes from the start of the arena."""
-        self._taken: weakref.ref[DeviceElements] | None = None
-        """The elements that it has got on the device."""
-
-    def push(self, start: int, end: int) -> int:
-        self._taken = None
-        return super().push(start, end)
-
-    def take(self, elements: DeviceElements) -> None:
-        """Copy elements on the device. Raises cl.Error."""
-        assert isinstance(elements, LeftElements)
-        if self._taken is None or self._taken() is not elements:
-            elements.copy_to(self.place)
-            self.forget(0)
-            self._taken = weakref.ref(elements)
-
-    def fits(self, size: int) -> bool:
-        """True if it can be that of elements of this size, which are at its address now: an array
-        that Python gets loses its padding."""
-        if not size or _in_chunks(size) != _in_chunks(self.size):
-            return False
-        if size != self.size:
-            self.host, self.size = view(self.address, size), size
-        return True
+_LEAST_BESIDE = 1 << 20
+"""Bytes from which on parts are compared and copied beside a kernel, which needs a second queue."""
 
 
 class ObjectCopy:
@@ -132,13 +83,24 @@ class ObjectCopy:
         """True if kernels may have set dirty marks since they were looked at."""
         self._changed: set[tuple[int, int]] = set()
         """Ranges that the device has changed without marks, in bytes from the start of the space."""
-        self._copies: dict[int, _Copy] = {}
+        self._others: list[tuple[Segment, int, ArrayActivity]] = []
+        """Parts that are to be sent, but that the next kernel does not access."""
+        self._brought: dict[ArrayCopy, list[tuple[int, int]]] = {}
+        """Ranges that are on their way to the mirrors, while later launches run."""
+        self._stored_again: set[ArrayCopy] = set()
+        """Copies among these that later launches have stored into: what has been brought was for nothing."""
+        self._copies: dict[int, ArrayCopy] = {}
         """By the host's address of the elements."""
 
     @property
     def is_ahead(self) -> bool:
         """True while the device has results that the host lacks."""
         return self._ahead is not None
+
+    def has(self, address: int) -> bool:
+        """True if the device has a copy of the elements at this address of the host."""
+        is_inside = self._space is not None and 0 <= address - self._base < self._space_bytes
+        return is_inside or address in self._copies
 
     def run_ahead(self) -> None:
         """Leave results on the device until `catch_up`: nothing on the host reads or writes objects."""
@@ -149,6 +111,9 @@ class ObjectCopy:
         """The host has all results again."""
         self._ahead = None
         self._sent.clear()
+        self._others.clear()
+        self._brought.clear()
+        self._stored_again.clear()
 
     @property
     def places(self) -> tuple[BufferOffset, BufferOffset]:
@@ -166,19 +131,19 @@ class ObjectCopy:
     @property
     def _marks(self) -> int:
         """Bytes of the dirty marks, a byte for each chunk."""
-        return _in_chunks((self._space_bytes + self._arena_bytes) // CHUNK)
+        return in_chunks((self._space_bytes + self._arena_bytes) // CHUNK)
 
     # --- memory of the device -----------------------------------------------------------------
 
     def _provide(self, control: ControlBlock, wanted: Sequence[OutsideArray]) -> None:
         """Provide memory for the space and for copies of these. Raises BackendError, cl.Error."""
-        space = max(_in_chunks(max(control.object_end, control.object_top)), self._space_bytes)
+        space = max(in_chunks(max(control.object_end, control.object_top)), self._space_bytes)
         missing = [one for one in wanted if one.address not in self._copies]
         starts = self._free(missing)
         if space == self._space_bytes and starts is not None:
             self._add(missing, starts)
             return
-        needed = sum(_in_chunks(one.size) for one in missing)
+        needed = sum(in_chunks(one.size) for one in missing)
         arena = self._arena_bytes
         if starts is None:
             arena = max(2 * arena, arena + needed)
@@ -192,15 +157,15 @@ class ObjectCopy:
             if was_ahead:
                 self.run_ahead()
             missing = [*wanted]
-            self._move(space, sum(_in_chunks(one.size) for one in wanted))
+            self._move(space, sum(in_chunks(one.size) for one in wanted))
         starts = self._free(missing)
         assert starts is not None
         self._add(missing, starts)
 
     def _free(self, arrays: Sequence[OutsideArray]) -> list[int] | None:
         """Starts in the arena for copies of these; None if there is no memory for all."""
-        taken = ((copy.start, copy.start + _in_chunks(copy.size)) for copy in self._copies.values())
-        sizes = (_in_chunks(one.size) for one in arrays)
+        taken = ((copy.start, copy.start + in_chunks(copy.size)) for copy in self._copies.values())
+        sizes = (in_chunks(one.size) for one in arrays)
         return first_fit(taken, sizes, 0, self._arena_bytes)
 
     def _add(self, arrays: Sequence[OutsideArray], starts: list[int]) -> None:
@@ -210,9 +175,9 @@ class ObjectCopy:
         for one, start in zip(arrays, starts, strict=True):
             place = self._in_arena(start)
             number = next(self._numbers)
-            copy = _Copy(self._session, number, one.address, one.size, place, is_pinned)
+            copy = ArrayCopy(self._session, number, one.address, one.size, place, is_pinned)
             copy.start = start
-            fill_zeros(self._session, self._buffer, place.offset, _in_chunks(one.size))
+            fill_zeros(self._session, self._buffer, place.offset, in_chunks(one.size))
             self._copies[one.address] = copy
 
     def _in_arena(self, start: int) -> BufferOffset:
@@ -258,6 +223,7 @@ class ObjectCopy:
 
     def close(self) -> None:
         """Give the memory of the device back; nothing is on the device then."""
+        self._session.copies.clear()  # which waits for them
         for area in (self._area, self._tables):
             if area is not None:
                 area.release()
@@ -277,11 +243,14 @@ class ObjectCopy:
         traffic: Traffic,
         marks: bool = True,
         written: Container[int] = (),
+        arrays: frozenset[int] | None = None,
     ) -> None:
         """Copy what a kernel may read to the device; `marks`: it may set dirty marks; `written`: addresses
-        of arrays that it overwrites unseen. Raises BackendError, cl.Error."""
+        of arrays that it overwrites unseen; `arrays`: of all that it accesses, if they are known. Then others
+        are sent by `copy_others`, if launches may follow that access them. Raises BackendError, cl.Error."""
         self._may_be_marked |= marks
         self.unsent.clear()
+        self._send_others(traffic)
         rows = self._sent.get((use, id(traffic)))
         if rows is not None:
             for row in rows:
@@ -302,6 +271,7 @@ class ObjectCopy:
             if one.size
             and use.concerns(one.type, one.address == prepared)
             and (there is None or one.address in there.arrays)
+            and (arrays is None or self.is_ahead or one.address in arrays)
         ]
         self._provide(control, wanted)
         assert self._space is not None
@@ -322,15 +292,17 @@ class ObjectCopy:
             self._sent[use, id(traffic)] = [row for _, _, row in parts]
             parts = [part for part in parts if part[0] not in self._ahead]
             self._ahead.update((segment, None) for segment, _, _ in parts)
+        if arrays is not None:
+            parts = self._put_off(parts, arrays)
         sent = []
         given = {} if there is None else there.given
         for segment, end, row in parts:
-            if isinstance(segment, _Copy) and segment.address in given:
+            if isinstance(segment, ArrayCopy) and segment.address in given:
                 segment.take(given[segment.address])
                 row.entries += 1
                 row.unchanged += 1
                 continue
-            if isinstance(segment, _Copy) and segment.address in written:
+            if isinstance(segment, ArrayCopy) and segment.address in written:
                 self.unsent.append(segment.address)
                 end = 0
             sent.append((row, self._send(segment, end, row)))
@@ -338,11 +310,61 @@ class ObjectCopy:
         total = sum(pushed for _, pushed in sent)
         if total > _LEAST_TIMED:  # else what follows would wait for the copies, and seem slow
             began = time.perf_counter()
-            finish(self._session.queue)
+            self._session.settle()
             seconds = time.perf_counter() - began
             for row, pushed in sent:
                 row.seconds_to_device += seconds * pushed / total
         traffic.to_device += total
+
+    def _put_off(
+        self, parts: list[tuple[Segment, int, ArrayActivity]], arrays: Container[int]
+    ) -> list[tuple[Segment, int, ArrayActivity]]:
+        """The parts that a kernel needs which accesses these arrays alone; others are sent beside it, if
+        they are large."""
+        others = [p for p in parts if isinstance(p[0], ArrayCopy) and p[0].address not in arrays]
+        if sum(end for _, end, _ in others) < _LEAST_BESIDE:
+            return parts
+        self._others = others
+        return [part for part in parts if part not in others]
+
+    def has_others(self, arrays: Container[int]) -> bool:
+        """True if there is much to copy that a kernel with these arrays does not access."""
+        return (
+            bool(self._others)
+            or sum(end - start for _, start, end in self._results(arrays)) >= _LEAST_BESIDE
+        )
+
+    def copy_others(self, arrays: Container[int], traffic: Traffic) -> None:
+        """Begin to copy what a kernel with these arrays, which may be running, does not access: changes of
+        the host to the device, and results of earlier launches to the mirrors. Raises cl.Error."""
+        self._send_others(traffic)
+        for copy, start, end in [*self._results(arrays)]:
+            first = self._space_bytes + copy.start
+            self._changed.discard((first + start, first + end))
+            self._brought.setdefault(copy, []).append((start, end))
+            copy.fetch(start, end)
+
+    def _send_others(self, traffic: Traffic) -> None:
+        others, self._others = self._others, []
+        traffic.to_device += sum(self._send(*each) for each in others)
+
+    def _results(self, arrays: Container[int]) -> Iterator[tuple[ArrayCopy, int, int]]:
+        """Ranges of other arrays than these that earlier launches have stored into. Not again those that have
+        been brought for nothing, as in a loop of launches."""
+        starts = {self._space_bytes + copy.start: copy for copy in self._copies.values()}
+        for first, last in self._changed:
+            at = max((start for start in starts if start <= first), default=-1)
+            copy = starts.get(at)
+            if copy is not None and not (copy.address in arrays or copy in self._stored_again):
+                yield copy, first - at, last - at
+
+    def brought(self, traffic: Traffic) -> Iterator[Part]:
+        """The ranges that `copy_others` has begun to bring to the host."""
+        for copy, ranges in self._brought.items():
+            if self._copies.get(copy.address) is copy:
+                row = traffic.of_array(copy.number, "")
+                yield from ((copy, start, end, row) for start, end in ranges)
+        self._brought.clear()
 
     def _send(self, segment: Segment, end: int, row: ArrayActivity) -> int:
         """Begin to send changes; the number of bytes."""
@@ -403,6 +425,8 @@ class ObjectCopy:
         elif copy is not None:
             first = self._space_bytes + copy.start
             self._changed.add((first + start, first + min(end, copy.size)))
+            if copy in self._brought:
+                self._stored_again.add(copy)
 
     # --- to the host --------------------------------------------------------------------------
 
@@ -418,7 +442,7 @@ class ObjectCopy:
             return
         self._may_be_marked = False
         copies = sorted(self._copies.values(), key=lambda copy: copy.start)
-        ends = [copy.start + _in_chunks(copy.size) for copy in copies]
+        ends = [copy.start + in_chunks(copy.size) for copy in copies]
         count = (self._space_bytes + max(ends, default=0)) // CHUNK
         marks, queue = np.empty(count, np.uint8), self._session.queue
         first = self._marks - count
@@ -436,7 +460,7 @@ class ObjectCopy:
             start = self._space_bytes + copy.start
             parts.append((copy, start, copy.size, copy.number, ""))
         for segment, start, size, number, name in parts:
-            chunks = is_marked[start // CHUNK : (start + _in_chunks(size)) // CHUNK]
+            chunks = is_marked[start // CHUNK : (start + in_chunks(size)) // CHUNK]
             for one, two in runs(chunks):
                 row = traffic.of_array(number, name)
                 yield segment, one * CHUNK, min(two * CHUNK, size), row

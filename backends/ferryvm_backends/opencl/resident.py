@@ -37,7 +37,7 @@ from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.host_memory import CHUNK, Bytes, runs, zeros
-from ferryvm_backends.opencl.kernel import BufferOffset, finish
+from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.launch import STAGING_WORDS, Residence
 from ferryvm_backends.opencl.object_copy import ObjectCopy
 from ferryvm_backends.opencl.pool import Area
@@ -181,9 +181,10 @@ class Copied:
         traffic: Traffic,
         marks: bool = True,
         written: Container[int] = (),
+        arrays: frozenset[int] | None = None,
     ) -> None:
-        """Copy the words that a kernel may read to the device; `marks`, `written`: of objects, see
-        `ObjectCopy.push`. Raises BackendError, cl.Error."""
+        """Copy the words that a kernel may read to the device; `marks`, `written`, `arrays`: of objects,
+        see `ObjectCopy.push`. Raises BackendError, cl.Error."""
         began = time.perf_counter()
         pushed = 0
         if needs.frames:
@@ -196,7 +197,8 @@ class Copied:
             pushed += self.heap.push(0, max(control.hp, self.residence.used))
             self.residence.used = control.hp
         if needs.objects is not None:
-            self.objects.push(control, self._objects(), needs.objects, traffic, marks, written)
+            objects = self._objects()
+            self.objects.push(control, objects, needs.objects, traffic, marks, written, arrays)
         traffic.to_device += pushed
         traffic.seconds_to_device += time.perf_counter() - began
 
@@ -227,8 +229,9 @@ class Copied:
             found += self.objects.stored(returned.object_top, needs.objects, traffic)
         for segment, start, end, _ in found:
             segment.fetch(start, end)
+        found += self.objects.brought(traffic)
         if found:
-            finish(self._session.queue)
+            self._session.settle()
         self.residence.used = max(self.residence.used, returned.hp)
         if needs.frames:
             self.stack.forget(WORD_BYTES * returned.sp)

@@ -89,13 +89,14 @@ class Segment:
             self._valid.value = max(self._valid.value, end)
         for first, last in ranges:
             copy(self.mirror, self.host, first, last)
-            cl.enqueue_copy(
+            event = cl.enqueue_copy(
                 self._session.queue,
                 self.place.buffer,
                 self.mirror[first:last],
                 dst_offset=self.place.offset + first,
                 is_blocking=False,
             )
+            self._session.copies.append(event)
             pushed += last - first
         return pushed
 
@@ -107,13 +108,14 @@ class Segment:
     def fetch(self, start: int, end: int) -> None:
         """Begin to copy these bytes of the device to the mirror. Raises cl.Error."""
         if end > start:
-            cl.enqueue_copy(
+            event = cl.enqueue_copy(
                 self._session.queue,
                 self.mirror[start:end],
                 self.place.buffer,
                 src_offset=self.place.offset + start,
                 is_blocking=False,
             )
+            self._session.copies.append(event)
 
     def accept(self, start: int, end: int) -> None:
         """Bring the machine to the state that the mirror has got."""

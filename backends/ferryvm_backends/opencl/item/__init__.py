@@ -50,6 +50,9 @@ class ItemShape:
     read; only where all items leave at their entry."""
     read: frozenset[int] = frozenset()
     """Numbers of the arrays whose elements items read then."""
+    arrays: frozenset[int] | None = None
+    """Numbers of these words that are references, if items access no other objects than these refer to,
+    which are arrays of numbers; None if they may."""
     undone: tuple[tuple[int, int], ...] | None = None
     """Arrays, by the numbers of these words, that are to be as before if any item fails, and bytes of an element;
     None if none can fail."""

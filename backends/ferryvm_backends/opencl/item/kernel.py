@@ -36,10 +36,16 @@ _LAUNCH, _OBJECTS = 6, 7
 
 
 @functools.cache
-def _timing_queue(session: Session) -> Any:
-    """A queue whose commands are timed."""
+def kernel_queue(session: Session) -> Any:
+    """A queue for kernels beside which the session's queue copies; its commands are timed."""
     properties = cl.command_queue_properties.PROFILING_ENABLE
     return cl.CommandQueue(session.context, properties=properties)
+
+
+def seconds_of(event: Any) -> float:
+    """The seconds that a command of `kernel_queue` has taken by the device's clock. Raises cl.Error."""
+    profile: Any = event.profile
+    return float(1e-9 * (profile.end - profile.start))
 
 
 class ItemKernel:
@@ -98,10 +104,17 @@ class ItemKernel:
         return int(most)
 
     def enqueue(
-        self, queue: Any, first: int, end: int, block: int, local: int, event: Any = None
+        self,
+        queue: Any,
+        first: int,
+        end: int,
+        block: int,
+        local: int,
+        event: Any = None,
+        after: Any = None,
     ) -> None:
         """Start the items from one up to another, so many by each work-item; `event`: a pointer for the
-        event of that. Raises BackendError.
+        event of that; `after`: the event of what comes before. Raises BackendError.
 
         PoCL runs them in the thread that enqueues. pyopencl would hold Python's lock meanwhile, and
         then no thread could set the interrupt flag.
@@ -109,9 +122,10 @@ class ItemKernel:
         self._words[0], self._words[1], self._words[2] = first, end, block
         self._set_launch()
         sizes = self._sizes(end - first, block, local)
-        none = ctypes.c_void_p()
+        events = (ctypes.c_void_p * 1)(None if after is None else after.int_ptr)
+        awaited = (0, None) if after is None else (1, events)
         commands, kernel = ctypes.c_void_p(queue.int_ptr), ctypes.c_void_p(self.handle.int_ptr)
-        error = library().clEnqueueNDRangeKernel(commands, kernel, *sizes, 0, none, event)
+        error = library().clEnqueueNDRangeKernel(commands, kernel, *sizes, *awaited, event)
         if error:
             raise BackendError(f"opencl: a launch failed: {error_name(error)}")
 
@@ -133,13 +147,19 @@ class ItemKernel:
     def run_timed(self, session: Session, first: int, end: int, block: int, local: int) -> float:
         """Run these items; the seconds that they took by the device's clock. Raises BackendError,
         cl.Error."""
-        finish(session.queue)
-        queue, handle = _timing_queue(session), ctypes.c_void_p()
-        self.enqueue(queue, first, end, block, local, ctypes.byref(handle))
-        event = cl.Event.from_int_ptr(handle.value or 0, retain=False)
-        finish(queue)
-        profile: Any = event.profile
-        return float(1e-9 * (profile.end - profile.start))
+        event = self.start_apart(session, first, end, block, local)
+        finish(kernel_queue(session))
+        return seconds_of(event)
+
+    def start_apart(self, session: Session, first: int, end: int, block: int, local: int) -> Any:
+        """Start these items behind what the session's queue has so far, and beside what comes to it
+        later; their event. Raises BackendError, cl.Error."""
+        queue, handle = kernel_queue(session), ctypes.c_void_p()
+        before = cl.enqueue_marker(session.queue)
+        session.queue.flush()
+        self.enqueue(queue, first, end, block, local, ctypes.byref(handle), before)
+        queue.flush()
+        return cl.Event.from_int_ptr(handle.value or 0, retain=False)
 
     def run_dry(self, queue: Any) -> bool:
         """Run it for nothing, see `ferryvm_backends.opencl.kernel.Kernel.run_dry`."""

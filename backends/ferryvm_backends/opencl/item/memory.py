@@ -6,6 +6,7 @@ from __future__ import annotations
 import abc
 import ctypes
 import dataclasses
+import time
 from collections.abc import Container, Hashable, Mapping, Sequence
 
 from ferryvm.backend import BackendError
@@ -17,6 +18,7 @@ from ferryvm.residency import Residency
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.copied import residents
+from ferryvm_backends.opencl.item import ItemShape
 from ferryvm_backends.opencl.item.saved import Saved, SavedOnDevice, SavedOnHost
 from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.resident import Copied, Needs
@@ -24,6 +26,11 @@ from ferryvm_backends.opencl.segment import view
 from ferryvm_backends.opencl.wrapped import memories
 
 _MASK = (1 << 64) - 1
+
+
+def is_object(reference: int) -> bool:
+    """True if a reference refers to an object: to neither nothing nor a small integer."""
+    return bool(reference) and not reference & 1
 
 
 class ItemMemory(abc.ABC):
@@ -45,18 +52,36 @@ class ItemMemory(abc.ABC):
         return False
 
     def push_ahead(
-        self, control: ControlBlock, marks: bool, written: Container[int]
+        self,
+        control: ControlBlock,
+        marks: bool,
+        written: Container[int],
+        arrays: frozenset[int] | None,
     ) -> list[BufferOffset]:
         """As `push`; until `pull` nothing on the host reads or writes what items may have stored."""
-        return self.push(control, marks, written)
+        return self.push(control, marks, written, arrays)
 
     @abc.abstractmethod
     def push(
-        self, control: ControlBlock, marks: bool, written: Container[int]
+        self,
+        control: ControlBlock,
+        marks: bool,
+        written: Container[int],
+        arrays: frozenset[int] | None = None,
     ) -> list[BufferOffset]:
         """Let the device see what items may read: the places of statics and heap, then of copied
         objects and their tables; `marks`: items may set dirty marks; `written`: addresses of arrays
-        that they overwrite unseen, if all are done. Raises BackendError, cl.Error."""
+        that they overwrite unseen, if all are done; `arrays`: of all arrays that they access, if these are
+        known. Raises BackendError, cl.Error."""
+
+    @property
+    def has_others(self) -> bool:
+        """True if there is much to copy that the items of the last `push` do not access."""
+        return False
+
+    def copy_others(self) -> None:
+        """Begin to copy that, beside a kernel that runs items. Raises BackendError, cl.Error."""
+        return
 
     def push_resident(
         self, control: ControlBlock, marks: bool, written: Mapping[int, int], residency: Residency
@@ -78,9 +103,35 @@ class ItemMemory(abc.ABC):
         place = control.objects + reference + PLACE_OFFSET
         return (control.objects + ctypes.c_uint64.from_address(place).value) & _MASK
 
+    def accessed(
+        self, shape: ItemShape, control: ControlBlock, words: Sequence[int]
+    ) -> frozenset[int] | None:
+        """Addresses of the elements of all arrays that items access, `words`: which they share; None if they
+        may access others."""
+        if shape.arrays is None:
+            return None
+        return frozenset(
+            self.elements(control, words[n]) for n in shape.arrays if is_object(words[n])
+        )
+
+    def overwritten(
+        self, shape: ItemShape, control: ControlBlock, words: Sequence[int], first: int, limit: int
+    ) -> dict[int, int]:
+        """Arrays of which a range of items stores all elements and that they do not read: addresses of
+        the elements, and bytes of one."""
+        found: dict[int, int] = {}
+        read = {words[number] for number in shape.read}
+        for one in shape.stored if not first else ():
+            reference = words[one.argument]
+            if one.argument not in shape.overwritten or reference in read:
+                continue
+            if self.header_word(control, reference, LENGTH) == limit:
+                found[self.elements(control, reference)] = one.bytes
+        return found
+
     def header_word(self, control: ControlBlock, reference: int, word: int) -> int:
         """A word of an object's header as the device has it; 0 where there is no object."""
-        if not reference or reference & 1:
+        if not is_object(reference):
             return 0
         address = control.objects + reference + WORD_BYTES * word
         return ctypes.c_uint64.from_address(address).value
@@ -109,7 +160,11 @@ class WrappedMemory(ItemMemory):
     wraps = True
 
     def push(
-        self, control: ControlBlock, marks: bool, written: Container[int]
+        self,
+        control: ControlBlock,
+        marks: bool,
+        written: Container[int],
+        arrays: frozenset[int] | None = None,
     ) -> list[BufferOffset]:
         _, statics, _, heap = memories(self.session).wrapped(control).places
         return [statics, heap]
@@ -133,6 +188,8 @@ class CopiedMemory(ItemMemory):
 
     wraps = False
     _memory: Copied
+    _arrays: frozenset[int] | None = None
+    """Addresses of all arrays that items access, if they are known."""
 
     @property
     def deferral(self) -> Hashable | None:
@@ -146,22 +203,41 @@ class CopiedMemory(ItemMemory):
         return residents(self.session).is_ahead(control)
 
     def push_ahead(
-        self, control: ControlBlock, marks: bool, written: Container[int]
+        self,
+        control: ControlBlock,
+        marks: bool,
+        written: Container[int],
+        arrays: frozenset[int] | None,
     ) -> list[BufferOffset]:
         residents(self.session).copied(control).objects.run_ahead()
-        return self.push(control, marks, written)
+        return self.push(control, marks, written, arrays)
 
     @property
     def unsent(self) -> Sequence[int]:
         return self._memory.objects.unsent
 
     def push(
-        self, control: ControlBlock, marks: bool, written: Container[int]
+        self,
+        control: ControlBlock,
+        marks: bool,
+        written: Container[int],
+        arrays: frozenset[int] | None = None,
     ) -> list[BufferOffset]:
         memory = self._memory = residents(self.session).copied(control)
-        memory.push(control, self.needs, self.traffic, marks, written)
+        self._arrays = arrays
+        memory.push(control, self.needs, self.traffic, marks, written, arrays)
         objects = [] if self.needs.objects is None else [*memory.objects.places]
         return [memory.statics.place, memory.heap.place, *objects]
+
+    @property
+    def has_others(self) -> bool:
+        return self._arrays is not None and self._memory.objects.has_others(self._arrays)
+
+    def copy_others(self) -> None:
+        if self._arrays is not None:
+            began = time.perf_counter()
+            self._memory.objects.copy_others(self._arrays, self.traffic)
+            self.traffic.seconds_to_device += time.perf_counter() - began
 
     def push_resident(
         self, control: ControlBlock, marks: bool, written: Mapping[int, int], residency: Residency

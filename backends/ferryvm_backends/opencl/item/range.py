@@ -57,7 +57,7 @@ from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.copied import SLICE
 from ferryvm_backends.opencl.item import ItemShape
 from ferryvm_backends.opencl.item.bound import Bound, is_short
-from ferryvm_backends.opencl.item.kernel import ItemKernel
+from ferryvm_backends.opencl.item.kernel import ItemKernel, kernel_queue, seconds_of
 from ferryvm_backends.opencl.item.local_size import LEAST, LocalSize, slice_items
 from ferryvm_backends.opencl.item.memory import ItemMemory
 from ferryvm_backends.opencl.item.pattern import PatternKernel
@@ -283,9 +283,10 @@ class ItemRanges(RangeRunner):
             marks = self._sets_marks(control, words, limit - first)
             may_mark = marks or self._shape.marks_others or bool(own)
             push = memory.push_ahead if defers else memory.push
-            written = {} if own else self._overwritten(control, words, first, limit)
+            written = {} if own else memory.overwritten(self._shape, control, words, first, limit)
             if residency is None:
-                places = push(control, may_mark, written)
+                arrays = memory.accessed(self._shape, control, words)
+                places = push(control, may_mark, written, arrays)
             else:
                 places = memory.push_resident(control, may_mark, written, residency)
             headers = [
@@ -303,6 +304,7 @@ class ItemRanges(RangeRunner):
             self._give(kernel, control, start, given, marks)
             found.is_changed = self._memory.wraps
             self._slices(kernel, control, buffers, first, limit, found)
+            memory.copy_others()  # unless that was done beside the first slice
             if self._shape.entry is not None and found.slots is not None:
                 found.slots = self._at_entry(found.slots, words)
             self._mark(control, words, first, limit, marks)
@@ -333,21 +335,6 @@ class ItemRanges(RangeRunner):
         others = (one.argument for one in self._shape.stored if not one.is_own)
         lengths = (self._memory.header_word(control, words[n], LENGTH) for n in others)
         return any(length > _SPARSE * items for length in lengths)
-
-    def _overwritten(
-        self, control: ControlBlock, words: list[int], first: int, limit: int
-    ) -> dict[int, int]:
-        """Arrays of which the items store all elements and that they do not read: addresses of the
-        elements, and bytes of one."""
-        found: dict[int, int] = {}
-        read = {words[number] for number in self._shape.read}
-        for one in self._shape.stored if not first else ():
-            reference = words[one.argument]
-            if one.argument not in self._shape.overwritten or reference in read:
-                continue
-            if self._memory.header_word(control, reference, LENGTH) == limit:
-                found[self._memory.elements(control, reference)] = one.bytes
-        return found
 
     def _mark(
         self, control: ControlBlock, words: list[int], first: int, limit: int, sets_marks: bool
@@ -406,14 +393,20 @@ class ItemRanges(RangeRunner):
             if is_measured:
                 self._local.begin()
                 end = min(first + slice_items(limit - begin), first + self._layout.slice, limit)
+            given = first, end, block, self._local.size
             began = time.perf_counter()
-            if is_measured:
-                on_device = kernel.run_timed(session, first, end, block, self._local.size)
-                self._local.end(on_device)
+            if not is_measured and first == begin and self._memory.has_others:
+                event = kernel.start_apart(session, *given)
+                self._memory.copy_others()
+                head = buffers.head(kernel_queue(session))
+                taken = seconds_of(event)
             else:
-                kernel.enqueue(session.queue, first, end, block, self._local.size)
-            head = buffers.head()
-            taken = time.perf_counter() - began
+                if is_measured:
+                    self._local.end(kernel.run_timed(session, *given))
+                else:
+                    kernel.enqueue(session.queue, *given)
+                head = buffers.head()
+                taken = time.perf_counter() - began
             found.seconds += taken
             if head["skipped"]:
                 found.open += buffers.skipped_ranges(first, end, block)

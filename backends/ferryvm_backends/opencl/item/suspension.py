@@ -110,10 +110,13 @@ class Suspended:
                 area.release()
         self._of_slots = self._of_skipped = self.slots = self.skipped = None
 
-    def head(self) -> Any:
-        """The head, once the kernel has ended. Raises BackendError, cl.Error."""
-        cl.enqueue_copy(self._session.queue, self._head, self.slots, is_blocking=False)
-        finish(self._session.queue)
+    def head(self, queue: Any = None) -> Any:
+        """The head, once the kernel has ended; `queue`: of the kernel, where it is not the session's. Raises
+        BackendError, cl.Error."""
+        queue = queue or self._session.queue
+        event = cl.enqueue_copy(queue, self._head, self.slots, is_blocking=False)
+        finish(queue)
+        del event  # which would wait with Python's lock
         return self._head.view(HEAD)[0]
 
     def interrupt(self) -> None:
@@ -166,7 +169,7 @@ class HostSuspended(Suspended):
         self.slots = self.skipped = None
         self._memory.clear()
 
-    def head(self) -> Any:
+    def head(self, queue: Any = None) -> Any:
         finish(self._session.queue)
         return self._shared_head()
 

@@ -27,9 +27,11 @@ from ferryvm.ir.passes.entry_exit import (
     leaves_at_entry,
 )
 from ferryvm.ir.passes.inline import inline_all, remove_uncalled
+from ferryvm.isa.element import Element
 from ferryvm.isa.launch import LAUNCH_WORDS
-from ferryvm.isa.type import Type
+from ferryvm.isa.type import Reference, Type
 from ferryvm.machine.declaration import declarations
+from ferryvm.region.fact import region_effects
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.object_access import object_access
 from ferryvm.region.region import Region
@@ -51,6 +53,9 @@ from ferryvm_backends.opencl.text import (
     refuse_atomics,
     refuse_floats,
 )
+
+_NUMBERS = frozenset(element.array.number for element in Element)
+"""Types of arrays of numbers."""
 
 
 def item_text(
@@ -80,6 +85,7 @@ def item_text(
         shape,
         overwritten=written,
         read=read,
+        arrays=None if is_block else _arrays(items),
         stored=frozenset(stored.values()),
         marks_others=_changes_others(module, stored),
         bounds=bounds,
@@ -109,6 +115,19 @@ def item_text(
     declared = declarations(d) + constant_tables([module], launch.verified)
     text = module_text(module, d, declared, choices, describer(launch.verified))
     return KernelText(text, tuple(guard_pcs(module, {})), False, use), shape
+
+
+def _arrays(items: Region) -> frozenset[int] | None:
+    """Numbers of the words that items share which are references, if these refer to all objects that items
+    access, and the objects are arrays of numbers; None if there may be others."""
+    program, access = items.verified.program, object_access(items)
+    statics = (program.statics[n].type for n in region_effects(items).statics_read)
+    parameters = program.signature(items.function).parameters[1:]
+    if access.makes or not access.accessed <= _NUMBERS:
+        return None
+    if any(isinstance(type_, Reference) for type_ in statics):
+        return None
+    return frozenset(n for n, type_ in enumerate(parameters) if isinstance(type_, Reference))
 
 
 def _items(items: Region, options: Options) -> Module:

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The elements of one array on a device with memory of its own, and their mirror on the host."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import weakref
+
+import numpy as np
+
+from ferryvm.residency import DeviceElements
+from ferryvm_backends.opencl.build import Session
+from ferryvm_backends.opencl.host_memory import CHUNK, zeros
+from ferryvm_backends.opencl.kernel import BufferOffset
+from ferryvm_backends.opencl.left_elements import LeftElements
+from ferryvm_backends.opencl.segment import Segment, view
+
+
+def in_chunks(size: int) -> int:
+    """Bytes of the whole chunks that so many bytes are in."""
+    return -(-size // CHUNK) * CHUNK
+
+
+class ArrayCopy(Segment):
+    """The elements of one array on the device."""
+
+    def __init__(
+        self,
+        session: Session,
+        number: int,
+        address: int,
+        size: int,
+        place: BufferOffset,
+        is_pinned: bool,
+    ) -> None:
+        """`number`: of the copy. The device has zeros there. `is_pinned`: the mirror is, where that
+        serves."""
+        length = in_chunks(size)
+        mirror = functools.partial(zeros, session, length)
+        if not is_pinned:
+            mirror = functools.partial(np.zeros, length, np.uint8)
+        super().__init__(session, view(address, size), place, mirror, ctypes.c_uint64())
+        self.number, self.address, self.size = number, address, size
+        self.start = 0
+        """Bytes from the start of the arena."""
+        self._taken: weakref.ref[DeviceElements] | None = None
+        """The elements that it has got on the device."""
+
+    def push(self, start: int, end: int) -> int:
+        self._taken = None
+        return super().push(start, end)
+
+    def take(self, elements: DeviceElements) -> None:
+        """Copy elements on the device. Raises cl.Error."""
+        assert isinstance(elements, LeftElements)
+        if self._taken is None or self._taken() is not elements:
+            elements.copy_to(self.place)
+            self.forget(0)
+            self._taken = weakref.ref(elements)
+
+    def fits(self, size: int) -> bool:
+        """True if it can be that of elements of this size, which are at its address now: an array
+        that Python gets loses its padding."""
+        if not size or in_chunks(size) != in_chunks(self.size):
+            return False
+        if size != self.size:
+            self.host, self.size = view(self.address, size), size
+        return True
