@@ -12,8 +12,27 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING
 
 from ferryvm import record
+
+if TYPE_CHECKING:
+    from ferryvm.machine.state import Machine
+
+
+class DeviceMemory(abc.ABC):
+    """The memory of a device, which has copies of objects of programs."""
+
+    where: str
+    """The device, for people."""
+
+    @abc.abstractmethod
+    def has(self, machine: Machine, address: int) -> bool:
+        """True if it has a copy of the elements at an address of a machine's, as they were at some time."""
+
+
+memories: list[DeviceMemory] = []
+"""The memory of each device that programs of this process have used."""
 
 
 class DeviceElements(abc.ABC):

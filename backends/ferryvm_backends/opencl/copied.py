@@ -22,7 +22,9 @@ from ferryvm.backend import Activity, Options
 from ferryvm.ir.c.context import FORCED_WORD, LOWEST_WORD, SLICE_WORD
 from ferryvm.ir.c.opencl import LOOK
 from ferryvm.machine.control import REGISTER_BYTES, ControlBlock, Status
+from ferryvm.machine.state import Machine
 from ferryvm.region.region import Region
+from ferryvm.residency import DeviceMemory, memories
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.code import KernelCode
@@ -43,10 +45,11 @@ _MOST_CACHED = 4
 """The number of machines whose memory is retained on a device."""
 
 
-class Residents:
+class Residents(DeviceMemory):
     """The machines that a device has memory of, the one that was used last at the end."""
 
     def __init__(self, session: Session) -> None:
+        self.where = str(session.device)
         self._session = session
         self._cached: OrderedDict[tuple[int, ...], tuple[int, Copied]] = OrderedDict()
         self._running: tuple[int, ...] = ()
@@ -96,6 +99,10 @@ class Residents:
                 return True
         return False
 
+    def has(self, machine: Machine, address: int) -> bool:
+        _, found = self._cached.get(_key(machine.control), (0, None))
+        return found is not None and found.objects.has(address)
+
     def is_ahead(self, control: ControlBlock) -> bool:
         """True if the device has results that the host lacks."""
         _, found = self._cached.get(_key(control), (0, None))
@@ -116,7 +123,9 @@ def _key(control: ControlBlock) -> tuple[int, ...]:
 @functools.cache
 def residents(session: Session) -> Residents:
     """Of a session."""
-    return Residents(session)
+    found = Residents(session)
+    memories.append(found)
+    return found
 
 
 class CopiedCode(KernelCode):

@@ -7,12 +7,12 @@ decision ── count cells, sight ──> LaunchProfile, for the facts of the r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 from ferryvm.isa.declared_type import ArrayType
 from ferryvm.isa.element import Element
 from ferryvm.isa.launch import LAUNCH_WORDS
-from ferryvm.isa.object import LENGTH_OFFSET, type_number
+from ferryvm.isa.object import LENGTH_OFFSET, PLACE_OFFSET, type_number
 from ferryvm.isa.type import I64, WORD_BYTES, Reference, signed
 from ferryvm.machine.active_item import MOST_FRAMES, innermost, running_launch
 from ferryvm.machine.state import Machine
@@ -24,7 +24,10 @@ from ferryvm.region.known_word import KnownWord, candidates
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.object_access import object_access
 from ferryvm.region.region import Region
+from ferryvm.residency import memories
 from ferryvm.verify import Verified
+
+_MASK = (1 << 64) - 1
 
 _BYTES = {element.array.number: element.bytes for element in Element}
 
@@ -42,6 +45,9 @@ class LaunchSight(NamedTuple):
     """Items that have begun or are done, of all its launches together; counted until its code is compiled."""
     words: frozenset[KnownWord]
     """The numbers that its items share, and the statics that they read and do not write."""
+    resident: tuple[int, str]
+    """Bytes of these arrays of which a device has copies, and the device that has most; 0 and empty if none
+    has any."""
 
 
 def sight(machine: Machine, pc: int, passes: Passes) -> tuple[int, LaunchSight] | None:
@@ -63,8 +69,20 @@ def sight(machine: Machine, pc: int, passes: Passes) -> tuple[int, LaunchSight] 
     words = stack[end - LAUNCH_WORDS - count : end - LAUNCH_WORDS].tolist()
     references = [word for t, word in zip(types, words, strict=True) if isinstance(t, Reference)]
     items = signed(I64, stack[end - LAUNCH_WORDS])
-    arrays, known = tuple(_arrays(machine, references)), words_at(machine, pc, end)
-    return pc, LaunchSight(max(items, 0), arrays, passes(pc) or 0, known)
+    shared = [*_arrays(machine, references)]
+    arrays = tuple((number, size) for number, size, _ in shared)
+    sizes = {address: size for _, size, address in shared}
+    known, resident = words_at(machine, pc, end), _resident(machine, sizes)
+    return pc, LaunchSight(max(items, 0), arrays, passes(pc) or 0, known, resident)
+
+
+def _resident(machine: Machine, sizes: Mapping[int, int]) -> tuple[int, str]:
+    """Bytes of elements that a device has copies of, and the device that has most; `sizes`: by address."""
+    found = [
+        (sum(size for address, size in sizes.items() if memory.has(machine, address)), memory.where)
+        for memory in memories
+    ]
+    return max((each for each in found if each[0]), default=(0, ""))
 
 
 def words_at(machine: Machine, pc: int, end: int) -> frozenset[KnownWord]:
@@ -79,11 +97,10 @@ def words_at(machine: Machine, pc: int, end: int) -> frozenset[KnownWord]:
     return frozenset(found)
 
 
-def _arrays(machine: Machine, references: list[int]) -> list[tuple[int, int]]:
-    """Types and bytes of the arrays that references refer to, each once."""
+def _arrays(machine: Machine, references: list[int]) -> Iterator[tuple[int, int, int]]:
+    """Types and bytes of the arrays that references refer to, each once, and addresses of elements."""
     objects, types = machine.objects, machine.verified.types
     assert objects is not None  # the program has launches
-    found = []
     for reference in dict.fromkeys(references):
         if not reference or reference & 1:
             continue  # null, or a number in the reference itself
@@ -91,8 +108,9 @@ def _arrays(machine: Machine, references: list[int]) -> list[tuple[int, int]]:
         number = type_number(objects.space.words[at])
         if number in _BYTES or isinstance(types.declared(number), ArrayType):
             length = objects.space.words[at + LENGTH_OFFSET // WORD_BYTES]
-            found.append((number, length * _BYTES.get(number, WORD_BYTES)))
-    return found
+            place = objects.space.words[at + PLACE_OFFSET // WORD_BYTES]
+            address = (machine.control.objects + place) & _MASK
+            yield number, length * _BYTES.get(number, WORD_BYTES), address
 
 
 def profile(region: Region, seen: LaunchSight | None, passes: Passes) -> LaunchProfile:
@@ -105,7 +123,7 @@ def profile(region: Region, seen: LaunchSight | None, passes: Passes) -> LaunchP
     access = object_access(region)
     read = sum(size for number, size in seen.arrays if number in access.read)
     written = sum(size for number, size in seen.arrays if number in access.written)
-    return LaunchProfile(seen.items, work, read, written)
+    return LaunchProfile(seen.items, work, read, written, *seen.resident)
 
 
 def _item_work(verified: Verified, item: int, done: int, passes: Passes) -> int:

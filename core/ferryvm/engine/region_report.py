@@ -56,6 +56,8 @@ def _launch_lines(region: Explained) -> list[str]:
             f"reads arrays of {_bytes(profile.bytes_read)}, writes {_bytes(profile.bytes_written)}"
         )
         lines.append(f"{items}, {profile.item_work} instructions each; {sizes}")
+        if profile.bytes_resident:
+            lines.append(f"{_bytes(profile.bytes_resident)} of them on {profile.resident_on} then")
     for one in region.launches:
         each = "" if one.item_seconds is None else f", {one.item_seconds * 1e6:.3g} us each"
         most = f", with {one.most} items at most" if one.exits else ""

@@ -104,6 +104,11 @@ class Facts:
     last had them; 0 likewise."""
     bytes_written: int = 0
     """Bytes of the arrays that they may write, likewise."""
+    bytes_resident: int = 0
+    """Bytes of the arrays among the arguments of a launch of which a device with memory of its own has
+    copies, likewise."""
+    resident_on: str = ""
+    """The device that has copies of most of these; empty if none has any."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +119,8 @@ class LaunchProfile:
     item_work: int
     bytes_read: int
     bytes_written: int
+    bytes_resident: int = 0
+    resident_on: str = ""
 
 
 def facts(region: Region, hotness: int = 0, launch: LaunchProfile | None = None) -> Facts:
@@ -163,6 +170,8 @@ def facts(region: Region, hotness: int = 0, launch: LaunchProfile | None = None)
         item_work=0 if launch is None else launch.item_work,
         bytes_read=0 if launch is None else launch.bytes_read,
         bytes_written=0 if launch is None else launch.bytes_written,
+        bytes_resident=0 if launch is None else launch.bytes_resident,
+        resident_on="" if launch is None else launch.resident_on,
     )
 
 
