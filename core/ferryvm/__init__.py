@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ferryvm.engine.object_view import ArrayView, StructView, type_name
     from ferryvm.errors import FerryError, SourceError
     from ferryvm.machine.host import HostFunction
+    from ferryvm.portable.imported.kernel import import_kernel
     from ferryvm.portable.python import export
     from ferryvm.program import Program
     from ferryvm.python.call.function import function
@@ -99,6 +100,7 @@ _HOMES = {
     "f64": "engine.host_declaration",
     "function": "python.call.function",
     "host": "engine.host_declaration",
+    "import_kernel": "portable.imported.kernel",
     "i32": "engine.host_declaration",
     "i64": "engine.host_declaration",
     "MapInterrupted": "python.call.interruption",
@@ -190,6 +192,7 @@ __all__ = [
     "host",
     "i32",
     "i64",
+    "import_kernel",
     "item",
     "item_count",
     "kernel",

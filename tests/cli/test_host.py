@@ -118,7 +118,7 @@ def test_every_command_that_runs_programs_takes_them() -> None:
 
 
 FAULTS = {
-    "nothing": "MODULE:NAME or FILE.py:NAME is expected",
+    "nothing": "MODULE:NAME, FILE.py:NAME or a folder with a kernel is expected",
     "gone:f": "no module 'gone' is installed or in the current folder",
     "gone.deep:f": "no module 'gone' is installed or in the current folder",
     "gone.py:f": "there is no file gone.py",

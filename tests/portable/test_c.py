@@ -95,3 +95,16 @@ def test_vectors_find_a_planted_mutation(
     assert built.returncode == 0, built.stdout
     checked = run(folder, "./check-program", "vectors.txt")
     assert checked.returncode == 1, checked.stdout
+
+
+def test_python_ends_a_call_that_does_not_end(exported: Folder, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    shutil.copytree(exported("steps"), folder)
+    text = (folder / "steps.c").read_text("utf-8")
+    assert "(int64_t)p0 > (int64_t)1ull" in text
+    changed = text.replace("(int64_t)p0 > (int64_t)1ull", "p0 != 1ull")
+    (folder / "steps.c").write_text(changed, "utf-8")
+    assert run(folder, "make", "all", "CC=gcc").returncode == 0
+    checked = run(folder, "env", "CHECK_SECONDS=0.5", "python3", "check.py")
+    assert checked.returncode == 1, checked.stdout
+    assert re.search(r"^vector \d+: does not end$", checked.stdout, re.MULTILINE), checked.stdout

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ import pytest
 
 import ferryvm
 from ferryvm.portable import ExportError, ExportOptions, export_region
-from ferryvm.portable.harness.golden import Vector, equal, read_vectors
+from ferryvm.portable.harness import golden
+from ferryvm.portable.imported.wasm import WasmFunction
 from ferryvm.portable.wasm.encode import signed, unsigned
 from ferryvm.verify import Verified
 
@@ -29,77 +30,20 @@ FUNCTIONS = (
 WASM = ExportOptions(target="wasm")
 
 
-class Memory:
-    """The function of a module, called with vectors."""
-
-    def __init__(self, folder: Path) -> None:
-        self.manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
-        self.name = self.manifest["entry"]
-        self.store = wasmtime.Store()
-        module = wasmtime.Module.from_file(self.store.engine, str(folder / f"{self.name}.wasm"))
-        exported = wasmtime.Instance(self.store, module, []).exports(self.store)
-        self.function: Any = exported[self.name]
-        self.memory: Any = exported["memory"]
-
-    def fault(self, vector: Vector) -> str | None:
-        """What is not as expected; None if all is."""
-        kinds = [each for each in self.manifest["arguments"] if each["kind"] in ("scalar", "array")]
-        results = [each for each in self.manifest["arguments"] if each["kind"] == "result"]
-        at, given, arrays = 1024, [], {}
-        for place, (kind, argument) in enumerate(zip(kinds, vector.arguments, strict=True)):
-            if isinstance(argument, int):
-                given.append(_number(argument, kind["type"]))
-                continue
-            if argument.same is None:
-                width = _width(kind["type"])
-                content = b"".join(bits.to_bytes(width, "little") for bits in argument.bits)
-                self.memory.write(self.store, content, at)
-                arrays[place] = at, argument
-                at += len(content) + 8 & ~7
-            start, elements = arrays[place if argument.same is None else argument.same]
-            given += [start, len(elements.bits)]
-        places = [at + 8 * place for place in range(len(results))]
-        status = self.function(self.store, *given, *places)
-        if status != vector.status:
-            return f"status {status}, expected {vector.status}"
-        for each, place, wanted in zip(results, places, vector.results, strict=False):
-            if not self._is(place, each["type"], [wanted]):
-                return str(each["name"])
-        after = dict(vector.outputs)
-        for place, (start, elements) in arrays.items():
-            if not self._is(start, kinds[place]["type"], after.get(place, elements.bits)):
-                return str(kinds[place]["name"])
-        return None
-
-    def _is(self, at: int, kind: str, wanted: list[int]) -> bool:
-        width = _width(kind)
-        content = bytes(self.memory.read(self.store, at, at + width * len(wanted)))
-        found = [
-            int.from_bytes(content[place : place + width], "little")
-            for place in range(0, len(content), width)
-        ]
-        return all(equal(a, b, kind) for a, b in zip(found, wanted, strict=True))
-
-
-def _width(kind: str) -> int:
-    return int(kind[1:]) // 8
-
-
-def _number(bits: int, kind: str) -> float:
-    import numpy as np
-
-    content = bits.to_bytes(_width(kind), "little")
-    return np.frombuffer(content, f"<{kind[0]}{_width(kind)}")[0].item()  # type: ignore[no-any-return]  # a number
+def faults(folder: Path) -> dict[int, str | None]:
+    """The fault of each vector of a folder, called in wasmtime."""
+    manifest = golden.read_manifest(folder)
+    call = WasmFunction(wasmtime, folder, manifest).call
+    vectors = golden.read_vectors(folder / "vectors.txt", manifest["entry"])
+    return {each.number: golden.fault(call, manifest, each) for each in vectors}
 
 
 @pytest.mark.parametrize("name", sample(FUNCTIONS, 6))
 def test_vectors_pass_in_wasmtime(kernels: Verified, tmp_path: Path, name: str) -> None:
     export_region(kernels, name, tmp_path / "folder", WASM)
-    called = Memory(tmp_path / "folder")
-    vectors = [*read_vectors(tmp_path / "folder" / "vectors.txt", called.name)]
-    assert len(vectors) == 60
-    faults = {each.number: called.fault(each) for each in vectors}
-    assert {*faults.values()} == {None}, faults
+    found = faults(tmp_path / "folder")
+    assert len(found) == 60
+    assert {*found.values()} == {None}, found
 
 
 @pytest.mark.parametrize("name", sample(FUNCTIONS, 2))
@@ -129,6 +73,19 @@ def test_node_finds_a_mutation(kernels: Verified, tmp_path: Path) -> None:
     assert "vector 1: result is" in checked.stdout
 
 
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_node_ends_a_call_that_does_not_end(kernels: Verified, tmp_path: Path) -> None:
+    export_region(kernels, "steps", tmp_path / "folder", WASM)
+    text = (tmp_path / "folder" / "steps.wat").read_text("utf-8")
+    assert text.count("i64.gt_s") == 1
+    (tmp_path / "folder" / "steps.wasm").write_bytes(
+        wasmtime.wat2wasm(text.replace("i64.gt_s", "i64.ne"))
+    )
+    checked = run(tmp_path / "folder", "make", "-s", "check", "CHECK_SECONDS=0.5")
+    assert checked.returncode != 0
+    assert re.search(r"^vector \d+: does not end$", checked.stdout, re.MULTILINE), checked.stdout
+
+
 def test_a_fused_product_and_sum_is_refused(kernels: Verified, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match=r"\(fma\); WebAssembly has no instruction for it"):
         export_region(kernels, "roots", tmp_path / "folder", WASM)
@@ -147,9 +104,7 @@ def test_signed_numbers_are_leb128(value: int, content: bytes) -> None:
 
 def test_a_python_function_becomes_a_module(tmp_path: Path) -> None:
     made = ferryvm.export(_hypot, (float, float), tmp_path / "folder", target="wasm", vectors=20)
-    called = Memory(made.directory)
-    for each in read_vectors(made.directory / "vectors.txt", "hypot_kernel"):
-        assert called.fault(each) is None
+    assert {*faults(made.directory).values()} == {None}
 
 
 def _hypot(a: Any, b: Any) -> Any:

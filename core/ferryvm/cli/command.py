@@ -19,6 +19,7 @@ _COMMANDS = {
     "resume": "run.resume",
     "explain": "explain.explain",
     "export": "export.export",
+    "import": "imported.import_",
     "asm": "program.assemble",
     "compile": "program.compile_",
     "dis": "program.disassemble",

@@ -62,6 +62,6 @@ def add_hosts(registry: Registry, texts: tuple[str, ...]) -> None:
     """Offer the functions that `--hosts` names to the engines of a registry. Raises HostError."""
     if not texts:
         return
-    from ferryvm.engine import host_module  # few runs have host functions of their own
+    from ferryvm.portable.imported import host  # few runs have host functions of their own
 
-    host_module.add(registry.hosts, texts)
+    host.add(registry.hosts, texts)

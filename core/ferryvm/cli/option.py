@@ -19,7 +19,7 @@ hosts_option = click.option(
     "--hosts",
     multiple=True,
     metavar="MODULE:NAME",
-    help="Offer host functions of a Python module or FILE.py; may be given several times.",
+    help="Offer host functions of a Python module or FILE.py, or the kernel in a folder; may be given several times.",
 )
 """For commands that run programs; `engine.add_hosts` reads it."""
 

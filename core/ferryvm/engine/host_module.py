@@ -43,7 +43,9 @@ def _named(text: str) -> object:
     """The object that a text names."""
     where, colon, name = text.rpartition(":")
     if not (colon and where and name):
-        raise HostError(f"--hosts {text}: MODULE:NAME or FILE.py:NAME is expected")
+        raise HostError(
+            f"--hosts {text}: MODULE:NAME, FILE.py:NAME or a folder with a kernel is expected"
+        )
     module = _module(text, where)
     if not hasattr(module, name):
         known = [one for one in vars(module) if not one.startswith("_")]

@@ -11,9 +11,10 @@ from ferryvm.portable.identifier import entry_name
 from ferryvm.portable.interface import Interface
 from ferryvm.portable.manifest import manifest_text
 from ferryvm.portable.plain import plain_form
-from ferryvm.portable.subject import Subject
+from ferryvm.portable.subject import Subject, region_subject
 from ferryvm.portable.target import OF_ITEMS, target
 from ferryvm.portable.vector import golden_vectors, vector_text
+from ferryvm.verify import Verified
 
 VECTOR_BYTES = 100_000
 """The largest size of the vectors unless their number is asked for: a folder has at most 200 kB."""
@@ -84,3 +85,17 @@ def export_subject(subject: Subject, directory: Path, options: ExportOptions) ->
         raise FerryError(f"{directory}: cannot be written: {error.strerror}") from None
     bytes_ = sum(map(len, files.values()))
     return Exported(directory, written.interface, len(vectors.vectors), bytes_)
+
+
+def export_region(
+    verified: Verified, name: str, directory: Path, options: ExportOptions | None = None
+) -> Exported:
+    """Write a folder with a region of a program as a function.
+
+    Raises UnknownNameError for an unknown region or target, ExportError for code that cannot be exported,
+    FerryError for a folder that is not empty.
+    """
+    options = options or ExportOptions()
+    target(options.target)
+    check_directory(directory)
+    return export_subject(region_subject(verified, name), directory, options)

@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { Worker, isMainThread, parentPort } from "node:worker_threads";
 
 const WIDTHS = { i8: 1, u8: 1, i16: 2, u16: 2, i32: 4, u32: 4, i64: 8, f32: 4, f64: 8 };
 const FIRST = 1024; // where arrays and results begin in memory
@@ -128,25 +129,40 @@ function check(path, folder) {
   const name = manifest.entry;
   const module = new WebAssembly.Module(readFileSync(path ?? join(folder, `${name}.wasm`)));
   const { exports: exported } = new WebAssembly.Instance(module, {});
+  const lines = [];
   let tried = 0;
-  let failed = 0;
   for (const vector of vectors(join(folder, manifest.vectors.file), name)) {
     ++tried;
+    parentPort.postMessage({ vector: vector.number });
     const found = fault(exported, name, manifest, vector);
-    if (found !== undefined) {
-      ++failed;
-      console.log(`vector ${vector.number}: ${found}`);
-    }
+    if (found !== undefined) lines.push(`vector ${vector.number}: ${found}`);
   }
+  const failed = lines.length;
   const is_right = failed === 0 && tried > 0;
   const outcome = is_right ? `${tried} vectors pass` : `${failed} of ${tried} vectors fail`;
-  console.log(`${name}: ${outcome} (JavaScript)`);
-  return is_right ? 0 : 1;
+  lines.push(`${name}: ${outcome} (JavaScript)`);
+  return { lines, status: is_right ? 0 : 1 };
 }
 
-try {
-  process.exitCode = check(process.argv[2], process.argv[3] ?? dirname(fileURLToPath(import.meta.url)));
-} catch (error) {
-  console.error(`check.mjs: ${error.message}`);
-  process.exitCode = 2;
+function end(lines, status) {
+  console.log(lines.join("\n"));
+  process.exit(status);
+}
+
+if (isMainThread) {
+  // The calls run in a worker, so that one that does not end can be ended.
+  const limit = Number(process.env.CHECK_SECONDS ?? 10) * 1000;
+  const worker = new Worker(new URL(import.meta.url), { argv: process.argv.slice(2) });
+  let timer;
+  worker.on("message", (message) => {
+    clearTimeout(timer);
+    if (message.vector === undefined) end(message.lines, message.status);
+    timer = setTimeout(() => end([`vector ${message.vector}: does not end`], 1), limit);
+  });
+} else {
+  try {
+    parentPort.postMessage(check(process.argv[2], process.argv[3] ?? dirname(fileURLToPath(import.meta.url))));
+  } catch (error) {
+    parentPort.postMessage({ lines: [`check.mjs: ${error.message}`], status: 2 });
+  }
 }

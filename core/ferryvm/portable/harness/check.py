@@ -13,67 +13,55 @@ from pathlib import Path
 from typing import Any
 
 from ferryvm.portable.harness.golden import (
-    WIDTHS,
-    Vector,
-    differing,
-    equal,
+    SCALARS,
+    arguments_of,
+    inputs_of,
     read_manifest,
     report,
-    unpacked,
+    results_of,
 )
 
-SCALARS: Any = {
-    "i32": ctypes.c_int32,
-    "i64": ctypes.c_int64,
-    "f32": ctypes.c_float,
-    "f64": ctypes.c_double,
-}
 
+class Function:
+    """A function of C at an address."""
 
-def fault(function: Any, manifest: Any, vector: Vector) -> str | None:
-    """The first fault of a call, in words; None if all is as expected."""
-    kinds = [each for each in manifest["arguments"] if each["kind"] in ("scalar", "array")]
-    results = [each for each in manifest["arguments"] if each["kind"] == "result"]
-    if len(kinds) != len(vector.arguments):
-        raise ValueError(f"vector {vector.number} has {len(vector.arguments)} arguments")
-    given: list[Any] = []
-    arrays: Any = {}
-    for place, (kind, argument) in enumerate(zip(kinds, vector.arguments, strict=True)):
-        width = WIDTHS[kind["type"]]
-        if isinstance(argument, int):
-            content = argument.to_bytes(width, "little")
-            given.append(SCALARS[kind["type"]].from_buffer_copy(content))
-            continue
-        if argument.same is None:
-            content = b"".join(bits.to_bytes(width, "little") for bits in argument.bits)
-            buffer = ctypes.create_string_buffer(content, max(1, len(content)))
-            arrays[place] = buffer, len(content), argument.bits
-        buffer, size, _ = arrays[place if argument.same is None else argument.same]
-        given += [buffer, ctypes.c_int64(size // width)]
-    found = [SCALARS[each["type"]]() for each in results]
-    status = function(*given, *map(ctypes.byref, found))
-    if status != vector.status:
-        return f"status {status}, expected {vector.status}"
-    for each, value, expected in zip(results, found, vector.results, strict=False):
-        (bits,) = unpacked(bytes(value), each["type"])
-        if not equal(bits, expected, each["type"]):
-            return f"{each['name']} is {bits:x}, expected {expected:x}"
-    after = dict(vector.outputs)
-    for place, (buffer, size, before) in arrays.items():
-        name, kind = kinds[place]["name"], kinds[place]["type"]
-        is_ = unpacked(buffer.raw[:size], kind)
-        found_fault = differing(is_, after.get(place, before), name, kind)
-        if found_fault is not None:
-            return found_fault
-    return None
+    def __init__(self, function: Any, manifest: Any) -> None:
+        self.function, self.manifest = function, manifest
+        self.names = [each["name"] for each in inputs_of(manifest)]
+        self.results = results_of(manifest)
+        self.returned = [each["name"] for each in arguments_of(manifest, "returned")]
+        function.restype = None
+        if manifest.get("status") is not None:
+            function.restype = ctypes.c_int32
+        for each in arguments_of(manifest, "returned"):
+            function.restype = SCALARS[each["type"]]
+
+    def call(self, arguments: list[Any]) -> tuple[int, list[Any]]:
+        """The status and the results of a call."""
+        named = dict(zip(self.names, arguments, strict=True))
+        results = {each["name"]: SCALARS[each["type"]]() for each in self.results}
+        given: list[Any] = []
+        for each in self.manifest["arguments"]:
+            match each["kind"]:
+                case "array":
+                    given.append(ctypes.c_void_p(named[each["name"]].address))
+                case "length":
+                    given.append(SCALARS[each["type"]](named[each["of"]].length))
+                case "result":
+                    given.append(ctypes.byref(results[each["name"]]))
+                case "scalar":
+                    given.append(named[each["name"]])
+        status = self.function(*given)
+        for name in self.returned:
+            results[name].value, status = status, 0
+        return status or 0, [*results.values()]
 
 
 def check(library: Path, folder: Path) -> int:
     """Check the function in a library; 1 if a vector fails."""
     manifest = read_manifest(folder)
     function = getattr(ctypes.CDLL(str(library.absolute())), manifest["entry"])
-    function.restype = ctypes.c_int32
-    return report(folder, manifest, lambda vector: fault(function, manifest, vector), "Python")
+    return report(folder, manifest, Function(function, manifest).call, "Python")
 
 
 def main() -> int:

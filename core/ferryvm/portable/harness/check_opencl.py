@@ -7,6 +7,7 @@ platform is taken. The status is 1 if a vector fails, 2 if the files are damaged
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,14 @@ import numpy
 import pyopencl
 
 from ferryvm.portable.harness.golden import (
+    SCALARS,
     WIDTHS,
-    Vector,
-    differing,
-    equal,
+    expression,
+    inputs_of,
+    integers_of,
     read_manifest,
     report,
-    unpacked,
+    results_of,
 )
 
 
@@ -33,91 +35,84 @@ class Kernel:
         self.context = pyopencl.Context([device])
         self.queue = pyopencl.CommandQueue(self.context)
         build = manifest["build"]
+        options = list(build["flags"])
         exact = bool(
             device.single_fp_config & pyopencl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         )
-        division = build["division"]["flag" if exact else "otherwise"]
-        text = (folder / f"{manifest['entry']}.cl").read_text(encoding="utf-8")
-        program = pyopencl.Program(self.context, text).build([*build["flags"], division])
+        if "division" in build:
+            options.append(build["division"]["flag" if exact else "otherwise"])
+        names = build.get("sources", [f"{manifest['entry']}.cl"])
+        text = "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+        program = pyopencl.Program(self.context, text).build(options)
         self.kernel = pyopencl.Kernel(program, manifest["entry"])
 
-    def buffer(self, content: bytes) -> Any:
+    def buffer(self, address: int, size: int) -> Any:
         """Memory of the device with a content, and some more, so that it is never empty."""
         flags = pyopencl.mem_flags.READ_WRITE | pyopencl.mem_flags.COPY_HOST_PTR
-        array = numpy.frombuffer(content + bytes(8), numpy.uint8)
+        content = ctypes.string_at(address, size) + bytes(8)
+        array = numpy.frombuffer(content, numpy.uint8)
         return pyopencl.Buffer(self.context, flags, hostbuf=array)
 
-    def content(self, buffer: Any, size: int) -> bytes:
-        """The first bytes of memory of the device."""
-        array = numpy.empty(size + 8, numpy.uint8)
-        pyopencl.enqueue_copy(self.queue, array, buffer)
-        return array.tobytes()[:size]
+    def fetch(self, buffer: Any, address: int, size: int) -> None:
+        """Copy the first bytes of memory of the device to an address."""
+        if size:
+            to = numpy.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+            pyopencl.enqueue_copy(self.queue, to, buffer)
 
-    def fault(self, vector: Vector) -> str | None:
-        """The first fault of a call, in words; None if all is as expected."""
+    def call(self, arguments: list[Any]) -> tuple[int, list[Any]]:
+        """The status and the results of a call."""
         listed = self.manifest["arguments"]
-        kinds = [each for each in listed if each["kind"] in ("scalar", "array", "items")]
-        if len(kinds) != len(vector.arguments):
-            raise ValueError(f"vector {vector.number} has {len(vector.arguments)} arguments")
-        values = {each["name"]: value for each, value in zip(kinds, vector.arguments, strict=True)}
-        names = [each["name"] for each in kinds]
-        arrays: dict[str, Any] = {}
-        results: dict[str, Any] = {}
+        names = [each["name"] for each in inputs_of(self.manifest)]
+        named = dict(zip(names, arguments, strict=True))
+        results = {each["name"]: SCALARS[each["type"]]() for each in results_of(self.manifest)}
+        launch = self.manifest.get("launch")
+        items: tuple[int, ...] = (1,)
+        group: tuple[int, ...] | None = None
+        if launch is not None:
+            integers = integers_of(self.manifest, arguments)
+            items = _sizes(launch["items"], integers)
+            group = _sizes(launch["group"], integers) if launch.get("group") else None
+        states: Any = None
+        arrays: dict[tuple[int, int], Any] = {}
+        later: list[tuple[Any, int, int]] = []
         given: list[Any] = []
-        items, states = 1, None
         for each in listed:
             name, width = each["name"], WIDTHS[each["type"]]
-            value = values.get(name)
-            if each["kind"] == "items":
-                assert isinstance(value, int)
-                items = value
-            elif each["kind"] == "status":
-                states = self.buffer(bytes(4 * items))
-                given.append(states)
-            elif each["kind"] == "result":
-                results[name] = self.buffer(bytes(width))
-                given.append(results[name])
-            elif each["kind"] == "length":
-                given.append(numpy.int64(arrays[each["of"]][1] // arrays[each["of"]][2]))
-            elif isinstance(value, int):
-                bits = numpy.frombuffer(value.to_bytes(width, "little"), numpy.dtype(f"u{width}"))
-                given.append(bits.view(numpy.dtype(f"{each['type'][0]}{width}"))[0])
-            else:
-                assert value is not None
-                if value.same is None:
-                    content = b"".join(bits.to_bytes(width, "little") for bits in value.bits)
-                    arrays[name] = self.buffer(content), len(content), width
-                else:
-                    arrays[name] = arrays[names[value.same]]
-                given.append(arrays[name][0])
-        if items:
-            self.kernel(self.queue, (items,), None, *given)
-        status = 0
-        if states is not None:
-            found = numpy.frombuffer(self.content(states, 4 * items), numpy.int32)
-            status = next((int(each) for each in found if each), 0)
-        if status != vector.status:
-            return f"status {status}, expected {vector.status}"
-        if status and self.manifest["launch"] is not None:
-            return None  # items above the lowest that fails may have run, or not
-        for each, wanted_bits in zip(
-            (e for e in listed if e["kind"] == "result"), vector.results, strict=False
-        ):
-            width = WIDTHS[each["type"]]
-            (found_bits,) = unpacked(self.content(results[each["name"]], width), each["type"])
-            if not equal(found_bits, wanted_bits, each["type"]):
-                return f"{each['name']} is {found_bits:x}, expected {wanted_bits:x}"
-        after = dict(vector.outputs)
-        for place, (kind, argument) in enumerate(zip(kinds, vector.arguments, strict=True)):
-            if isinstance(argument, int) or argument.same is not None:
-                continue
-            buffer, size, _ = arrays[kind["name"]]
-            is_ = unpacked(self.content(buffer, size), kind["type"])
-            wanted = after.get(place, argument.bits)
-            found_fault = differing(is_, wanted, kind["name"], kind["type"])
-            if found_fault is not None:
-                return found_fault
-        return None
+            value: Any = named.get(name)
+            match each["kind"]:
+                case "status":
+                    states = (ctypes.c_int32 * max(1, items[0]))()
+                    place, size = ctypes.addressof(states), ctypes.sizeof(states)
+                    given.append(self.buffer(place, size))
+                    later.append((given[-1], place, size))
+                case "result":
+                    place = ctypes.addressof(results[name])
+                    given.append(self.buffer(place, width))
+                    later.append((given[-1], place, width))
+                case "length":
+                    count = named[each["of"]].length
+                    given.append(numpy.dtype(f"i{width}").type(count))
+                case "scalar":
+                    kind = numpy.dtype(f"{each['type'][0]}{width}")
+                    given.append(numpy.frombuffer(bytes(value), kind)[0])
+                case "array":
+                    if value not in arrays:
+                        arrays[value] = self.buffer(value.address, value.length * width)
+                    given.append(arrays[value])
+                    if each["direction"] != "in":
+                        later.append((given[-1], value.address, value.length * width))
+        if all(items):
+            self.kernel(self.queue, items, group, *given)
+        for buffer, place, size in later:
+            self.fetch(buffer, place, size)
+        status = 0 if states is None else next((each for each in states if each), 0)
+        return status, [*results.values()]
+
+
+def _sizes(value: Any, integers: dict[str, int]) -> tuple[int, ...]:
+    """Sizes of a launch, one for each dimension."""
+    each = value if isinstance(value, list) else [value]
+    return tuple(expression(size, integers) for size in each)
 
 
 def device_of(part: str) -> Any:
@@ -132,7 +127,7 @@ def device_of(part: str) -> Any:
 def check(device: Any, folder: Path) -> int:
     """Check the kernel of a folder; 1 if a vector fails."""
     manifest = read_manifest(folder)
-    return report(folder, manifest, Kernel(folder, manifest, device).fault, device.name)
+    return report(folder, manifest, Kernel(folder, manifest, device).call, device.name)
 
 
 def main() -> int:

@@ -1,19 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden vectors of an exported function, and the report of a check.
+"""Golden vectors of an exported function, calls with them, and the report of a check.
 
-It needs no more than the standard library of Python 3.10.
+It needs no more than the standard library of Python 3.10. A *call* takes the arguments that are numbers,
+arrays and the number of items, in the order of the manifest: numbers as those of ctypes, arrays as `Memory`.
+It returns the status and the results.
 """
 
 from __future__ import annotations
 
+import ast
+import ctypes
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+import operator
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 WIDTHS = {"i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8, "f32": 4, "f64": 8}
 """Bytes of a number or an element."""
+
+SCALARS: Any = {
+    "i32": ctypes.c_int32,
+    "i64": ctypes.c_int64,
+    "f32": ctypes.c_float,
+    "f64": ctypes.c_double,
+}
+"""Numbers by their types."""
+
+TIME = "CHECK_SECONDS"
+"""The variable of the environment with the time in which a call has to end, in seconds (10)."""
+
+
+class Memory(NamedTuple):
+    """An array argument of a call: the address and the number of its elements."""
+
+    address: int
+    length: int
+
+
+Call = Callable[[list[Any]], tuple[int, list[Any]]]
 
 
 class Elements(NamedTuple):
@@ -85,7 +114,7 @@ def elements(words: Iterator[str]) -> list[int]:
 def read_manifest(folder: Path) -> Any:
     """The manifest of a folder. Prints a note for each file that is not as it was exported."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    for each in manifest["files"]:
+    for each in manifest.get("files", []):
         digest = hashlib.sha256((folder / each["name"]).read_bytes()).hexdigest()
         if digest != each["sha256"]:
             print(f"note: {each['name']} is not as it was exported")
@@ -100,16 +129,126 @@ def differing(is_: list[int], wanted: list[int], name: str, kind: str) -> str | 
     return None
 
 
-def report(folder: Path, manifest: Any, fault: Callable[[Vector], str | None], where: str) -> int:
+def arguments_of(manifest: Any, *kinds: str) -> list[Any]:
+    """The arguments of some kinds, in their order."""
+    return [each for each in manifest["arguments"] if each["kind"] in kinds]
+
+
+def inputs_of(manifest: Any) -> list[Any]:
+    """The arguments that a call takes."""
+    return arguments_of(manifest, "scalar", "array", "items")
+
+
+def results_of(manifest: Any) -> list[Any]:
+    """The arguments that are results."""
+    return arguments_of(manifest, "result", "returned")
+
+
+_OPERATIONS: Any = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+def expression(text: str | int, names: Mapping[str, int]) -> int:
+    """The value of an expression of whole numbers, names, + - * // and parentheses. Raises ValueError."""
+
+    def value(node: ast.AST) -> int:
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            return node.value
+        if isinstance(node, ast.Name) and node.id in names:
+            return names[node.id]
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+            found: int = _OPERATIONS[type(node.op)](value(node.left), value(node.right))
+            return found
+        known = ", ".join(names) or "there are no arguments that are integers"
+        raise ValueError(
+            f"expression {text!r}: whole numbers, + - * // and names expected: {known}"
+        )
+
+    if isinstance(text, int):
+        return text
+    try:
+        return value(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ZeroDivisionError) as error:
+        raise ValueError(f"expression {text!r}: {error}") from None
+
+
+def integers_of(manifest: Any, arguments: list[Any]) -> dict[str, int]:
+    """The values of the arguments of a call that formulas may name: integers and lengths."""
+    named = dict(zip((each["name"] for each in inputs_of(manifest)), arguments, strict=True))
+    found = {name: value.value for name, value in named.items() if not isinstance(value, Memory)}
+    for each in arguments_of(manifest, "length"):
+        found[each["name"]] = named[each["of"]].length
+    return {name: value for name, value in found.items() if type(value) is int}
+
+
+def fault(call: Call, manifest: Any, vector: Vector) -> str | None:
+    """The first fault of a call, in words; None if all is as expected."""
+    kinds = inputs_of(manifest)
+    if len(kinds) != len(vector.arguments):
+        raise ValueError(f"vector {vector.number} has {len(vector.arguments)} arguments")
+    given: list[Any] = []
+    arrays: dict[int, tuple[Any, Elements, int]] = {}
+    for place, (kind, argument) in enumerate(zip(kinds, vector.arguments, strict=True)):
+        width = WIDTHS[kind["type"]]
+        if isinstance(argument, int):
+            given.append(SCALARS[kind["type"]].from_buffer_copy(argument.to_bytes(width, "little")))
+        elif argument.same is not None:
+            given.append(given[argument.same])
+        else:
+            content = b"".join(bits.to_bytes(width, "little") for bits in argument.bits)
+            buffer = ctypes.create_string_buffer(content, max(1, len(content)))
+            arrays[place] = buffer, argument, len(content)
+            given.append(Memory(ctypes.addressof(buffer), len(argument.bits)))
+    status, found = call(given)
+    if status != vector.status:
+        return f"status {status}, expected {vector.status}"
+    if status and manifest.get("launch") is not None:
+        return None  # items above the lowest that fails may have run, or not
+    for each, value, expected in zip(results_of(manifest), found, vector.results, strict=False):
+        (bits,) = unpacked(bytes(value), each["type"])
+        if not equal(bits, expected, each["type"]):
+            return f"{each['name']} is {bits:x}, expected {expected:x}"
+    after = dict(vector.outputs)
+    for place, (buffer, before, size) in arrays.items():
+        name, type_ = kinds[place]["name"], kinds[place]["type"]
+        wanted = after.get(place, before.bits)
+        found_fault = differing(unpacked(buffer.raw[:size], type_), wanted, name, type_)
+        if found_fault is not None:
+            return found_fault
+    return None
+
+
+def in_time(call: Callable[[], str | None], number: int) -> str | None:
+    """The result of a call. One that does not end in time ends the process, with status 1."""
+
+    def end() -> None:
+        print(f"vector {number}: does not end", flush=True)
+        os._exit(1)
+
+    timer = threading.Timer(float(os.environ.get(TIME, "10")), end)
+    timer.daemon = True
+    timer.start()
+    try:
+        return call()
+    finally:
+        timer.cancel()
+
+
+def report(folder: Path, manifest: Any, call: Call, where: str) -> int:
     """Try all vectors of a folder and print a line for each that fails; 1 if one does."""
     name = manifest["entry"]
     tried = failed = 0
     for vector in read_vectors(folder / manifest["vectors"]["file"], name):
         tried += 1
-        found = fault(vector)
+        found = in_time(lambda: fault(call, manifest, vector), vector.number)  # noqa: B023 - it is called at once
         if found is not None:
             failed += 1
             print(f"vector {vector.number}: {found}")
+    sys.stdout.flush()
     if failed or not tried:
         print(f"{name}: {failed} of {tried} vectors fail ({where})")
         return 1

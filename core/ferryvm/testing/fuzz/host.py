@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ferryvm.engine import host_module
 from ferryvm.machine.host import Determinism, HostError
+from ferryvm.portable.imported import host
 from ferryvm.program import HostImport
 from ferryvm.registry import Registry
 
@@ -18,7 +18,7 @@ def load_hosts(registry: Registry, texts: Iterable[str]) -> tuple[HostImport, ..
     times, so their results must be repeatable.
     """
     found = []
-    for name, function in host_module.add(registry.hosts, texts).items():
+    for name, function in host.add(registry.hosts, texts).items():
         source = registry.hosts.source(name)
         if function.determinism is Determinism.PLAIN:
             raise HostError(
