@@ -48,6 +48,9 @@ class Pipeline(enum.Enum):
     """Memory to registers, and simplifications of the result."""
     SHORTEST = 5
     """Memory to registers."""
+    ARITHMETIC = 6
+    """Calls of functions that are always inlined, memory to registers, simplifications of the
+    result: for code without loops and accesses to memory."""
 
 
 _runs = itertools.count()
@@ -72,7 +75,14 @@ def _run(module: llvm.ModuleRef, pipeline: Pipeline) -> None:
     elif pipeline is Pipeline.LEVEL_2 or pipeline is Pipeline.LEVEL_3:
         tuning.loop_vectorization = tuning.slp_vectorization = True
     builder = llvm.create_pass_builder(target_machine(), tuning)
-    if pipeline is Pipeline.SHORT or pipeline is Pipeline.SHORTEST:
+    if pipeline is Pipeline.ARITHMETIC:
+        manager = llvm.create_new_module_pass_manager()
+        manager.add_always_inliner_pass()
+        manager.add_global_dead_code_eliminate_pass()
+        manager.add_sroa_pass()
+        manager.add_instruction_combine_pass()
+        manager.add_simplify_cfg_pass()
+    elif pipeline is Pipeline.SHORT or pipeline is Pipeline.SHORTEST:
         manager = llvm.create_new_module_pass_manager()
         if pipeline is Pipeline.SHORT:
             manager.add_instruction_combine_pass()

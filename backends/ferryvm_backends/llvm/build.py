@@ -28,10 +28,10 @@ from ferryvm.ir.passes.unroll_and_jam import unroll_and_jam
 from ferryvm.ir.passes.unswitch import unswitch
 from ferryvm.isa.pure_function import PureFunction
 from ferryvm.region.region import Region, RegionKind
+from ferryvm_backends._llvm.passes import Pipeline, improve
 from ferryvm_backends.llvm.lane_count import vector_bits
 from ferryvm_backends.llvm.lower import lower
-from ferryvm_backends.llvm.native import has_loop, parsed
-from ferryvm_backends.llvm.native import optimised as run_passes
+from ferryvm_backends.llvm.native import has_loop, inline_single_calls, parsed
 from ferryvm_backends.llvm.strip_mining import strip_mined_loops
 
 _CLOSED_FORM = frozenset(
@@ -154,13 +154,15 @@ def optimised(
     path through it is short. Endless loops, which LLVM does not remove, count as loops.
     """
 
-    # LLVM's passes for loops and memory would find nothing, and take time.
-    least = min(level, 1) if _only_computes(module) else level
+    pipeline = Pipeline.LEVEL_0 if options.quick else passes_for(module, level)
 
     def attempt(polls: bool) -> llvm.ModuleRef:
-        native = parsed(lower(module, options, polls))
+        whole = lower(module, options, polls)
+        if pipeline is Pipeline.ARITHMETIC:
+            inline_single_calls(whole)
+        native = parsed(whole)
         step("lower")
-        native = run_passes(native, 0 if options.quick else least)
+        native = improve(native, pipeline)
         step("optimise")
         return native
 
@@ -171,18 +173,35 @@ def optimised(
     return attempt(polls=True)
 
 
+def passes_for(module: Module, level: int) -> Pipeline:
+    """The passes for a region; `level`: of LLVM.
+
+    If a region without loops and accesses to memory applies functions of the instruction table,
+    nearly all of its code is theirs, which has hardly a branch and no operation twice. The pipeline
+    of a level would go through it before and after it is inlined and at the end, and finds no more
+    than a few passes do.
+    """
+    applies = any(each.name == "apply" for body in module.bodies for each in body.operations)
+    is_arithmetic = applies and level > 0 and _only_computes(module)
+    return Pipeline.ARITHMETIC if is_arithmetic else Pipeline(level)
+
+
 def _only_computes(module: Module) -> bool:
-    """True if a region has no loop and no accesses to memory."""
-    if module.lanes is not None:
+    """True if a region has no loop and no recursion, and accesses no memory but its parameters."""
+    if module.lanes is not None or any(body.recurs for body in module.bodies):
         return False
     for body in module.bodies:
         places = {block: place for place, block in enumerate(body.blocks)}
         for place, block in enumerate(body.blocks):
             if any(places[edge.block] <= place for edge in block.end.edges):
                 return False
-            if any(SHAPES[each.name].role in _MEMORY for each in block.operations):
+            if any(map(_accesses_memory, block.operations)):
                 return False
     return True
+
+
+def _accesses_memory(operation: Operation) -> bool:
+    return operation.name != "word" and SHAPES[operation.name].role in _MEMORY
 
 
 def may_be_closed_form(module: Module) -> bool:

@@ -14,7 +14,6 @@ from ferryvm.flowgraph.component import cycle_without
 from ferryvm.machine.host_stack import frame_bytes
 from ferryvm_backends._llvm import codegen, ir
 from ferryvm_backends._llvm.codegen import ObjectCode, target_machine
-from ferryvm_backends._llvm.passes import Pipeline, improve
 
 
 def parsed(module: ir.Module) -> llvm.ModuleRef:
@@ -33,9 +32,13 @@ def parsed_text(text: str) -> llvm.ModuleRef:
     return codegen.parsed(head + text)
 
 
-def optimised(module: llvm.ModuleRef, level: int) -> llvm.ModuleRef:
-    """A module after LLVM's pipeline of a level (0 to 3); the one given may be changed."""
-    return improve(module, Pipeline(level))
+def inline_single_calls(module: ir.Module) -> None:
+    """Mark functions that are called in one place, and not rarely, for LLVM to inline."""
+    for each in module.globals.values():
+        if not isinstance(each, ir.Function) or each.linkage != "internal" or each.calls != 1:
+            continue
+        if not each.attributes & {"cold", "noinline"}:
+            each.attributes.add("alwaysinline")
 
 
 _LABEL = re.compile(r'(?:"[^"]*"|[-\w.$]+)(?=:)')

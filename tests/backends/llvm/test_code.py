@@ -15,7 +15,9 @@ from ferryvm.machine.state import Machine
 from ferryvm.region.region import region
 from ferryvm.verify import verify
 from ferryvm_backends._llvm import ir
+from ferryvm_backends._llvm.passes import Pipeline
 from ferryvm_backends.llvm import LlvmBackend
+from ferryvm_backends.llvm.build import improved, passes_for
 from ferryvm_backends.llvm.native import has_loop, parsed
 
 ENDLESS = "(define i 0) (while (< i 1) (set! i (& i 0))) i"
@@ -141,3 +143,31 @@ def test_a_loop_over_a_vector_has_a_copy_without_checks() -> None:
     assert all("phi double" in block for block in sums)
     assert {block.partition("fadd double")[0].count("icmp") for block in sums} == {0}
     assert max(block.count("fadd double") for block in sums) == 8
+
+
+def test_a_function_used_once_without_loops_is_in_place_and_others_are_called() -> None:
+    text = stage(f"(define (f x) {TWO_LOGARITHMS}) (f 3.0)", "f", "optimized")
+    assert 'call double @"function f64.exp"' not in text
+    assert text.count('call double @"function f64.log"') == 2
+
+
+TWO_LOGARITHMS = "(+ (exp x) (* (log x) (log (+ x 1.0))))"
+
+
+@pytest.mark.parametrize(
+    ("source", "is_arithmetic"),
+    [
+        (f"(define (f x) {TWO_LOGARITHMS}) (f 3.0)", True),
+        ("(define (f x) (* x 2.0)) (f 3.0)", False),
+        ("(define (f x) (while (< x 9.0) (set! x (exp x))) x) (f 3.0)", False),
+        ("(define (f v) (exp (array-ref v 0))) (f (make-array f64 1))", False),
+        ("(define (f x) (if (< x 9.0) (f (exp x)) x)) (f 3.0)", False),
+    ],
+    ids=["functions", "no function", "loop", "memory", "recursion"],
+)
+def test_few_passes_are_for_code_that_only_applies_functions(
+    source: str, is_arithmetic: bool
+) -> None:
+    found, level = improved(region(verify(ferryvm.compile(source)), "f"), Options())
+    assert (passes_for(found, level) is Pipeline.ARITHMETIC) == is_arithmetic
+    assert passes_for(found, 0) is Pipeline.LEVEL_0

@@ -230,6 +230,7 @@ class IRBuilder:
         tail: str = "",
         metadata: str = "",
     ) -> Value:
+        callee.calls += 1
         result = callee.signature.result
         given = ", ".join([f"{each.type.text} {each.reference}" for each in arguments])
         words = f"{tail} call {cconv}" if tail or cconv else "call"

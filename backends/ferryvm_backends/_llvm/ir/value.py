@@ -210,11 +210,13 @@ class Place(Value):
 class Callee(Value):
     """A function, or an address that is called as one."""
 
-    __slots__ = ("signature",)
+    __slots__ = ("calls", "signature")
 
     def __init__(self, address: Value, signature: FunctionType) -> None:
         super().__init__(POINTER, address.reference)
         self.signature = signature
+        self.calls = 0
+        """Calls of it that a builder has made."""
 
 
 class Argument(Value):
