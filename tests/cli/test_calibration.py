@@ -107,6 +107,9 @@ def test_a_device_that_fails_is_one_line_and_the_others_are_kept(
     code, _, errors = doctor()
     assert (code, errors) == (1, "ferry: card on one: not calibrated: it is out of order\n")
     assert calibration.load("card").by_device.keys() == {"two"}
+    missing = [*stored(Card())][-1]
+    assert missing.subject == "calibration of one"
+    assert "no launch is placed there" in str(missing.facts["kept"])
 
 
 def test_an_interrupted_calibration_keeps_what_there_was(

@@ -58,6 +58,12 @@ def stored(compiler: Compiler) -> Iterator[Finding]:
         yield Finding(subject, {"out of date": why_not} if why_not else dict(_rows(one)))
     if not known.by_device:
         yield Finding("calibration", {"kept": f"none: {known.why_not}"})
+        return
+    for device in compiler.device_names():
+        name = calibration.device_name(compiler, device)
+        if name not in known.by_device:
+            why_not = f"none, so no launch is placed there; run `{calibration.COMMAND}`"
+            yield Finding(f"calibration of {name}", {"kept": why_not})
 
 
 def _is_able(compiler: Compiler) -> bool:
