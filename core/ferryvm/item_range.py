@@ -75,7 +75,12 @@ class RangeRunner(abc.ABC):
 
     is_companion: bool = False
     """True if `run` may run while another runner runs other items of the launch: it works in the
-    machine's own memory, and writes into the launch by `ferryvm.machine.launch.finish` alone."""
+    machine's own memory, or copies nothing but what its items have stored, and writes into the launch by
+    `ferryvm.machine.launch.finish` alone."""
+
+    part_items: int = 1
+    """Items of whose number two parts meet at a multiple, where it is a companion: stores of several items are
+    copied together."""
 
     @property
     def has_slices(self) -> bool:

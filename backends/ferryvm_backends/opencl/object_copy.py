@@ -102,6 +102,10 @@ class ObjectCopy:
         is_inside = self._space is not None and 0 <= address - self._base < self._space_bytes
         return is_inside or address in self._copies
 
+    def is_apart(self, address: int) -> bool:
+        """True if the elements at this address of the host have a copy of their own."""
+        return address in self._copies
+
     def run_ahead(self) -> None:
         """Leave results on the device until `catch_up`: nothing on the host reads or writes objects."""
         if self._ahead is None:

@@ -134,6 +134,13 @@ def test_an_item_that_leaves_finds_results_that_are_under_way(launches: str, kin
     assert on_device(source) == in_order(source)
 
 
+@pytest.mark.parametrize("backend", [pytest.param("gpu", marks=pytest.mark.gpu)], indirect=True)
+@pytest.mark.parametrize("launches", [APART, TO_AND_FRO, THREE], ids=["two", "one", "four"])
+def test_a_gpu_copies_beside_kernels(launches: str, backend: OpenClBackend) -> None:
+    source = program(launches, times=3)
+    assert outcome(on(backend).start(source)) == in_order(source)
+
+
 @pytest.mark.parametrize("failing", ["copy_others", "brought"])
 def test_a_device_that_fails_beside_a_kernel_loses_nothing(
     failing: str, monkeypatch: pytest.MonkeyPatch

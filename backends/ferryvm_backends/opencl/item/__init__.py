@@ -67,6 +67,12 @@ class ItemShape:
         return SLOT_WORDS + self.frame if self.entry is None else ENTRY_SLOT_WORDS
 
     @property
+    def stores_own_alone(self) -> bool:
+        """True if each item changes nothing but elements with its own number, of arrays of numbers."""
+        is_own = all(one.is_own for one in self.stored) and not self.marks_others
+        return is_own and self.arrays is not None
+
+    @property
     def arguments(self) -> int:
         """The number of words that the kernel is given for all items."""
         return len(self.words) + len(self.headers)

@@ -18,6 +18,7 @@ from ferryvm.residency import Residency
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.copied import residents
+from ferryvm_backends.opencl.host_memory import CHUNK
 from ferryvm_backends.opencl.item import ItemShape
 from ferryvm_backends.opencl.item.saved import Saved, SavedOnDevice, SavedOnHost
 from ferryvm_backends.opencl.kernel import BufferOffset
@@ -114,18 +115,33 @@ class ItemMemory(abc.ABC):
             self.elements(control, words[n]) for n in shape.arrays if is_object(words[n])
         )
 
+    def check_apart(self, shape: ItemShape, control: ControlBlock, words: Sequence[int]) -> None:
+        """Raise BackendError if what comes back from the device may have more in it than what items have
+        stored."""
+        return
+
     def overwritten(
-        self, shape: ItemShape, control: ControlBlock, words: Sequence[int], first: int, limit: int
+        self,
+        shape: ItemShape,
+        control: ControlBlock,
+        words: Sequence[int],
+        items: tuple[int, int],
+        is_part: bool,
     ) -> dict[int, int]:
         """Arrays of which a range of items stores all elements and that they do not read: addresses of
-        the elements, and bytes of one."""
+        the elements, and bytes of one. `is_part`: nothing but what these items have stored comes back, and
+        no other launch follows on the device; then it is enough that they store whole chunks."""
         found: dict[int, int] = {}
         read = {words[number] for number in shape.read}
-        for one in shape.stored if not first else ():
+        first, limit = items
+        for one in shape.stored:
             reference = words[one.argument]
             if one.argument not in shape.overwritten or reference in read:
                 continue
-            if self.header_word(control, reference, LENGTH) == limit:
+            ends = limit == self.header_word(control, reference, LENGTH)
+            is_whole = ends and not first
+            is_in_chunks = not first % CHUNK and (ends or not limit % CHUNK)
+            if is_whole or (is_part and is_in_chunks):
                 found[self.elements(control, reference)] = one.bytes
         return found
 
@@ -228,6 +244,14 @@ class CopiedMemory(ItemMemory):
         memory.push(control, self.needs, self.traffic, marks, written, arrays)
         objects = [] if self.needs.objects is None else [*memory.objects.places]
         return [memory.statics.place, memory.heap.place, *objects]
+
+    def check_apart(self, shape: ItemShape, control: ControlBlock, words: Sequence[int]) -> None:
+        objects = self._memory.objects
+        stored = (words[one.argument] for one in shape.stored)
+        if not all(objects.is_apart(self.elements(control, word)) for word in stored if word):
+            raise BackendError(
+                "opencl: items store into a small array, which is copied with others"
+            )
 
     @property
     def has_others(self) -> bool:

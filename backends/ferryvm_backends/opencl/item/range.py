@@ -31,7 +31,6 @@ from ferryvm.float_environment import ours
 from ferryvm.ir.c.opencl import LOOK
 from ferryvm.ir.c.opencl_item import EXIT_SHIFT
 from ferryvm.ir.operation import LENGTH
-from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.item_range import LostItemsError, RangeOutcome, RangeRunner
 from ferryvm.machine.control import ControlBlock
@@ -55,13 +54,21 @@ from ferryvm.residency import Residency
 from ferryvm.thread import Bell, ThreadError
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.copied import SLICE
+from ferryvm_backends.opencl.host_memory import CHUNK
 from ferryvm_backends.opencl.item import ItemShape
 from ferryvm_backends.opencl.item.bound import Bound, is_short
 from ferryvm_backends.opencl.item.kernel import ItemKernel, kernel_queue, seconds_of
 from ferryvm_backends.opencl.item.local_size import LEAST, LocalSize, slice_items
 from ferryvm_backends.opencl.item.memory import ItemMemory
 from ferryvm_backends.opencl.item.pattern import PatternKernel
-from ferryvm_backends.opencl.item.range_run import RangeRun, Slots, counted, is_guard, put_back
+from ferryvm_backends.opencl.item.range_run import (
+    RangeRun,
+    Slots,
+    at_entry,
+    counted,
+    is_guard,
+    put_back,
+)
 from ferryvm_backends.opencl.item.suspension import Suspended, slot_layout, suspended
 from ferryvm_backends.opencl.segment import view
 
@@ -154,7 +161,11 @@ class ItemRanges(RangeRunner):
 
     @property
     def is_companion(self) -> bool:  # type: ignore[override]  # known when the memory is
-        return self._memory.wraps
+        return self._memory.wraps or (self._shape.stores_own_alone and self._pattern is None)
+
+    @property
+    def part_items(self) -> int:  # type: ignore[override]  # likewise
+        return 1 if self._memory.wraps else CHUNK
 
     @property
     def where(self) -> str:
@@ -282,11 +293,15 @@ class ItemRanges(RangeRunner):
             own = None if pattern is None else pattern.arguments(objects, frame, limit)
             marks = self._sets_marks(control, words, limit - first)
             may_mark = marks or self._shape.marks_others or bool(own)
-            push = memory.push_ahead if defers else memory.push
-            written = {} if own else memory.overwritten(self._shape, control, words, first, limit)
+            is_part, written = objects.gathered is not None, {}
+            if not own:
+                written = memory.overwritten(self._shape, control, words, (first, limit), is_part)
             if residency is None:
+                push = memory.push_ahead if defers else memory.push
                 arrays = memory.accessed(self._shape, control, words)
                 places = push(control, may_mark, written, arrays)
+                if is_part:
+                    memory.check_apart(self._shape, control, words)
             else:
                 places = memory.push_resident(control, may_mark, written, residency)
             headers = [
@@ -306,7 +321,8 @@ class ItemRanges(RangeRunner):
             self._slices(kernel, control, buffers, first, limit, found)
             memory.copy_others()  # unless that was done beside the first slice
             if self._shape.entry is not None and found.slots is not None:
-                found.slots = self._at_entry(found.slots, words)
+                frame_of = self._shape.entry, self._parameters, self._locals
+                found.slots = at_entry(found.slots, words, *frame_of)
             self._mark(control, words, first, limit, marks)
             if residency is not None:
                 if found.is_left:
@@ -472,18 +488,6 @@ class ItemRanges(RangeRunner):
         order = np.argsort(slots[:, ITEM].view(np.int64))
         runs.append(array("Q", (slots.ctypes.data + slots.strides[0] * order).tobytes()))
         return ItemBatch(runs, [words, slots], int(slots[:, SIZE].sum()))
-
-    def _at_entry(self, slots: Slots, words: list[int]) -> Slots:
-        """The slots of items at their entry, with their frames; `words`: that all items share."""
-        assert self._shape.entry is not None
-        size = 1 + len(words) + HEADER_WORDS + self._locals
-        found = np.zeros((len(slots), SLOT_WORDS + size), np.uint64)
-        found[:, ITEM] = found[:, SLOT_WORDS] = slots[:, 0]
-        found[:, STATUS] = slots[:, 1]
-        found[:, PC], found[:, FRAME] = self._shape.entry, self._parameters
-        found[:, SIZE] = size
-        found[:, SLOT_WORDS + 1 : SLOT_WORDS + 1 + len(words)] = np.array(words, np.uint64)
-        return found
 
     def _stops(self, slots: Slots) -> npt.NDArray[np.int64]:
         """The instructions in front of which items left, which go on there or at their entry."""

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ferryvm.ir.c.opencl_item import TRAP_SHIFT
+from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.machine.control import Status
-from ferryvm.machine.item_batch import ITEM, STATUS
+from ferryvm.machine.item_batch import FRAME, ITEM, PC, SIZE, SLOT_WORDS, STATUS
 from ferryvm_backends.opencl.host_memory import Bytes
 
 _STATUS_MASK = (1 << TRAP_SHIFT) - 1
@@ -48,6 +49,19 @@ def put_back(host: Bytes, saved: Bytes, size: int, found: RangeRun) -> None:
     if found.slots is not None:
         items = found.slots[:, ITEM].view(np.int64)
         to[items] = source[items]
+
+
+def at_entry(slots: Slots, words: list[int], entry: int, parameters: int, locals_: int) -> Slots:
+    """The slots of items at the entry of their function, with their frames; `words`: that all items share;
+    `parameters`, `locals_`: words of the frame."""
+    size = 1 + len(words) + HEADER_WORDS + locals_
+    found = np.zeros((len(slots), SLOT_WORDS + size), np.uint64)
+    found[:, ITEM] = found[:, SLOT_WORDS] = slots[:, 0]
+    found[:, STATUS] = slots[:, 1]
+    found[:, PC], found[:, FRAME] = entry, parameters
+    found[:, SIZE] = size
+    found[:, SLOT_WORDS + 1 : SLOT_WORDS + 1 + len(words)] = np.array(words, np.uint64)
+    return found
 
 
 def is_guard(slots: Slots) -> npt.NDArray[np.bool_]:

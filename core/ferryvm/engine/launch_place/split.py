@@ -57,9 +57,10 @@ class SplitRanges(PlacedRanges):
         for place in (*self._places, self._alone):
             place.activity.next_expected = place.expected(limit - first, self._in_order)
         most = sum(max(place.items_for(SLICE, self._in_order), 1) for place in places)
-        if first + most < limit:
-            put_off(machine, first + most, limit)
-            limit = first + most
+        end = _rounded_up(first + most, places)
+        if end < limit:
+            put_off(machine, end, limit)
+            limit = end
         parts = [
             part
             for part in divided(places, first, limit, self._in_order)
@@ -86,7 +87,10 @@ class SplitRanges(PlacedRanges):
             if place is self._places[0] or (runner is not None and runner.is_companion):
                 found.append(place)
             else:
-                place.gone("it cannot run beside another place: its device has memory of its own")
+                place.gone(
+                    "it cannot run beside another place: its device has memory of its own, and items store "
+                    "elsewhere than into the elements with their numbers"
+                )
         first = found[0].runner
         if first is None or not first.is_companion:
             for place in found[1:]:
@@ -260,10 +264,16 @@ def divided(places: Sequence[LaunchPlace], first: int, limit: int, in_order: flo
     parts, at = [], first
     for place, rate in zip(taking, rates, strict=True):
         end = at + round((seconds - place.launch_seconds) * rate)
-        end = limit if place is taking[-1] else min(end, limit)
+        end = limit if place is taking[-1] else min(_rounded_up(end, places), limit)
         parts.append(Part(place, at, end))
         at = end
     return parts
+
+
+def _rounded_up(item: int, places: Sequence[LaunchPlace]) -> int:
+    """The next item at which a part of any place may begin."""
+    each = max((p.runner.part_items for p in places if p.runner is not None), default=1)
+    return -(-item // each) * each
 
 
 def _mean(times: Sequence[float]) -> float:
