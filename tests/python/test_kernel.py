@@ -416,7 +416,7 @@ def test_free_names_that_change_are_arguments_and_explain_says_so(
 def test_kernels_are_not_launched_or_called_in_kernels() -> None:
     assert "a kernel is launched by Python" in refusal("ferryvm.launch(ferryvm.kernel, 4)")
     made = refusal("from_tests(out, out)", names="out, from_tests")
-    assert "cannot compile a call of a value" in made
+    assert "cannot compile a call of" in made
 
 
 def test_items_print_in_their_order_and_an_exception_of_print_ends_the_launch(

@@ -59,7 +59,8 @@ def test_instances_of_other_classes_are_refused_with_a_conversion(
         ("class A: pass", "a class; define it outside"),
         ("try: pass\n    except* ValueError: pass", "except.; write except"),
         ("return {1: x}", "a dict; write lists or arrays"),
-        ("return (lambda y: y)(x)", "a call of a value; call a function by its name"),
+        ("return x(1)", "a call of int"),
+        ("return lambda y: x", "a function that is returned, stored or printed"),
     ],
 )
 def test_constructs_are_refused_with_what_to_write(body: str, message: str) -> None:

@@ -11,6 +11,7 @@ from . import (  # noqa: F401  # they add cases
     dynamic_programming,
     exception,
     finance,
+    function_value,
     fuzzed,
     geometry,
     given_function,

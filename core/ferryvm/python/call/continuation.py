@@ -12,7 +12,7 @@ import ast
 import functools
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ferryvm.python.compiled.pause import PausedFrame
@@ -22,6 +22,7 @@ from ferryvm.python.control_flow.graph import (
     Block,
     Branch,
     Call,
+    CallValue,
     Delete,
     DeleteItem,
     Evaluate,
@@ -47,6 +48,7 @@ from ferryvm.python.definition.site import UNASSIGNED
 from ferryvm.python.definition.source import InnerFunction, Source
 from ferryvm.python.hosted.builtin import ORIGINAL
 from ferryvm.python.hosted.hosted import is_hosted
+from ferryvm.python.value.result import BoundFunction
 
 _VALUE = "%value"
 """The variable for the value of an expression."""
@@ -125,6 +127,20 @@ def _inner_call(function: InnerFunction, *arguments: Any) -> Any:
     return frame.run(known.first, 0)
 
 
+class _InnerValue:
+    """An inner function as a value."""
+
+    def __init__(self, function: InnerFunction, variables: Mapping[str, Any]) -> None:
+        """`variables`: those of the function around it, as they are at a call."""
+        self._function, self._variables = function, variables
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        bound = self._function.signature.bind(*arguments, **named)
+        bound.apply_defaults()
+        captured = (self._variables[name] for name in self._function.captured)
+        return _inner_call(self._function, *bound.arguments.values(), *captured)
+
+
 def _deletion(statement: Delete) -> ast.stmt:
     name = ast.copy_location(ast.Name(statement.name, ast.Del()), statement.node)
     return ast.copy_location(ast.Delete([name]), statement.node)
@@ -141,9 +157,24 @@ class _Frame:
         code: dict[int, types.CodeType] | None = None,
     ) -> None:
         """`statements`, `code`: those of other frames of the function."""
-        self._source, self.variables = source, variables
+        self._source = source
+        self.variables = variables
+        for name, value in variables.items():
+            variables[name] = self._as_object(value)
         self._statements = Statements(source) if statements is None else statements
         self._code: dict[int, types.CodeType] = {} if code is None else code
+
+    def _as_object(self, value: Any) -> Any:
+        """The value of a variable, in which functions can be called."""
+        if isinstance(value, InnerFunction):
+            return _InnerValue(value, self.variables)
+        if isinstance(value, BoundFunction):
+            captured = map(self._as_object, value.captured)
+            names = value.function.captured
+            return _InnerValue(value.function, dict(zip(names, captured, strict=True)))
+        if type(value) is tuple:
+            return tuple(map(self._as_object, value))
+        return value
 
     def run(self, block: Block, index: int, called: Callable[[], Any] | None = None) -> Any:
         """The value of the function, from a statement of a block on. `called` has the value of the
@@ -172,7 +203,7 @@ class _Frame:
                     self._value(block.end.value)
                 else:
                     self._next(block)
-            elif not isinstance(block.statements[index], Call):
+            elif not isinstance(block.statements[index], Call | CallValue):
                 self._execute(block.statements[index])
         except BaseException as error:  # noqa: BLE001  # the statement's
             return error
@@ -197,7 +228,7 @@ class _Frame:
             step = (*block.statements, block.end)[index]
             assert step is not None
             found = self._in_line(step.node, called)
-            assert isinstance(step, Call)
+            assert isinstance(step, Call | CallValue)
             self.variables[step.name] = found
             index += 1
         for statement in block.statements[index:]:
@@ -242,6 +273,8 @@ class _Frame:
 
     def _execute(self, statement: Statement) -> None:
         match statement:
+            case Assign(value=Known(value=InnerFunction() as function)):
+                self.variables[statement.name] = _InnerValue(function, self.variables)
             case Assign():
                 self.variables[statement.name] = self._value(statement.value)
             case Evaluate():
@@ -285,6 +318,16 @@ class _Frame:
                 found = self._value(ast.copy_location(update, statement.node), id(statement))
                 if statement.name is not None:
                     self.variables[statement.name] = found
+            case CallValue():
+                count = len(statement.arguments) - len(statement.keywords)
+                arguments, named = statement.arguments[:count], statement.arguments[count:]
+                keywords = [
+                    ast.keyword(name, value)
+                    for name, value in zip(statement.keywords, named, strict=True)
+                ]
+                of = name_of(statement.of, statement.node)
+                call = ast.copy_location(ast.Call(of, arguments, keywords), statement.node)
+                self.variables[statement.name] = self._value(call, id(statement))
             case Call():
                 called = ORIGINAL.get(statement.function, statement.function)
                 if isinstance(called, InnerFunction):

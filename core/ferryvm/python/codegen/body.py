@@ -16,6 +16,7 @@ from ferryvm.python.codegen import (
     array_code,
     comparison,
     complex_code,
+    function_value,
     library,
     list_code,
     list_operator,
@@ -30,7 +31,7 @@ from ferryvm.python.codegen.array_creation import created_kind, is_creating, pus
 from ferryvm.python.codegen.code import Code, Functions, Shared
 from ferryvm.python.codegen.either_code import has_either, name_of_item
 from ferryvm.python.codegen.known import compared_length, is_instance, known_integer
-from ferryvm.python.control_flow.graph import IsInstance, Known
+from ferryvm.python.control_flow.graph import Captured, IsInstance, Known
 from ferryvm.python.definition.site import EXCEPTIONS
 from ferryvm.python.definition.source import Source
 from ferryvm.python.fault import EitherItemError, NotCompilableError, UnknownItemsError
@@ -103,6 +104,8 @@ class Body(Code):
                 return list_code.display_kind(self, node)
             case IsInstance():
                 return Number(bool)
+            case Captured():
+                return function_value.captured_kind(self, node)
             case ast.Subscript():
                 return self._item_kind(node)
             case ast.Attribute():
@@ -199,6 +202,8 @@ class Body(Code):
             case IsInstance():
                 self._push_test(node)
                 return Number(bool)
+            case Captured():
+                return function_value.push_captured(self, node)
             case ast.List():
                 made = list_code.display_kind(self, node)
                 list_code.display(self, node, made)

@@ -11,6 +11,7 @@ from ferryvm.isa.type import F64, I32, I64, Type
 from ferryvm.python.codegen.complex_code import compare as complex_comparison
 from ferryvm.python.codegen.complex_code import is_complex
 from ferryvm.python.codegen.complex_code import promoted as promoted_complex
+from ferryvm.python.codegen.function_value import is_inner
 from ferryvm.python.codegen.known import class_of
 from ferryvm.python.codegen.operation import SYMBOLS, exact, is_number
 from ferryvm.python.codegen.scalar_code import promoted
@@ -170,6 +171,8 @@ def known_comparison(node: ast.Compare, left: Kind, right: Kind) -> bool | None:
         return None
     if isinstance(right, Constant) and right.value is None:
         is_same = left == right
+    elif is_inner(left) or is_inner(right):
+        raise NotCompilableError(node, "a function of this function is compared with None alone")
     elif isinstance(left, Constant) and isinstance(right, Constant):
         is_same = left.value is right.value
     else:

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import ast
 import operator
+import types
 from collections.abc import Callable
 
 import numpy as np
 
 from ferryvm.python.control_flow.graph import Known
+from ferryvm.python.definition.source import InnerFunction
 from ferryvm.python.value.kind import (
     Array,
     Character,
+    Closure,
     Complex,
     Constant,
     Kind,
@@ -39,8 +42,11 @@ def class_of(kind: Kind) -> type | None:
     """The type of values of a kind; None if it may be several."""
     if isinstance(kind, Scalar | Complex):
         return np.dtype(kind.dtype).type if is_of_numpy(kind) else complex
+    if isinstance(kind, Closure):
+        return types.FunctionType
     if isinstance(kind, Constant):
-        return type(kind.value)
+        is_inner = isinstance(kind.value, InnerFunction)
+        return types.FunctionType if is_inner else type(kind.value)
     if isinstance(kind, Character):
         return str
     return kind.type if isinstance(kind, Number | Text) else _CLASSES.get(type(kind))
@@ -76,5 +82,5 @@ def is_instance(node: ast.expr, kind: Kind | None) -> bool | None:
     if not isinstance(node, ast.Call) or getattr(node.func, "value", None) is not isinstance:
         return None
     class_ = None if kind is None else class_of(kind)
-    types = node.args[1].value  # type: ignore[attr-defined]  # `Known`
-    return None if class_ is None else issubclass(class_, types)
+    allowed = node.args[1].value  # type: ignore[attr-defined]  # `Known`
+    return None if class_ is None else issubclass(class_, allowed)

@@ -150,8 +150,8 @@ _HINTS: dict[object, str] = {
     bin: "; a text cannot be made, print the number",
     complex: "; pass two floats",
     sorted: "; write a loop",
-    map: "; write a loop",
-    filter: "; write a loop",
+    map: " here; loop over it, or write list(map(...))",
+    filter: " here; loop over it, or write list(filter(...))",
     iter: "; write a loop",
     next: "; write a loop",
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from ferryvm.python.codegen import list_code, method_code, unpacking
+from ferryvm.python.codegen import function_value, list_code, method_code, unpacking
 from ferryvm.python.control_flow.graph import (
     DeleteItem,
     Method,
@@ -15,8 +15,10 @@ from ferryvm.python.control_flow.graph import (
     Terminator,
     Unpack,
     expressions,
+    needs,
 )
-from ferryvm.python.definition.source import InnerFunction, Source
+from ferryvm.python.definition.site import UNASSIGNED
+from ferryvm.python.definition.source import Source
 from ferryvm.python.fault import NotCompilableError
 from ferryvm.python.value.kind import List
 
@@ -29,6 +31,7 @@ def check(b: Body, step: Statement | Terminator) -> None:
     for expression in expressions(step):
         if not isinstance(expression, ast.Slice):
             b.kind(expression)
+    function_value.check_uses(b, step)
     match step:
         case Unpack():
             unpacking.check(b, step)
@@ -40,11 +43,12 @@ def check(b: Body, step: Statement | Terminator) -> None:
             list_code.check_store(b, step, kind)
 
 
-def check_captured(b: Body, source: Source, step: Statement, function: InnerFunction) -> None:
-    """Refuse a call of an inner function with a variable that has no value: it may not use it."""
-    for name in sorted({*function.captured} & source.variables - b.env.keys()):
-        message = f"{name!r}, which {function.name} uses, is not assigned on a path to here"
-        raise NotCompilableError(step.node, message)
+def is_unassigned(b: Body, source: Source, step: Statement | Terminator) -> bool:
+    """True if a variable that a statement reads has no value here, which raises an exception."""
+    missing = (needs(step) & source.variables) - b.env.keys()
+    for name in sorted(missing)[:1]:
+        b.throw(step.node, UnboundLocalError, UNASSIGNED.format(name))
+    return bool(missing)
 
 
 class Refusals:

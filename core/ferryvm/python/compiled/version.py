@@ -16,6 +16,7 @@ from ferryvm.isa.type import I64
 from ferryvm.python.codegen import (
     array_store,
     atomic_code,
+    function_value,
     kernel_code,
     list_code,
     method_code,
@@ -41,6 +42,7 @@ from ferryvm.python.control_flow.graph import (
     Block,
     Branch,
     Call,
+    CallValue,
     Delete,
     DeleteItem,
     Evaluate,
@@ -63,7 +65,6 @@ from ferryvm.python.control_flow.graph import (
 )
 from ferryvm.python.control_flow.graph_builder import name_of
 from ferryvm.python.control_flow.lower import Lowering
-from ferryvm.python.definition.site import UNASSIGNED
 from ferryvm.python.definition.source import InnerFunction, Source
 from ferryvm.python.fault import EitherItemError, NotCompilableError, UnknownItemsError
 from ferryvm.python.hosted.builtin import contains
@@ -186,7 +187,7 @@ class Versions:
             if kernel_code.is_waiting(statement) and self._is_elsewhere(block, number, index, key):
                 return
             body.at(statement.node)
-            is_call = isinstance(statement, Call)
+            is_call = isinstance(statement, Call | CallValue)
             if self._caught(block, statement.node, lambda: self._statement(block, number), is_call):  # noqa: B023  # called at once
                 return
             if self._items.are_split(statement.node, block, number + 1):
@@ -272,6 +273,11 @@ class Versions:
                 body.set(statement.name, begin(body, statement.value))
             case Call():
                 return self._call(statement, block, number)
+            case CallValue():
+                called = function_value.resolved(body, statement)
+                if isinstance(called, Call):
+                    return self._call(called, block, number)
+                self._assign(called)
             case Atomic():
                 atomic_code.update(body, statement)
             case Barrier() | GroupOperation() | Launch():
@@ -336,10 +342,12 @@ class Versions:
         """True if a statement cannot be executed with the kinds of its variables: one has no value,
         which raises an exception, or the items of a list are not known, which CPython sorts out."""
         if isinstance(step, Call) and isinstance(step.function, InnerFunction):
-            statement_check.check_captured(self._body, self._source, step, step.function)
-        if self._is_unassigned(step.node, reads(step)):
+            function_value.check_captured(self._body, step.node, step.function)
+        if statement_check.is_unassigned(self._body, self._source, step):
             return True
         try:
+            if isinstance(step, CallValue):
+                step = function_value.resolved(self._body, step)
             statement_check.check(self._body, step)
             if isinstance(step, Call):
                 self._check_callee(step, block)
@@ -384,13 +392,6 @@ class Versions:
                     f.local_set(body.locals(node.id, known)[0])
                     self._go(node, block, number, {**body.env, node.id: known})
 
-    def _is_unassigned(self, node: ast.AST, names: frozenset[str]) -> bool:
-        """True if one of these variables has no value here, which raises an exception."""
-        missing = (names & self._source.variables) - self._body.env.keys()
-        for name in sorted(missing)[:1]:
-            self._body.throw(node, UnboundLocalError, UNASSIGNED.format(name))
-        return bool(missing)
-
     def _target(self, node: ast.AST, block: Block) -> Label:
         return self._label(node, block, 0, environment(self._body.env, block.live))
 
@@ -398,7 +399,7 @@ class Versions:
 
     def _check_callee(self, step: Call, block: Block) -> None:
         """Raise CalleeError for a function that cannot be compiled for arguments of a call."""
-        kinds = tuple(map(self._body.kind, step.arguments))
+        kinds = function_value.argument_kinds(self._body, step)
         self._functions.check(step.function, kinds, self._caught_in(block), step.node)
 
     def _caught_in(self, block: Block) -> frozenset[type[BaseException]]:
@@ -419,10 +420,10 @@ class Versions:
             if text_code.contains(body, statement.node, wanted, values):
                 body.set(statement.name, BOOL)
                 return False
-        kinds, caught = tuple(map(body.kind, statement.arguments)), body.caught
+        kinds, caught = function_value.argument_kinds(body, statement), body.caught
         found = self._functions.compiled(statement.function, kinds, caught, None, statement.node)
         for argument in statement.arguments:
-            body.push(argument)
+            function_value.push_argument(body, argument)
         body.at(statement.node)
         body.f.call(found.function)
         if not found.results:

@@ -47,16 +47,8 @@ class BuiltinCalls(Comprehensions):
     """The lowering of such calls in one function."""
 
     @abc.abstractmethod
-    def saved(self, value: ast.expr) -> ast.expr:
-        """A value in a temporary variable, unless it cannot change."""
-
-    @abc.abstractmethod
     def evaluated(self, value: ast.expr) -> ast.expr:
         """A value of which code may use the kind alone: what may raise is in variables."""
-
-    @abc.abstractmethod
-    def constant(self, node: ast.expr) -> object:
-        """The value of a free name, or of an attribute of a module; MISSING for others."""
 
     @abc.abstractmethod
     def values(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
@@ -65,8 +57,11 @@ class BuiltinCalls(Comprehensions):
     def rewritten(self, node: ast.Call, function: object) -> ast.expr | None:
         """The value of a call that other expressions stand for; None for others."""
         first = node.args[0] if node.args else None
-        if isinstance(first, ast.GeneratorExp):
-            return self._generated(node, first, function)
+        generator = None if first is None or len(node.args) > 2 else self.generator_of(first)
+        if generator is not None and (
+            isinstance(first, ast.GeneratorExp) or _takes_items(function)
+        ):
+            return self._generated(node, generator, function)
         if function is min or function is max:
             return self._extreme(node, function is min)
         if (
@@ -245,6 +240,11 @@ class BuiltinCalls(Comprehensions):
         """Go on by the test if there is no item yet, which kinds determine."""
         test = ast.Compare(name_of(name, node), [ast.Is()], [Known(None, node)])
         self.graph.end(Branch(node, ast.copy_location(test, node), yes, no))  # type: ignore[arg-type]  # blocks
+
+
+def _takes_items(function: object) -> bool:
+    """True for a function of one iterable."""
+    return any(function is each for each in (*_OF_ITEMS, any, all, list))
 
 
 def _folded(node: ast.Call, neutral: int) -> ast.expr:

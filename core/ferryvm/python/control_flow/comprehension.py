@@ -27,8 +27,20 @@ class Comprehensions(abc.ABC):
         """An expression without control flow that has the value of another one."""
 
     @abc.abstractmethod
+    def saved(self, value: ast.expr) -> ast.expr:
+        """A value in a temporary variable, unless it cannot change."""
+
+    @abc.abstractmethod
+    def constant(self, node: ast.expr) -> object:
+        """The value of a free name, or of an attribute of a module; MISSING for others."""
+
+    @abc.abstractmethod
     def condition(self, node: ast.expr, yes: Block, no: Block) -> None:
         """Go on at a block by the boolean value of an expression."""
+
+    @abc.abstractmethod
+    def assign_to(self, node: ast.AST, target: ast.expr, value: ast.expr) -> None:
+        """Assign a value to a target."""
 
     @abc.abstractmethod
     def begin_loop(self, iterable: ast.expr, target: ast.expr) -> tuple[Block, Block]:
@@ -77,13 +89,7 @@ class Comprehensions(abc.ABC):
         self, node: ast.ListComp | ast.GeneratorExp, body: Callable[[ast.expr], None]
     ) -> None:
         """The loops of a comprehension around what is done with each item."""
-        self._comprehensions += 1
-        names = {
-            each.id: f"%{each.id} {self._comprehensions}"
-            for generator in node.generators
-            for each in ast.walk(generator.target)
-            if isinstance(each, ast.Name)
-        }
+        names = self._own_names(node)
         first = node.generators[0]
 
         def nest(generators: Sequence[ast.comprehension]) -> None:
@@ -104,3 +110,68 @@ class Comprehensions(abc.ABC):
             self.graph.block = over
 
         nest(node.generators)
+
+    def _own_names(self, node: ast.ListComp | ast.GeneratorExp) -> dict[str, str]:
+        """Names that nothing else has for the variables of a comprehension."""
+        self._comprehensions += 1
+        return {
+            each.id: f"%{each.id} {self._comprehensions}"
+            for generator in node.generators
+            for each in ast.walk(generator.target)
+            if isinstance(each, ast.Name)
+        }
+
+    def begin_generated(self, node: ast.GeneratorExp, target: ast.expr) -> tuple[Block, Block]:
+        """Begin a loop over what a generator expression gives: as `begin_loop`."""
+        names = self._own_names(node)
+        first: tuple[Block, Block] | None = None
+        again: Block | None = None
+        for generator in node.generators:
+            if generator.is_async:
+                raise NotCompilableError(node, "cannot compile async")
+            iterable = renamed(generator.iter, names if first else {})
+            head, over = self.begin_loop(iterable, renamed(generator.target, names))
+            if again is not None:
+                inside, self.graph.block = self.graph.block, over
+                self.graph.jump(node, again)
+                self.graph.block = inside
+            for test in generator.ifs:
+                passed = self.graph.new()
+                self.condition(renamed(test, names), passed, head)
+                self.graph.block = passed
+            first, again = first or (head, over), head
+        assert first is not None
+        assert again is not None
+        self.assign_to(target, target, self.value(renamed(node.elt, names)))
+        return again, first[1]
+
+    def generator_of(self, node: ast.expr) -> ast.GeneratorExp | None:
+        """A generator expression, or the one that a call of `map` or `filter` stands for; None for others."""
+        if isinstance(node, ast.GeneratorExp):
+            return node
+        function = self.constant(node.func) if isinstance(node, ast.Call) else None
+        if not isinstance(node, ast.Call) or (function is not map and function is not filter):
+            return None
+        return self._mapped(node, function is map)
+
+    def _mapped(self, node: ast.Call, is_map: bool) -> ast.GeneratorExp:
+        of, *iterables = node.args or [node]
+        if node.keywords or not iterables or (len(iterables) > 1 and not is_map):
+            name = "map" if is_map else "filter"
+            raise NotCompilableError(node, f"{name} takes a function and what it is called for")
+        if not isinstance(of, ast.Lambda | ast.Constant):
+            of = self.saved(self.value(of))
+        name = f"%given {self._comprehensions}"
+        items = [f"%{number} of {name}" for number in range(len(iterables))]
+        values: list[ast.expr] = [name_of(each, node) for each in items]
+        stores: list[ast.expr] = [like(node, ast.Name(each, ast.Store())) for each in items]
+        iterable, target = iterables[0], stores[0]
+        if len(iterables) > 1:
+            iterable = like(node, ast.Call(Known(zip, node), iterables, []))
+            target = like(node, ast.Tuple(stores, ast.Store()))
+        call: ast.expr = like(node, ast.Call(of, values, []))
+        tests: list[ast.expr] = []
+        if not is_map:
+            tests = [values[0] if isinstance(of, ast.Constant) and of.value is None else call]
+            call = values[0]
+        return like(node, ast.GeneratorExp(call, [ast.comprehension(target, iterable, tests, 0)]))

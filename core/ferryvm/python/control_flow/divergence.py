@@ -17,6 +17,7 @@ from ferryvm.python.control_flow.graph import (
     Block,
     Branch,
     Call,
+    CallValue,
     Iterate,
     Method,
     Next,
@@ -67,7 +68,7 @@ def _diverges(block: Block, varying: set[str]) -> bool:
 def _varies(statement: Statement, varying: set[str]) -> bool:
     """True if what a statement assigns may differ from item to item."""
     match statement:
-        case Call() | Method() | Atomic() | Unpack():
+        case Call() | CallValue() | Method() | Atomic() | Unpack():
             return True
         case Iterate():
             return bool(read(statement.value) & varying)

@@ -28,6 +28,7 @@ from ferryvm.python.control_flow.graph import (
     Next,
     Raise,
     Store,
+    Unpack,
 )
 from ferryvm.python.control_flow.graph_builder import GraphBuilder, like, name_of
 from ferryvm.python.control_flow.kernel_call import KernelCalls
@@ -51,7 +52,6 @@ _EXPRESSIONS = {
     ast.Dict: "a dict; write lists or arrays",
     ast.DictComp: "a dict; write lists or arrays",
     ast.GeneratorExp: "a generator expression here; write a loop",
-    ast.Lambda: "a lambda as a value; give it a name, and call it by that",
     ast.Await: "await; write an ordinary function",
     ast.Yield: "yield; return a list",
     ast.YieldFrom: "yield; return a list",
@@ -89,10 +89,13 @@ class Expressions(KernelCalls):
 
     def define(self, node: ast.AST, name: str) -> None:
         """State that an inner function is defined here. Calls compile it; the variable says that it is there."""
-        self.graph.add(Assign(node, name, Known(None, node)))
+        self.graph.add(Assign(node, name, Known(self._source.inner[name], node)))
 
     def begin_loop(self, iterable: ast.expr, target: ast.expr) -> tuple[Block, Block]:
         """Begin the body of a loop over an iterable: the head of the loop, and the block after it."""
+        generator = self.generator_of(iterable)
+        if generator is not None:
+            return self.begin_generated(generator, target)
         head, body, after = self.graph.new(), self.graph.new(), self.graph.new()
         iterator = self.graph.temporary()
         self.graph.add(Iterate(iterable, iterator, self.value(iterable)))
@@ -241,6 +244,8 @@ class Expressions(KernelCalls):
                 return like(node, ast.JoinedStr([self._part(part) for part in node.values]))
             case ast.Call():
                 return self._call(node)
+            case ast.Lambda():
+                return self.lambda_value(node)
         what = _EXPRESSIONS.get(type(node), f"the expression {type(node).__name__}")
         raise NotCompilableError(node, f"cannot compile {what}")
 
@@ -254,8 +259,7 @@ class Expressions(KernelCalls):
 
     def _name(self, node: ast.Name) -> ast.expr:
         if node.id in self._source.inner:
-            message = f"cannot compile the function {node.id!r} as a value; call it here"
-            raise NotCompilableError(node, message)
+            return self.inner_value(node)
         if node.id in self._source.variables or node.id.startswith("%"):
             return node
         value = self._source.value(node.id)
@@ -273,13 +277,17 @@ class Expressions(KernelCalls):
         return Known(None, node)
 
     def _is_undefined(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Name) and getattr(self._name(node), "value", None) is MISSING
+        if not isinstance(node, ast.Name) or node.id in self._source.inner:
+            return False
+        return getattr(self._name(node), "value", None) is MISSING
 
     def constant(self, node: ast.expr) -> object:
         """The value of a free name, or of an attribute of a module; MISSING for others."""
         if isinstance(node, Known):
             return node.value
         if isinstance(node, ast.Name):
+            if node.id in self._source.inner:
+                return MISSING
             found = self._name(node)
             return found.value if isinstance(found, Known) else MISSING
         if isinstance(node, ast.Attribute):
@@ -397,23 +405,37 @@ class Expressions(KernelCalls):
             return like(node, ast.Call(Known(function, node.func), self.values(arguments), []))
         if isinstance(function, types.FunctionType | InnerFunction):
             name = self.graph.temporary()
-            self.graph.add(Call(node, name, *self.called(node, function)))
+            self.graph.add(Call(node, name, *self.called(node, function), self._captured))
+            if isinstance(function, InnerFunction) and function.assigned:
+                name = self._assigned(node, name, function)
             return name_of(name, node)
+        if function is MISSING and not isinstance(node.func, ast.Attribute):
+            return self.value_called(node)
         if node.keywords:
             message = (
                 "cannot compile a call of this function with keywords; pass values by position"
             )
             raise NotCompilableError(node, message)
         if function is MISSING:
-            if isinstance(node.func, ast.Attribute):
-                raise NotCompilableError(node, missing_method(node.func.attr))
-            raise NotCompilableError(
-                node, "cannot compile a call of a value; call a function by its name"
-            )
+            assert isinstance(node.func, ast.Attribute)
+            raise NotCompilableError(node, missing_method(node.func.attr))
         arguments = self.values(node.args)
         if function is len or function is type:  # their code does not evaluate it
             arguments = [self.evaluated(each) for each in arguments]
         return like(node, ast.Call(Known(function, node.func), arguments, []))
+
+    def _assigned(self, node: ast.Call, name: str, function: InnerFunction) -> str:
+        """Assign the variables that a call of an inner function has assigned; the variable with its value."""
+        if self.graph.handlers:
+            message = (
+                f"cannot compile a call of {function.name}, which assigns variables of this function, in try;"
+                " return the values instead"
+            )
+            raise NotCompilableError(node, message)
+        found = self.graph.temporary()
+        names = [found, *function.assigned]
+        self.graph.add(Unpack(node, names, name_of(name, node)))
+        return found
 
     def _callee(self, node: ast.Call) -> object:
         """The function that a call is of; MISSING if that is not known."""
@@ -430,7 +452,7 @@ class Expressions(KernelCalls):
             match each:
                 case ast.BoolOp() | ast.IfExp() | ast.NamedExpr() | ast.ListComp():
                     return True
-                case ast.GeneratorExp() | ast.Starred():
+                case ast.GeneratorExp() | ast.Starred() | ast.Lambda():
                     return True
                 case ast.Name() if self._is_undefined(each):
                     return True
@@ -441,10 +463,9 @@ class Expressions(KernelCalls):
                     function = self._callee(each)
                     if creates(function) or is_index(function):
                         continue
-                    is_method = function is MISSING and isinstance(each.func, ast.Attribute)
                     is_extreme = function is min or function is max
                     if (
-                        is_method
+                        function is MISSING
                         or is_extreme
                         or function is list
                         or function is isinstance

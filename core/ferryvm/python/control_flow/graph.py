@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import types
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from ferryvm.python.control_flow.kernel_source import KernelFunction
@@ -29,6 +30,10 @@ class Known(ast.expr):
         self.value = value
         ast.copy_location(self, node)
 
+    def __deepcopy__(self, _memo: object) -> Known:
+        """Itself: it does not change, and has no parts."""
+        return self
+
 
 class IsInstance(ast.expr):
     """The test if the exception in a variable is of one of some types."""
@@ -38,6 +43,17 @@ class IsInstance(ast.expr):
     def __init__(self, name: str, clause: Clause, node: ast.AST) -> None:
         super().__init__()
         self.name, self.clause = name, clause
+        ast.copy_location(self, node)
+
+
+class Captured(ast.expr):
+    """A variable that the function in a variable uses, by its number."""
+
+    _fields = ()
+
+    def __init__(self, name: str, number: int, node: ast.AST) -> None:
+        super().__init__()
+        self.name, self.number = name, number
         ast.copy_location(self, node)
 
 
@@ -130,6 +146,22 @@ class Call:
     name: str
     function: types.FunctionType | InnerFunction | KernelFunction
     arguments: list[ast.expr]
+    captured: AbstractSet[str] = frozenset()
+    """The variables that inner functions among the arguments may use."""
+
+
+@dataclasses.dataclass
+class CallValue:
+    """`name = of(arguments)`, of the function in a variable."""
+
+    node: ast.AST
+    name: str
+    of: str
+    arguments: list[ast.expr]
+    keywords: tuple[str, ...]
+    """The names of the last arguments."""
+    captured: AbstractSet[str]
+    """The variables that inner functions may use."""
 
 
 @dataclasses.dataclass
@@ -192,6 +224,7 @@ Statement = (
     | Host
     | Evaluate
     | Call
+    | CallValue
     | Iterate
     | Atomic
     | Barrier
@@ -340,7 +373,7 @@ def expressions(step: Statement | Terminator) -> list[ast.expr]:
             return [step.value]
         case Store():
             return [step.array, step.index, step.value]
-        case Call() | Method() | Atomic():
+        case Call() | CallValue() | Method() | Atomic():
             return step.arguments
         case GroupOperation():
             return [*step.arguments, step.number]
@@ -352,14 +385,23 @@ def expressions(step: Statement | Terminator) -> list[ast.expr]:
 
 
 def reads(step: Statement | Terminator) -> frozenset[str]:
-    """The names that a statement, or the end of a block, reads. Steps do not change, so it is found once."""
+    """The names that a statement, or the end of a block, may read. Steps do not change, so it is found once."""
     known: frozenset[str] | None = vars(step).get("_names_read")
     if known is None:
-        known = vars(step)["_names_read"] = frozenset(_reads(step))
+        captured = step.captured if isinstance(step, Call | CallValue) else frozenset()
+        known = vars(step)["_names_read"] = needs(step) | captured
     return known
 
 
-def _reads(step: Statement | Terminator) -> set[str]:
+def needs(step: Statement | Terminator) -> frozenset[str]:
+    """The names that a statement, or the end of a block, reads whatever functions do that it calls."""
+    known: frozenset[str] | None = vars(step).get("_names_needed")
+    if known is None:
+        known = vars(step)["_names_needed"] = frozenset(_needs(step))
+    return known
+
+
+def _needs(step: Statement | Terminator) -> set[str]:
     found: set[str] = set().union(*map(read, expressions(step)))
     match step:
         case Iterate():
@@ -380,13 +422,15 @@ def _reads(step: Statement | Terminator) -> set[str]:
             return {step.name}
         case Call() if isinstance(step.function, InnerFunction):
             return found | {step.function.name}
+        case CallValue():
+            return found | {step.of}
     return found
 
 
 def writes(statement: Statement) -> set[str]:
     """The variables that a statement assigns."""
     match statement:
-        case Assign() | Call() | Iterate() | Method() | Delete() | GroupOperation():
+        case Assign() | Call() | CallValue() | Iterate() | Method() | Delete() | GroupOperation():
             return {statement.name}
         case Atomic():
             return set() if statement.name is None else {statement.name}

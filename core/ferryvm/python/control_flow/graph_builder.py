@@ -11,6 +11,7 @@ from typing import TypeVar
 from ferryvm.python.control_flow.graph import Block, Handler, Jump, Statement, Terminator
 
 _N = TypeVar("_N", bound=ast.AST)
+_E = TypeVar("_E", bound=ast.expr)
 
 
 class GraphBuilder:
@@ -78,9 +79,17 @@ class _Renaming(ast.NodeTransformer):
         name = self._names.get(node.id, node.id)
         return ast.copy_location(ast.Name(name, node.ctx), node)
 
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:  # as `ast` calls it
+        """The node, whose parameters have their names, and hide others in its body."""
+        arguments = self.visit(node.args)
+        plain = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        extra = (each for each in (arguments.vararg, arguments.kwarg) if each is not None)
+        own = {each.arg for each in (*plain, *extra)}
+        inside = _Renaming({old: new for old, new in self._names.items() if old not in own})
+        return ast.copy_location(ast.Lambda(arguments, inside.visit(node.body)), node)
 
-def renamed(node: ast.expr, names: Mapping[str, str]) -> ast.expr:
+
+def renamed(node: _E, names: Mapping[str, str]) -> _E:
     """A copy of an expression with other names of variables."""
-    found = _Renaming(names).visit(copy.deepcopy(node))
-    assert isinstance(found, ast.expr)
+    found: _E = _Renaming(names).visit(copy.deepcopy(node))
     return found

@@ -41,7 +41,7 @@ _STATEMENTS = {
     ast.ClassDef: "a class; define it outside, and pass its numbers",
     ast.TryStar: "except*; write except",
     ast.Global: "an assignment to a global; return the value instead",
-    ast.Nonlocal: "an assignment to a variable of another function; return the value instead",
+    ast.Nonlocal: "nonlocal of a variable of a function that is not compiled; return the value instead",
     ast.Import: "an import; import outside the function",
     ast.ImportFrom: "an import; import outside the function",
     ast.AsyncFor: "async for; write an ordinary function",
@@ -91,10 +91,10 @@ class Lowering:
     def _lower(self) -> None:
         node = self._source.node
         if isinstance(node, ast.Lambda):
-            self.graph.end(Return(node.body, self.expressions.value(node.body)))
+            self._return(node.body, self.expressions.value(node.body))
         else:
             self._body(node.body)
-            self.graph.end(Return(node, Known(None, node)))
+            self._return(node, Known(None, node))
 
     @functools.cached_property
     def divergent(self) -> frozenset[int]:
@@ -148,7 +148,7 @@ class Lowering:
                 if self._finals:
                     value = self.expressions.saved(value)
                     self._run_finals(0)
-                self.graph.end(Return(node, value))
+                self._return(node, value)
             case ast.Try():
                 self._try(node)
             case ast.If():
@@ -174,12 +174,23 @@ class Lowering:
             case ast.Delete():
                 for target in node.targets:
                     self._delete(node, target)
+            case ast.Nonlocal() if {*node.names} <= {*self._source.assigned}:
+                pass
             case _:
                 what = _STATEMENTS.get(type(node), f"the statement {type(node).__name__}")
                 raise NotCompilableError(node, f"cannot compile {what}")
 
+    def _return(self, node: ast.AST, value: ast.expr) -> None:
+        """End the function with a value, and the variables around it that it has assigned."""
+        if self._source.assigned:
+            assigned = [name_of(name, node) for name in self._source.assigned]
+            value = like(node, ast.Tuple([value, *assigned], ast.Load()))
+        self.graph.end(Return(node, value))
+
     def _delete(self, node: ast.Delete, target: ast.expr) -> None:
         match target:
+            case ast.Name() if target.id in self._source.assigned:
+                raise NotCompilableError(node, "cannot compile del of a nonlocal variable")
             case ast.Name():
                 self.graph.add(Delete(node, target.id))
             case ast.Tuple() | ast.List():

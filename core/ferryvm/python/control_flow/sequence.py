@@ -20,10 +20,6 @@ class Sequences(BuiltinCalls):
     """The lowering of such expressions in one function."""
 
     @abc.abstractmethod
-    def assign_to(self, node: ast.AST, target: ast.expr, value: ast.expr) -> None:
-        """Assign a value to a target."""
-
-    @abc.abstractmethod
     def used_names(self, node: ast.expr) -> set[str]:
         """The variables that an expression uses, also through inner functions."""
 

@@ -58,6 +58,8 @@ class Source:
         own = {*code.co_varnames, *code.co_cellvars} - self.given
         self.variables = frozenset((*own, *free))
         """Names that are variables of the function itself."""
+        self.assigned: tuple[str, ...] = ()
+        """Variables of the function around it that it assigns, whose values it returns behind its own."""
         self.inner: dict[str, InnerFunction] = inner_functions(self)
         """The functions that are defined in it, by their names."""
         self._cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
@@ -154,27 +156,49 @@ class InnerFunction:
 
     __module__ = ""
 
-    def __init__(self, outer: Source, node: ast.FunctionDef | ast.Lambda, name: str) -> None:
+    def __init__(
+        self,
+        outer: Source,
+        node: ast.FunctionDef | ast.Lambda,
+        name: str,
+        written: ast.Lambda | None = None,
+    ) -> None:
+        """`written`: a lambda as it was written, if variables of a comprehension have other names in it."""
         self.outer, self.node, self.name = outer, node, name
-        self.code = _code_of(outer, node)
+        self.code = _code_of(outer, node if written is None else written)
+        self._renamed = written is not None
+
+    @functools.cached_property
+    def _reached(self) -> list[InnerFunction]:
+        """This function, and the inner functions beside it that it uses, also through others."""
+        found = [self]
+        for each in found:
+            others = [self.outer.inner.get(name) for name in each.code.co_freevars]
+            found += [other for other in others if other is not None and other not in found]
+        return found
 
     @functools.cached_property
     def captured(self) -> tuple[str, ...]:
         """The variables of the outer function that it uses, also through other inner functions."""
         found: set[str] = set()
-        seen: set[str] = set()
-        waiting = [self]
-        while waiting:
-            code = waiting.pop().code
-            free = [name for name in code.co_names if name in self.outer.free]
-            for name in (*code.co_freevars, *free):
-                other = self.outer.inner.get(name)
-                if other is None and name in self.outer.variables:
-                    found.add(name)
-                elif other is not None and name not in seen:
-                    seen.add(name)
-                    waiting.append(other)
-        return tuple(sorted(found))
+        for each in self._reached:
+            free = [name for name in each.code.co_names if name in self.outer.free]
+            found |= {*each.code.co_freevars, *free} & self.outer.variables
+        names = (each.id for each in ast.walk(self.node) if isinstance(each, ast.Name))
+        if self._renamed:
+            found |= {name for name in names if name.startswith("%")}
+        return tuple(sorted(found - self.outer.inner.keys()))
+
+    @functools.cached_property
+    def assigned(self) -> tuple[str, ...]:
+        """The variables of the outer function that a call may assign (`nonlocal`). Its code returns their
+        values, too, behind its own value."""
+        found: set[str] = set()
+        for each in self._reached:
+            for node in ast.walk(each.node):
+                if isinstance(node, ast.Nonlocal):
+                    found |= {*node.names} & {*each.code.co_freevars}
+        return tuple(name for name in self.captured if name in found)
 
     @functools.cached_property
     def signature(self) -> inspect.Signature:
@@ -218,6 +242,7 @@ class InnerSource(Source):
         )
         self.code, self.node, self._outer = of.code, of.node, outer
         self.hidden, self.varying = [], None
+        self.assigned = of.assigned
         self.free = tuple(name for name in outer.free if name in of.captured)
         self.parameters = [*self._parameters(), *of.captured]
         self.variables = frozenset((*of.code.co_varnames, *of.code.co_cellvars, *of.captured))

@@ -79,6 +79,14 @@ def _greatest(values: Any) -> Any:
     return best
 
 
+def _lesser(one: Any, other: Any) -> Any:
+    return min(one, other)
+
+
+def _greater(one: Any, other: Any) -> Any:
+    return max(one, other)
+
+
 def _product(values: Any, start: Any = 1) -> Any:
     total = start
     for value in values:
@@ -244,7 +252,7 @@ ORIGINAL[sort_by] = sorted_by
 ORIGINAL[contains] = lambda wanted, values: (
     wanted in values if isinstance(values, str | bytes) else contains(wanted, values)
 )
-ORIGINAL |= {_least: min, _greatest: max, _power_modulo: pow}
+ORIGINAL |= {_least: min, _greatest: max, _lesser: min, _greater: max, _power_modulo: pow}
 ORIGINAL[_product] = lambda values, start: math.prod(values, start=start)
 ORIGINAL |= number_function.ORIGINAL | cmath_function.ORIGINAL
 
@@ -253,6 +261,8 @@ def replacement(function: object, arguments: int) -> Callable[..., Any] | None:
     """The function that is called in place of a built-in one with so many arguments."""
     if arguments == 1 and (function is min or function is max):
         return _least if function is min else _greatest
+    if arguments == 2 and (function is min or function is max):
+        return _lesser if function is min else _greater
     if function is pow and arguments == 3:
         return _power_modulo
     if arguments == 2 and any(function is each for each in _OF_TWO):

@@ -186,6 +186,29 @@ class Tuple(Kind):
 
 
 @dataclasses.dataclass(frozen=True)
+class Closure(Kind):
+    """An inner function that another function got as an argument. Slots: those of the variables of the function
+    around it that it uses, with the values that they had at the call."""
+
+    function: Any
+    """An `InnerFunction`."""
+    items: tuple[Kind, ...]
+
+    @property
+    def slots(self) -> tuple[ValueType, ...]:  # type: ignore[override]  # derived
+        return tuple(slot for item in self.items for slot in item.slots)
+
+    @property
+    def depth(self) -> int:
+        """The number of closures in one another."""
+        inner = (each.depth for each in self.items if isinstance(each, Closure))
+        return 1 + max(inner, default=0)
+
+    def __str__(self) -> str:
+        return f"function {self.function.name}"
+
+
+@dataclasses.dataclass(frozen=True)
 class Array(Kind):
     """A NumPy array. Slots of one with contiguous elements: the array, and its lengths in each
     dimension; of a view: the array, the number of the first element, lengths, strides in elements."""
@@ -337,8 +360,8 @@ def is_item(kind: Kind) -> bool:
 
 
 def has_list(kind: Kind) -> bool:
-    """True for a list, and for a tuple with one."""
-    if isinstance(kind, Tuple):
+    """True for a list, for a tuple with one, and for a function that uses one."""
+    if isinstance(kind, Tuple | Closure):
         return any(map(has_list, kind.items))
     return isinstance(kind, List)
 

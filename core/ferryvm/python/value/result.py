@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ferryvm.python.value.kind import (
     PAIRS,
     Array,
     Character,
+    Closure,
     Complex,
     Constant,
     Kind,
@@ -29,6 +30,16 @@ from ferryvm.python.value.kind import (
     Tuple,
 )
 from ferryvm.python.value.list_value import ViewReader
+
+
+class BoundFunction(NamedTuple):
+    """A closure of compiled code, in CPython."""
+
+    function: Any
+    """An `InnerFunction`."""
+    captured: tuple[Any, ...]
+    """Values of the variables that it uses."""
+
 
 Reader = Callable[..., Any]
 """Turns what a call of an instance returns into the value of the Python function; a reader of lists may be
@@ -99,14 +110,16 @@ def _scalar_type(kind: Scalar) -> Callable[[Any], Any]:
 def value_of(kind: Kind, values: Sequence[Any], lists: ViewReader | None = None) -> Any:
     """The Python object of a kind with these slots. `lists`: reads lists, each of them once."""
     match kind:
-        case Tuple():
+        case Tuple() | Closure():
             found, start = [], 0
             lists = lists or ViewReader()
             for item in kind.items:
                 end = start + len(item.slots)
                 found.append(value_of(item, values[start:end], lists))
                 start = end
-            return tuple(found)
+            return (
+                tuple(found) if isinstance(kind, Tuple) else BoundFunction(kind.function, (*found,))
+            )
         case Array():
             array, *shape = values
             if kind.dtype in ("bool", "uint64") or kind.dtype in PAIRS:
