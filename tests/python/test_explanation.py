@@ -74,7 +74,8 @@ def test_explain_counts_refusals_with_their_lines() -> None:
         ferryvm.map(stored, np.ones(2))
     line = stored.__wrapped__.__code__.co_firstlineno + 2
     assert str(ferryvm.explain(stored)) == (
-        f"refused stored 3 times: cannot compile a dict; write lists or arrays ({__file__}:{line})"
+        "refused stored 3 times: cannot compile a dict; number its keys, and write a list or an array with"
+        f" the values by number ({__file__}:{line})"
     )
 
 

@@ -58,7 +58,7 @@ def test_instances_of_other_classes_are_refused_with_a_conversion(
         ("with x: pass", "with; open files and take locks in the caller"),
         ("class A: pass", "a class; define it outside"),
         ("try: pass\n    except* ValueError: pass", "except.; write except"),
-        ("return {1: x}", "a dict; write lists or arrays"),
+        ("return {1: x}", "a dict; number its keys, and write a list"),
         ("return x(1)", "a call of int"),
         ("return lambda y: x", "a function that is returned, stored or printed"),
     ],

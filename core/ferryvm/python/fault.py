@@ -7,6 +7,10 @@ import ast
 
 from ferryvm.errors import FerryError, Position
 
+NO_DICT = "; number its keys, and write a list or an array with the values by number"
+NO_SET = "; write a list of bools by item, or compare neighbours in sorted(xs)"
+"""Advice in the place of dicts and sets."""
+
 
 class UnsupportedError(FerryError):
     """A Python function uses what cannot be compiled; the message names line and construct, and says

@@ -51,7 +51,11 @@ from ferryvm.python.value.kind import (
 )
 from ferryvm.python.value.value_kind import MisfitError, constant_kind
 
-_NAMES = {ast.JoinedStr: "an f-string", ast.Slice: "a slice", ast.Starred: "a starred expression"}
+_NAMES = {
+    ast.JoinedStr: "an f-string other than in print and raise",
+    ast.Slice: "a slice here",
+    ast.Starred: "a starred expression here",
+}
 """Expressions that are compiled in other places alone."""
 
 
@@ -116,7 +120,7 @@ class Body(Code):
                 kinds = [self.kind(argument) for argument in node.args]
                 function = node.func.value  # type: ignore[attr-defined]  # `Known`
                 return library.result_kind(node, function, kinds)
-        raise NotCompilableError(node, f"cannot compile {_NAMES.get(type(node), 'this')} here")
+        raise NotCompilableError(node, f"cannot compile {_NAMES.get(type(node), 'this here')}")
 
     def _constant_kind(self, node: ast.AST, value: object) -> Kind:
         if type(value) is int and not -(1 << 63) <= value < 1 << 63:
@@ -218,7 +222,7 @@ class Body(Code):
                 kind = self.kind(node)
                 library.call(self, node)
                 return kind
-        raise NotCompilableError(node, f"cannot compile {_NAMES.get(type(node), 'this')} here")
+        raise NotCompilableError(node, f"cannot compile {_NAMES.get(type(node), 'this here')}")
 
     def push_as(self, node: ast.expr, kind: Kind) -> None:
         """Push the value of an expression, converted as operators do."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import cmath
+import collections
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ from ferryvm.python.codegen.math_code import (
     rounded,
 )
 from ferryvm.python.codegen.operation import boolean, convert, is_number
-from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.fault import NO_DICT, NO_SET, NotCompilableError
 from ferryvm.python.hosted.number_function import METHODS
 from ferryvm.python.hosted.raw import Raw
 from ferryvm.python.value.kind import (
@@ -149,6 +150,12 @@ _HINTS: dict[object, str] = {
     hex: "; a text cannot be made, print the number",
     bin: "; a text cannot be made, print the number",
     complex: "; pass two floats",
+    dict: NO_DICT,
+    collections.Counter: NO_DICT,
+    collections.defaultdict: NO_DICT,
+    collections.deque: "; write a list, and the index of its first item",
+    set: NO_SET,
+    frozenset: NO_SET,
     sorted: "; write a loop",
     map: " here; loop over it, or write list(map(...))",
     filter: " here; loop over it, or write list(filter(...))",

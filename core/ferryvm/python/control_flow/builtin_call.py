@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ferryvm.python.control_flow.comprehension import Comprehensions
 from ferryvm.python.control_flow.graph import Assign, Branch, Call, Host, Known, Raise
 from ferryvm.python.control_flow.graph_builder import like, name_of, renamed
-from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.fault import NO_DICT, NO_SET, NotCompilableError
 from ferryvm.python.hosted.number_function import METHODS, norm
 
 
@@ -37,6 +37,16 @@ _METHOD_HINTS = {
     "mean": "; write sum(xs) / len(xs)",
     "min": "; write min(xs)",
     "max": "; write max(xs)",
+    "split": "; loop over the characters, or split the text in the caller, and pass the numbers",
+    "format": "; print(f'{x}') prints, and so does raise ValueError(f'{x}')",
+    "dot": "; write a loop",
+    "copy": "; write a loop over the elements, or copy in the caller",
+    "tolist": "; write list(xs)",
+    "reshape": "; reshape in the caller",
+    **dict.fromkeys(
+        ("get", "items", "keys", "values", "setdefault", "update"), f" of a dict{NO_DICT}"
+    ),
+    **dict.fromkeys(("add", "discard", "union", "intersection"), f" of a set{NO_SET}"),
 }
 """Code that does what a method would, by the names of methods."""
 _PARSED = (float, int, complex)

@@ -34,7 +34,7 @@ from ferryvm.python.control_flow.graph_builder import GraphBuilder, like, name_o
 from ferryvm.python.control_flow.kernel_call import KernelCalls
 from ferryvm.python.control_flow.sequence import has_star, is_generated
 from ferryvm.python.definition.source import MISSING, InnerFunction, Source
-from ferryvm.python.fault import NotCompilableError
+from ferryvm.python.fault import NO_DICT, NO_SET, NotCompilableError
 from ferryvm.python.hosted.builtin import contains, in_range, replacement
 from ferryvm.python.hosted.builtin_text import CHARACTER_TESTS, TEXT_METHODS
 from ferryvm.python.hosted.work_item import is_index
@@ -47,10 +47,10 @@ METHODS = frozenset(
 )
 """The methods of lists, tuples and texts."""
 _EXPRESSIONS = {
-    ast.SetComp: "a set; write a list or a tuple",
-    ast.Set: "a set; write a list or a tuple",
-    ast.Dict: "a dict; write lists or arrays",
-    ast.DictComp: "a dict; write lists or arrays",
+    ast.SetComp: f"a set{NO_SET}",
+    ast.Set: f"a set{NO_SET}",
+    ast.Dict: f"a dict{NO_DICT}",
+    ast.DictComp: f"a dict{NO_DICT}",
     ast.GeneratorExp: "a generator expression here; write a loop",
     ast.Await: "await; write an ordinary function",
     ast.Yield: "yield; return a list",
