@@ -95,7 +95,7 @@ _LAST = 2**63 - 1
     default=10.0,
     show_default=True,
     type=click.FloatRange(min=0, min_open=True),
-    help="Seconds after which a backend that does not come back is stopped.",
+    help="Processor seconds after which a backend that does not come back is stopped; six times as many for kernels.",
 )
 def fuzz(
     seconds: float | None,

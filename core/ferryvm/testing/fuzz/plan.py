@@ -21,6 +21,9 @@ from ferryvm.testing.schedule import Schedule
 GRACE = 3.0
 """Seconds that a worker's trial may still take when the campaign has ended."""
 
+_KERNEL_PATIENCE = 6
+"""Times the patience of other programs: a compiler takes 4 to 24 s of processor time for a kernel."""
+
 MIX = (*(ProgramKind.BYTECODE,) * 9, ProgramKind.SKIFF)
 """The default kinds: a program in Skiff costs as much as ten in bytecode, nearly all of it in the
 compiler."""
@@ -52,7 +55,8 @@ class CampaignPlan:
     hosts: tuple[str, ...] = ()
     """Host functions that the programs call, as `--hosts` names them."""
     patience: float = 10.0
-    """Seconds that a backend may take for a program before it is stopped."""
+    """Seconds of processor time that a backend may take for a program before it is stopped; six times as
+    many for a kernel."""
     object_limit: int | None = None
     """Bytes of object memory of each program; None for OBJECT_LIMITS, or KERNEL_LIMITS, in turn. A
     mutated file comes from a state under LIMITS, which it keeps."""
@@ -64,7 +68,12 @@ class CampaignPlan:
     def longest(self) -> float:
         """Seconds without progress after which a worker is ended: its backend cannot be stopped, or
         a program takes too long in all modes together."""
-        return 6 * self.patience
+        return 6 * max(map(self.patience_of, range(len(self.kinds))))
+
+    def patience_of(self, number: int) -> float:
+        """Seconds of processor time that a backend may take for a trial's program."""
+        is_kernel = self.kind(number) is ProgramKind.KERNEL
+        return _KERNEL_PATIENCE * self.patience if is_kernel else self.patience
 
     def kind(self, number: int) -> ProgramKind:
         """The kind of a trial's program."""

@@ -64,14 +64,14 @@ class Judge:
         policy = None if plan.policy is None else policies.load(plan.policy, Registry().names)
         self.registry = WatchedRegistry(notes, policy)
         self.hosts = load_hosts(self.registry, plan.hosts)
-        self._differs: dict[Limits, Differ] = {}
-        """By the limits of programs."""
+        self._differs: dict[tuple[Limits, float], Differ] = {}
+        """By the limits of programs, and the patience with them."""
         self.differ = self._differ_of(0)
         """The Differ of the current trial, if it is of no mutated file."""
         limits = LIMITS
         if plan.object_limit is not None:
             limits = dataclasses.replace(LIMITS, objects=plan.object_limit)
-        self.images = ImageJudge(plan, self._differ(MOST_OF_IMAGE, limits))
+        self.images = ImageJudge(plan, self._differ(MOST_OF_IMAGE, limits, plan.patience))
         self.weights: Weights | None = Weights.load(plan.weights) if plan.weights else None
         self.store = Store(plan)
         self.reasons: dict[str, str] = {}
@@ -88,17 +88,18 @@ class Judge:
                 if backend.accepts(program) is None:
                     backend.prepare(program)
 
-    def _differ(self, most: int, limits: Limits) -> Differ:
+    def _differ(self, most: int, limits: Limits, patience: float) -> Differ:
         plan = self.plan
         names = plan.backends, plan.against, self.registry
-        return Differ(*names, limits, most, plan.forcing, plan.patience)
+        return Differ(*names, limits, most, plan.forcing, patience)
 
     def _differ_of(self, number: int) -> Differ:
         """The Differ for a trial's program."""
         limits = self.plan.limits(number)
-        if limits not in self._differs:
-            self._differs[limits] = self._differ(MOST_INSTRUCTIONS, limits)
-        return self._differs[limits]
+        patience = self.plan.patience_of(number)
+        if (limits, patience) not in self._differs:
+            self._differs[limits, patience] = self._differ(MOST_INSTRUCTIONS, limits, patience)
+        return self._differs[limits, patience]
 
     def judge(self, number: int) -> list[Finding]:
         """Try one program; the findings, saved already."""
@@ -129,7 +130,7 @@ class Judge:
                     self.differ, verify(program), self.plan, self._move_seed(number)
                 )
             outcome = self._outcome(status, tried)
-            is_slow = time.monotonic() - began >= self.plan.patience
+            is_slow = time.monotonic() - began >= self.plan.patience_of(number)
             faults = self._compiler_faults()
             trace = _trace(faults[0].error) if faults else ""
             for one in _once(tried):
