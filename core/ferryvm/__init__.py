@@ -139,6 +139,9 @@ _HOMES = {
 }
 """The module of each name that is not defined here."""
 
+_OTHERS = ("jit", "njit", "vectorize", "guvectorize", "prange", "vmap", "pmap")
+"""Names that other compilers of Python have."""
+
 __all__ = [
     "ArrayView",
     "CallError",
@@ -217,7 +220,8 @@ def __getattr__(name: str) -> object:
     """A public name, on its first use (PEP 562)."""
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module 'ferryvm' has no attribute {name!r}")
+        advice = "; ferryvm.function compiles a Python function" if name in _OTHERS else ""
+        raise AttributeError(f"module 'ferryvm' has no attribute {name!r}{advice}")
     import importlib
 
     value: object = getattr(importlib.import_module(f"ferryvm.{home}"), name)
@@ -233,6 +237,10 @@ def compile(
     `optimize`: run the peephole; by default as the language does (Skiff does). Raises SourceError
     with every fault found, UnknownNameError for an unknown language.
     """
+    if callable(text):
+        raise TypeError(
+            "compile takes the text of a program; ferryvm.function compiles a Python function"
+        )
     from ferryvm.language import installed
 
     return installed().named(language).program(text, file, optimize)

@@ -70,11 +70,17 @@ class Listing(NamedTuple):
     capabilities: Capabilities | None = None
 
 
+_DEVICES = ("gpu", "cpu", "cuda", "device")
+"""Words for what a backend runs on."""
+
+
 class UnknownBackendError(UnknownNameError):
     """No backend has that name; the message also lists the plugins that did not load."""
 
     def __init__(self, name: str, known: list[str], missing: list[str]) -> None:
         super().__init__("backend", name, known)
+        if name in _DEVICES:
+            self.args = (f"{self.args[0]}; backend 'opencl' runs on GPUs and processors",)
         if missing:
             self.args = (f"{self.args[0]}; not there to ask: {'; '.join(missing)}",)
 

@@ -115,7 +115,7 @@ def test_arrays_that_do_not_fit_are_named() -> None:
     with pytest.raises(
         TypeError, match="map takes a Python function, or a function of an instance"
     ):
-        ferryvm.map(math.sqrt, XS)
+        ferryvm.map("sqrt", XS)
 
 
 @pytest.mark.parametrize("backend", ["reference", "switch", "llvm", "opencl"])

@@ -258,3 +258,60 @@ def test_progress_is_shown_and_changes_no_result(capsys: pytest.CaptureFixture[s
     shown = capsys.readouterr().err
     assert "map of scaled" in shown
     assert "9000/9000" in shown
+
+
+def test_built_in_functions_are_mapped_and_reduced() -> None:
+    xs = np.array([4.0, 9.0, 0.25])
+    for function, expected in ((math.sqrt, np.sqrt(xs)), (np.sqrt, np.sqrt(xs)), (int, [4, 9, 0])):
+        for _ in range(2):
+            np.testing.assert_array_equal(ferryvm.map(function, xs), expected)
+    assert ferryvm.map(max, xs, 4.0).tolist() == [4.0, 9.0, 4.0]
+    assert ferryvm.reduce(max, xs) == 9.0
+    assert ferryvm.scan(min, xs).tolist() == [4.0, 4.0, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda xs: ferryvm.map(lambda x: x, xs, xs), CallError, "too many positional arguments"),
+        (
+            lambda xs: ferryvm.map(lambda x: (x, -x), xs, out=(xs, xs)),
+            CallError,
+            "two arrays of out share memory; each result needs its own",
+        ),
+        (lambda xs: ferryvm.map(lambda x: x, xs, out=[0] * 3), CallError, "an array is needed"),
+        (
+            lambda xs: ferryvm.map(lambda x: x, (x for x in xs)),
+            UnsupportedError,
+            "argument x: a generator is not supported",
+        ),
+        (
+            lambda xs: ferryvm.map(lambda x: print(x) if x > 9 else None, xs),
+            CallError,
+            "found None; return a number",
+        ),
+        (
+            lambda _: ferryvm.map(lambda i: 3**i, range(50)),
+            OverflowError,
+            "a result is 12157665459056928801, which does not fit into int64",
+        ),
+    ],
+)
+def test_arguments_and_results_that_do_not_fit_are_named(
+    call: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        call(np.arange(3.0))
+
+
+_ADVICE = r"; ferryvm\.function compiles a Python function"
+
+
+def test_names_of_other_compilers_lead_to_functions() -> None:
+    for name in ("jit", "njit"):
+        with pytest.raises(AttributeError, match=_ADVICE):
+            getattr(ferryvm, name)
+    with pytest.raises(TypeError, match=_ADVICE):
+        ferryvm.compile(lambda x: x)  # type: ignore[arg-type]  # that is what is tested
+    with pytest.raises(ferryvm.FerryError, match=r"backend .opencl. runs on GPUs"):
+        ferryvm.function(lambda x: x, backend="gpu")(1)

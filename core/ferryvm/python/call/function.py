@@ -475,21 +475,21 @@ def function(
     if function is None:
         return lambda given: PythonFunction(given, backend, policy, strict)
     if isinstance(function, str):
-        function = _defined(function)
+        function = defined(function)
     return PythonFunction(function, backend, policy, strict)
 
 
-def _defined(text: str) -> types.FunctionType:
-    """The last function that a text defines."""
+def defined(text: str, names: Mapping[str, Any] | None = None) -> types.FunctionType:
+    """The last function that a text defines. `names`: of its module."""
     text = textwrap.dedent(text).strip("\n")
     tree = ast.parse(text)
-    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
-    if not names:
+    functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    if not functions:
         raise UnsupportedError("the text defines no function; it must begin with def")
     file = f"<ferryvm {hash(text) & 0xFFFFFFFF:08x}>"
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-    names_of_module: dict[str, Any] = {"__name__": file}
+    names_of_module: dict[str, Any] = {"__name__": file, **(names or {})}
     exec(compile(tree, file, "exec"), names_of_module)  # noqa: S102  # what the caller wrote
-    found = names_of_module[names[-1]]
+    found = names_of_module[functions[-1]]
     assert isinstance(found, types.FunctionType)
     return found

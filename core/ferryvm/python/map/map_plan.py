@@ -31,6 +31,7 @@ from ferryvm.python.map.progress import shown_progress
 from ferryvm.python.value.element import Observed, dtype_of, promoted
 from ferryvm.python.value.kind import (
     INT,
+    NONE,
     Array,
     Complex,
     Kind,
@@ -99,6 +100,7 @@ class MapPlan:
         }
         self._names, self._elementwise = self._places(count, values)
         if not self._elementwise:
+            self._kinds_of(values)  # raises for what is no number
             raise fault(of, f"no argument is an array of elements; call {of.__name__} itself")
         self._kinds = self._kinds_of(self._apart(values))
         kinds = self._joined(values)
@@ -198,7 +200,8 @@ class MapPlan:
         """The kind of elements that hold values of several kinds, as in `numpy.array`."""
         for kind in kinds:
             if not isinstance(kind, Scalar | Number | Complex):
-                raise fault(self._of, f"the results must be numbers, found {kind}")
+                advice = "; return a number, or write a kernel (ferryvm.launch)" * (kind == NONE)
+                raise fault(self._of, f"the results must be numbers, found {kind}{advice}")
         return promoted(kinds)
 
     # --- running ----------------------------------------------------------------------------
@@ -385,7 +388,11 @@ class MapPlan:
                 if not _fits(each, result.dtype):  # of a statement that was not compiled
                     what = f"a result is {shown(each)}, where those before are {result.dtype}"
                     raise fault(self._of, f"{what}; convert all to one type")
-                result[item] = each
+                try:
+                    result[item] = each
+                except OverflowError:
+                    what = f"a result is {shown(each)}, which does not fit into {result.dtype}"
+                    raise OverflowError(f"map of {self.name}: {what}") from None
         except Exception as error:
             error.add_note(where)
             raise
@@ -398,7 +405,10 @@ class MapPlan:
         other = next(number for number in others if _shape(values[number]) != shape)
         found = f"{names[first]} and {names[other]} have different shapes"
         shapes = f"{shape} and {_shape(values[other])}"
-        return fault(self._of, f"{found}, {shapes}; all arrays need the same")
+        return fault(
+            self._of,
+            f"{found}, {shapes}; all arrays need the same, as numpy.broadcast_to(a, shape).copy() has",
+        )
 
     def flat(self, values: Sequence[Any]) -> Sequence[Any]:
         """The arguments of the compiled function, with arrays for those of elements."""
@@ -421,8 +431,8 @@ class MapPlan:
             return [np.empty(shape, dtype) for dtype in self._dtypes]
         given = [*out] if isinstance(out, tuple | list) else [out]
         if len(given) != len(self._dtypes):
-            counts = f"out has {len(given)} arrays, there are {len(self._dtypes)} results"
-            raise fault(self._of, counts)
+            wanted = "an array is" if len(self._dtypes) == 1 else f"{len(self._dtypes)} arrays are"
+            raise fault(self._of, f"out has {len(given)} items; {wanted} needed")
         for result, dtype in zip(given, self._dtypes, strict=True):
             if not isinstance(result, np.ndarray) or result.dtype != dtype:
                 what = result.dtype if isinstance(result, np.ndarray) else shown(result)
@@ -434,6 +444,9 @@ class MapPlan:
                 raise fault(self._of, found)
             if not result.flags.c_contiguous:
                 raise fault(self._of, "out is not contiguous; pass numpy.ascontiguousarray(out)")
+        for number, result in enumerate(given):
+            if any(np.may_share_memory(result, each) for each in given[:number]):
+                raise fault(self._of, "two arrays of out share memory; each result needs its own")
         return given
 
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ferryvm.failure import shown
-from ferryvm.python.call.function import PythonFunction
+from ferryvm.python.call.function import PythonFunction, defined
+from ferryvm.python.definition.given_function import is_function
 from ferryvm.python.group.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -24,10 +25,17 @@ _functions: dict[tuple[int, int], PythonFunction[..., Any]] = {}
 """By the addresses of code and module, which they refer to. Equal codes may stand in different files."""
 
 
-def python_function(form: str, function: Any) -> PythonFunction[..., Any]:
-    """The compiled function of a Python function, for an operation. Raises TypeError."""
+_called: dict[tuple[int, int], tuple[Any, PythonFunction[..., Any]]] = {}
+"""Built-in functions, and functions that call them, by their addresses and numbers of arguments."""
+
+
+def python_function(form: str, function: Any, count: int) -> PythonFunction[..., Any]:
+    """The compiled function of a Python function, for an operation; of a built-in one, that of a function that
+    calls it with so many arguments. Raises TypeError."""
     if isinstance(function, PythonFunction):
         return function
+    if not isinstance(function, types.FunctionType) and is_function(function):
+        return _calling(function, count)
     if not isinstance(function, types.FunctionType):
         wanted = "a Python function, or a function of an instance, such as instance.f"
         raise TypeError(f"{form} takes {wanted}; found {shown(function)}")
@@ -36,6 +44,17 @@ def python_function(form: str, function: Any) -> PythonFunction[..., Any]:
     if found is None or found.__ferryvm_function__.__code__ is not function.__code__:
         found = _functions[key] = PythonFunction(function, None, None, True)
     return found
+
+
+def _calling(function: Any, count: int) -> PythonFunction[..., Any]:
+    key = id(function), count
+    if key not in _called:
+        name = getattr(function, "__name__", "called")
+        names = ", ".join(f"x{number}" for number in range(count))
+        text = f"def {name}({names}):\n    return called({names})"
+        made = PythonFunction(defined(text, {"called": function}), None, None, True)
+        _called[key] = function, made
+    return _called[key][1]
 
 
 def explain(function: Callable[..., Any]) -> FunctionExplanation:
@@ -68,7 +87,8 @@ def bound(
 ) -> list[Any]:
     """The argument of each parameter, `names`, in a call of a function. Raises TypeError."""
     code, rest = function.__code__, names[len(given) :]
-    if code.co_kwonlyargcount or code.co_posonlyargcount or not named.keys() <= set(rest):
+    is_plain = not (code.co_kwonlyargcount or code.co_posonlyargcount)
+    if not is_plain or len(given) > len(names) or not named.keys() <= set(rest):
         return _checked(function, given, named)
     defaults = function.__defaults__ or ()
     of_default = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))

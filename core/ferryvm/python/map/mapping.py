@@ -55,7 +55,7 @@ def map(
 def _mapped(
     given: Callable[..., Any], arrays: Sequence[Any], arguments: Mapping[str, Any], out: Any
 ) -> Any:
-    of = python_function("map", given)
+    of = python_function("map", given, len(arrays))
     function = given if given.__class__ is types.FunctionType else of.__ferryvm_function__
     values, count = _bound(of, function, arrays, arguments), len(arrays)
     if is_resident.get():

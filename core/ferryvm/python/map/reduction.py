@@ -81,7 +81,7 @@ class _Combination:
 
     def __init__(self, form: str, function: Any, array: Any) -> None:
         """`form`: the name of the operation. Raises CallError, UnsupportedError."""
-        self._of: PythonFunction[..., Any] = python_function(form, function)
+        self._of: PythonFunction[..., Any] = python_function(form, function, 2)
         is_plain = isinstance(function, types.FunctionType)
         self._function = function if is_plain else self._of.__ferryvm_function__
         try:
