@@ -26,7 +26,7 @@ from .double.distribution import plant_campaign
 from .native import NativeBuild, await_build
 from .processor_time import used
 from .quick import chosen_level
-from .tier import leave_out_constants, mark_rotated
+from .tier import leave_out_constants, mark_backends, mark_rotated
 from .warm import start_worker
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ _LONGEST = "--longest"
 _SPENT = "--spent"
 
 BACKENDS = tuple(entry.name for entry in ferryvm_backends.ferryvm_backends())
+
+GROUPS = ("reference", "switch", "threaded"), ("llvm", "opencl", "vliw")
+"""Interpreters and compilers: what each backend is to do runs on one of each by default."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -100,6 +103,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort tests into tiers."""
     leave_out_constants()
     mark_rotated(items)
+    mark_backends(items, GROUPS)
 
 
 def pytest_collection_finish() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import inspect
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from .tier import is_kept, nightly, sample, together
+from .conftest import BACKENDS, GROUPS
+from .tier import NIGHTLY, is_kept, mark_backends, nightly, sample, together
 
 pytest_plugins = ("pytester",)
 
@@ -74,6 +77,45 @@ def test_rotations_of_two_tests_begin_elsewhere() -> None:
         return next(b for b in range(7) if is_kept({"a": 0, "b": b}, sizes, test))
 
     assert len({first(f"test_{number}") for number in range(30)}) > 3
+
+
+class Item:
+    """What `mark_backends` takes of a test."""
+
+    def __init__(self, name: str, value: int, backend: object) -> None:
+        self.nodeid = f"{name}[{value}-{backend}]"
+        self.callspec = self
+        self.id, self.params = f"{value}-{backend}", {"value": value, "backend": backend}
+        self.is_default = True
+
+    def iter_markers(self, name: str) -> list[pytest.Mark]:
+        return []
+
+    def add_marker(self, name: str) -> None:
+        assert name == NIGHTLY
+        self.is_default = False
+
+
+def chosen(name: str, backends: Sequence[object]) -> dict[int, list[object]]:
+    """The backends of a test's values in the default tier."""
+    items = [Item(name, value, backend) for value in range(9) for backend in backends]
+    mark_backends(cast("list[pytest.Item]", items), GROUPS)
+    kept = [one.params for one in items if one.is_default]
+    return {n: [each["backend"] for each in kept if each["value"] == n] for n in range(9)}
+
+
+def test_a_test_of_all_backends_runs_on_one_of_each_group() -> None:
+    found = chosen("a", BACKENDS)
+    for group in GROUPS:
+        assert all(len({*each} & {*group}) == 1 for each in found.values())
+    assert {backend for each in found.values() for backend in each} == {*BACKENDS}
+
+
+@pytest.mark.parametrize(
+    "backends", [BACKENDS[:4], [object() for _ in BACKENDS]], ids=["names", "objects"]
+)
+def test_a_test_of_other_backends_runs_on_all_of_them(backends: Sequence[object]) -> None:
+    assert chosen("a", backends) == {n: [*backends] for n in range(9)}
 
 
 def test_a_sample_keeps_all_values_and_marks_those_after_the_first() -> None:

@@ -26,7 +26,7 @@ import inspect
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -140,6 +140,36 @@ def is_kept(
         for name, index in indices.items()
         if name != longest
     )
+
+
+def mark_backends(items: Iterable[pytest.Item], groups: Sequence[Sequence[str]]) -> None:
+    """Of a test that runs on all backends of some groups, have the default tier run it on one of
+    each group, by rotation: of other parameters each combination has its own turn.
+
+    A test whose parameter `backend` is rotated by a marker, or has not all these values, is as it
+    is. What every backend has to do is the conformance suite's to test on each of them."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        is_rotated = any("backend" in marker.args for marker in item.iter_markers("rotate"))
+        if not is_rotated and "backend" in getattr(item, "callspec", _NoParameters).params:
+            tests.setdefault(name, []).append(item)
+    for name, members in tests.items():
+        backends = [item.callspec.params["backend"] for item in members]  # type: ignore[attr-defined] # as above
+        if not all(isinstance(each, str) for each in backends):
+            continue
+        if set(backends) != {each for group in groups for each in group}:
+            continue
+        for item, backend in zip(members, backends, strict=True):
+            group = next(each for each in groups if backend in each)
+            others = item.callspec.id.replace(backend, "", 1)  # type: ignore[attr-defined] # as above
+            turn = zlib.crc32(f"{name} {others} {group[0]}".encode())
+            if group.index(backend) != turn % len(group):
+                item.add_marker(NIGHTLY)
+
+
+class _NoParameters:
+    params: Mapping[str, Any] = {}
 
 
 def _rotated(item: pytest.Item) -> Iterator[pytest.Mark]:
