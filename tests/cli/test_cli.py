@@ -240,7 +240,7 @@ def test_a_flood_of_faults_is_cut(tmp_path: Path) -> None:
     assert "more" in err.splitlines()[-1]
 
 
-@pytest.mark.rotate("backend", most=2)
+@pytest.mark.rotate("backend", most=1)
 def test_ctrl_c_stops_a_loop_says_where_and_saves(tmp_path: Path, backend: str) -> None:
     path, saved = tmp_path / "spin.skiff", tmp_path / "s.ferry"
     path.write_text(SPIN)

@@ -92,6 +92,7 @@ def test_bisect_names_region_place_and_state(ferry: Ferry) -> None:
     assert marked[1].split() == ["*", "operand", "0", "0x50000000000", "0x500"]
 
 
+@pytest.mark.rotate("command", most=1)
 @pytest.mark.parametrize("command", ["bisect", "reduce"])
 def test_backends_that_agree_are_nothing_to_search(ferry: Ferry, command: str) -> None:
     code, out, err = ferry(command, "p.skiff", "--bad", "switch")
@@ -229,6 +230,7 @@ def test_bisect_names_no_instruction_where_preparing_fails(ferry: Ferry) -> None
     assert third.endswith(" in prepare) on wrong-prepare")
 
 
+@pytest.mark.nightly
 def test_environment_is_searched_where_the_schedule_says_so(ferry: Ferry) -> None:
     (ferry.folder / "f.skiff").write_text("(define x 0.1) (print! (+ x 0.7))")
     bad = ("f.skiff", "--bad", "wrong-environment")
@@ -283,6 +285,7 @@ def test_commands_on_the_page_print_what_it_says(ferry: Ferry) -> None:
         assert check(expected, out + err, flags), out + err
 
 
+@pytest.mark.nightly
 def test_arguments_of_the_program_are_in_the_file_of_a_disagreement(ferry: Ferry) -> None:
     text = (
         ".host argument_count () -> i64\n.function main\n    i64.const 1\n    host argument_count\n"

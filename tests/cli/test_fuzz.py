@@ -123,6 +123,7 @@ def test_backend_that_refuses_everything_ends_with_2(environment: dict[str, str]
     assert done.err == f"ferry: refusing could run none of them: {reason}\n"
 
 
+@pytest.mark.nightly
 def test_campaign_in_which_nothing_was_compared_ends_with_2() -> None:
     words = [*FUZZ, "--seed", 5, "--programs", 1, "--kind", "image"]
     done = ferry(*words, "--backends", "switch")
@@ -180,6 +181,7 @@ def test_policy_with_faults_is_told_before_anything_runs(tmp_path: Path) -> None
     assert "unknown backend \"lvm\"; did you mean 'llvm'?" in done.err
 
 
+@pytest.mark.nightly
 def test_interpreter_that_is_to_be_forced_ends_with_2() -> None:
     words = ["--programs", 6, "--backends", "threaded", "--against", "switch"]
     done = ferry(*FUZZ, *words, "--force-deopt", "--force-hot")
@@ -218,6 +220,7 @@ def test_what_is_unusable_is_told_in_one_line(words: list[str], message: str) ->
     assert done.err.count("\n") == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("number", "code", "word"),
     sample([(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")], 1),

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from .test_cli import ferry
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,6 +67,7 @@ def test_figures_are_there_where_a_program_traps(tmp_path: Path) -> None:
     assert machine["total"]["cycles"] > 90
 
 
+@pytest.mark.nightly
 def test_a_policy_s_machines_are_told_apart(tmp_path: Path) -> None:
     path, policy = tmp_path / "p.skiff", tmp_path / "two.toml"
     path.write_text(

@@ -56,6 +56,7 @@ def test_output_stands_before_the_message_of_a_trap(tmp_path: Path) -> None:
     assert message.startswith("ferry: ")
 
 
+@pytest.mark.rotate("number", most=1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_loses_no_output(tmp_path: Path, number: signal.Signals) -> None:
     path = saved(

@@ -49,6 +49,7 @@ def test_log_is_written_after_a_trap(program: Path) -> None:
     assert ferry("run", program, "--replay", "log").code == 1
 
 
+@pytest.mark.rotate("number", most=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_log_is_written_after_a_signal(number: int, tmp_path: Path) -> None:
     spin, log = tmp_path / "spin.skiff", tmp_path / "log"

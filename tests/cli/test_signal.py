@@ -76,6 +76,7 @@ def running(spin: Path) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
+@pytest.mark.rotate("moment", most=1)
 @pytest.mark.parametrize("moment", random.Random(5).sample(range(1, IMPORTS), 4))
 def test_ctrl_c_at_any_import_is_one_line(moment: int, tmp_path: Path) -> None:
     path = tmp_path / "p.skiff"
@@ -108,6 +109,7 @@ def test_what_is_imported_before_signals_are_taken_is_next_to_nothing() -> None:
     ]
 
 
+@pytest.mark.rotate("name", most=1)
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_signal_writes_state_and_trace_and_ends_the_process_as_itself(
     spin: Path, tmp_path: Path, name: str
@@ -175,6 +177,7 @@ def test_a_second_signal_ends_a_host_call_that_does_not_return(tmp_path: Path) -
         os.close(reader)
 
 
+@pytest.mark.rotate("name", most=1)
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_one_signal_saves_a_program_whose_output_nobody_reads(tmp_path: Path, name: str) -> None:
     """It stands at the call that prints: resumed it prints what follows, nothing twice."""
@@ -236,6 +239,7 @@ def test_who_reads_no_more_ends_the_command_by_sigpipe() -> None:
 PROGRAM = "(write-byte! 2) (define i 0) (while (< i 10) (begin (set! i (+ i 1)) (print! i)))"
 
 
+@pytest.mark.nightly
 def test_closed_descriptors_are_opened_before_any_other_file(tmp_path: Path) -> None:
     """Else the program's output would go into the pipe that signals wake a thread by."""
     path = tmp_path / "p.skiff"
@@ -283,6 +287,7 @@ def test_a_state_is_saved_where_output_can_not_be_written(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.rotate("option", most=1)
 @pytest.mark.parametrize("option", ["--save", "--trace", "--stats"])
 def test_a_full_disk_is_one_line_and_loses_no_state(tmp_path: Path, option: str) -> None:
     """A device that is full stands in for the disk; another folder is free."""
@@ -319,6 +324,7 @@ def _has_ended(process: int) -> bool:
     return state in "ZX"
 
 
+@pytest.mark.rotate("name", most=1)
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="it reads Linux's /proc")
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM"])
 def test_a_process_that_compiles_ends_with_its_parent(

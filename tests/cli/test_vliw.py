@@ -167,6 +167,7 @@ def command(source: list[str], *arguments: object) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.nightly
 def test_a_trap_ends_it_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "trap.skiff"
     file.write_text("(define x 0)\n(/ 5 x)\n")

@@ -38,13 +38,13 @@ COSTLY = (
 GOLDEN = ("rotated", "together")
 """Groups of golden cases, which all backends have but `reference`."""
 
-SHARES = {"reference": (5, 4), "opencl": (3, 2), "vliw": (3, 2)}
+SHARES = {"reference": (5, 4), "opencl": (5, 2), "vliw": (5, 2)}
 """Of how many cases, and of how many batches of golden cases, a backend has one in the default tier,
 if not all. The first makes what is expected of the others, and is compared with itself: what is
 stated by hand is compared with it for every backend. The others take long to build a program, and
 take turns: each batch of golden cases is on one of them."""
 
-WELL = 4
+WELL = 8
 """Of how many cases in a row of `PARTS` LLVM optimises those of one row: its passes take half the
 time of a case, and are tested by tests/backends/llvm."""
 

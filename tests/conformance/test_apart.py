@@ -47,7 +47,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("harm", "told"),
     [
-        ("os._exit(0)", "the process ended with exit code 0\n"),
+        nightly(("os._exit(0)", "the process ended with exit code 0\n")),
         nightly(("os._exit(3)", "the process ended with exit code 3\n")),
         nightly(("os.kill(os.getpid(), signal.SIGKILL)", "the process ended with SIGKILL\n")),
         (
@@ -147,6 +147,7 @@ def test_backend_that_cannot_be_loaded_is_an_error(site: Path, load: str, told: 
     assert told in str(result.exception)
 
 
+@pytest.mark.nightly
 def test_interrupted_run_shows_what_it_has(site: Path, tmp_path: Path) -> None:
     mark = tmp_path / "reached"
     harm = f"""machine.control.sp -= 1

@@ -54,6 +54,7 @@ only this: ferry conformance --backend wrong --case trap/in-a-callee-load/plain
     )
 
 
+@pytest.mark.nightly
 def test_skips_are_reported_with_their_reasons(site: Path) -> None:
     plant_backend(site, "lazy", "Wrong(capabilities=Capabilities(fuel=False))")
     result = run("--backend", "lazy", "--case", "fuel/calls")

@@ -128,6 +128,7 @@ def test_line_has_what_a_runner_without_a_verifier_needs() -> None:
     assert base64.b64decode(case["image"])[:4] == b"\x89FVM"
 
 
+@pytest.mark.nightly
 def test_numbers_fit_into_63_bits() -> None:
     def numbers(value: object) -> Iterator[int]:
         if isinstance(value, dict):

@@ -39,6 +39,7 @@ def test_every_group_is_on_the_page() -> None:
     assert _first_cells("group") == {item.group for item in checks()}
 
 
+@pytest.mark.nightly
 def test_every_field_and_step_of_an_export_is_on_the_page() -> None:
     reference = Registry().get("reference")
     found = [

@@ -12,6 +12,8 @@ import ferryvm.testing.conformance
 from ferryvm.testing.conformance import suite
 from ferryvm.testing.conformance.suite import checks, items
 
+from ..tier import nightly
+
 pytest_plugins = ["pytester"]
 
 OUTSIDE = """
@@ -50,6 +52,7 @@ def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     return pytester.runpytest_inprocess(*options, *arguments)
 
 
+@pytest.mark.nightly
 def test_one_line_and_a_name_are_the_whole_suite(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         'from ferryvm.testing.conformance import *\nBACKEND = "switch"\ndef test_mine(): pass\n'
@@ -78,6 +81,7 @@ def test_backend_on_the_command_line_goes_before_the_module_s(pytester: pytest.P
     result.assert_outcomes(passed=3)
 
 
+@pytest.mark.nightly
 def test_backend_that_refuses_every_case_is_not_green(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +107,7 @@ def test_what_a_backend_raises_is_a_failure_with_its_place(pytester: pytest.Pyte
     )
 
 
+@pytest.mark.nightly
 def test_entry_of_several_cases_is_stale_when_all_pass(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         OUTSIDE
@@ -176,8 +181,12 @@ def test_expected_failures_come_from_the_module_and_from_a_file(pytester: pytest
             'BACKEND = "switch"\nGOLDEN = {"switch": "some"}',
             "*GOLDEN is 'some' (allowed: each, rotated, together)",
         ),
-        ('BACKEND = "switch"\nXFAIL = ["fuel"]', "*XFAIL is not a dictionary from cases to *"),
-        ('BACKEND = "switch"\nXFAIL_FILE = "x.toml"', "*x.toml: cannot be read: No such file*"),
+        nightly(
+            ('BACKEND = "switch"\nXFAIL = ["fuel"]', "*XFAIL is not a dictionary from cases to *")
+        ),
+        nightly(
+            ('BACKEND = "switch"\nXFAIL_FILE = "x.toml"', "*x.toml: cannot be read: No such file*")
+        ),
     ],
 )
 def test_what_cannot_be_run_is_one_line_at_collection(

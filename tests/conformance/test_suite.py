@@ -104,6 +104,7 @@ def test_what_needs_fuel_is_skipped_where_none_is_counted_and_the_rest_is_run() 
         assert ITEMS[label].run(backend).verdict is ItemVerdict.PASSED
 
 
+@pytest.mark.nightly
 def test_what_needs_more_heap_than_is_declared_is_skipped() -> None:
     backend = Wrong(capabilities=Capabilities(heap=1 << 16))
     outcome = ITEMS["instruction/heap.alloc/plain"].run(backend)

@@ -28,6 +28,9 @@ GUIDE = DOCS / "adding-an-instruction.md"  # its blocks change the sources: a te
 CASES = "core/ferryvm/testing/conformance/cases/instruction/integer_i64.txt"
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 MODULE = re.compile(r"# (\w+)\.py\n")
+LONG = ("docs/fuzzing.md", "docs/vliw.md", "docs/writing-a-backend.md")
+"""Pages whose examples run campaigns, conformance and simulations for seconds: nightly."""
+
 TRIES = 3
 """Runs of a command that compiles in the background, one of which has to print what is expected."""
 
@@ -41,10 +44,11 @@ def _blocks(page: Path, language: str) -> list[str]:
 
 def _pages(language: str) -> list[object]:
     pages = sorted([*DOCS.glob("**/*.md"), ROOT / "README.md"])
+    found = [page for page in pages if page != GUIDE and _blocks(page, language)]
+    names = [str(page.relative_to(ROOT)) for page in found]
     return [
-        pytest.param(page, id=str(page.relative_to(ROOT)))
-        for page in pages
-        if page != GUIDE and _blocks(page, language)
+        pytest.param(page, id=name, marks=pytest.mark.nightly if name in LONG else ())
+        for page, name in zip(found, names, strict=True)
     ]
 
 

@@ -99,7 +99,7 @@ def address(of: object) -> int:
     return found
 
 
-@pytest.mark.rotate("backend")
+@pytest.mark.rotate("backend", "is_forced", most=3)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("is_forced", [False, True])
 def test_stores_are_seen_by_both_sides(backend: str, is_forced: bool) -> None:

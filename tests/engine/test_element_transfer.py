@@ -81,7 +81,7 @@ def instance(backend: str) -> Instance:
     return Engine(backend, limits=limits).instantiate(assemble(TEXT.format(many=MANY)))
 
 
-@pytest.mark.rotate("backend")
+@pytest.mark.rotate("backend", most=2)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_long_transfers_do_what_short_ones_do(backend: str) -> None:
     one, a = instance(backend), np.zeros(MANY + 10, "u1")

@@ -88,6 +88,7 @@ def test_fuel_that_is_just_enough_halts(backend: str) -> None:
     assert ferryvm.run(program, backend, fuel=total).status is Status.HALT
 
 
+@pytest.mark.rotate("first", most=4)
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_program_that_moves_ends_as_one_that_does_not(first: str, second: str) -> None:
     program = ferryvm.compile(HEAP)

@@ -171,6 +171,7 @@ def test_thread_started_in_an_odd_environment_computes_in_ours(backend: str) -> 
     assert found[0] == found[2] == word, "a thread inherits the environment of its creator"
 
 
+@pytest.mark.nightly
 def test_background_compilation_folds_constants_in_ours() -> None:
     """The compiling thread inherits the environment of the thread that has the first job for it."""
     code = """
@@ -191,6 +192,7 @@ def test_background_compilation_folds_constants_in_ours() -> None:
     assert float(found.stdout) == 0.1 / 3
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("first", [nightly("ferryvm"), "the caller"])
 def test_workers_of_a_device_compute_in_ours(first: str) -> None:
     """PoCL's device `pthread` runs kernels in threads that it starts when it is first used, by us

@@ -19,6 +19,7 @@ PROCESSES = 3
 """In the best of so many."""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("backend", "way", "programs"),
     [

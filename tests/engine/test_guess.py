@@ -217,6 +217,7 @@ def test_arguments_and_statics_are_constants_until_they_change(lanes: int) -> No
     assert all(one.times for one in launch.launches)
 
 
+@pytest.mark.rotate("backend", most=1)
 @pytest.mark.parametrize("backend", ["llvm", "vliw", nightly("opencl")])
 def test_floats_are_constants_by_their_bits(backend: str) -> None:
     """A static is -0, then 0; another one stays NaN, and an argument of f32 stays -0."""

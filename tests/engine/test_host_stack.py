@@ -58,13 +58,20 @@ def run(kib: int, backend: str, limit: int | None = None, text: str = RECURSION)
 
 @pytest.mark.parametrize(
     ("kib", "backend"),
-    [(64, "llvm"), nightly((128, "opencl")), (256, "llvm"), (64, "vliw"), (128, "threaded")],
+    [
+        (64, "llvm"),
+        nightly((128, "opencl")),
+        nightly((256, "llvm")),
+        nightly((64, "vliw")),
+        (128, "threaded"),
+    ],
 )
 def test_programs_run_in_threads_with_small_stacks(kib: int, backend: str) -> None:
     assert run(kib, backend) == EXPECTED
 
 
 # With 64 KiB for its main thread Python itself does not start.
+@pytest.mark.rotate("kib", most=1)
 @pytest.mark.parametrize(("kib", "backend"), [(0, "llvm"), (128, "llvm")])
 def test_programs_run_where_the_process_may_use_little_stack(kib: int, backend: str) -> None:
     assert run(kib, backend, limit=128) == EXPECTED

@@ -143,6 +143,7 @@ def test_signal_that_comes_as_fuel_runs_out_is_not_lost(backend: str) -> None:
     assert execution.run().status is Status.HALT
 
 
+@pytest.mark.nightly
 def test_signal_is_seen_where_many_files_are_open() -> None:
     """`select` would take no descriptor past 1023."""
     program = (

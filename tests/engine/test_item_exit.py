@@ -83,7 +83,7 @@ def running(place: str, name: str) -> Engine:
 @pytest.mark.parametrize("place", ["threads", "lanes", nightly("in order"), nightly("work-items")])
 @pytest.mark.parametrize("which", WHICH)
 @pytest.mark.parametrize("kind", EXITS)
-@pytest.mark.rotate("kind", "which", "place")
+@pytest.mark.rotate("kind", "which", "place", most=5)
 def test_an_exit_of_an_item_is_that_of_the_loop(
     kind: str, which: str, place: str, launched: list[tuple[int, int]]
 ) -> None:

@@ -137,6 +137,7 @@ def _into_item(execution: Execution, steps: int = 30) -> int:
     return frame
 
 
+@pytest.mark.rotate("backend", most=2)
 @pytest.mark.parametrize("backend", ["switch", "threaded", "llvm", "opencl", "vliw"])
 def test_items_run_in_order_on_every_backend(backend: str) -> None:
     program = ferryvm.assemble(SQUARES)

@@ -62,7 +62,7 @@ EXITS = {
 }
 
 
-@pytest.mark.rotate("text", "count")
+@pytest.mark.rotate("text", "count", most=5)
 @pytest.mark.parametrize("count", [False, True], ids=["plain", "counting"])
 @pytest.mark.parametrize("text", EXITS.values(), ids=EXITS)
 def test_state_is_exact_at_every_kind_of_exit(text: str, count: bool) -> None:
@@ -193,6 +193,7 @@ HOST_CALLS = """
 """
 
 
+@pytest.mark.rotate("chosen", most=2)
 @pytest.mark.parametrize("chosen", ["llvm", "hot", "threaded", "reference"])
 def test_an_interrupt_is_seen_where_every_stay_in_a_backend_is_short(chosen: str) -> None:
     def act() -> None:

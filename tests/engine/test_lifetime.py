@@ -136,6 +136,7 @@ ENDING = """
 """
 
 
+@pytest.mark.rotate("code", most=1)
 @pytest.mark.parametrize(
     ("ending", "code", "error"),
     [
@@ -202,6 +203,7 @@ LATE = """
 """
 
 
+@pytest.mark.nightly
 def test_programs_run_at_the_end_of_the_process_too() -> None:
     for first in ("", "run()"):
         script = textwrap.dedent(LATE).format(first=first)

@@ -105,6 +105,7 @@ def with_locals(count: int) -> Program:
     )
 
 
+@pytest.mark.rotate("name", "count")
 @pytest.mark.parametrize(("count", "fuel"), [(1056, 1_000_000), (20_000, None)])
 @pytest.mark.parametrize("name", compilers())
 def test_a_function_of_many_locals_is_compiled_or_refused(
@@ -161,6 +162,7 @@ def test_code_that_would_leave_at_its_first_instruction_is_left_out(
     assert (None if part is None else part.outside) == outside
 
 
+@pytest.mark.rotate("name", most=1)
 @pytest.mark.parametrize("name", compilers())
 def test_a_large_program_is_compiled_by_function(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -181,6 +183,7 @@ def limit(name: str, limits: Cost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(backend), "capabilities", own)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "kind"), [("llvm", ProgramKind.SKIFF), ("vliw", ProgramKind.BYTECODE)]
 )

@@ -63,7 +63,7 @@ def _checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FERRYVM_CHECK_IR", "1")
 
 
-@pytest.mark.rotate("name", "count")
+@pytest.mark.rotate("name", "count", most=5)
 @pytest.mark.parametrize("count", [False, True], ids=["plain", "counting"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_exceptions_stay_in_compiled_code_in_the_state_of_the_reference(
@@ -88,6 +88,7 @@ def test_exceptions_stay_in_kernels_in_the_state_of_the_reference(name: str, cou
     assert [entries(placement) for placement in placements(execution)] == [1]
 
 
+@pytest.mark.rotate("count", most=1)
 @pytest.mark.parametrize("count", [False, True], ids=["plain", "counting"])
 def test_exceptions_of_a_recursion_in_kernels_are_those_of_the_reference(count: bool) -> None:
     program = ferryvm.assemble(PROGRAMS["caught at some levels of a recursion"])

@@ -52,6 +52,7 @@ def _arguments(signature: str) -> list[float]:
     return values
 
 
+@pytest.mark.rotate("signature", "backend", "fuel")
 @pytest.mark.parametrize("signature", SIGNATURES)
 @pytest.mark.parametrize("fuel", [None, 1000])
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -142,6 +143,7 @@ LOOP = """
 """
 
 
+@pytest.mark.rotate("first", most=3)
 @pytest.mark.parametrize(
     ("first", "second"), [*itertools.pairwise([*BACKENDS, "threaded", "reference"])]
 )
@@ -316,6 +318,7 @@ COUNTED = """
 """
 
 
+@pytest.mark.rotate("backend", "text")
 @pytest.mark.parametrize("text", [LOOP, CALLED, COUNTED], ids=["loop", "called", "counted"])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_interrupt_is_seen_after_the_call_under_way(backend: str, text: str) -> None:

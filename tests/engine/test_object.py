@@ -137,6 +137,7 @@ def test_a_limit_past_the_addresses_is_one_line_and_nothing_else() -> None:
         start("reference", HOARD, Limits(stack=1 << 16, heap=1 << 16, objects=1 << 80))
 
 
+@pytest.mark.rotate("schedule", "text")
 @pytest.mark.parametrize("schedule", Schedule)
 @pytest.mark.parametrize("text", [MIXED, GARBAGE.format(rounds=3)], ids=["mixed", "garbage"])
 def test_backends_agree_on_objects_however_the_program_moves(text: str, schedule: Schedule) -> None:

@@ -49,6 +49,7 @@ from .parallel_program import (
 pytestmark = pytest.mark.usefixtures("threads_at_once")
 
 
+@pytest.mark.rotate("name", most=3)
 @pytest.mark.parametrize("name", BODIES)
 def test_results_and_output_are_those_of_the_loop(
     name: str, launched: list[tuple[int, int]]
@@ -353,6 +354,7 @@ def test_many_items_run_in_slices(
     assert {limit - first for first, limit in launched} == {1}
 
 
+@pytest.mark.rotate("count", most=1)
 @pytest.mark.parametrize("count", ["1 << 31", "1 << 62"])
 def test_a_trap_is_told_however_many_items_there_are(
     count: str, launched: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch

@@ -95,6 +95,7 @@ def test_a_launch_moves_to_the_place_that_is_expected_to_be_quicker(
     assert other.trials >= 1
 
 
+@pytest.mark.rotate("name", most=1)
 @pytest.mark.parametrize(
     "name", ["prints where it is divisible by 100", "makes an object now and then"]
 )

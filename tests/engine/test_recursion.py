@@ -80,6 +80,7 @@ DEEP = {
 }
 
 
+@pytest.mark.rotate("text", "chosen", "count")
 @pytest.mark.parametrize("count", [False, True], ids=["plain", "counting"])
 @pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
 @pytest.mark.parametrize("chosen", ["llvm", "hot"])

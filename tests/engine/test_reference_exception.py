@@ -124,7 +124,7 @@ def test_records_hold_references_as_roots(backend: str, is_forced: bool) -> None
     assert execution.run().output == PRINTED
 
 
-@pytest.mark.rotate("schedule", "backend")
+@pytest.mark.rotate("schedule", "backend", most=4)
 @pytest.mark.parametrize("backend", [*BACKENDS[1:], CC, "opencl", "vliw"])
 @pytest.mark.parametrize("schedule", Schedule)
 def test_backends_agree_on_them_however_the_program_moves(schedule: Schedule, backend: str) -> None:

@@ -50,6 +50,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not os.path.exists("/proc/self/pagemap"), reason="Linux tells pages")
 def test_four_gigabytes_of_which_one_is_used_take_a_few_megabytes(tmp_path: Path) -> None:
     path = tmp_path / "s.ferry"
@@ -73,6 +74,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.nightly
 def test_saving_copies_nothing_of_a_large_heap(tmp_path: Path) -> None:
     command = [sys.executable, "-c", DENSE, tmp_path / "s.ferry"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

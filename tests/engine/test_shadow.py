@@ -73,6 +73,7 @@ def test_right_code_is_compared_at_every_stay_and_passes(text: str, against: str
     assert all(placement.differences == [] for placement in observer.placements)
 
 
+@pytest.mark.rotate("is_forced", most=1)
 @pytest.mark.parametrize("is_forced", [False, True], ids=["when full", "at each allocation"])
 def test_objects_are_collected_beside_a_shadow_as_without(is_forced: bool) -> None:
     limits = Limits(stack=1 << 14, heap=1 << 16, objects=1 << 11)
@@ -129,6 +130,7 @@ def test_long_stays_are_cut_and_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compared(observer) > 20
 
 
+@pytest.mark.nightly
 def test_deep_recursion_that_leaves_the_host_s_stack_passes() -> None:
     text = "(define (down n) (if (= n 0) 0 (+ n (down (- n 1))))) (print! (down 30000))"
     execution, observer = started(text, policy(against="switch"))

@@ -110,6 +110,7 @@ WRONG: dict[Tamper, str] = {
 }
 
 
+@pytest.mark.rotate("tamper", "count")
 @pytest.mark.parametrize("count", [False, True], ids=["plain", "counting"])
 @pytest.mark.parametrize("tamper", WRONG, ids=lambda tamper: tamper.__name__)
 def test_what_is_wrong_is_caught_and_the_program_goes_on_in_the_right_state(

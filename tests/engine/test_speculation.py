@@ -66,6 +66,7 @@ def test_what_has_no_branch_to_watch_is_compiled_when_it_is_hot() -> None:
     assert placement.why == "reached 100 times"
 
 
+@pytest.mark.rotate("limit", most=1)
 @pytest.mark.parametrize("limit", [1, 2, 500])
 def test_code_whose_guard_failed_that_often_is_made_again_without_it(limit: int) -> None:
     (placement,) = placements(ran(LATE, speculating(guard_limit=limit)))
@@ -114,6 +115,7 @@ STAIRS = ferryvm.compile(
 """Eight ways, each of which begins to be taken after the ones before."""
 
 
+@pytest.mark.rotate("limit", most=1)
 @pytest.mark.parametrize(("limit", "expected"), [nightly((8, 8)), (3, 4), nightly((1, 2)), (0, 1)])
 def test_making_code_again_comes_to_an_end_and_is_reported(limit: int, expected: int) -> None:
     chosen = speculating(guard_limit=5, recompile_limit=limit)
@@ -180,6 +182,7 @@ RECURSIVE = ferryvm.compile("""
 (print! total)""")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("count", sample([False, True], 1))
 def test_a_guard_that_fails_deep_in_a_recursion_writes_all_frames(count: bool) -> None:
     execution = ran(RECURSIVE, policy(threshold=40, speculate=True, guard_limit=20), count)

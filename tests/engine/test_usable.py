@@ -103,7 +103,7 @@ TIERS = [pytest.param(False, id="some"), pytest.param(True, id="all", marks=pyte
 
 
 @pytest.mark.parametrize("every", TIERS)
-@pytest.mark.rotate("name", "backend")
+@pytest.mark.rotate("name", "backend", most=3)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_signal_handler_that_raises_anywhere_leaves_nothing_half_done(
@@ -130,7 +130,7 @@ def test_signal_handler_that_raises_anywhere_leaves_nothing_half_done(
 
 
 @pytest.mark.parametrize("every", TIERS)
-@pytest.mark.rotate("name", "backend")
+@pytest.mark.rotate("name", "backend", most=3)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_finaliser_that_calls_anywhere_gets_a_result_or_an_error_and_changes_none(
@@ -171,7 +171,7 @@ def depth() -> int:
     return count
 
 
-@pytest.mark.rotate("name", "backend")
+@pytest.mark.rotate("name", "backend", most=3)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_recursion_limit_met_anywhere_is_a_recursion_error(backend: str, name: str) -> None:

@@ -40,6 +40,7 @@ def test_sample_is_a_good_part_of_the_table() -> None:
     assert len(SAMPLE) >= len(FAULTS) // 4
 
 
+@pytest.mark.nightly
 def test_finds_do_not_depend_on_the_number_of_processes() -> None:
     names = ("product-of-low-halves", "fuel-paid-twice-at-halt")
     outcomes = [

@@ -38,6 +38,7 @@ def test_fault_shows_on_its_witness(fault: Fault) -> None:
     assert comparison.difference is not None
 
 
+@pytest.mark.nightly
 @each_fault
 def test_witness_agrees_without_the_fault(fault: Fault) -> None:
     assert witness(fault, None).verdict is Verdict.AGREE
@@ -55,7 +56,7 @@ def test_backend_without_a_fault_agrees(schedule: Schedule) -> None:
     differ = Differ(
         ["sound"], registry=registry_of([FaultyBackend("sound", None)]), limits=LIMITS, most=MOST
     )
-    for number in range(4 if schedule in (Schedule.EVERY_BOUNDARY, Schedule.COLLECT) else 10):
+    for number in range(2 if schedule in (Schedule.EVERY_BOUNDARY, Schedule.COLLECT) else 4):
         (comparison,) = differ.compare(program_of(5, number), schedule, number)
         assert comparison.verdict is Verdict.AGREE, (number, comparison)
 

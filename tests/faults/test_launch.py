@@ -12,6 +12,7 @@ def test_nothing_is_found_without_a_fault() -> None:
     assert search(None, 10) is None
 
 
+@pytest.mark.rotate("fault", most=4)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_random_launches_find_the_fault(fault: LaunchFault) -> None:
     assert search(fault) is not None, fault.about

@@ -32,6 +32,7 @@ WITH_GUARDS = (63, 71, 152)
 """Numbers of programs made with the weights in which a guard fails."""
 
 
+@pytest.mark.rotate("policy", "programs", most=1)
 @pytest.mark.parametrize("programs", sample([3, 20], 1))
 @pytest.mark.parametrize(
     ("policy", "forcing"), [(SPECULATION, frozenset()), (SHADOW, frozenset([Forcing.HOT]))]

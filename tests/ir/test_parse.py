@@ -45,11 +45,13 @@ def check_round_trip(verified: Verified) -> None:
                 assert again.counting is counting
 
 
+@pytest.mark.rotate("file", most=4)
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
 def test_what_was_written_is_read_and_written_the_same(file: Path) -> None:
     check_round_trip(verify(ferryvm.read(file)))
 
 
+@pytest.mark.rotate("kind", "count", most=1)
 @pytest.mark.parametrize("count", sample([1, 8], 1))
 @pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
 def test_ir_of_random_programs_is_read_and_written_the_same(kind: ProgramKind, count: int) -> None:

@@ -248,6 +248,7 @@ def test_the_loop_of_the_cases_is_asked() -> None:
     assert [hoist_range_checks(body) for body in module.bodies] == [1]
 
 
+@pytest.mark.rotate("case", most=20)
 @pytest.mark.parametrize("case", CASES)
 def test_a_loop_leaves_where_it_did_whatever_the_answer(case: tuple[int, ...]) -> None:
     seen = 0

@@ -73,7 +73,7 @@ def test_states_are_the_same(length: int, n: int) -> None:
         compare(found, machine, _split)
 
 
-@pytest.mark.parametrize("number", sample(range(40), 5))
+@pytest.mark.parametrize("number", sample(range(40), 2))
 def test_states_of_random_programs_are_the_same(number: int) -> None:
     for found, machine in visits(verify(generate(81, number, ProgramKind.BYTECODE))):
         compare(found, machine, _split)

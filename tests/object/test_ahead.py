@@ -54,6 +54,7 @@ KEPT = """
 NATIVE = ["switch", "threaded"]
 
 
+@pytest.mark.rotate("backend", most=1)
 @pytest.mark.parametrize("backend", NATIVE)
 def test_new_arrays_are_zero_and_seldom_leave(
     backend: str, monkeypatch: pytest.MonkeyPatch

@@ -26,7 +26,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.rotate("name", "schedule")
+@pytest.mark.rotate("name", "schedule", most=3)
 @pytest.mark.parametrize("backend", [CC])
 @pytest.mark.parametrize("schedule", Schedule)
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -49,6 +49,7 @@ def test_every_instruction_on_arrays_of_numbers(
     assert ended(engine(backend, limits), program) == ended(engine("reference", limits), program)
 
 
+@pytest.mark.rotate("text", most=1)
 @pytest.mark.parametrize("backend", [CC])
 @pytest.mark.parametrize(
     "text",

@@ -21,7 +21,7 @@ RUNTIME = r"control|frame|stack|heap|objects|header|ferryvm_"
 """Words that only code with a runtime has."""
 
 
-@pytest.mark.parametrize("name", sample(FUNCTIONS, 3))
+@pytest.mark.parametrize("name", sample(FUNCTIONS, 1))
 def test_an_exported_folder_proves_itself_without_ferryvm(exported: Folder, name: str) -> None:
     folder = exported(name)
     checked = run(folder, "make", "check", "CC=gcc")
@@ -37,7 +37,7 @@ def test_sanitizers_find_nothing(exported: Folder, name: str) -> None:
     assert checked.returncode == 0, checked.stdout
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", sample(FUNCTIONS, 5))
 def test_the_text_has_no_parameters_of_a_runtime_and_no_header(exported: Folder, name: str) -> None:
     folder = exported(name)
     (source,) = (path for path in folder.glob("*.c") if path.name != "check.c")
@@ -79,7 +79,7 @@ MUTATIONS = {
 PLANTED = [(name, *change) for name, changes in MUTATIONS.items() for change in changes]
 
 
-@pytest.mark.parametrize(("name", "old", "new"), sample(PLANTED, 4))
+@pytest.mark.parametrize(("name", "old", "new"), sample(PLANTED, 2))
 def test_vectors_find_a_planted_mutation(
     exported: Folder, tmp_path: Path, name: str, old: str, new: str
 ) -> None:

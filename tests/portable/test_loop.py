@@ -81,6 +81,7 @@ def test_an_exported_loop_proves_itself(exported: Folder, name: str) -> None:
     assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.nightly
 def test_a_loop_with_two_exits_and_an_operand_below_it_proves_itself(
     search: Verified, tmp_path: Path
 ) -> None:

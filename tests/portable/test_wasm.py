@@ -38,7 +38,7 @@ def faults(folder: Path) -> dict[int, str | None]:
     return {each.number: golden.fault(call, manifest, each) for each in vectors}
 
 
-@pytest.mark.parametrize("name", sample(FUNCTIONS, 6))
+@pytest.mark.parametrize("name", sample(FUNCTIONS, 3))
 def test_vectors_pass_in_wasmtime(kernels: Verified, tmp_path: Path, name: str) -> None:
     export_region(kernels, name, tmp_path / "folder", WASM)
     found = faults(tmp_path / "folder")
@@ -46,7 +46,7 @@ def test_vectors_pass_in_wasmtime(kernels: Verified, tmp_path: Path, name: str) 
     assert {*found.values()} == {None}, found
 
 
-@pytest.mark.parametrize("name", sample(FUNCTIONS, 2))
+@pytest.mark.parametrize("name", sample(FUNCTIONS, 1))
 def test_the_text_is_the_same_module(kernels: Verified, tmp_path: Path, name: str) -> None:
     made = export_region(kernels, name, tmp_path / "folder", WASM)
     entry = made.directory / f"{made.interface.name}.wat"

@@ -123,7 +123,7 @@ def integers(draw: st.DrawFn, bits: int) -> Tree:
 def test_integer_expressions_have_the_value_that_arithmetic_says(
     type_: str, bits: int, optimize: bool
 ) -> None:
-    @examples(20)
+    @examples(8)
     @given(integers(bits))
     def check(tree: Tree) -> None:
         names = " ".join(f"({name} {type_})" for name in VARIABLES)

@@ -101,25 +101,25 @@ def check(text: str) -> bool:
     return True
 
 
-@examples(65)
+@examples(30)
 @given(st.lists(LIKELY, max_size=3), LIKELY)
 def test_likely_forms_are_programs_or_faults(forms: list[str], body: str) -> None:
     check("\n".join([PRELUDE, f"(define (g x y) {body})", *forms]))
 
 
-@examples(35)
+@examples(15)
 @given(st.lists(WILD, max_size=6))
 def test_forms_at_random_are_programs_or_faults(forms: list[str]) -> None:
     check("\n".join([PRELUDE, "(define (g x y) x)", *forms]))
 
 
-@examples(35)
+@examples(15)
 @given(st.lists(WORDS | st.sampled_from(["(", ")", "((", "))", "\n", "\n(", "#|", "|#", ";", '"'])))
 def test_tokens_at_random_are_programs_or_faults(tokens: list[str]) -> None:
     check(" ".join(tokens))
 
 
-@examples(35)
+@examples(15)
 @given(st.text(max_size=60))
 def test_characters_at_random_are_programs_or_faults(text: str) -> None:
     check(text)

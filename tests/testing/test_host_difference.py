@@ -140,6 +140,7 @@ def test_disagreement_shows_again_without_the_functions(tmp_path: Path) -> None:
     assert shown.difference == comparison.difference
 
 
+@pytest.mark.nightly
 def test_reduction_needs_the_calls_of_the_first_run_alone() -> None:
     clock = Clock()
     differ = Differ(["wrong-operands"], registry=with_wrong(), hosts=clock.hosts())

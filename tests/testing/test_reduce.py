@@ -75,6 +75,7 @@ def test_wrong_instruction_is_left_with_its_operands(bad: str, expected: list[st
     assert again.mnemonic == found.signature.mnemonic
 
 
+@pytest.mark.nightly
 def test_arithmetic_in_the_callers_environment_is_left_with_its_operands() -> None:
     text, name = verify(ferryvm.compile(FLOATS)), "wrong-environment"
     found = reduce(differ(name), name, text, LONG, schedule=Schedule.ENVIRONMENT)
@@ -158,6 +159,7 @@ halt
 """
 
 
+@pytest.mark.rotate("text", most=1)
 @pytest.mark.parametrize(
     "text",
     [
@@ -239,7 +241,7 @@ def test_starting_choices_give_the_program_back(number: int) -> None:
     assert comparison.instructions == before.instructions
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", sample(range(6), 2))
 def test_most_choices_give_valid_programs(number: int) -> None:
     units = Units(verify(generate(6, number)))
     chance = random.Random(number)
@@ -335,7 +337,7 @@ def raising(region: Region, options: Options) -> Code:
 def test_program_of_which_a_compiler_makes_no_code_is_reduced_to_what_it_fails_at() -> None:
     found = with_compiler(raising, "raising")
     differ = Differ(["raising"], "switch", found, LIMITS, 20_000)
-    text = "(define i 0) (while (< i 9) (set! i (+ i (* i 2) 1))) (+ i 1)"
+    text = "(define i 3) (+ (* i 2) 1)"
     reduction = reduce(differ, "raising", verify(ferryvm.compile(text)), LONG)
     assert reduction is not None
     assert "i64.mul" in mnemonics(reduction.program)

@@ -28,6 +28,7 @@ from .test_random_programs import SEED
 PROGRAMS = 2
 
 
+@pytest.mark.rotate("most", "kind", most=1)
 @pytest.mark.parametrize(("most", "forcing"), [(0, True), (2, False)])
 @pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
 def test_random_programs_run_alike_where_words_are_stored_early(
@@ -74,6 +75,7 @@ def _loads(count: int) -> ferryvm.Program:
 """)
 
 
+@pytest.mark.nightly
 def test_exits_write_words_in_proportion_to_what_changes() -> None:
     text = []
     for count in (50, 200):

@@ -257,6 +257,7 @@ def test_checks_that_no_item_of_a_constant_number_fails_are_removed() -> None:
     assert Trap.INDEX_OUT_OF_BOUNDS not in checks
 
 
+@pytest.mark.rotate("arrival", most=1)
 @pytest.mark.parametrize("arrival", [2, 4, 5])
 def test_a_launch_of_which_items_wait_is_left_to_an_interpreter(arrival: int) -> None:
     program = Program(FIRST, llvm)
@@ -278,6 +279,7 @@ NULL = """
 """
 
 
+@pytest.mark.nightly
 def test_a_launch_with_a_null_reference_that_no_item_uses_ends_as_in_the_reference() -> None:
     assert ended(NULL, "llvm") == ended(NULL, "reference")
 

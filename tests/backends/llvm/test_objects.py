@@ -62,6 +62,7 @@ def test_lists_are_made_and_added_up_while_the_collector_runs() -> None:
     assert_alike(LISTS.format(length=40, times=6), SMALL)
 
 
+@pytest.mark.nightly
 def test_an_allocation_that_does_not_fit_leaves_all_frames_of_a_recursion() -> None:
     assert_alike(TREES.format(depth=6), SMALL)
 

@@ -139,6 +139,7 @@ class Loops:
                 return f"({operator} {self.value(depth - 1)} {self.value(depth - 1)})"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("budget", "programs"), sample([(3, PROGRAMS // 2), (3, PROGRAMS), (1, PROGRAMS)], 1)
 )

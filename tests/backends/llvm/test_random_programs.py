@@ -36,7 +36,7 @@ def programs(kind: ProgramKind, count: int, first: int) -> Sequence[Verified]:
 
 
 @COUNTS
-@pytest.mark.rotate("forcing", "kind")
+@pytest.mark.rotate("forcing", "kind", most=1)
 @pytest.mark.parametrize("forcing", [(), (Forcing.HOT,), (Forcing.HOT, Forcing.DEOPT)])
 @pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
 def test_random_programs_run_alike_counting_and_not(
@@ -48,6 +48,7 @@ def test_random_programs_run_alike_counting_and_not(
             assert comparison.verdict is Verdict.AGREE, (SEED, comparison)
 
 
+@pytest.mark.rotate("kind", most=1)
 @pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
 def test_random_programs_that_move_between_backends_end_as_those_that_stay(
     kind: ProgramKind,
@@ -74,6 +75,7 @@ def ended(execution: Execution, fuel: int | None) -> tuple[Snapshot, bytes, int 
     return execution.machine.snapshot(), b"".join(output), left
 
 
+@pytest.mark.nightly
 def test_random_programs_run_alike_where_code_speculates() -> None:
     options = Options(background=False, speculate=True, guard_limit=2, recompile_limit=4)
     rule = Rule(backends=(Choice("llvm", options),))

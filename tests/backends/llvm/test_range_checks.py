@@ -24,6 +24,7 @@ SUM = """
 """
 
 
+@pytest.mark.rotate("case", most=7)
 @pytest.mark.parametrize(
     "case",
     [

@@ -292,6 +292,7 @@ def _compile_many(folder: str, first: int) -> None:
         compiled(found(TEXT.replace("4000", str(number))), Options(optimize=0))
 
 
+@pytest.mark.nightly
 def test_a_process_that_is_killed_while_it_keeps_code_leaves_none_that_is_bad(
     empty_cache: Path,
 ) -> None:
@@ -321,6 +322,7 @@ def _compile_some(folder: str, results: multiprocessing.Queue[int]) -> None:
     results.put(sum(not code.is_from_cache for code in codes))
 
 
+@pytest.mark.nightly
 def test_processes_that_compile_the_same_at_once_all_have_their_code(empty_cache: Path) -> None:
     context = multiprocessing.get_context("spawn")
     results: multiprocessing.Queue[int] = context.Queue()

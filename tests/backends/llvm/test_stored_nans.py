@@ -135,6 +135,7 @@ def random_program(number: int) -> Program:
     return ferryvm.assemble(HEAD + CHECKS + "\n".join(lines) + "\n    halt\n")
 
 
+@pytest.mark.rotate("make", most=1)
 @pytest.mark.parametrize("count", sample([8, PROGRAMS], 1))
 @pytest.mark.parametrize("make", [random_program, random_array_program])
 def test_memory_is_as_the_reference_leaves_it(make: Callable[[int], Program], count: int) -> None:

@@ -66,7 +66,7 @@ def test_polls_do_not_keep_a_loop_from_being_vectorised(
 ENDS = [-(1 << 63), -1, 0, 1, 2, 7, POLL_BUDGET - 1, POLL_BUDGET, POLL_BUDGET + 1, 20000]
 
 
-@pytest.mark.rotate("n", "source")
+@pytest.mark.rotate("n", "source", most=4)
 @pytest.mark.parametrize("n", ENDS)
 @pytest.mark.parametrize("source", [AXPY, SUM], ids=["stores", "sum"])
 def test_a_loop_ends_where_the_reference_ends(source: str, n: int) -> None:

@@ -94,6 +94,7 @@ def test_a_driver_that_crashes_is_told(child: build.Builder, device: Device) -> 
     child.build(device, GOOD)
 
 
+@pytest.mark.nightly
 def test_who_waits_for_a_build_when_all_ends_is_told(device: Device) -> None:
     child = build.Builder()
     os.kill(_stopped(child, device), signal.SIGSTOP)

@@ -56,6 +56,7 @@ def test_items_of_launches_access_nothing_that_is_not_theirs(tmp_path: Path) -> 
     assert found == ""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("programs", "least"), [(2, 2 * 2), nightly((PROGRAMS, 3 * PROGRAMS))])
 def test_kernels_of_random_programs_access_nothing_that_is_not_theirs(
     tmp_path: Path, programs: int, least: int

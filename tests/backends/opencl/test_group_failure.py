@@ -72,7 +72,7 @@ def ran(engine: Engine, text: str, given: list[Numbers]) -> str:
     return ""
 
 
-@pytest.mark.rotate("failing", "backend")
+@pytest.mark.rotate("failing", "backend", most=4)
 @pytest.mark.parametrize("failing", FAILING, ids=str)
 def test_a_group_that_fails_in_the_middle_is_as_in_order(
     failing: tuple[int, int], backend: OpenClBackend, outcomes: list[RangeOutcome]
@@ -161,6 +161,7 @@ BORDER = """
 """The last group has members behind the end of the arrays."""
 
 
+@pytest.mark.nightly
 def test_groups_that_only_seem_to_fail_run_by_exact_code(
     device: Device, outcomes: list[RangeOutcome]
 ) -> None:

@@ -103,7 +103,7 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[RangeOutcome]:
     return found
 
 
-@pytest.mark.rotate("name", "backend")
+@pytest.mark.rotate("name", "backend", most=3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_groups_end_as_they_do_in_order(
     name: str, backend: OpenClBackend, outcomes: list[RangeOutcome]
@@ -151,6 +151,7 @@ def test_other_groups_are_refused_with_the_reason(member: str, device: Device) -
     assert re.search(f"its groups cannot be work-groups: {REFUSED[member]}", str(caught.value))
 
 
+@pytest.mark.nightly
 def test_groups_that_a_device_has_no_memory_for_are_refused(device: Device) -> None:
     with pytest.raises(RefusalError, match="the arrays of a group take 80000000 bytes; "):
         text_of(MEMBER.format(member="(barrier)", count=8, length=10_000_000), device)

@@ -138,7 +138,7 @@ def outcome(execution: Execution) -> tuple[object, ...]:
     return found, printed, execution.machine.snapshot()
 
 
-@pytest.mark.rotate("name", "backend")
+@pytest.mark.rotate("name", "backend", most=7)
 @pytest.mark.parametrize("name", CASES)
 def test_a_launch_ends_as_the_loop_in_order(
     name: str, backend: OpenClBackend, launched: list[tuple[int, int]]
@@ -179,7 +179,7 @@ def test_each_work_item_of_a_slice_has_a_mark_whatever_slices_came_before(
     buffers.close()
 
 
-@pytest.mark.rotate("length", "backend")
+@pytest.mark.rotate("length", "backend", most=1)
 @pytest.mark.parametrize("length", [200, 150])
 def test_items_that_leave_before_a_store_run_again_from_their_start(
     length: int, backend: OpenClBackend, launched: list[tuple[int, int]]
@@ -220,6 +220,7 @@ def launch(case: tuple[int, int, int, int]) -> tuple[Region, Execution]:
     return made, execution
 
 
+@pytest.mark.rotate("backend", most=1)
 def test_a_launch_with_items_left_is_saved_and_goes_on_elsewhere(
     backend: OpenClBackend, tmp_path: Path
 ) -> None:
@@ -256,6 +257,7 @@ def test_items_may_leave_anywhere(name: str, backend: OpenClBackend) -> None:
     assert outcome(execution) == outcome(Engine("threaded").start(program(case)))
 
 
+@pytest.mark.rotate("backend", most=1)
 def test_an_interrupt_suspends_items(
     backend: OpenClBackend, monkeypatch: pytest.MonkeyPatch, launched: list[tuple[int, int]]
 ) -> None:

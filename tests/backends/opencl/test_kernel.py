@@ -65,7 +65,7 @@ def outcome(engine: Engine, text: str) -> tuple[object, ...]:
     return output, dataclasses.astuple(snapshot)
 
 
-@pytest.mark.rotate("name", "backend")
+@pytest.mark.rotate("name", "backend", most=4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_ends_in_the_reference_state(backend: OpenClBackend, name: str) -> None:
     limits = Limits(stack=1 << 20, heap=64 << 20)
@@ -74,6 +74,7 @@ def test_a_program_ends_in_the_reference_state(backend: OpenClBackend, name: str
     assert outcome(engine, PROGRAMS[name]) == expected
 
 
+@pytest.mark.rotate("item", "backend", most=4)
 @pytest.mark.parametrize(
     "backend", ["copied", pytest.param("gpu", marks=pytest.mark.gpu)], indirect=True
 )
@@ -155,6 +156,7 @@ def test_a_cycle_with_two_ways_in_runs(backend: OpenClBackend) -> None:
     assert machines[0].snapshot().statics == ferryvm_result.machine.snapshot().statics
 
 
+@pytest.mark.rotate("backend", most=1)
 def test_fuel_is_paid_to_the_instruction(backend: OpenClBackend) -> None:
     engine = Engine("kernels", registry=named(backend))
     reference = Engine("reference")
@@ -167,6 +169,7 @@ def test_fuel_is_paid_to_the_instruction(backend: OpenClBackend) -> None:
         assert states[0] == states[1]
 
 
+@pytest.mark.rotate("backend", most=1)
 def test_forced_kernels_give_up_and_the_result_is_the_same(backend: OpenClBackend) -> None:
     mixed = ready(backend)
     program = whole(SUM).verified
@@ -180,6 +183,7 @@ def test_forced_kernels_give_up_and_the_result_is_the_same(backend: OpenClBacken
     assert machine.result()[1] == TOTAL  # type: ignore[index]  # it has one
 
 
+@pytest.mark.rotate("backend", most=1)
 def test_a_guard_that_fails_is_counted(backend: OpenClBackend) -> None:
     region = whole(
         "(define i 0)(define s 0)(while (< i 9) (if (= i 5) (set! s 7)) (set! i (+ i 1)))s"

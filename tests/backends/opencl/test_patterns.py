@@ -77,7 +77,7 @@ def launching_engine(backend: OpenClBackend) -> Engine:
     return Engine(policy=policy, registry=named(backend))
 
 
-@pytest.mark.rotate("backend", "form")
+@pytest.mark.rotate("backend", "form", most=1)
 @pytest.mark.parametrize(
     "form", [pytest.param(f, marks=() if f in DEFAULT else pytest.mark.nightly) for f in FORMS]
 )

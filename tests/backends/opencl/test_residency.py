@@ -140,6 +140,7 @@ def test_a_kernel_needs_arrays_of_its_types_only(called: Called) -> None:
     assert {row.name for row in called.rows()} == {f"f64[{LENGTH}]", f"u8[{2 * CHUNK}]"}
 
 
+@pytest.mark.nightly
 def test_arrays_that_are_collected_leave_their_memory_to_others(
     called: Called, monkeypatch: pytest.MonkeyPatch
 ) -> None:

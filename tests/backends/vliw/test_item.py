@@ -77,6 +77,7 @@ def test_atomic_updates_of_different_items_keep_their_order() -> None:
     assert 1 in [distance for distance, is_item in item_edges(COUNTED) if not is_item]
 
 
+@pytest.mark.rotate("text", most=1)
 @pytest.mark.parametrize("text", [*CALLS], ids=["in place", "own element", "updates"])
 def test_results_are_those_of_the_loop_and_the_schedule_is_proved(
     text: str, monkeypatch: pytest.MonkeyPatch

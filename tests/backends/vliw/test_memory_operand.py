@@ -120,6 +120,7 @@ def test_the_element_loop_of_a_filter_has_little_besides_its_arithmetic(
     assert all(is_apart(each, store) for each in loads)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "vectors", sample([{}, {"filtered": "samples"}, {"filtered": "taps"}, {"taps": "samples"}], 1)
 )

@@ -133,6 +133,7 @@ SUM = """
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("places", sample([5, 20], 1))
 @pytest.mark.rotate("kind", "machine", most=1)
 @pytest.mark.parametrize("machine", sorted(shipped()))

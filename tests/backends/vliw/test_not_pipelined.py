@@ -87,6 +87,7 @@ def test_what_a_loop_leaves_is_in_registers_also_when_it_is_given_up(
     assert (ended.registers, ended.memory) == (right.registers, right.memory)
 
 
+@pytest.mark.nightly
 def test_a_loop_that_is_too_large_is_not_tried() -> None:
     sums = " ".join(f"(set! s (+ s (* {n} (vector-ref v {n % 8}))))" for n in range(2, 200))
     text = (

@@ -183,19 +183,22 @@ sum
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("filtered", [nightly("filtered"), "samples"])
 def test_a_filter_ends_as_the_reference_does_also_in_place(filtered: str) -> None:
     program = ferryvm.compile(FILTER.format(filtered=filtered))
     assert ended(engine("vliw", Limits()), program) == ended(engine("reference", Limits()), program)
 
 
+@pytest.mark.nightly
 def test_arrays_that_are_two_limit_no_interval() -> None:
     """16 multiplications on four units: a store delays no load of the next iteration."""
     program = compiled(whole(FILTER.format(filtered="filtered")), find("multi16"))
     assert (4, 4) in {(loop.interval, loop.resource_bound) for loop in program.loops}
 
 
-@pytest.mark.rotate("machine", "text", most=2)
+@pytest.mark.nightly
+@pytest.mark.rotate("machine", "text", most=1)
 @pytest.mark.parametrize("text", [FILTER.format(filtered="filtered"), STRUCTS])
 @pytest.mark.parametrize("machine", sorted(shipped()))
 def test_both_simulators_agree_on_objects(machine: str, text: str) -> None:

@@ -98,6 +98,7 @@ def test_simulators_agree_wherever_a_pipelined_loop_is_left(machine: str) -> Non
         assert slow == fast
 
 
+@pytest.mark.nightly
 @pytest.mark.rotate("machine", "cycles", "is_native", most=1)
 @MACHINES
 @pytest.mark.parametrize("cycles", [97, 410, 1 << 30])
@@ -128,7 +129,7 @@ TURNS = """
 """
 
 
-@pytest.mark.rotate("machine", "ahead", most=2)
+@pytest.mark.rotate("machine", "ahead", most=1)
 @MACHINES
 @pytest.mark.parametrize("ahead", [2, 4, 6])
 def test_indices_that_take_turns_touch_what_the_other_one_does(machine: str, ahead: int) -> None:

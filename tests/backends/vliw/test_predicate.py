@@ -169,7 +169,7 @@ def _states(text: str, machine: Machine) -> Iterator[bytes]:
         yield execution.machine.snapshot()
 
 
-@pytest.mark.rotate("name", "machine")
+@pytest.mark.rotate("name", "machine", most=3)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("name", [nightly(n) if n == "nested" else n for n in PROGRAMS])
 def test_a_program_ends_or_traps_in_the_state_of_the_reference(name: str, machine: str) -> None:
@@ -288,6 +288,7 @@ def _inverted(slot: Slot) -> Slot:
     return dataclasses.replace(slot, predicate=(source, not holds))
 
 
+@pytest.mark.nightly
 @pytest.mark.rotate("name", "machine", most=1)
 @pytest.mark.parametrize("machine", ["dsp4", "multi16"])
 @pytest.mark.parametrize("name", ["some", "swap", "index"])

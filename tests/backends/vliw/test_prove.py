@@ -67,7 +67,7 @@ def messages(right: Proved, programs: Iterable[Program], last: str | None = None
     return found
 
 
-@pytest.mark.rotate("path", "machine")
+@pytest.mark.rotate("path", "machine", most=4)
 @pytest.mark.parametrize("machine", sorted(shipped()))
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_an_example_is_proved(path: Path, machine: str) -> None:

@@ -106,6 +106,7 @@ def policy(machine: str) -> Policy:
     return build_ours({"whole_program": True, "profile": {"enabled": False}, "rule": [rule]})
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("programs", sample([FEW, PROGRAMS], 1))
 @pytest.mark.parametrize("machine", sample(sorted(shipped()), 1))
 def test_random_windows_end_alike(machine: str, programs: int) -> None:

@@ -214,7 +214,8 @@ def test_a_loop_that_is_given_up_after_its_registers_went_to_memory_is_right(
 # --- lifetimes ----------------------------------------------------------------------------------
 
 
-@pytest.mark.rotate("machine", most=2)
+@pytest.mark.nightly
+@pytest.mark.rotate("machine", most=1)
 @pytest.mark.parametrize("machine", sorted(shipped()))
 def test_a_schedule_has_no_more_lives_than_its_files_have_registers(machine: str) -> None:
     description = find(machine)
@@ -276,6 +277,7 @@ def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passes, "registers_for_forwarding", lambda machine, operations: 20)
 
 
+@pytest.mark.nightly
 @pytest.mark.rotate("machine", "n", most=1)
 @pytest.mark.usefixtures("keeping")
 @pytest.mark.parametrize("taps", [4, nightly(6), nightly(9)])

@@ -151,7 +151,7 @@ def test_a_pipelined_loop_waits_for_the_pass_before() -> None:
     assert stalls(pipelined) == (None, Cause.INITIATION, None, LOAD, LOAD)
 
 
-@pytest.mark.rotate("name", "machine", most=2)
+@pytest.mark.rotate("name", "machine", most=1)
 @pytest.mark.parametrize("machine", shipped())
 @pytest.mark.parametrize("name", ["nbody", "sieve", "mandelbrot", "arrays"])
 def test_each_empty_bundle_of_a_program_has_a_cause_and_no_other(machine: str, name: str) -> None:
@@ -163,6 +163,7 @@ def test_each_empty_bundle_of_a_program_has_a_cause_and_no_other(machine: str, n
     assert unexplained <= len(causes) // 100
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", sample([3, 5, 0, 1, 4], 2))  # `single` has too few ports for 2
 def test_random_programs_hardly_wait_for_nothing(number: int) -> None:
     part = region(verify(generate(77, number, ProgramKind.BYTECODE, SETTLED)), "program")

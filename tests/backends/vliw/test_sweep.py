@@ -51,6 +51,7 @@ def test_cycles_are_those_of_the_program_on_the_machine() -> None:
     assert result.cost == find("multi16").cost
 
 
+@pytest.mark.nightly
 def test_the_same_machine_takes_the_same_cycles_again() -> None:
     first, second = (swept(LEAVING, "alu=2") for _ in range(2))
     assert first == second
@@ -73,6 +74,7 @@ def test_more_units_cost_more_and_a_slower_clock_takes_longer() -> None:
         assert half.metrics.milliseconds == 2 * fast.metrics.milliseconds
 
 
+@pytest.mark.nightly
 def test_delay_slots_cost_cycles() -> None:
     results = swept(ALONE, "delay_slots=0..3", machine="single")
     cycles = [result.metrics.cycles for result in results if result.metrics]
@@ -161,6 +163,7 @@ def test_what_did_not_run_is_on_no_front() -> None:
 SETTINGS: dict[str, Value] = {"alu": 2, "bypass": True}
 
 
+@pytest.mark.nightly
 def test_a_plot_names_the_front_and_says_what_its_axes_are() -> None:
     results = [*points((1, 100), (2, 70), (3, 90)), Result({}, 1.0, None, "no")]
     results.append(Result(SETTINGS, 4.0, Metrics(10, 0, 1.0)))

@@ -50,7 +50,7 @@ LOOPS = {
 }
 
 
-@pytest.mark.rotate("name", "machine", most=3)
+@pytest.mark.rotate("name", "machine", most=1)
 @pytest.mark.parametrize("name", LOOPS)
 @pytest.mark.parametrize("machine", ["single", "multi16"])
 def test_the_state_is_that_of_the_loop_as_it_was(
@@ -92,7 +92,7 @@ def last_states(machine: str, text: str) -> tuple[Snapshot, Snapshot]:
     return last(Engine(NAME, registry=found)), last(Engine("reference"))
 
 
-@pytest.mark.rotate("name", "cycles", most=2)
+@pytest.mark.rotate("name", "cycles", most=1)
 @pytest.mark.parametrize("name", LOOPS)
 @pytest.mark.parametrize("cycles", [150, 333])
 def test_a_program_whose_time_is_over_goes_on_where_it_was(

@@ -69,7 +69,7 @@ def test_a_fault_of_each_class_is_found_again(name: str, origin: Origin) -> None
     assert runs == 1
 
 
-@pytest.mark.rotate("number", most=len(BY_HAND) // 3)
+@pytest.mark.rotate("number", most=len(BY_HAND) // 8)
 @pytest.mark.parametrize("number", range(len(BY_HAND)), ids=list(BY_HAND))
 def test_a_program_by_hand_ends_alike_in_compiled_code(number: int) -> None:
     _, verified = program(Origin.BY_HAND, number)

@@ -53,6 +53,7 @@ def good(report: Report) -> int:
     return counts.get(TrialOutcome.HALTED, 0) + counts.get(TrialOutcome.TRAPPED, 0)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("bad_backends")
 @pytest.mark.parametrize(
     ("name", "how"), [("dying", "SIGSEGV"), nightly(("exiting", "exit code 3"))]
@@ -117,6 +118,7 @@ def test_bisecting_takes_no_longer_than_the_patience(tmp_path: Path) -> None:
         assert disagreement.load(str(finding.path)).parting is None
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("bad_backends")
 def test_what_a_backend_raises_in_prepare_is_blamed_on_no_instruction() -> None:
     chosen = dataclasses.replace(plan("unprepared"), schedules=tuple(Schedule))

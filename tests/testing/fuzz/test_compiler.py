@@ -178,6 +178,7 @@ def test_malformed_ir_is_a_finding_of_its_own_that_replays(tmp_path: Path) -> No
     assert "(the same field)" in answer.stdout
 
 
+@pytest.mark.nightly
 def test_ferry_diff_calls_what_a_compiler_raises_an_error(tmp_path: Path) -> None:
     file = tmp_path / "hit.fvm"
     file.write_bytes(to_bytes(program(hit()[0])))
@@ -263,6 +264,7 @@ def test_one_program_in_so_many_is_thorough_and_the_others_take_forms_in_turn() 
     assert "--thorough-every" not in plan("threaded").command(3)
 
 
+@pytest.mark.nightly
 def test_code_that_is_made_quickly_agrees() -> None:
     report = Campaign(plan("llvm", thorough_every=4), 1, 5).run()
     assert report.findings == []

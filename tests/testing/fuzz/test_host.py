@@ -71,6 +71,7 @@ def test_most_programs_call_them(file: Path, kind: ProgramKind) -> None:
     assert having > 10
 
 
+@pytest.mark.nightly
 def test_backends_agree_also_where_a_function_raises(file: Path) -> None:
     plan = CampaignPlan(2, ("threaded",), "switch", KINDS, hosts=(f"{file}:some",))
     assert CampaignPlan.from_json(plan.to_json()) == plan

@@ -177,7 +177,7 @@ def test_signature_names_what_differs_without_its_place() -> None:
     assert without_place("fuel left") == "fuel left"
 
 
-@pytest.mark.parametrize(("states", "least"), [(70, 8), nightly((150, 12))])
+@pytest.mark.parametrize(("states", "least"), [(30, 6), nightly((150, 12))])
 def test_altered_states_are_half_refused_each_for_one_of_many_reasons(
     states: int, least: int
 ) -> None:

@@ -64,6 +64,7 @@ def is_irreducible(program: Verified) -> bool:
     return any(graph(program, number).irreducible for number in functions)
 
 
+@pytest.mark.nightly
 def test_each_corner_occurs_in_its_share_of_programs() -> None:
     shares = {corner: len(having(corner)) / COUNT for corner in Corner}
     assert 0.05 < shares[Corner.IRREDUCIBLE] < 0.25
@@ -77,6 +78,7 @@ def test_each_corner_occurs_in_its_share_of_programs() -> None:
     assert 0.15 < shares[Corner.LAUNCH] < 0.3
 
 
+@pytest.mark.nightly
 def test_cycles_have_several_entries() -> None:
     found = having(Corner.IRREDUCIBLE)
     assert sum(map(is_irreducible, found)) > 0.9 * len(found)
@@ -84,6 +86,7 @@ def test_cycles_have_several_entries() -> None:
     assert not any(map(is_irreducible, others))
 
 
+@pytest.mark.nightly
 def test_large_frames_are_large() -> None:
     for program in having(Corner.LOCALS):
         assert max(len(one.locals) for one in program.program.functions) >= MANY_LOCALS
@@ -91,7 +94,7 @@ def test_large_frames_are_large() -> None:
         assert max(program.frame_words) > 100
 
 
-@pytest.mark.parametrize("programs", sample([10, 40], 1))
+@pytest.mark.parametrize("programs", sample([4, 40], 1))
 @pytest.mark.parametrize("corner", Corner)
 def test_programs_of_one_corner_end_and_run_alike(
     corner: Corner, programs: int, tmp_path_factory: pytest.TempPathFactory
@@ -106,7 +109,7 @@ def test_programs_of_one_corner_end_and_run_alike(
         (comparison,) = differ.compare(program)
         assert comparison.verdict is Verdict.AGREE, (number, comparison)
         assert comparison.instructions <= MOST_INSTRUCTIONS, number
-    assert occurred[corner] > programs // 2
+    assert occurred[corner] > programs // 3
 
 
 @pytest.mark.parametrize(

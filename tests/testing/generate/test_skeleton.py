@@ -41,6 +41,7 @@ def calls(program: Program) -> list[tuple[int, str]]:
     return found
 
 
+@pytest.mark.nightly
 def test_all_forms_occur_in_main_and_in_items() -> None:
     forms: Counter[str] = Counter()
     places: Counter[bool] = Counter()

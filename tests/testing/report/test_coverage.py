@@ -98,6 +98,7 @@ def test_growth_is_met_once_and_exhaustion_is_a_trap() -> None:
     assert coverage.counts[opcode] == 3  # the one that trapped included
 
 
+@pytest.mark.rotate("backend", "text")
 @pytest.mark.parametrize("text", [CALLS, GROWS])
 def test_every_backend_covers_the_same(text: str, backend: str) -> None:
     assert observed(text, backend) == observed(text)
