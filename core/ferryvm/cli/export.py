@@ -32,6 +32,13 @@ from ferryvm.verify import verify
     default=2,
     help="Level of the passes (2); at 0 the code is nearest to the program.",
 )
+@click.option(
+    "--fold",
+    "fold",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Make a number that is an argument a constant; may be given several times.",
+)
 @language_option
 def export(
     file: Path,
@@ -42,6 +49,7 @@ def export(
     vectors: int | None,
     seed: int,
     optimize: int,
+    fold: tuple[str, ...],
     language: str | None,
 ) -> None:
     """Export a region of FILE as a function with plain arguments, and a proof.
@@ -51,7 +59,13 @@ def export(
     """
     from ferryvm.portable import ExportOptions, export_region
 
-    options = ExportOptions(target, name, seed, vectors, optimize)
+    constants: dict[str, str | float] = {}
+    for text in fold:
+        argument, equals, value = text.partition("=")
+        if not (argument and equals and value):
+            raise click.UsageError(f"--fold {text}: NAME=VALUE is expected")
+        constants[argument] = value
+    options = ExportOptions(target, name, seed, vectors, optimize, constants)
     with naming(file):
         verified = verify(ferryvm.read(file, language=language))
         made = export_region(verified, region, output, options)

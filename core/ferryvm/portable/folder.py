@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 from ferryvm.errors import FerryError
+from ferryvm.portable.fold import folded
 from ferryvm.portable.identifier import entry_name
 from ferryvm.portable.interface import Interface
 from ferryvm.portable.manifest import manifest_text
@@ -33,6 +35,8 @@ class ExportOptions:
     """Vectors to make. None: 60, or as many as fit in 100 kB."""
     optimize: int = 2
     """The level of the passes, 0 to 3: the lower, the nearer is the text to the program."""
+    fold: Mapping[str, str | float] = dataclasses.field(default_factory=dict)
+    """Numbers, by the names of arguments, which are constants of the code in place of arguments."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +63,7 @@ def export_subject(subject: Subject, directory: Path, options: ExportOptions) ->
     folder that is not empty or cannot be written."""
     write = target(options.target)
     check_directory(directory)
+    subject = folded(subject, options.fold)
     name = entry_name(options.name, subject.origin, options.target)
     item = subject.item if options.target in OF_ITEMS else None
     function = plain_form(item or subject, name, options.optimize)

@@ -11,7 +11,7 @@ import enum
 
 from ferryvm.isa.element import Element
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import Type
+from ferryvm.isa.type import Type, format_number, to_python
 
 
 class Direction(enum.Enum):
@@ -60,6 +60,20 @@ class Result:
 
 
 @dataclasses.dataclass(frozen=True)
+class FoldedArgument:
+    """A number that would be an argument, and is a constant of the code."""
+
+    name: str
+    type: Type
+    bits: int
+
+    @property
+    def value(self) -> str:
+        """The number as text."""
+        return format_number(self.type, to_python(self.type, self.bits))
+
+
+@dataclasses.dataclass(frozen=True)
 class Interface:
     """The arguments, results and errors of an exported function."""
 
@@ -75,6 +89,7 @@ class Interface:
     status: str | None = None
     """The name of the last argument, which points to the status, or to one for each item; None: the
     function returns it."""
+    folded: tuple[FoldedArgument, ...] = ()
 
     @property
     def names(self) -> list[str]:

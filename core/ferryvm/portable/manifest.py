@@ -48,6 +48,10 @@ def manifest_text(
         "exporter": {"name": "ferryvm", "version": version()},
         "origin": origin,
         "arguments": _arguments(interface),
+        "folded": [
+            {"name": each.name, "type": each.type.value, "value": each.value}
+            for each in interface.folded
+        ],
         "aliasing": "two arrays are the same or apart",
         "status": {"type": "i32", "success": 0, "error_mask": 255, "line_shift": 8},
         "errors": [

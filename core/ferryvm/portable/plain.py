@@ -59,6 +59,7 @@ from ferryvm.portable.identifier import identifiers
 from ferryvm.portable.interface import (
     ArrayArgument,
     Direction,
+    FoldedArgument,
     Interface,
     Result,
     ScalarArgument,
@@ -161,6 +162,9 @@ def _know(subject: Subject, body: Body) -> None:
     recurs."""
     new: dict[Value, Value] = {}
     parameters = body.blocks[0].parameters
+    constants: dict[Value, Value] = {}
+    for at, bits in subject.folded.items():
+        constants[parameters[at]] = body.constant(parameters[at].word_type, bits)
     unchanged = {n: at for n, at in subject.statics.items() if n not in subject.changed}
     for block in body.blocks:
         for operation in block.operations:
@@ -175,6 +179,7 @@ def _know(subject: Subject, body: Body) -> None:
             and not (each.name == "trap_if" and each.static[0] is Trap.STACK_OVERFLOW)
         ]
     substitute(body.blocks, new)
+    substitute(body.blocks, constants)
     arrays = {
         parameter: kind
         for parameter, (_, kind) in zip(parameters, subject.parameters, strict=True)
@@ -227,8 +232,10 @@ class _Plain:
         """The function."""
         entry = self.body.blocks[0]
         parameters: list[Parameter] = []
-        for parameter, (_, kind) in zip(entry.parameters, self.subject.parameters, strict=True):
-            if isinstance(kind, Element):
+        for place, parameter in enumerate(entry.parameters):
+            if place in self.subject.folded:
+                continue
+            if isinstance(self.subject.parameters[place][1], Element):
                 self.pointers[parameter] = Parameter(I64)
                 self.lengths[parameter] = Parameter(I64)
                 parameters += [self.pointers[parameter], self.lengths[parameter]]
@@ -249,24 +256,34 @@ class _Plain:
         return self._function(arrays)
 
     def _function(self, arrays: list[Parameter]) -> PlainFunction:
-        results = self.subject.results
+        results, folded = self.subject.results, self.subject.folded
         names = identifiers([name for name, _ in (*self.subject.parameters, *results)], [self.name])
         arguments: list[ScalarArgument | ArrayArgument] = []
         pointers: dict[Parameter, ArrayArgument] = {}
-        for parameter, name, (_, kind) in zip(arrays, names, self.subject.parameters, strict=False):
+        values: list[FoldedArgument] = []
+        for place, (parameter, (_, kind)) in enumerate(
+            zip(arrays, self.subject.parameters, strict=True)
+        ):
+            name = names[place]
+            if place in folded:
+                assert isinstance(kind, Type)
+                values.append(FoldedArgument(name, kind, folded[place]))
+                continue
             if isinstance(kind, Type):
                 arguments.append(ScalarArgument(name, kind))
                 continue
             pointer = self.pointers[parameter]
-            place = len(arguments)
-            shape = tuple(names[n] for n in self.subject.shapes.get(place, ()))
+            shape = tuple(
+                str(folded[n]) if n in folded else names[n]
+                for n in self.subject.shapes.get(place, ())
+            )
             argument = ArrayArgument(name, kind, self._direction(pointer), shape)
             pointers[pointer] = argument
             arguments.append(argument)
-        given = zip(names[len(arguments) :], results, strict=True)
+        given = zip(names[len(arrays) :], results, strict=True)
         made = tuple(Result(name, t) for name, (_, t) in given)
         errors = {kind: tuple(sorted(lines)) for kind, lines in sorted(self.errors.items())}
-        interface = Interface(self.name, tuple(arguments), made, errors)
+        interface = Interface(self.name, tuple(arguments), made, errors, folded=tuple(values))
         return PlainFunction(self.subject, self.body, interface, pointers, self.locals)
 
     def _direction(self, pointer: Parameter) -> Direction:

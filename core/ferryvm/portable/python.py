@@ -8,7 +8,7 @@ array of NumPy of one dimension is a pointer and a length; of more, its lengths 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ def export(
     vectors: int | None = None,
     seed: int = 1,
     optimize: int = 2,
+    fold: Mapping[str, str | float] | None = None,
 ) -> Exported:
     """Write a folder with a Python function for programs without ferryvm; what was written.
 
@@ -50,7 +51,7 @@ def export(
     Raises UnsupportedError for what cannot be compiled, ExportError for what cannot be exported, and
     FerryError for a folder that is not empty. docs/export.md has examples.
     """
-    options = ExportOptions(target, name, seed, vectors, optimize)
+    options = ExportOptions(target, name, seed, vectors, optimize, fold or {})
     target_of(target)
     where = Path(directory)
     check_directory(where)

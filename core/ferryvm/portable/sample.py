@@ -31,6 +31,7 @@ _FLOAT_BITS = {
 
 
 _NO_SHAPES: Mapping[int, tuple[int, ...]] = MappingProxyType({})
+_NONE: Mapping[int, int] = MappingProxyType({})
 
 
 class ArrayInput(NamedTuple):
@@ -62,10 +63,11 @@ def inputs(
     seed: int,
     shapes: Mapping[int, tuple[int, ...]] = _NO_SHAPES,
     is_launch: bool = False,
+    folded: Mapping[int, int] = _NONE,
 ) -> Iterator[list[Input]]:
     """Arguments of one call after another, without end: first those of a small one, then lengths and edge
     values in turn, then ever more of it by chance. `shapes`: the arguments that are lengths of the dimensions
-    of an array; `is_launch`: the first one is a number of items."""
+    of an array; `is_launch`: the first one is a number of items; `folded`: those that have one value."""
     chance = random.Random(f"vectors {seed}")
     arrays = [kind for kind in kinds if isinstance(kind, Element)]
     number = 0
@@ -75,7 +77,9 @@ def inputs(
         if is_launch:
             made[0] = max(0, length + chance.choice((0, 0, 0, -1, 2)))
         for at, dimensions in shapes.items():
-            _shape(made, kinds, chance, at, dimensions)
+            _shape(made, kinds, chance, at, dimensions, folded)
+        for at, bits in folded.items():
+            made[at] = bits
         yield made
         number += 1
 
@@ -86,6 +90,7 @@ def _shape(
     chance: random.Random,
     at: int,
     dimensions: tuple[int, ...],
+    folded: Mapping[int, int],
 ) -> None:
     """Give an array a length that is the product of its dimensions."""
     element, array = kinds[at], made[at]
@@ -94,7 +99,7 @@ def _shape(
     longest = round(len(array.bits) ** (1 / len(dimensions)))
     size = 1
     for n in dimensions:
-        dimension = max(0, longest + chance.choice((0, 0, 0, 1, -1)))
+        dimension = folded.get(n, max(0, longest + chance.choice((0, 0, 0, 1, -1))))
         made[n] = dimension
         size *= dimension
     more = [_element(element, chance, "plain", size) for _ in range(size - len(array.bits))]

@@ -68,9 +68,15 @@ class Subject:
     """Of arrays with dimensions, the parameters that are the lengths of these."""
     may_throw: bool = False
     """True if an exception that nothing catches is an error like others."""
+    folded: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    """Parameters that are constants in the code, and no arguments: their bits."""
     item: Subject | None = None
     """Of a launch: one of its items, whose first parameter is its number; that of the launch is the
     number of items, the others are the same."""
+
+    def static_at(self, place: int) -> int:
+        """The static that a parameter sets."""
+        return next(n for n, at in self.statics.items() if at == place)
 
     def position(self, pc: int) -> Position | None:
         """The source position of an instruction."""

@@ -61,6 +61,7 @@ def header_text(interface: Interface, origin: str) -> str:
     if interface.results:
         pointers = ", ".join(f"*{each.name}" for each in interface.results)
         about.append(f"Results: {pointers}; stored if the status is 0.")
+    about += [f"Constant in the code: {each.name} = {each.value}." for each in interface.folded]
     for argument in interface.arrays:
         about.append(f"{argument.name}: {_USES[argument.direction]}.")
     comment = "\n".join(f" * {line}".rstrip() for line in about)
