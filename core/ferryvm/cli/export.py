@@ -20,7 +20,10 @@ from ferryvm.verify import verify
     "--region", required=True, metavar="NAME", help="Region to export: see --regions of compile."
 )
 @click.option(
-    "--target", default="c", metavar="NAME", help="Form of the code: c, llvm, opencl, wasm (c)."
+    "--target",
+    default="c",
+    metavar="NAME",
+    help="Form of the code: c, llvm, opencl, ptx, spirv, wasm (c).",
 )
 @click.option("-o", "--output", type=FILE, required=True, metavar="DIR", help="Folder to write.")
 @click.option("--as", "name", metavar="NAME", help="Name of the exported function.")

@@ -90,6 +90,9 @@ class Interface:
     """The name of the last argument, which points to the status, or to one for each item; None: the
     function returns it."""
     folded: tuple[FoldedArgument, ...] = ()
+    group: int | None = None
+    """Work-items of a group, of which the last may have more of them than there are items, whose number is
+    an argument then; None: there are as many as items, and it is none."""
 
     @property
     def names(self) -> list[str]:

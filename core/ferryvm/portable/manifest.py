@@ -63,7 +63,7 @@ def manifest_text(
             }
             for kind, lines in interface.errors.items()
         ],
-        "launch": {"dimensions": 1, "items": "items"} if interface.is_item else None,
+        "launch": _launch(interface),
         "build": build,
         "vectors": {
             "file": "vectors.txt",
@@ -84,12 +84,20 @@ def manifest_text(
     return json.dumps(made, indent=2) + "\n"
 
 
+def _launch(interface: Interface) -> dict[str, object] | None:
+    if not interface.is_item:
+        return None
+    items = interface.arguments[0].name if interface.group else "items"
+    group = {"group": interface.group} if interface.group else {}
+    return {"dimensions": 1, "items": items, **group}
+
+
 def _arguments(interface: Interface) -> list[dict[str, Any]]:
     """The arguments in the order in which the function takes them."""
     found: list[dict[str, Any]] = []
     for place, each in enumerate(interface.arguments):
         if not isinstance(each, ArrayArgument):
-            is_items = interface.is_item and place == 0
+            is_items = interface.is_item and place == 0 and not interface.group
             name, kind = ("items", "items") if is_items else (each.name, "scalar")
             found.append({"name": name, "kind": kind, "type": each.type.value})
             continue

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from importlib import resources
 from typing import NamedTuple
 
-from ferryvm.errors import FerryError, UnknownNameError
+from ferryvm.errors import UnknownNameError
 from ferryvm.portable.interface import Interface
 from ferryvm.portable.plain import PlainFunction
 
@@ -34,24 +34,20 @@ TARGETS = {
     "c": "ferryvm.portable.c.target:write_c",
     "llvm": "ferryvm.portable.llvm.target:write_llvm",
     "opencl": "ferryvm.portable.opencl.target:write_opencl",
+    "ptx": "ferryvm.portable.ptx.target:write_ptx",
+    "spirv": "ferryvm.portable.spirv.target:write_spirv",
     "wasm": "ferryvm.portable.wasm.target:write_wasm",
 }
 """The function of each target."""
 
-OF_ITEMS = frozenset({"opencl"})
+OF_ITEMS = frozenset({"opencl", "ptx", "spirv"})
 """Targets that run the items of a launch by themselves, and so take one of them."""
-
-_LATER = ("ptx", "spirv")
 
 
 def target(name: str) -> Target:
-    """The target of a name. Raises UnknownNameError, or FerryError for one that does not exist yet."""
+    """The target of a name. Raises UnknownNameError."""
     home = TARGETS.get(name)
     if home is None:
-        if name in _LATER:
-            raise FerryError(
-                f"target {name!r}: is not implemented yet (known: {', '.join(TARGETS)})"
-            )
         raise UnknownNameError("target", name, TARGETS)
     module, _, function = home.partition(":")
     found: Target = getattr(importlib.import_module(module), function)

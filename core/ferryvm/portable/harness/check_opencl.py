@@ -41,9 +41,14 @@ class Kernel:
         )
         if "division" in build:
             options.append(build["division"]["flag" if exact else "otherwise"])
-        names = build.get("sources", [f"{manifest['entry']}.cl"])
-        text = "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
-        program = pyopencl.Program(self.context, text).build(options)
+        code: Any
+        if manifest["target"] == "spirv":
+            (name,) = build.get("sources") or [f"{manifest['entry']}.spv"]
+            code = (folder / name).read_bytes()
+        else:
+            names = build.get("sources") or [f"{manifest['entry']}.cl"]
+            code = "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+        program = pyopencl.Program(self.context, code).build(options)
         self.kernel = pyopencl.Kernel(program, manifest["entry"])
 
     def buffer(self, address: int, size: int) -> Any:

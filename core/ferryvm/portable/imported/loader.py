@@ -6,7 +6,8 @@
 | `c` | the system's C compiler (`CC`) and the loader of shared libraries |
 | `library` | the loader of shared libraries: the library is there already |
 | `llvm` | llvmlite's compiler |
-| `opencl` | pyopencl, on a device of OpenCL |
+| `opencl`, `spirv` | pyopencl, on a device of OpenCL |
+| `ptx` | the driver of CUDA |
 | `wasm` | wasmtime, if it is installed |
 
 A loader is asked twice for the same folder: in a child that tries the vectors, then in this process.
@@ -74,7 +75,8 @@ def _compile(folder: Path, manifest: Any) -> None:
     if not command or shutil.which(command[0]) is None:
         raise LoadError(f"there is no C compiler {' '.join(command)!r}; set CC to one")
     sources = build.get("sources") or [f"{manifest['entry']}.c"]
-    words = [*command, *build["flags"], "-O2", "-fPIC", "-shared", "-o", LIBRARY, *sources, "-lm"]
+    level = shlex.split(os.environ.get("CFLAGS", "-O3"))
+    words = [*command, *level, *build["flags"], "-fPIC", "-shared", "-o", LIBRARY, *sources, "-lm"]
     try:
         done = child.run(words, _SECONDS, {**os.environ, "LC_ALL": "C"}, folder)
     except OSError as error:
@@ -134,7 +136,7 @@ def _load_llvm(folder: Path, manifest: Any, _device: str) -> Call:
     return _of_function(function, manifest)
 
 
-# --- OpenCL, WebAssembly --------------------------------------------------------------------
+# --- devices, WebAssembly ---------------------------------------------------------------------
 
 
 def _load_opencl(folder: Path, manifest: Any, device: str) -> Call:
@@ -149,6 +151,16 @@ def _load_opencl(folder: Path, manifest: Any, device: str) -> Call:
     except opencl.Error as error:
         said = " ".join(str(error).split())[:300]
         raise LoadError(f"OpenCL refuses it: {said}") from None
+
+
+def _load_ptx(folder: Path, manifest: Any, device: str) -> Call:
+    from ferryvm.portable.harness import check_ptx
+
+    try:
+        driver = check_ptx.Driver(int(device or 0))
+        return check_ptx.Kernel(folder, manifest, driver).call
+    except ValueError as error:
+        raise LoadError(str(error)) from None
 
 
 def _load_wasm(folder: Path, manifest: Any, _device: str) -> Call:
@@ -166,6 +178,8 @@ LOADERS = {
     "library": Loader("", _load_library),
     "llvm": Loader(".ll", _load_llvm),
     "opencl": Loader(".cl", _load_opencl, has_devices=True),
+    "ptx": Loader(".ptx", _load_ptx, has_devices=True),
+    "spirv": Loader(".spv", _load_opencl, has_devices=True),
     "wasm": Loader(".wasm", _load_wasm),
 }
 """The loader of each target."""

@@ -7,6 +7,7 @@ instruction has a fast-math flag, `nsw` or `inbounds`: all wraps and rounds as t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 
 from ferryvm.ir.function_body import expand
@@ -73,15 +74,27 @@ _UPDATES = {
 
 def llvm_text(function: PlainFunction) -> str:
     """The module of an exported function."""
-    return _Text(function).module()
+    text = FunctionText(function)
+    given = ", ".join(text.parameters())
+    head = f"define i32 @{function.interface.name}({given})"
+    parts = [f"; {origin(function)}", "", text.function(head), *text.declarations(), ""]
+    return "\n".join(parts)
 
 
-class _Text:
-    def __init__(self, function: PlainFunction) -> None:
+class FunctionText:
+    """A function in plain form as LLVM IR."""
+
+    def __init__(
+        self, function: PlainFunction, space: str = "", has_exact_division: bool = True
+    ) -> None:
+        """`space`: that of arrays and results, such as ` addrspace(1)`; `has_exact_division`: quotients and
+        roots of f32 are rounded as IEEE 754 says."""
+        self.pointer, self.is_device = f"ptr{space}", bool(space)
+        self.has_exact_division = has_exact_division
         while expand(function.body):
             pass
         remove_dead_code(function.body)
-        self.function, self.body = function, function.body
+        self.plain, self.body = function, function.body
         self.lines: list[str] = []
         self.declared: dict[str, str] = {}
         self.names: dict[Value, str] = {}
@@ -91,9 +104,9 @@ class _Text:
         self._count = 0
         self._here = ""
 
-    def module(self) -> str:
-        """All of it."""
-        interface = self.function.interface
+    def parameters(self) -> list[str]:
+        """The declarations of its parameters, which are named by that."""
+        interface = self.plain.interface
         given: list[str] = []
         parameters = iter(self.body.blocks[0].parameters)
         for argument in interface.arguments:
@@ -102,22 +115,26 @@ class _Text:
             )
             if isinstance(argument, ArrayArgument):
                 self._parameter(next(parameters), argument.length_name, given)
-        given += [f"ptr %{result.name}" for result in interface.results]
+        return given + [f"{self.pointer} %{result.name}" for result in interface.results]
+
+    def function(self, head: str) -> str:
+        """The definition with a head."""
         for block in self.body.blocks[1:]:
             for parameter in block.parameters:
                 self.names[parameter] = self._name()
         for block in self.body.blocks:
             self._block(block)
-        code = self._with_phis()
-        head = f"define i32 @{interface.name}({', '.join(given)}) {{"
-        declared = [f"declare {text}" for text in self.declared.values()]
-        return "\n".join([f"; {origin(self.function)}", "", head, *code, "}", "", *declared, ""])
+        return "\n".join([f"{head} {{", *self._with_phis(), "}", ""])
+
+    def declarations(self) -> list[str]:
+        """The declarations of what it calls, after it is made."""
+        return [f"declare {text}" for text in self.declared.values()]
 
     def _parameter(
         self, parameter: Parameter, name: str, given: list[str], is_pointer: bool = False
     ) -> None:
         self.names[parameter] = f"%{name}"
-        given.append(f"{'ptr' if is_pointer else _TYPES[parameter.type]} %{name}")
+        given.append(f"{self.pointer if is_pointer else _TYPES[parameter.type]} %{name}")
 
     def _name(self) -> str:
         self._count += 1
@@ -142,8 +159,8 @@ class _Text:
     def _value(self, value: Value) -> str:
         if not isinstance(value, Constant):
             name = self.names[value]
-            if isinstance(value, Parameter) and value in self.function.pointers:
-                return self._new(f"ptrtoint ptr {name} to i64")
+            if isinstance(value, Parameter) and value in self.plain.pointers:
+                return self._new(f"ptrtoint {self.pointer} {name} to i64")
             return name
         if value.type is BOOLEAN:
             return "true" if value.bits else "false"
@@ -152,7 +169,7 @@ class _Text:
     def _block(self, block: Block) -> None:
         self._open(self.labels[block])
         if block is self.body.blocks[0]:
-            for number, t in self.function.locals.items():
+            for number, t in self.plain.locals.items():
                 self._add(f"%s.{number} = alloca {_TYPES[t]}")
         else:
             self.lines.append(f"phis {self.labels[block]}")
@@ -211,10 +228,10 @@ class _Text:
                 shown = " ".join(f"i64 {n}, label %{label}" for n, label in enumerate(cases))
                 self._add(f"switch i64 {index}, label %{last} [ {shown} ]")
             case "return":
-                results = self.function.interface.results
+                results = self.plain.interface.results
                 for result, value in zip(results, end.arguments, strict=True):
                     self._add(
-                        f"store {_TYPES[value.type]} {self._value(value)}, ptr %{result.name}"
+                        f"store {_TYPES[value.type]} {self._value(value)}, {self.pointer} %{result.name}"
                     )
                 self._add("ret i32 0")
             case _:
@@ -237,6 +254,8 @@ class _Text:
         name = operation.name
         types = [item for item in operation.static if isinstance(item, Type)]
         values = [self._value(argument) for argument in operation.arguments]
+        if not self.has_exact_division and name in ("fdiv", "fsqrt") and types[0] is F32:
+            return self._by_f64(name, values)
         if name in _BINARY:
             a, b = values
             return self._new(f"{_BINARY[name]} {_TYPES[types[0]]} {a}, {b}")
@@ -265,6 +284,15 @@ class _Text:
             return self._converted(f"fpto{name[-1]}i", types[1], values[0], types[0])
         assert name == "reinterpret", name
         return self._converted("bitcast", types[1], values[0], types[0])
+
+    def _by_f64(self, name: str, values: list[str]) -> str:
+        """A quotient or root of f32 by f64, which rounds right; devices may have worse ones of f32."""
+        wide = [self._converted("fpext", F32, value, F64) for value in values]
+        if name == "fdiv":
+            made = self._new(f"fdiv double {wide[0]}, {wide[1]}")
+        else:
+            made = self._intrinsic("sqrt", F64, *wide)
+        return self._converted("fptrunc", F64, made, F32)
 
     def _converted(self, name: str, from_: Type, value: str, to: Type) -> str:
         return self._new(f"{name} {_TYPES[from_]} {value} to {_TYPES[to]}")
@@ -321,7 +349,9 @@ class _Text:
 
     def _address(self, elements: Element, pointer: Value, index: Value) -> str:
         at = self._value(index)
-        return self._new(f"getelementptr {_element(elements)}, ptr {self.names[pointer]}, i64 {at}")
+        return self._new(
+            f"getelementptr {_element(elements)}, {self.pointer} {self.names[pointer]}, i64 {at}"
+        )
 
     def _word(self, elements: Element, value: str) -> str:
         """An element as a word."""
@@ -338,7 +368,9 @@ class _Text:
     def _do_array_load(self, operation: Operation) -> str:
         elements = operation.fact(0, Element)
         at = self._address(elements, *operation.arguments)
-        loaded = self._new(f"load {_element(elements)}, ptr {at}, align {elements.bytes}")
+        loaded = self._new(
+            f"load {_element(elements)}, {self.pointer} {at}, align {elements.bytes}"
+        )
         return loaded if elements.type.is_float else self._word(elements, loaded)
 
     def _do_array_store(self, operation: Operation) -> None:
@@ -346,7 +378,7 @@ class _Text:
         pointer, index, value = operation.arguments
         at = self._address(elements, pointer, index)
         low = self._low(elements, value)
-        self._add(f"store {_element(elements)} {low}, ptr {at}, align {elements.bytes}")
+        self._add(f"store {_element(elements)} {low}, {self.pointer} {at}, align {elements.bytes}")
 
     def _do_array_canonical(self, operation: Operation) -> None:
         elements, operands = operation.fact(0, Element), operation.arguments
@@ -356,7 +388,7 @@ class _Text:
         ):
             made = self._canonical(elements.type, self._value(value))
             at = self._address(elements, pointer, index)
-            self._add(f"store {c} {made}, ptr {at}, align {elements.bytes}")
+            self._add(f"store {c} {made}, {self.pointer} {at}, align {elements.bytes}")
 
     def _do_array_fill(self, operation: Operation) -> None:
         elements = operation.fact(0, Element)
@@ -368,6 +400,12 @@ class _Text:
             else self._low(elements, value)
         )
         start = self._address(elements, pointer, index)
+        with self._counted(number) as at:
+            self._store(elements, self._element_at(elements, start, at), low)
+
+    @contextlib.contextmanager
+    def _counted(self, number: str) -> Iterator[str]:
+        """A loop from 0 up to a number of iterations."""
         before, head, body, behind = self._here, *(self._label() for _ in range(3))
         self._add(f"br label %{head}")
         self._open(head)
@@ -376,26 +414,48 @@ class _Text:
         done = self._new(f"icmp uge i64 {at}, {number}")
         self._add(f"br i1 {done}, label %{behind}, label %{body}")
         self._open(body)
-        place = self._new(f"getelementptr {_element(elements)}, ptr {start}, i64 {at}")
-        self._add(f"store {_element(elements)} {low}, ptr {place}, align {elements.bytes}")
+        yield at
         self._add(f"{next_} = add i64 {at}, 1")
         self._add(f"br label %{head}")
         self._open(behind)
+
+    def _element_at(self, elements: Element, start: str, at: str) -> str:
+        return self._new(f"getelementptr {_element(elements)}, {self.pointer} {start}, i64 {at}")
+
+    def _store(self, elements: Element, place: str, value: str) -> None:
+        c = _element(elements)
+        self._add(f"store {c} {value}, {self.pointer} {place}, align {elements.bytes}")
 
     def _do_array_move(self, operation: Operation) -> None:
         elements = operation.fact(0, Element)
         to, at, from_, first, count = operation.arguments
         target, source = self._address(elements, to, at), self._address(elements, from_, first)
+        if self.is_device:
+            self._copy(elements, target, source, self._value(count))
+            return
         size = self._new(f"shl i64 {self._value(count)}, {elements.shift}")
         name = "@llvm.memmove.p0.p0.i64"
         self.declared[name] = f"void {name}(ptr, ptr, i64, i1)"
         self._add(f"call void {name}(ptr {target}, ptr {source}, i64 {size}, i1 false)")
 
+    def _copy(self, elements: Element, target: str, source: str, count: str) -> None:
+        """Copy elements one after the other: from the last on if the target is behind the source."""
+        c, p = _element(elements), self.pointer
+        one, other = (self._new(f"ptrtoint {p} {each} to i64") for each in (target, source))
+        is_behind = self._new(f"icmp ugt i64 {one}, {other}")
+        last = self._new(f"sub i64 {count}, 1")
+        with self._counted(count) as at:
+            from_end = self._new(f"sub i64 {last}, {at}")
+            place = self._new(f"select i1 {is_behind}, i64 {from_end}, i64 {at}")
+            taken = self._element_at(elements, source, place)
+            loaded = self._new(f"load {c}, {p} {taken}, align {elements.bytes}")
+            self._store(elements, self._element_at(elements, target, place), loaded)
+
     def _do_array_update(self, operation: Operation) -> str:
         elements, update = operation.fact(0, Element), operation.fact(1, Atomic)
         pointer, index, value = operation.arguments
         at, low = self._address(elements, pointer, index), self._low(elements, value)
-        made = f"atomicrmw {_UPDATES[update]} ptr {at}, {_element(elements)} {low} monotonic"
+        made = f"atomicrmw {_UPDATES[update]} {self.pointer} {at}, {_element(elements)} {low} monotonic"
         return self._word(elements, self._new(made))
 
     def _do_array_exchange(self, operation: Operation) -> str:
@@ -403,7 +463,7 @@ class _Text:
         pointer, index, expected, value = operation.arguments
         at = self._address(elements, pointer, index)
         one, other = self._low(elements, expected), self._low(elements, value)
-        pair = self._new(f"cmpxchg ptr {at}, {c} {one}, {c} {other} monotonic monotonic")
+        pair = self._new(f"cmpxchg {self.pointer} {at}, {c} {one}, {c} {other} monotonic monotonic")
         return self._word(elements, self._new(f"extractvalue {{ {c}, i1 }} {pair}, 0"))
 
 

@@ -56,7 +56,7 @@ clean:
 
 def write_opencl(function: PlainFunction) -> Written:
     """The source of the kernel, the harnesses."""
-    interface = _with_status(function.interface)
+    interface = with_status(function.interface)
     function = dataclasses.replace(function, interface=interface)
     name, by_f64 = interface.name, f"-D{BY_F64}"
     files = {
@@ -74,7 +74,8 @@ def write_opencl(function: PlainFunction) -> Written:
     return Written(interface, files, build)
 
 
-def _with_status(interface: Interface) -> Interface:
+def with_status(interface: Interface) -> Interface:
+    """The interface of a kernel, whose last argument points to the status."""
     taken = [interface.name, *interface.names, *(result.name for result in interface.results)]
     (status,) = identifiers(["status"], taken)
     return dataclasses.replace(interface, status=status)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks an exported kernel in PTX with its golden vectors: check.py [DEVICE [FOLDER]].
+
+It needs the standard library of Python 3.10, and the driver of CUDA. DEVICE is a number; without it the first
+device is taken. The status is 1 if a vector fails, 2 if the files are damaged or there is no device.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from pathlib import Path
+from typing import Any
+
+from ferryvm.portable.harness.golden import (
+    SCALARS,
+    WIDTHS,
+    expression,
+    inputs_of,
+    integers_of,
+    read_manifest,
+    report,
+    results_of,
+)
+
+_LOG = 4096
+_INFO_LOG, _INFO_LOG_BYTES = 5, 6  # CU_JIT_ERROR_LOG_BUFFER, its size in bytes
+_NAME = 96
+
+
+class Driver:
+    """CUDA's driver, with a context on a device. Raises ValueError if there is none."""
+
+    def __init__(self, device: int) -> None:
+        try:
+            self.library = ctypes.CDLL("libcuda.so.1")
+        except OSError as error:
+            raise ValueError(f"the driver of CUDA is not here: {error}") from None
+        self("cuInit", 0)
+        handle, self.context = ctypes.c_int(), ctypes.c_void_p()
+        self("cuDeviceGet", ctypes.byref(handle), device)
+        name = ctypes.create_string_buffer(_NAME)
+        self("cuDeviceGetName", name, _NAME, handle)
+        self.name = name.value.decode()
+        self("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), handle)
+        self.enter()
+
+    def __call__(self, name: str, *arguments: Any) -> None:
+        """Call a function of the driver. Raises ValueError for an error."""
+        status = getattr(self.library, name)(*arguments)
+        if status:
+            text = ctypes.c_char_p()
+            self.library.cuGetErrorString(status, ctypes.byref(text))
+            raise ValueError(f"{name}: {(text.value or b'error').decode()} ({status})")
+
+    def enter(self) -> None:
+        """Make its context that of this thread."""
+        self("cuCtxSetCurrent", self.context)
+
+    def module(self, text: bytes) -> ctypes.c_void_p:
+        """A module of PTX. Raises ValueError with what the driver says."""
+        log = ctypes.create_string_buffer(_LOG)
+        options = (ctypes.c_int * 2)(_INFO_LOG, _INFO_LOG_BYTES)
+        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), _LOG)
+        made = ctypes.c_void_p()
+        try:
+            self("cuModuleLoadDataEx", ctypes.byref(made), text, 2, options, values)
+        except ValueError as error:
+            said = " ".join(log.value.decode(errors="replace").split())
+            raise ValueError(f"{error}: {said}") from None
+        return made
+
+
+class Kernel:
+    """The kernel of a folder on a device."""
+
+    def __init__(self, folder: Path, manifest: Any, driver: Driver) -> None:
+        self.manifest, self.driver = manifest, driver
+        (name,) = manifest["build"].get("sources") or [f"{manifest['entry']}.ptx"]
+        self.module = driver.module((folder / name).read_bytes() + b"\0")
+        self.function = ctypes.c_void_p()
+        entry = manifest["entry"].encode()
+        driver("cuModuleGetFunction", ctypes.byref(self.function), self.module, entry)
+
+    def call(self, arguments: list[Any]) -> tuple[int, list[Any]]:
+        """The status and the results of a call."""
+        self.driver.enter()
+        buffers: list[ctypes.c_uint64] = []
+        try:
+            return self._call(arguments, buffers)
+        finally:
+            for buffer in buffers:
+                self.driver("cuMemFree_v2", buffer)
+
+    def _call(self, arguments: list[Any], buffers: list[ctypes.c_uint64]) -> tuple[int, list[Any]]:
+        names = [each["name"] for each in inputs_of(self.manifest)]
+        named = dict(zip(names, arguments, strict=True))
+        results = {each["name"]: SCALARS[each["type"]]() for each in results_of(self.manifest)}
+        items, groups, group = self._sizes(arguments)
+        states = (ctypes.c_int32 * max(1, items))()
+        arrays: dict[Any, ctypes.c_uint64] = {}
+        later: list[tuple[ctypes.c_uint64, int, int]] = []
+        given: list[Any] = []
+        has_status = False
+
+        def buffer(address: int, size: int) -> ctypes.c_uint64:
+            made = ctypes.c_uint64()
+            self.driver("cuMemAlloc_v2", ctypes.byref(made), ctypes.c_size_t(size + 8))
+            buffers.append(made)
+            if size:
+                place = ctypes.c_void_p(address)
+                self.driver("cuMemcpyHtoD_v2", made, place, ctypes.c_size_t(size))
+            return made
+
+        for each in self.manifest["arguments"]:
+            name, width = each["name"], WIDTHS[each["type"]]
+            value: Any = named.get(name)
+            if each["kind"] in ("scalar", "items"):
+                given.append(value)
+            elif each["kind"] == "length":
+                given.append(SCALARS[each["type"]](named[each["of"]].length))
+            elif each["kind"] == "array":
+                if value not in arrays:
+                    arrays[value] = buffer(value.address, value.length * width)
+                given.append(arrays[value])
+                if each["direction"] != "in":
+                    later.append((given[-1], value.address, value.length * width))
+            else:
+                has_status |= each["kind"] == "status"
+                content = states if each["kind"] == "status" else results[name]
+                place, size = ctypes.addressof(content), ctypes.sizeof(content)
+                given.append(buffer(place, size))
+                later.append((given[-1], place, size))
+        pointers = (ctypes.c_void_p * len(given))(*map(ctypes.addressof, given))
+        if items:
+            sizes = (groups, 1, 1, group, 1, 1)
+            self.driver("cuLaunchKernel", self.function, *sizes, 0, None, pointers, None)
+            self.driver("cuCtxSynchronize")
+        for made, address, size in later:
+            if size:
+                to = ctypes.c_void_p(address)
+                self.driver("cuMemcpyDtoH_v2", to, made, ctypes.c_size_t(size))
+        status = next((each for each in states if each), 0) if has_status else 0
+        return status, [*results.values()]
+
+    def _sizes(self, arguments: list[Any]) -> tuple[int, int, int]:
+        """Items, groups, and work-items of a group."""
+        launch = self.manifest.get("launch")
+        if launch is None:
+            return 1, 1, 1
+        integers = integers_of(self.manifest, arguments)
+        items = expression(launch["items"], integers)
+        group = expression(launch.get("group") or 1, integers)
+        return items, -(-items // group), group
+
+
+def check(device: int, folder: Path) -> int:
+    """Check the kernel of a folder; 1 if a vector fails."""
+    manifest = read_manifest(folder)
+    driver = Driver(device)
+    return report(folder, manifest, Kernel(folder, manifest, driver).call, driver.name)
+
+
+def main() -> int:
+    """Check on the device that the command line names."""
+    folder = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parent
+    try:
+        return check(int(sys.argv[1]) if len(sys.argv) > 1 else 0, folder)
+    except (OSError, ValueError, KeyError, StopIteration) as error:
+        print(f"check.py: {type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
