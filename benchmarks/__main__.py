@@ -13,6 +13,7 @@ import click
 from benchmarks import (
     compiling,
     embedding,
+    exports,
     groups,
     guess,
     interpreter,
@@ -265,6 +266,20 @@ def load_command(rounds: int, instructions: int, json_path: str | None) -> None:
 def embedding_command(rounds: int, instructions: int, json_path: str | None) -> None:
     """Making and starting large programs, calls between Python and programs, exceptions."""
     finish("embedding", embedding.measure(rounds, instructions, progress), json_path)
+
+
+@main.command("exports")
+@rounds_option(7)
+@click.option("--compiler", default="gcc", show_default=True)
+@click.option("--flags", default="-O2", show_default=True)
+@click.option("--optimize", default=2, show_default=True, type=click.IntRange(0, 3))
+@JSON
+def exports_command(
+    rounds: int, compiler: str, flags: str, optimize: int, json_path: str | None
+) -> None:
+    """Exported C over the same functions in ferryvm."""
+    found = exports.measure(rounds, compiler, flags, optimize, progress)
+    finish("exports", found, json_path)
 
 
 @main.command("references")

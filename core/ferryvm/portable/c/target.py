@@ -16,7 +16,8 @@ _MAKEFILE = """\
 # Builds @NAME@ and proves it with its golden vectors: make check
 
 CC ?= cc
-CFLAGS ?= -O2
+NATIVE := $(shell echo | $(CC) -march=native -E - > /dev/null 2>&1 && echo -march=native)
+CFLAGS ?= -O3 $(NATIVE)
 PYTHON ?= python3
 FLAGS = @FLAGS@ -Wall -Wextra -Wconversion -Werror
 

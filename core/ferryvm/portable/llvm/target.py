@@ -14,7 +14,8 @@ _MAKEFILE = """\
 # Compiles @NAME@.ll by clang 15 or later, and proves it with its golden vectors: make check
 
 CC = clang
-CFLAGS ?= -O2
+NATIVE := $(shell echo | $(CC) -march=native -E - > /dev/null 2>&1 && echo -march=native)
+CFLAGS ?= -O3 $(NATIVE)
 PYTHON ?= python3
 
 all: lib@NAME@.so
