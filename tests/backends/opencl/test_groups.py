@@ -13,6 +13,7 @@ from ferryvm import Engine
 from ferryvm.backend import Options, RefusalError
 from ferryvm.ir.c.group import Groups
 from ferryvm.item_range import RangeOutcome
+from ferryvm.machine.state import Machine
 from ferryvm.region.launch import launch_numbers
 from ferryvm.region.region import Region, RegionKind
 from ferryvm.verify import verify
@@ -93,13 +94,18 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[RangeOutcome]:
     """Receives the outcomes of ranges of groups."""
     found: list[RangeOutcome] = []
-    run = GroupRanges.run
 
-    def noted(self: GroupRanges, *given: object) -> RangeOutcome:
-        found.append(run(self, *given))  # type: ignore[arg-type]  # as it was called
-        return found[-1]
+    def note(name: str) -> None:
+        run = vars(GroupRanges)[name]
 
-    monkeypatch.setattr(GroupRanges, "run", noted)
+        def noted(self: GroupRanges, machine: Machine, first: int, limit: int) -> RangeOutcome:
+            found.append(run(self, machine, first, limit))
+            return found[-1]
+
+        monkeypatch.setattr(GroupRanges, name, noted)
+
+    note("run")
+    note("run_deferred")
     return found
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 from ferryvm.backend import BackendError
 from ferryvm.ir.member.size import Leaf, LeafKind
@@ -42,6 +42,8 @@ class GroupRanges(RangeRunner):
         self._made: dict[tuple[tuple[int, ...], bool], GroupSlices | BackendError] = {}
         self._exact: set[tuple[int, ...]] = set()
         """The sizes for which the exact runner has been needed."""
+        self._last: GroupSlices | None = None
+        """The runner that ran last: it has the memory with the results."""
         if not leaves:
             with contextlib.suppress(BackendError):  # it is the reason when the launch begins
                 self._runner_for((), False)
@@ -55,7 +57,29 @@ class GroupRanges(RangeRunner):
         """The runners for all sizes that there have been."""
         return [each for each in self._made.values() if isinstance(each, ItemRanges)]
 
+    @property
+    def deferral(self) -> Hashable | None:  # type: ignore[override]  # known when there is a runner
+        return next((runner.deferral for runner in self.runners), None)
+
     def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        return self._run(machine, limit, lambda runner: runner.run(machine, first, limit))
+
+    def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        try:
+            return self._run(
+                machine, limit, lambda runner: runner.run_deferred(machine, first, limit)
+            )
+        except BackendError:  # also those of earlier launches, if no runner has begun
+            self.runners[0].drop_results(machine)
+            raise
+
+    def write_back(self, machine: Machine) -> None:
+        if self._last is not None:
+            self._last.write_back(machine)
+
+    def _run(
+        self, machine: Machine, limit: int, run: Callable[[GroupSlices], RangeOutcome]
+    ) -> RangeOutcome:
         if limit > MOST_GROUPS:
             raise BackendError(f"a launch has {limit} groups; the most is {MOST_GROUPS}")
         control, stack = machine.control, machine.memory.stack
@@ -67,10 +91,10 @@ class GroupRanges(RangeRunner):
             self._exact.add(values)
             runner = self._runner_for(values, True)
         try:
-            return runner.run(machine, first, limit)
+            return run(runner)
         except DoubtError:
             self._exact.add(values)
-        return self._runner_for(values, True).run(machine, first, limit)
+        return run(self._runner_for(values, True))
 
     def _runner_for(self, values: tuple[int, ...], is_exact: bool) -> GroupSlices:
         found = self._made.get((values, is_exact))
@@ -84,6 +108,7 @@ class GroupRanges(RangeRunner):
             self._made[values, is_exact] = found
         if isinstance(found, BackendError):
             raise found
+        self._last = found
         return found
 
     @staticmethod

@@ -74,6 +74,9 @@ class GroupSlices(ItemRanges):
         self._given = words
         super()._give(kernel, control, start, words, marks)
 
+    def _is_undone(self, error: BaseException) -> bool:
+        return isinstance(error, DoubtError)
+
     def _fail(self, machine: Machine, error: BaseException, is_changed: bool) -> NoReturn:
         super()._fail(machine, error, is_changed and not isinstance(error, DoubtError))
 

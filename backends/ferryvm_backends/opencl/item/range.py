@@ -192,6 +192,16 @@ class ItemRanges(RangeRunner):
         found = RangeRun()
         self._in_pool(machine, found, functools.partial(self._write_back, machine.control))
 
+    def drop_results(self, machine: Machine) -> None:
+        """Forget what the device alone has."""
+        if self._memory.is_ahead(machine.control):
+            with _lock:
+                self._memory.drop(machine.control)
+
+    def _is_undone(self, _error: BaseException) -> bool:
+        """True if a slice that has raised this error left the device's memory as it was."""
+        return False
+
     def _write_back(self, control: ControlBlock) -> None:
         try:
             self._memory.pull(control)
@@ -336,9 +346,10 @@ class ItemRanges(RangeRunner):
                 found.is_changed = True
                 for (address, size), elements in zip(stale, saved, strict=True):
                     put_back(view(address, limit * size), elements, size, found)
-        except BaseException:
-            memory.drop(control)
-            buffers.close()
+        except BaseException as error:
+            if not self._is_undone(error):
+                memory.drop(control)
+                buffers.close()
             raise
         finally:
             self.entries += 1
