@@ -186,8 +186,11 @@ class Arithmetic(PureEmitter[ir.Value]):
 
     def fsqrt(self, t: Type, a: ir.Value) -> ir.Value:
         # LLVM folds `NaN if x < 0 else sqrt(x)` to sqrt(x); the fence preserves our canonical NaN.
-        root = self._intrinsic(f"llvm.sqrt.{t}", a.type, a)
-        return self._intrinsic(f"llvm.arithmetic.fence.{t}", a.type, root)
+        return self._intrinsic(f"llvm.arithmetic.fence.{t}", a.type, self.bare_root(t, a))
+
+    def bare_root(self, t: Type, a: ir.Value) -> ir.Value:
+        """The square root for arithmetic alone, which LLVM computes in vectors."""
+        return self._intrinsic(f"llvm.sqrt.{t}", a.type, a)
 
     def apply(self, function: PureFunction, *arguments: ir.Value) -> ir.Value:
         return self.builder.call(self._defined(function, arguments), arguments)

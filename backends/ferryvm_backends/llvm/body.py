@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from ferryvm.ir.graph import Block, Edge, Operation, Terminator, Value
+from ferryvm.ir.graph import Block, Body, Edge, Operation, Terminator, Value
 from ferryvm.ir.operation import SAFEPOINTS
 from ferryvm.ir.passes.overflow_check import RARE
 from ferryvm.ir.rule import Rules
+from ferryvm.ir.use import users_of
 from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import Type
 from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
@@ -76,6 +78,7 @@ class _BodyLowering:
         if not self.body.is_root:
             arguments = function.native.args[2:]  # after control block and frame
             self.values.update(zip(entry.parameters, arguments, strict=True))
+        self._roots = _bare_roots(self.body)
         self.blocks: dict[Block, ir.Block] = {
             block: function.block(block.label) for block in self.body.blocks
         }
@@ -120,6 +123,8 @@ class _BodyLowering:
         rule = self.rules.get(operation.name)
         if rule is not None:
             result = rule(operation, *arguments)
+        elif operation in self._roots:
+            result = self.function.arithmetic.bare_root(operation.fact(0, Type), *arguments)
         else:
             emit = getattr(self.function.arithmetic, operation.name)
             result = emit(*operation.static, *arguments)
@@ -238,3 +243,19 @@ class _BodyLowering:
         for phi, argument in zip(strip.initial if strip else phis, edge.arguments, strict=True):
             phi.add_incoming(self.function.value(argument), self.builder.block)
         return strip.block if strip else self.blocks[edge.block]
+
+
+_ARITHMETIC = frozenset({"fadd", "fsub", "fmul", "fdiv", "ffma"})
+
+
+def _bare_roots(body: Body) -> set[Operation]:
+    """The square roots of which nothing but arithmetic uses the result: no test for NaN is folded with them."""
+    found = {operation for operation in body.operations if operation.name == "fsqrt"}
+    if not found:
+        return found
+    users = users_of(body)
+    return {
+        root
+        for root in found
+        if all(user is not None and user.name in _ARITHMETIC for user in users.get(root, ()))
+    }
