@@ -17,15 +17,17 @@ from ferryvm.backend import BackendError, Options
 from ferryvm.compiler import lifted
 from ferryvm.ir.function_body import function_body
 from ferryvm.ir.graph import Body, Module, Operation
-from ferryvm.ir.group.check import spare_item_checks
+from ferryvm.ir.group.improve import improve_item_loops
 from ferryvm.ir.lane.vectorise import vectorise
 from ferryvm.ir.operation import SHAPES, Role
 from ferryvm.ir.passes.if_conversion import convert_branches
+from ferryvm.ir.passes.jump_threading import thread_jumps
 from ferryvm.ir.passes.overflow_check import gather_overflow_checks
 from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.ir.passes.unroll_and_jam import unroll_and_jam
 from ferryvm.ir.passes.unswitch import unswitch
+from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.isa.pure_function import PureFunction
 from ferryvm.region.region import Region, RegionKind
 from ferryvm_backends._llvm.passes import Pipeline, improve
@@ -100,10 +102,12 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
     hoisted = 0
     if options.optimize >= 2:
         for body in module.bodies if module.groups else ():
-            spare_item_checks(body)
+            improve_item_loops(body)
         hoisted = sum(hoist_range_checks(body) for body in module.bodies)
         for body in module.bodies:
-            unroll_and_jam(body, module.footprints)
+            if unroll_and_jam(body, module.footprints) and module.groups:
+                number_values(body)  # the numbers of items that run together become constants apart
+                thread_jumps(body)
         for body in module.bodies if hoisted else ():
             unswitch(body, module.footprints, least=0 if module.groups else LARGE_LOOP)
         for body in module.bodies:

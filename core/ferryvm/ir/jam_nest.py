@@ -18,14 +18,21 @@ from ferryvm.ir.loop.natural import Loop
 from ferryvm.ir.operation import FIXED, PURE
 from ferryvm.ir.passes.code_motion import is_movable
 
-LARGEST_INNER = 40
+COPIES = 8
+"""Iterations that run together: as many doubles as the widest vectors have."""
+
+LARGEST_INNER = 64
 """Operations of an inner loop without checks and their conditions."""
+
+_MOST_ITERATIONS = 1 << 10
+"""Iterations of an outer loop of which the number is known, at most."""
 
 LARGEST_OUTER = 100
 """Operations of the rest of an outer loop."""
 
 _LOADS = frozenset({"element_load", "field_load"})
 _STORES = frozenset({"element_store", "canonicalise_elements", "field_store"})
+_CONTEXTS = frozenset({"context_load", "context_store"})
 _CHECKING = frozenset(
     {
         "trap_if",
@@ -57,6 +64,9 @@ class JamNest(NamedTuple):
     """Values of the outer loop that can be computed for an iteration before those in front of it."""
     places: list[tuple[Value, Value]]
     """Places of arrays, two each, that must differ."""
+
+    is_whole: bool
+    """True if so many iterations are left at the header, again and again, until none is."""
 
     @property
     def next_values(self) -> dict[Parameter, Value]:
@@ -94,7 +104,26 @@ def jam_nest(inner: Loop, outer: Loop) -> JamNest | None:
     places = _places(outer, [*before, *inner.members], behind)
     if places is None:
         return None
-    return JamNest(outer, inner, before, behind, doubts, early, places)
+    is_whole = not doubts and not places and _is_whole(outer, before)
+    return JamNest(outer, inner, before, behind, doubts, early, places, is_whole)
+
+
+def _is_whole(outer: Loop, before: list[Block]) -> bool:
+    """True if an outer loop has a constant number of iterations, of which `COPIES` have no rest, ends only
+    in front of one, and has no values that code behind it uses but those of its parameters."""
+    variable = find_induction_variable(outer)
+    trips = None if variable is None else variable.constant_trip_count(_MOST_ITERATIONS)
+    if not trips or trips % COPIES or any(b.end.name != "jump" for b in before[1:]):
+        return False
+    if any(o.name == "trap_if" for block in before for o in block.operations):
+        return False
+    inside = {*outer.members}
+    exits = [e for b in outer.members for e in b.end.edges if e.block not in inside]
+    others = [block for block in outer.graph.blocks if block not in inside]
+    own = {*outer.operations}
+    return len(exits) == 1 and all(
+        own.isdisjoint(o.uses()) for block in others for o in (*block.operations, block.end)
+    )
 
 
 def _within(before: list[Block], inner: Loop) -> Iterator[Edge]:
@@ -178,12 +207,27 @@ def _is_fit(outer: Loop, inner: Loop, before: list[Block], behind: list[Block]) 
     if sum(len(block.operations) for block in (*before, *behind)) > LARGEST_OUTER:
         return False
     plain = PURE | FIXED | _LOADS | {"trap_if"}
+    if _has_own_contexts(outer, (*before, *behind)):
+        plain |= {"context_load", "context_store"}
     return (
         all(o.name in plain for block in before for o in block.operations)
         and all(block.end.name in ("jump", "branch") for block in before)
         and all(o.name in plain | _STORES | {"poll"} for block in behind for o in block.operations)
         and all(edge.block in inside for block in behind for edge in block.end.edges)
     )
+
+
+def _has_own_contexts(outer: Loop, blocks: tuple[Block, ...]) -> bool:
+    """True if each iteration of an outer loop accesses elements of its own in context arrays."""
+    variable = find_induction_variable(outer)
+    indices = {o.arguments[1] for block in blocks for o in block.operations if o.name in _CONTEXTS}
+    if variable is None or len(indices) != 1:
+        return False
+    (index,) = indices
+    if isinstance(index, Operation) and index.name == "add":
+        offset, index = index.arguments
+        return index is variable.value and outer.is_invariant(offset)
+    return index is variable.value
 
 
 def _early(outer: Loop, before: list[Block], behind: list[Block]) -> set[Value]:

@@ -12,13 +12,17 @@ from unittest import mock
 import pytest
 
 from ferryvm.ir.control_flow_graph import ControlFlowGraph
-from ferryvm.ir.graph import BOOLEAN, FrameState, Operation, Value
+from ferryvm.ir.graph import BOOLEAN, FrameState, Operation, Parameter, Value
+from ferryvm.ir.group import early_check
+from ferryvm.ir.group.home import Homes
 from ferryvm.ir.group.item_loop import ItemLoop
 from ferryvm.ir.group.writer import _Writer
+from ferryvm.isa.type import I64
 from ferryvm_backends.llvm.group_store import GroupStores, Words
 
 from ..forced_exit import differences
 from .test_groups import ENDED, FIRST, NESTED
+from .test_item_loops import TILES
 
 _put, _load, _edge, _entry = ItemLoop._put, ItemLoop._load, ItemLoop._edge, ItemLoop._entry_value
 
@@ -57,7 +61,7 @@ def _dropped(self: ItemLoop, end: int, *others: Any) -> Any:
 def _agree(self: ItemLoop) -> None:
     """Items that come to different ends are not noticed."""
     _loop(self)
-    if self.has_choice:
+    if self.has_choice and self.may_differ:
         self.latch.end.edges[0].arguments[2] = self.formation.constant(BOOLEAN, 0)
 
 
@@ -87,6 +91,8 @@ FAULTS: dict[str, tuple[object, str, Callable[..., Any]]] = {
     "divergence-unnoticed": (ItemLoop, "_loop", _agree),
     "common-word-unstored": (GroupStores, "_advance", _unstored),
     "common-word-stale": (GroupStores, "trimmed", _any_value),
+    "variables-common": (Homes, "is_uniform", lambda _, value: isinstance(value, Parameter)),
+    "row-not-counted": (early_check, "_at_entry", lambda _loop, _value, m: m.constant(I64, 0)),
     "waiting-lost": (_Writer, "_reached", lambda self, item: self._word(0)),
     "barrier-lost": (_Writer, "_reached", lambda self, item: self._word(1)),
 }
@@ -102,9 +108,9 @@ def is_found(name: str | None) -> bool:
 
 
 def _differs() -> bool:
-    for text in (FIRST, ENDED, NESTED):
+    for text, step in ((FIRST, 3), (ENDED, 3), (NESTED, 3), (TILES.format(first=1), 999)):
         try:
-            if any(True for _ in differences(text, 3)):
+            if any(True for _ in differences(text, step)):
                 return True
         except Exception:  # noqa: BLE001 - whatever a fault leads to
             return True

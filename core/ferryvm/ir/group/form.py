@@ -131,7 +131,7 @@ class _Formation(GroupBuilder):
                 sources.setdefault(end, set()).add(number)
         direct = {end: min(own) for end, own in sources.items() if len(own) == 1}
         self.dispatched = sorted(sources.keys() - direct.keys())
-        lead_to(begin, regions[0].head, regions[0].first_arguments())
+        lead_to(begin, regions[0].before, [])
         for root in (0, None, *self.dispatched):
             if root is None:
                 if self.dispatched:
@@ -151,9 +151,7 @@ class _Formation(GroupBuilder):
         self.open(self.dispatch)
         (number,) = self.dispatch.parameters
         first = self.dispatched[0]
-        edges = [
-            Edge(regions[each].head, [*regions[each].first_arguments()]) for each in self.dispatched
-        ]
+        edges = [Edge(regions[each].before, []) for each in self.dispatched]
         if len(edges) == 1:
             self.close(Terminator("jump", edges=(edges[0],)))
             return

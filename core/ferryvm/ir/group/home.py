@@ -6,6 +6,9 @@ region, and context arrays for the others.
     computed    computed anew, from the item's number and what is shared, if that is cheap
     stored      an element of a context array for each item, stored at barriers behind which it is used
 
+What all items have in common at a barrier, such as the number of a tile, is stored by each, since some may have
+passed the next barrier when control leaves; a region loads it once.
+
 Checks of shared values for null, read-only arrays, and a full stack are made in front of the group.
 
 A value is live at a barrier if it is used behind it, by states too, or is a word of the frames of an item
@@ -18,6 +21,7 @@ from collections.abc import Iterable
 
 from ferryvm.ir.graph import Block, Constant, Operation, Value
 from ferryvm.ir.group.launch import Barrier, Launch, NotGroupedError
+from ferryvm.ir.member.uniformity import Uniformity
 from ferryvm.ir.operation import FIXED, PURE
 from ferryvm.isa.trap import Trap
 
@@ -65,6 +69,7 @@ class Homes:
             if o.name == "trap_if" and o.static[0] in _EARLY and self.is_shared(o.arguments[0])
         }
         """Conditions under which no group begins: none of its items passes a check of them."""
+        self._uniformity = self._find_uniformity()
         self.live = _live(launch)
         """By barrier the values that are used behind it, and those of its state."""
         self.slots: dict[Value, int] = {}
@@ -98,6 +103,26 @@ class Homes:
         if not is_movable or value.name in _UNMOVED or not _is_total(value):
             return False
         return all(map(self.is_shared, value.arguments))
+
+    def _find_uniformity(self) -> Uniformity | None:
+        """The values that items have in common when they come to a barrier; None if some may come to one that
+        others do not come to, or in another iteration: then these have nothing in common."""
+        launch = self.launch
+        blocks = [block for block in launch.body.blocks if block in launch.members]
+        varying = [launch.number, *launch.header.operations]
+        if self._written or self._writes_any:
+            varying += [o for o in self._operations() if o.name in ("static", "static_at")]
+        found = Uniformity(blocks, varying, launch.header)
+        is_apart = any(barrier.block in found.divergent for barrier in launch.barriers)
+        return None if is_apart else found
+
+    def is_uniform(self, value: Value) -> bool:
+        """True if a value is the same for all items that come to a barrier."""
+        return self._uniformity is not None and self._uniformity.is_uniform(value)
+
+    def is_common(self, block: Block) -> bool:
+        """True if all items come to a block, or none."""
+        return self._uniformity is not None and block not in self._uniformity.divergent
 
     def cost(self, value: Value) -> int | None:
         """The cost of computing a value of an item anew; None if that is impossible, or costs too

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loop over all items of one parallel region.
 
-head ─> item: values loaded or computed ─> the region's copy ─> values stored ─> latch ─> head
-  └──> done ─> what comes next
+before: what all items have in common
+  └──> head ─> item: values loaded or computed ─> the region's copy ─> values stored ─> latch ─> head
+         └──> done ─> what comes next
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class ItemLoop:
         form, launch = formation, formation.launch
         before, form.made = form.made, []
         name = f"region{number}"
+        self.before = form.new_block(f"{name}.before")
         self.head = form.new_block(f"{name}.head")  # as that of a launch: its items are independent
         self.item = form.new_block(f"{name}.item", start.pc)
         made, form.made = form.made, before
@@ -50,18 +52,17 @@ class ItemLoop:
         self.latch = form.labels.block(launch.header, f"{name}.latch")
         self.done = form.labels.block(launch.header, f"{name}.done")
         self.has_choice = len(self.ends) > 1
+        self.may_differ = not all(form.homes.is_common(node[0]) for _, node, _ in self.copy.ends)
+        """True if items may come to different ends."""
         self.blocks = [*made, *self.copy.blocks, self.latch, self.done]
         self.more: list[Block] = []
         self._store()
         self.copy.finish()
         lead_to(self.item, self.copy.entry, [])
         self._loop()
-
-    def first_arguments(self) -> list[Value]:
-        """The arguments with which its loop is entered."""
-        form = self.formation
         zero = form.constant(I64, 0)
-        return [zero, zero, form.constant(BOOLEAN, 0)] if self.has_choice else [zero]
+        first: list[Value] = [zero, zero, form.constant(BOOLEAN, 0)]
+        lead_to(self.before, self.head, first[: len(self.head.parameters)])
 
     def _entry_value(self, value: Value) -> Value:
         """A value of items at the region's start."""
@@ -82,12 +83,15 @@ class ItemLoop:
         if form.homes.cost(value) is None:
             slot = form.homes.slots[value]
             t = value.type if isinstance(value.type, Type) else I32
-            place = form.arrays[slot], self.index
+            is_uniform = form.homes.is_uniform(value)
+            index = form.constant(I64, 0) if is_uniform else self.index
+            place = form.arrays[slot], index
             load = Operation("context_load", t, form.group.context(t, slot), place)
-            self.item.operations.append(load)
+            block = self.before if is_uniform else self.item
+            block.operations.append(load)
             if isinstance(value.type, Type):
                 return load
-            form.open(self.item)
+            form.open(block)
             return form.compare(I32, Condition.NE, load, form.constant(I32, 0))
         assert isinstance(value, Operation)
         arguments = tuple([self._entry_value(each) for each in value.arguments])
@@ -133,16 +137,19 @@ class ItemLoop:
         more = form.compare(I64, Condition.LT_S, self.index, form.launch.limit)
         if self.has_choice:
             first, differs = Parameter(I64), Parameter(BOOLEAN)
-            self.head.parameters += [first, differs]
+            self.head.parameters += [first, differs] if self.may_differ else [first]
             self.first, self.differs = first, differs
             form.branch(more, Edge(self.item, []), Edge(self.done, []))
             form.open(self.latch)
             reached = Parameter(I64)
             self.latch.parameters = [reached]
-            is_first = form.compare(I64, Condition.EQ, self.index, form.constant(I64, 0))
-            new = form.select(is_first, reached, first)
-            other = form.compare(I64, Condition.NE, new, reached)
-            arguments += [new, form.any(differs, other)]
+            if self.may_differ:
+                is_first = form.compare(I64, Condition.EQ, self.index, form.constant(I64, 0))
+                new = form.select(is_first, reached, first)
+                other = form.compare(I64, Condition.NE, new, reached)
+                arguments += [new, form.any(differs, other)]
+            else:
+                arguments.append(reached)
         else:
             form.branch(more, Edge(self.item, []), Edge(self.done, []))
             form.open(self.latch)
@@ -155,7 +162,7 @@ class ItemLoop:
         form = self.formation
         form.open(self.done)
         state = form.at_test(self.number, form.launch.limit)
-        if self.has_choice:
+        if self.has_choice and self.may_differ:
             form.emit(Operation("continue_launch_if", None, (), (self.differs,), state))
         is_back = self.number not in self._before_dispatch(direct)
         onward = sorted(self.ends)
@@ -190,7 +197,7 @@ class ItemLoop:
         if not end:
             return Edge(form.launch.header, [form.launch.limit])
         if end in direct:
-            return Edge(regions[end].head, regions[end].first_arguments())
+            return Edge(regions[end].before, [])
         edge = Edge(form.dispatch, [form.constant(I64, end)], back is not None)
         if back is None:
             return edge

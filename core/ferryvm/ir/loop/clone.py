@@ -119,14 +119,15 @@ class LoopClone(Clones):
         loop: Loop,
         omitted: Collection[Operation] = (),
         replaced: Mapping[Operation, Value] | None = None,
+        prefix: str = "unchecked",
     ) -> None:
         """Requires that the loop has one exit. `omitted`: operations without a value that the clone
-        omits; `replaced`: as for `operations`."""
+        omits; `replaced`: as for `operations`; `prefix`: of the labels of its blocks."""
         super().__init__()
         self.body, self.loop = body, loop
         self.labels = Labels(body)
         for old in loop.extent:
-            self.start(old, self.labels.block(old, "unchecked"))
+            self.start(old, self.labels.block(old, prefix))
         exit_ = self._join_exits()
         for old in loop.extent:
             self.operations(old, omitted.__contains__, replaced)

@@ -34,7 +34,7 @@ Where = Callable[[int], str]
 
 def check_barriers(body: Body, form: GroupForm, where: Where) -> None:
     """Raise UngroupedError if a barrier is not reached by all members; each begins a block."""
-    for block in Uniformity(body, [form.member]).divergent:
+    for block in Uniformity(body.blocks, [form.member]).divergent:
         if _is_barrier(block):
             at = where(block.operations[0].pc)
             raise UngroupedError(f"some members may come to the barrier at {at} without others")

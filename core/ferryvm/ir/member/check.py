@@ -132,7 +132,7 @@ def hoist_argument_checks(
                 need(argument)
             needed[value] = None
 
-    loops, after = loops_of(graph), post_dominators(body) if is_exact else None
+    loops, after = loops_of(graph), post_dominators(body.blocks) if is_exact else None
     conditions: list[tuple[Operation, list[tuple[Value, bool]]]] = []
     for place, block in enumerate(graph.blocks[1:], 1):
         path = _path(graph, loops, place, is_movable, after)

@@ -20,7 +20,7 @@ from ferryvm.ir.member.value_range import member_ranges
 def mark_stored_first(body: Body, form: GroupForm) -> GroupForm:
     """The form, with the arrays marked that are stored first; each barrier begins a block."""
     graph, ranges = ControlFlowGraph(body), member_ranges(body, form)
-    divergent = Uniformity(body, [form.member]).divergent
+    divergent = Uniformity(body.blocks, [form.member]).divergent
     barriers = [
         place
         for place, block in enumerate(graph.blocks)

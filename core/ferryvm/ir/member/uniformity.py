@@ -12,11 +12,11 @@ Exits are left out: `ferryvm.ir.member.boundary` takes them out of a member's co
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ferryvm.flowgraph.dominance import DominatorTree
 from ferryvm.flowgraph.traversal import reverse_postorder
-from ferryvm.ir.graph import Block, Body, Constant, Operation, Value
+from ferryvm.ir.graph import Block, Constant, Operation, Value
 from ferryvm.ir.operation import SHAPES, Role
 
 _COMMON = frozenset({"static", "iterations_spent"})
@@ -26,13 +26,16 @@ _COMMON = frozenset({"static", "iterations_spent"})
 class Uniformity:
     """The uniform values and blocks of a member's code, as it was when this was made."""
 
-    def __init__(self, body: Body, varying: Iterable[Value]) -> None:
-        """`varying`: values that differ from member to member."""
-        self.body = body
+    def __init__(
+        self, blocks: Sequence[Block], varying: Iterable[Value], end: Block | None = None
+    ) -> None:
+        """`varying`: values that differ from member to member; `end`: the block where members end that is not
+        one of theirs; None: they return."""
+        self.blocks = blocks
         self.varying = {*varying}
         self.divergent: set[Block] = set()
         """Blocks to which some members may come without others."""
-        self._after = post_dominators(body)
+        self._after = post_dominators(blocks, end)
         while self._spread():
             pass
 
@@ -47,7 +50,7 @@ class Uniformity:
 
     def _spread(self) -> bool:
         before = len(self.varying), len(self.divergent)
-        for block in self.body.blocks:
+        for block in self.blocks:
             for operation in block.operations:
                 if operation not in self.varying and self._varies(operation):
                     self.varying.add(operation)
@@ -88,26 +91,31 @@ class Uniformity:
         self.divergent |= seen
 
 
-def post_dominators(body: Body) -> dict[Block, Block | None]:
-    """The immediate post-dominator of each block from which control may return: None if that is the end of
-    the function. Exits are no edges."""
-    sources: dict[Block, list[Block]] = {block: [] for block in body.blocks}
-    for block in body.blocks:
-        for edge in block.end.edges:
-            sources[edge.block].append(block)
-    returns = [block for block in body.blocks if block.end.name == "return"]
-    alive, waiting = set[Block](), [*returns]
+def post_dominators(blocks: Sequence[Block], end: Block | None = None) -> dict[Block, Block | None]:
+    """The immediate post-dominator of each block from which control may come to a return, or to `end`, which is
+    none of the blocks: None if there is none of them in front of that. Exits are no edges."""
+    sources: dict[Block, list[Block]] = {block: [] for block in blocks}
+    last = []
+    for block in blocks:
+        targets = [edge.block for edge in block.end.edges]
+        if block.end.name == "return" or end in targets:
+            last.append(block)
+        for target in targets:
+            if target is not end:
+                sources[target].append(block)
+    alive, waiting = set[Block](), [*last]
     while waiting:
         block = waiting.pop()
         if block not in alive:
             alive.add(block)
             waiting += sources[block]
-    order = _reverse_order(returns, sources, alive)
+    order = _reverse_order(last, sources, alive)
     numbers = {block: number for number, block in enumerate(order, 1)}
+    ends = {*last}
     predecessors: list[list[int]] = [[]]
     for block in order:
         to = [numbers[edge.block] for edge in block.end.edges if edge.block in alive]
-        predecessors.append([0] if block.end.name == "return" else to)
+        predecessors.append([*to, 0] if block in ends else to)
     tree = DominatorTree(predecessors)
     return {
         block: order[parent - 1] if (parent := tree.parent(numbers[block])) else None
@@ -116,12 +124,12 @@ def post_dominators(body: Body) -> dict[Block, Block | None]:
 
 
 def _reverse_order(
-    returns: list[Block], sources: dict[Block, list[Block]], alive: set[Block]
+    last: list[Block], sources: dict[Block, list[Block]], alive: set[Block]
 ) -> list[Block]:
     """The blocks in reverse postorder of the reversed graph."""
-    end = Block("end", 0)
+    root = Block("end", 0)
 
     def before(block: Block) -> list[Block]:
-        return returns if block is end else [b for b in sources[block] if b in alive]
+        return last if block is root else [b for b in sources[block] if b in alive]
 
-    return reverse_postorder(end, before)[1:]
+    return reverse_postorder(root, before)[1:]

@@ -149,13 +149,21 @@ def _optimise(
         footprints = module.footprints
         largest = UNROLLED_NEST if unrolled else LARGEST_NEST
         nests = module.nests if remarks else None
-        versions = version_loops(body, footprints, largest, nests, apart=apart)
+        # Loops over items have no checks that need two versions: `ferryvm.ir.group` makes them in front.
+        versions = not has_groups(body) and version_loops(
+            body, footprints, largest, nests, apart=apart
+        )
         check(body)
         if versions and fields:
             run(lambda body: hoist_invariants(body, fields), number_values, eliminate_checks)
         run(defer_canonicalisation, lambda body: combine_nan_checks(body, footprints))
     else:
         run(defer_canonicalisation)
+
+
+def has_groups(body: Body) -> bool:
+    """True if items run in parallel regions in a body."""
+    return any(operation.name == "begin_group" for operation in body.operations)
 
 
 def _has_decided_branch(body: Body) -> bool:

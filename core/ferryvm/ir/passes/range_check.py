@@ -31,7 +31,7 @@ effects and exits; adds blocks before loops.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeGuard
 
 from ferryvm.ir.build import Builder
@@ -68,18 +68,23 @@ LARGEST_BASE = 1 << 61
 """The limit of the magnitude of a base."""
 
 
-def hoist_range_checks(body: Body, groups: bool = False) -> int:
+def hoist_range_checks(
+    body: Body, groups: bool = False, certain: Callable[[Loop], bool] | None = None
+) -> int:
     """Hoist range checks of all loops that profit from it; the number of these loops. `groups`: also of
-    outer loops, and with barriers, which change no limit: of members of groups."""
+    outer loops, and with barriers, which change no limit: of members of groups. `certain`: only of loops for which
+    this holds, and where the condition implies that a check fails, but for numbers near the largest."""
     made: dict[Block, tuple[Block, ...]] = {}
     labels = Labels(body)
     loops = find_loops(body)
     slow = _with_all_checks(body, loops)
     for loop in loops:
         is_wanted = (loop.is_innermost or groups) and loop.entry is not None
+        if certain is not None and not certain(loop):
+            continue
         if is_wanted and loop.header not in slow:
             checks = _LoopChecks(body, loop, labels, groups)
-            if checks.is_profitable:
+            if checks.is_profitable and (certain is None or checks.is_certain):
                 made[loop.header] = checks.hoist()
     if made:
         insert_before(body, made)
@@ -137,6 +142,12 @@ class _LoopChecks(Builder):
         # LLVM finds tests of overflow that are needless whatever the first values are.
         fitting = self.fitting and self.ranges_of_values.assumed
         return bool(self.ranges or fitting or self.bounded)
+
+    @property
+    def is_certain(self) -> bool:
+        """True if a check fails wherever the hoisted condition holds."""
+        is_doubtful = self.exact or self.fitting or self.bounded or self.ranges_of_values.assumed
+        return not is_doubtful and not any(from_end(each.value) for each in self.ranges)
 
     def _open(self, block: Block) -> None:
         """Build in a block, and find affine expressions there."""

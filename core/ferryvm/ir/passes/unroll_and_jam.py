@@ -14,7 +14,7 @@ The first sum is that of the iteration which runs; the others are speculative, a
 before their iterations come. So states, of polls and of what stands behind the inner loop, are those of
 the original. Where a condition of an iteration ahead does not hold, such as that of the outer loop, that a
 check passes, or that the checks of the inner loop cannot fail (`range_check`), the original loop runs,
-from the iteration that is next.
+from the iteration that is next. There is none if all conditions are known to hold.
 
 Requires that what the inner loop and the code before it load is not stored behind the inner loop: it is of
 other elements or fields, or of an array at another place, which is compared before the loop. Requires
@@ -25,6 +25,7 @@ accesses have the footprints of their originals.
 from __future__ import annotations
 
 from ferryvm.ir.build import Builder
+from ferryvm.ir.control_flow_graph import remove_unreached
 from ferryvm.ir.footprint import Footprint
 from ferryvm.ir.graph import (
     BOOLEAN,
@@ -36,17 +37,15 @@ from ferryvm.ir.graph import (
     Terminator,
     Value,
 )
-from ferryvm.ir.jam_nest import JamNest, jam_nest
+from ferryvm.ir.jam_nest import COPIES, JamNest, jam_nest
 from ferryvm.ir.loop.clone import Clones
 from ferryvm.ir.loop.natural import find_loops
 from ferryvm.ir.loop.preheader import Labels, insert_before, lead_to
 from ferryvm.ir.operation import PURE
 from ferryvm.ir.passes.code_motion import is_movable
+from ferryvm.ir.use import substitute
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64
-
-COPIES = 8
-"""Iterations that run together: as many doubles as the widest vectors have."""
 
 
 def unroll_and_jam(body: Body, footprints: dict[Operation, Footprint] | None = None) -> int:
@@ -112,7 +111,15 @@ class _Jam:
         lead_to(ends[-1], inner, self._first_values(into.edge.arguments))
         self._behind(out)
         entry.edge.block = self._compared(entry.edge)
-        insert_before(self.body, {header: [*self.made, self.rest]})
+        if not nest.is_whole:
+            insert_before(self.body, {header: [*self.made, self.rest]})
+            return inner
+        insert_before(self.body, {header: self.made})
+        remove_unreached(self.body)
+        new: dict[Value, Value] = {
+            **dict(zip(header.parameters, self.first.parameters, strict=True))
+        }
+        substitute(self.body.blocks, new)
         return inner
 
     def _compared(self, entry: Edge) -> Block:
@@ -157,10 +164,16 @@ class _Jam:
                     edges.append(Edge(copy.blocks[edge.block], [*copy.all(edge.arguments)]))
                 elif edge.block is nest.inner.header:
                     break
-                else:
+                elif nest.is_whole and not number:
+                    edges.append(Edge(edge.block, [*copy.all(edge.arguments)]))
+                elif not nest.is_whole:
                     edges.append(self._leave())
             else:
                 end = old.end
+                if nest.is_whole and number and old is header:
+                    block.terminator = Terminator("jump", edges=tuple(edges))
+                    block.terminator.pc = end.pc
+                    continue
                 block.terminator = Terminator(
                     end.name, end.static, copy.all(end.arguments), edges=tuple(edges)
                 )

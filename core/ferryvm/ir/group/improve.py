@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Improvements of loops over items, behind the passes that every compiler runs.
+
+    split_item_loops ─> spare_item_checks ─> divide_into_rows ─> check_before_loops
+
+So most loops over items have no exits and no branches that are the same for all items, and their items access
+neighbouring elements: a compiler can run several together.
+"""
+
+from __future__ import annotations
+
+from ferryvm.ir.graph import Body
+from ferryvm.ir.group.branch import fix_ends, split_item_loops
+from ferryvm.ir.group.check import spare_item_checks
+from ferryvm.ir.group.early_check import check_before_loops
+from ferryvm.ir.group.row import divide_into_rows
+from ferryvm.ir.passes.code_motion import hoist_invariants
+from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.passes.jump_threading import thread_jumps
+from ferryvm.ir.passes.value_numbering import number_values
+
+
+def improve_item_loops(body: Body) -> None:
+    """Improve the loops over the items of parallel regions."""
+    if split_item_loops(body):
+        number_values(body)
+        thread_jumps(body)
+        fix_ends(body)
+        remove_dead_code(body)
+    spare_item_checks(body)
+    if divide_into_rows(body):
+        hoist_invariants(body)
+        number_values(body)
+    check_before_loops(body)
