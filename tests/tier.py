@@ -146,13 +146,16 @@ def mark_backends(items: Iterable[pytest.Item], groups: Sequence[Sequence[str]])
     """Of a test that runs on all backends of some groups, have the default tier run it on one of
     each group, by rotation: of other parameters each combination has its own turn.
 
-    A test whose parameter `backend` is rotated by a marker, or has not all these values, is as it
-    is. What every backend has to do is the conformance suite's to test on each of them."""
+    A test with the marker `all_backends`, or whose parameter `backend` is rotated by another one or
+    has not all these values, is as it is. What every backend has to do is the conformance suite's to
+    test on each of them."""
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
         name = item.nodeid.partition("[")[0]
-        is_rotated = any("backend" in marker.args for marker in item.iter_markers("rotate"))
-        if not is_rotated and "backend" in getattr(item, "callspec", _NoParameters).params:
+        is_chosen = item.get_closest_marker("all_backends") is not None or any(
+            "backend" in marker.args for marker in item.iter_markers("rotate")
+        )
+        if not is_chosen and "backend" in getattr(item, "callspec", _NoParameters).params:
             tests.setdefault(name, []).append(item)
     for name, members in tests.items():
         backends = [item.callspec.params["backend"] for item in members]  # type: ignore[attr-defined] # as above

@@ -97,6 +97,7 @@ def program(members: list[Piece]) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.all_backends
 @pytest.mark.parametrize(
     ("t", "backend"), crossed(Type, QUICK_FIRST, always=len(BACKENDS) - len(SLOW))
 )

@@ -47,6 +47,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.rotate("sample", most=14)
 @pytest.mark.parametrize(("sample", "backend"), PAIRS, ids=str)
 def test_results_are_those_of_the_oracle(sample: Sample, backend: str) -> None:
     if backend == "cc":

@@ -37,6 +37,7 @@ def cheap() -> Mapping[str, Make]:
     return {"threaded": interpreted, GCC: contender.contenders()[GCC]}
 
 
+@pytest.mark.rotate("twin", most=4)
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
 def test_c_and_skiff_store_the_same_bits(twin: Twin) -> None:
     (row,) = speed.measure([twin], cheap(), 1, "tiny", _ignore)

@@ -14,6 +14,7 @@ from ferryvm.engine.mixed import Mixed
 from ..double.peer import BOTH, FakePeer
 
 
+@pytest.mark.rotate("name", most=1)
 @pytest.mark.parametrize("name", ["threaded", "switch"])
 def test_places_get_hot_under_the_usual_profile_only(name: str) -> None:
     hot: dict[str, list[int]] = {}

@@ -23,6 +23,7 @@ def _interpreted(of: Twin, work: Work) -> Task:
     return Task(lambda: ferryvm.map(function, *items.elements, out=out, **items.arguments))
 
 
+@pytest.mark.rotate("name", most=3)
 @pytest.mark.parametrize("name", OF)
 def test_maps_have_the_bits_of_c(name: str) -> None:
     known = {GCC: contenders()[GCC], "map": _interpreted}

@@ -21,6 +21,7 @@ def _ignore(_line: str) -> None:
     """Progress that nobody reads."""
 
 
+@pytest.mark.rotate("twin", most=2)
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
 def test_all_twins_of_a_program_give_the_same_result(
     twin: Twin, monkeypatch: pytest.MonkeyPatch

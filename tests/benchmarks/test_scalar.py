@@ -25,7 +25,7 @@ from ..double.peer import BOTH, CompilingPeer, FakePeer, compared
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 
 
-@pytest.mark.rotate("benchmark", "name")
+@pytest.mark.rotate("benchmark", "name", most=3)
 @pytest.mark.parametrize("name", ["gcc", "clang", "luajit", "node", "pypy"])
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
 def test_peer_gives_the_python_twins_result(benchmark: Benchmark, name: str) -> None:

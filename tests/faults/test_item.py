@@ -10,6 +10,7 @@ from ..tier import nightly, sample
 from . import barrier, guess, item_batch, item_range, lane, skeleton
 
 
+@pytest.mark.rotate("fault", most=8)
 @pytest.mark.parametrize("fault", lane.FAULTS, ids=lambda fault: fault.name)
 def test_cases_of_lanes_find_the_fault(fault: lane.LaneFault) -> None:
     assert lane.find(fault) is not None, fault.about

@@ -17,6 +17,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.nightly
 def test_failing_calls_lose_nothing_and_are_told_in_a_line(tmp_path: Path) -> None:
     failures = ["disk full once", "disk broken", "interrupted", "no large memory once"]
     points = list(tried(tmp_path, ["compile", "save"], failures, 3))

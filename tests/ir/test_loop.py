@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import functools
 
+import pytest
+
 import ferryvm
 from ferryvm.ir.control_flow_graph import ControlFlowGraph
 from ferryvm.ir.graph import Body
@@ -40,6 +42,7 @@ def reached(graph: ControlFlowGraph, without: int) -> set[int]:
     return found
 
 
+@pytest.mark.nightly
 def test_a_block_dominates_what_is_not_reached_without_it() -> None:
     sizes = []
     for body in bodies():

@@ -46,6 +46,7 @@ def returned(xs):
     return least
 
 
+@pytest.mark.nightly
 def test_a_loop_that_compares_a_float_with_elements_has_one_version() -> None:
     unit = Unit(nearest, [Array("float64", 1)])
     opcodes = unit.program.code.opcodes.tolist()

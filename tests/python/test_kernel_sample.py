@@ -29,6 +29,7 @@ def test_kernels_compute_what_numpy_does(make: Callable[[], Sample], backend: st
         assert np.allclose(found, of.wanted, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.rotate("make", most=5)
 @pytest.mark.parametrize("make", SAMPLES, ids=lambda make: make.__name__)
 def test_kernels_have_the_bits_of_cpython_and_the_values_of_numpy(
     make: Callable[[], Sample],

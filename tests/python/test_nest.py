@@ -178,6 +178,7 @@ CASES: dict[Callable[..., Any], list[tuple[int, ...]]] = {
 NIGHTLY = {downward, growing, shrinking}
 
 
+@pytest.mark.rotate("function", most=4)
 @pytest.mark.parametrize(
     "function",
     [
@@ -236,6 +237,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.nightly
 def test_rows_of_a_list_of_lists_are_checked_once_for_each_loop() -> None:
     for rows in ROWS:
         try:

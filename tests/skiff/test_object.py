@@ -143,6 +143,7 @@ def test_value(run: Run, text: str, value: int | float | None) -> None:
         assert repr(run(text, optimize=optimize).value) == repr(value)
 
 
+@pytest.mark.rotate("backend", most=2)
 @pytest.mark.parametrize("backend", [*BACKENDS[1:], "opencl", "vliw"])
 def test_values_are_the_same_on_every_backend(run: Run, backend: str) -> None:
     # Code for devices takes long to make.
