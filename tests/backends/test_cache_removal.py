@@ -211,6 +211,7 @@ def _store_together(folder: str, start: Barrier, number: int) -> None:
     cache.Entry("x", f"a{number}" + "0" * 62).store(PAYLOAD)
 
 
+@pytest.mark.nightly
 def test_processes_that_remove_entries_at_once_all_succeed(folder: Path) -> None:
     context = multiprocessing.get_context("spawn")
     young = _plant(folder, f"young-{'0' * 32}.bin", 89)

@@ -44,6 +44,9 @@ if not all. The first makes what is expected of the others, and is compared with
 stated by hand is compared with it for every backend. The others take long to build a program, and
 take turns: each batch of golden cases is on one of them."""
 
+OFTEN = {"idiom": 2}
+"""Of how many cases of a group a backend has at least one: these are made of what compilers got wrong."""
+
 WELL = 8
 """Of how many cases in a row of `PARTS` LLVM optimises those of one row: its passes take half the
 time of a case, and are tested by tests/backends/llvm."""
@@ -68,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     passed: Counter[tuple[str, bool]] = Counter()
     for (backend, group, _), manners in cases.items():
         is_golden = group in GOLDEN
-        share = SHARES.get(backend, (1, 1))[is_golden]
+        share = min(SHARES.get(backend, (1, 1))[is_golden], OFTEN.get(group, PARTS))
         # A case with few manners has one of them all the same.
         parts = min(PARTS, len(manners))
         # All backends have a case in the same manner, so that what is expected of them is computed

@@ -75,6 +75,7 @@ def test_backend_may_be_named_on_the_command_line_and_be_several(pytester: pytes
     )
 
 
+@pytest.mark.nightly
 def test_backend_on_the_command_line_goes_before_the_module_s(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(OUTSIDE)
     result = run(pytester, "--ferry-backend", "switch", "-k", "trap/in-main-divide")

@@ -84,7 +84,7 @@ def test_every_backend_prints_what_the_page_says(name: str, backend: str) -> Non
 
 
 @pytest.mark.parametrize("schedule", MOVED)
-@pytest.mark.rotate("name", "schedule")
+@pytest.mark.rotate("name", "schedule", most=3)
 @pytest.mark.parametrize("name", OUTPUT)
 def test_items_are_left_at_every_boundary(name: str, schedule: Schedule) -> None:
     for comparison in Differ(["switch", "threaded"]).compare(small(name), schedule):

@@ -35,9 +35,9 @@ def test_the_first_byte_past_a_segment_cannot_be_read(segment: str) -> None:
 
 
 def test_native_backends_access_nothing_past_the_end_of_a_segment() -> None:
-    command = [sys.executable, "-m", "tests.fuzz.tight", "--programs=40"]
+    command = [sys.executable, "-m", "tests.fuzz.tight", "--programs=12"]
     done = subprocess.run(
         [*command, "--backends=switch,threaded"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("40 programs in 2 layouts: agree 160, ")
+    assert done.stdout.startswith("12 programs in 2 layouts: agree 48, ")

@@ -294,6 +294,7 @@ def test_nests_at_the_limits_of_numbers_leave_as_they_did(values: tuple[int, ...
     leaves_as_before(found, with_parameters(machine, *values))
 
 
+@pytest.mark.nightly
 def test_no_number_makes_a_nest_leave_otherwise() -> None:
     """Random numbers, most small, some at the limits; many nests run without checks."""
     found, machine = at_lines()

@@ -191,6 +191,7 @@ def test_the_largest_index_is_one_that_the_steps_come_to(
     raise AssertionError("the program does not come to its nest")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", sample(range(8), 1))
 def test_any_vectors_leave_as_they_did(seed: int) -> None:
     chance = random.Random(seed)

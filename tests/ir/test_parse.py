@@ -51,7 +51,7 @@ def test_what_was_written_is_read_and_written_the_same(file: Path) -> None:
     check_round_trip(verify(ferryvm.read(file)))
 
 
-@pytest.mark.rotate("kind", "count", most=1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("count", sample([1, 8], 1))
 @pytest.mark.parametrize("kind", [ProgramKind.BYTECODE, ProgramKind.SKIFF])
 def test_ir_of_random_programs_is_read_and_written_the_same(kind: ProgramKind, count: int) -> None:

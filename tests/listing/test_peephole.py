@@ -276,6 +276,7 @@ LONG = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("shape", sample(LONG, 1))
 def test_work_grows_no_faster_than_the_listing(shape: str) -> None:
     whole = parse(HEAD + LONG[shape])

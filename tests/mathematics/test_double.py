@@ -231,6 +231,7 @@ def test_errors_nearest_to_multiples_of_quarter_turns_are_small(name: str) -> No
     assert max(errors(name, angles)) < 0.6
 
 
+@pytest.mark.nightly
 def test_coefficients_are_those_that_the_program_makes() -> None:
     assert coefficient.__file__ is not None
     assert Path(coefficient.__file__).read_text() == text()

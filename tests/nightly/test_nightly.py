@@ -55,6 +55,7 @@ def run(table: Path, *words: str) -> int:
     return nightly.main(["--table", str(table), "--results", str(table.parent / "out"), *words])
 
 
+@pytest.mark.nightly
 def test_each_job_s_verdict_is_told_and_the_summary_starts_with_failures(
     table: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

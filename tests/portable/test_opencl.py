@@ -86,6 +86,7 @@ MUTATIONS = {
 PLANTED = [(name, *change) for name, changes in MUTATIONS.items() for change in changes]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "old", "new"), sample(PLANTED, 1))
 def test_vectors_find_a_planted_mutation(
     opencl: Folder, tmp_path: Path, name: str, old: str, new: str

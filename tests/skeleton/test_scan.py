@@ -74,6 +74,7 @@ def test_python_scans_with_a_function_of_an_instance() -> None:
     assert found.tolist() == expected.tolist()
 
 
+@pytest.mark.nightly
 def test_its_items_are_independent() -> None:
     size = 9 * SCAN_BLOCK
     text = f"(array-ref (scan + (make-array f64 {size} 0.1)) {size - 1})"

@@ -109,7 +109,7 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[RangeOutcome]:
     return found
 
 
-@pytest.mark.rotate("name", "backend", most=3)
+@pytest.mark.rotate("name", "backend", most=2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_groups_end_as_they_do_in_order(
     name: str, backend: OpenClBackend, outcomes: list[RangeOutcome]

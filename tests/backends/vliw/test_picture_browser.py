@@ -59,6 +59,7 @@ def seen(request: pytest.FixtureRequest, browser: Browser, file: Path) -> Iterat
     seen.page.context.close()
 
 
+@pytest.mark.nightly
 def test_the_page_runs_alone_fits_the_screen_and_can_be_read(seen: Seen, file: Path) -> None:
     seen.page.locator(".op").first.click()
     assert seen.page.locator("#about").is_visible()
