@@ -10,7 +10,9 @@ import pytest
 from tests.tier import together
 
 from ferryvm.isa import BY_MNEMONIC
+from ferryvm.isa.evaluation import PythonArithmetic
 from ferryvm.isa.mathematics import FUNCTIONS
+from ferryvm.isa.mathematics.single import angle
 from ferryvm.isa.type import F32, F64, Type, to_float
 from ferryvm.testing.conformance.golden import GoldenCase, cases_of
 
@@ -157,3 +159,16 @@ def test_powers_of_two_of_integers_are_exact_in_golden_cases(t: Type) -> None:
             assert to_float(t, found) == (2.0**x if t is F64 or x > -150 else 0.0), case
             exponents.add(x)
     assert len(exponents) >= 10
+
+
+def test_rounding_test_of_atan2_that_is_too_narrow_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was that of `atan_f32`."""
+    monkeypatch.setattr(angle, "_MISSING", (0.0, 10 * 2.0**-36))
+    wrong = []
+    for case in cases_of("f32.atan2"):
+        ((_, right),) = case.outcome.stack
+        if angle.atan2_f32(PythonArithmetic(), *case.operands) != right:
+            wrong.append(case.operands)
+    assert wrong == [(0x4B04D34A, 0x4DFA3311)]

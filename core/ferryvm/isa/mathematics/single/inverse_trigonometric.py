@@ -114,16 +114,17 @@ def atan_f32(m: PureEmitter[V], x: V) -> V:
         m.select(is_large, m.constant(F32, each), zero) for each in coefficient.ATAN_ANGLES[0]
     )
     s = m.select(is_large, inverse, a), low
-    found, is_open = quick_arctangent(m, s, (base, base_low, factor))
+    high, low = quick_arctangent(m, s, (base, base_low, factor))
+    found, is_open = tested_biased_sum(m, high, low, _ATAN_ERROR)
     sign = m.bit_and(I32, m.reinterpret(I32, F32, x), m.constant(I32, 1 << 31))
     found = m.reinterpret(F32, I32, m.bit_or(I32, m.reinterpret(I32, F32, found), sign))
     return m.apply_if(is_open, PARTS["f32.atan_rare"], found, x)
 
 
 def quick_arctangent(m: PureEmitter[V], s: tuple[V, V], onto: tuple[V, V, V]) -> tuple[V, V]:
-    """The arc tangent of a sum from 0 to 1, times a factor and added to a sum, as for `piecewise`: the f32
-    nearest to it, and true if that is open."""
-    return tested_biased_sum(m, *piecewise(m, _ATAN, *s, onto), _ATAN_ERROR)
+    """The arc tangent of a sum from 0 to 1, times a factor and added to a sum, as for `piecewise`, as a
+    sum: it is less by that part `_ATAN_ERROR` of it, but for errors."""
+    return piecewise(m, _ATAN, *s, onto)
 
 
 def atan_rare(m: PureEmitter[V], x: V) -> V:

@@ -21,8 +21,14 @@ V = TypeVar("V")
 
 def tested_sum(m: PureEmitter[V], high: V, low: V, error: float) -> tuple[V, V]:
     """The f32 nearest to a sum of two, and true if an error of that part of `high` could change it."""
-    above = add(m, high, fma(m, high, number(m, error, F32), low, F32), F32)
-    below = add(m, high, fma(m, high, number(m, -error, F32), low, F32), F32)
+    return tested_range(m, high, low, -error, error)
+
+
+def tested_range(m: PureEmitter[V], high: V, low: V, least: float, most: float) -> tuple[V, V]:
+    """The f32 nearest to a number that exceeds a sum of two by `least` to `most` of `high`, and true if
+    there are two such."""
+    above = add(m, high, fma(m, high, number(m, most, F32), low, F32), F32)
+    below = add(m, high, fma(m, high, number(m, least, F32), low, F32), F32)
     return above, m.compare(F32, Condition.NE, above, below)
 
 
