@@ -16,6 +16,7 @@ from ferryvm.portable.plain import plain_form
 from ferryvm.portable.subject import Subject, region_subject
 from ferryvm.portable.target import OF_ITEMS, target
 from ferryvm.portable.vector import golden_vectors, vector_text
+from ferryvm.portable.verifier import verify_plain
 from ferryvm.verify import Verified
 
 VECTOR_BYTES = 100_000
@@ -67,6 +68,7 @@ def export_subject(subject: Subject, directory: Path, options: ExportOptions) ->
     name = entry_name(options.name, subject.origin, options.target)
     item = subject.item if options.target in OF_ITEMS else None
     function = plain_form(item or subject, name, options.optimize)
+    verify_plain(function)
     if item is not None:
         interface = dataclasses.replace(function.interface, is_item=True)
         function = dataclasses.replace(function, interface=interface)

@@ -19,7 +19,7 @@ Its operations are the pure ones of the region IR, and:
 | `error_if` | trap, pc | boolean | returns with the error if it holds |
 
 Terminators are `jump`, `branch`, `switch`, `return`, and `error` with a trap and a pc. Pointers are
-parameters of the entry block. There are no states.
+parameters of the entry block, which only operations on arrays use, and comparisons of two. There are no states. `ferryvm.portable.verifier` checks all of it.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from ferryvm.ir.graph import (
     Value,
 )
 from ferryvm.ir.lift import lift
+from ferryvm.ir.loop.natural import find_loops
 from ferryvm.ir.operation import HEADER, LENGTH, PLACE, PURE, element_bytes
 from ferryvm.ir.passes import optimise
 from ferryvm.ir.passes.dead_code import remove_dead_code
@@ -68,8 +69,12 @@ from ferryvm.portable.limit import check_calls, check_exportable, is_transfer_ch
 from ferryvm.portable.subject import Subject
 from ferryvm.region.region import region
 
-JAMMED = 3
-"""The level from which on code of several iterations is interleaved: faster, and much longer."""
+NESTS = 2
+"""The level from which on iterations of outer loops are interleaved, where that is profitable: several times
+as fast, and much longer. Others stay as they are."""
+
+VERSIONED = 3
+"""The level from which on all loops have a version without range checks."""
 
 LARGEST = 100_000
 """The largest number of operations of a callee that is inlined."""
@@ -107,16 +112,25 @@ def plain_form(subject: Subject, name: str, level: int = 2) -> PlainFunction:
 
     Raises ExportError for code that has none.
     """
+    module, body = _optimised(subject, level)
+    has_nest = any(loop.parent is not None for loop in find_loops(body))
+    if level >= VERSIONED or (level == NESTS and has_nest):
+        made = hoist_range_checks(body) and unroll_and_jam(body, module.footprints)
+        if made or level >= VERSIONED:
+            unswitch(body, module.footprints)
+        else:
+            _, body = _optimised(subject, level)
+    return _Plain(subject, body, name).run()
+
+
+def _optimised(subject: Subject, level: int) -> tuple[Module, Body]:
     module, body = _inlined(subject)
     check_calls(subject, module, body)
     _know(subject, body)
     check_exportable(subject, body)
     module.functions = {}
     optimise(module, level, subject.verified)
-    if level >= JAMMED and hoist_range_checks(body):
-        unroll_and_jam(body, module.footprints)
-        unswitch(body, module.footprints)
-    return _Plain(subject, body, name).run()
+    return module, body
 
 
 def _inlined(subject: Subject) -> tuple[Module, Body]:
