@@ -20,7 +20,7 @@ from benchmarks.parallel.contender import GCC, OPENCL_C
 from benchmarks.parallel.speed import Row, faults
 from benchmarks.python import calling, mapping, scalar
 from benchmarks.python.item import OF
-from benchmarks.python.mapping import MAP, ON_DEVICE, PRANGE
+from benchmarks.python.mapping import JAX, MAP, NUMEXPR, ON_DEVICE, PRANGE
 from benchmarks.report import Report, Target
 
 PARTS = ("scalar", "map", "calls", "device")
@@ -124,7 +124,7 @@ class Figures:
             console.print(str(target), highlight=False)
 
     def _show_rows(self, console: Console) -> None:
-        names = (GCC, MAP, PRANGE)
+        names = (GCC, MAP, PRANGE, JAX, NUMEXPR)
         shown = Table(
             "program", *(f"{name}, ms" for name in names), "map over gcc", "prange over gcc",
             "map over prange", "CPython over map", title="maps on all cores",

@@ -30,9 +30,9 @@ from benchmarks.peers.peer import MissingError
 from benchmarks.python.item import OF, Items, loaded
 from ferryvm.errors import FerryError
 
-MAP, PRANGE = "ferryvm.map", "Numba prange"
+MAP, PRANGE, JAX, NUMEXPR = "ferryvm.map", "Numba prange", "JAX", "numexpr"
 ON_DEVICE = "ferryvm.map on opencl"
-DRIVER = ROOT / "python" / "drive_prange.py"
+DRIVER = ROOT / "python" / "drive_map.py"
 
 CPYTHON_SECONDS = 0.3
 """How long CPython's `map` is measured, at least."""
@@ -45,12 +45,14 @@ def measure(
     numba: str | None,
     progress: Callable[[str], None],
 ) -> list[Row]:
-    """A row for each program, in interleaved rounds. `numba`: a Python that has it."""
+    """A row for each program, in interleaved rounds. `numba`: a Python that has it, and other peers."""
     with contextlib.ExitStack() as stack:
         known: Mapping[str, Make] = {
             GCC: contenders()[GCC],
             MAP: _map,
-            PRANGE: lambda twin, work: prange(twin, work, numba, stack),
+            PRANGE: lambda twin, work: peer("numba", twin, work, numba, stack),
+            JAX: lambda twin, work: peer("jax", twin, work, numba, stack),
+            NUMEXPR: lambda twin, work: peer("numexpr", twin, work, numba, stack),
         }
         return measure_rows([BY_NAME[name] for name in names], known, rounds, size, progress)
 
@@ -144,18 +146,23 @@ def _map(twin: Twin, work: Work, compiled: Callable[..., Any] | None = None) -> 
 
 
 class _Server:
-    """A process with Numba, which has the arrays of a program."""
+    """A process with a peer, which has the arrays of a program."""
 
-    def __init__(self, python: str, twin: Twin, work: Work) -> None:
+    def __init__(self, python: str, peer: str, twin: Twin, work: Work) -> None:
         size = next(one for one in (twin.full, twin.small, twin.tiny) if one == work.arguments[0])
-        command = [python, str(DRIVER), twin.name, str(size)]
+        command = [python, str(DRIVER), peer, twin.name, str(size)]
         try:
             self._process = subprocess.Popen(  # a Python that the caller names
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             )
         except OSError as error:
             raise MissingError(f"{python} cannot be run: {error}") from None
-        self._work, self._outs = work, work.results
+        self._peer, self._work, self._outs = peer, work, work.results
+        assert self._process.stdout is not None
+        reason = self._process.stdout.readline().strip()
+        if reason != "ready":
+            self.close()
+            raise MissingError(reason or f"{python} has no {peer}")
 
     def ask(self, line: str) -> str:
         """The answer to a line."""
@@ -165,7 +172,7 @@ class _Server:
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
-            raise BenchmarkError("Numba's process has ended")
+            raise BenchmarkError(f"the process of {self._peer} has ended")
         return answer
 
     def fetch(self) -> None:
@@ -182,13 +189,17 @@ class _Server:
         self._process.wait()
 
 
-def prange(
-    twin: Twin, work: Work, numba: str | None, stack: contextlib.ExitStack | None = None
+def peer(
+    name: str,
+    twin: Twin,
+    work: Work,
+    python: str | None,
+    stack: contextlib.ExitStack | None = None,
 ) -> Task:
-    """The work in a process with Numba, which ends with the stack. Raises MissingError."""
-    if numba is None:
-        raise MissingError("name a Python that has Numba with --numba")
-    server = _Server(numba, twin, work)
+    """The work in a process with a peer, which ends with the stack. Raises MissingError."""
+    if python is None:
+        raise MissingError(f"name a Python that has {name} with --numba")
+    server = _Server(python, name, twin, work)
     if stack is not None:
         stack.callback(server.close)
     return Task(lambda: server.ask("run"), fetch=server.fetch)

@@ -52,4 +52,4 @@ def test_without_numba_the_reason_is_said() -> None:
     found = {target.name: target.is_met for target in figures.targets()}
     assert [*found.values()] == [False, True, None]
     with pytest.raises(MissingError, match="--numba"):
-        mapping.prange(row.twin, row.twin.make(8), None)
+        mapping.peer("numba", row.twin, row.twin.make(8), None)
