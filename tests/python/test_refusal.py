@@ -158,3 +158,46 @@ def test_arrays_of_a_map_that_overlap_are_refused_by_their_names() -> None:
     a = np.zeros(4)
     with pytest.raises(ferryvm.FerryError, match=r"map of _third: argument out shares memory"):
         ferryvm.map(_third, a[:-1], out=a[1:])
+
+
+def test_functions_that_assign_variables_are_no_values() -> None:
+    def once(f, x):
+        return f(x)
+
+    def passed(n):
+        total = 0
+
+        def add(x):
+            nonlocal total
+            total += x
+            return total
+
+        return once(lambda x: add(x), n)  # that is what is tested
+
+    def named(n):
+        total = 0
+
+        def add(x):
+            nonlocal total
+            total += x
+            return total
+
+        return once(add, n)
+
+    def read_by_another(n):
+        total = 0
+
+        def apply(f, x):
+            nonlocal total
+            total += x
+            return f(x)
+
+        return apply(lambda x: x + total, n)
+
+    for function, message in (
+        (passed, "cannot compile <lambda>, which assigns 'total'"),
+        (named, "cannot compile add, which assigns 'total'"),
+        (read_by_another, "cannot pass function <lambda>, which uses 'total', to a function"),
+    ):
+        with pytest.raises(UnsupportedError, match=message):
+            ferryvm.function(function)(1)

@@ -75,7 +75,20 @@ def _passed(b: Code, node: ast.expr, kind: Kind) -> Kind:
 
 def argument_kinds(b: Code, step: Call) -> tuple[Kind, ...]:
     """The kinds of the arguments of a call. Raises NotCompilableError."""
-    return tuple(_argument_kind(b, each) for each in step.arguments)
+    found = tuple(_argument_kind(b, each) for each in step.arguments)
+    assigned = step.function.assigned if isinstance(step.function, InnerFunction) else ()
+    for kind in found if assigned else ():
+        if isinstance(kind, Closure) and not _names_in(kind).isdisjoint(assigned):
+            name = assigned[0]  # the function would not see the new value
+            message = f"cannot pass {kind}, which uses {name!r}, to a function that assigns it"
+            raise NotCompilableError(step.node, message)
+    return found
+
+
+def _names_in(kind: Closure) -> set[str]:
+    """The variables that a function uses, also through others."""
+    inner = (_names_in(each) for each in kind.items if isinstance(each, Closure))
+    return set(kind.function.captured).union(*inner)
 
 
 def push_argument(b: Code, node: ast.expr) -> None:

@@ -52,11 +52,7 @@ class CallArguments(Sequences):
     def inner_value(self, node: ast.Name) -> ast.expr:
         """An inner function as a value."""
         inner = self._source.inner[node.id]
-        if inner.assigned:
-            message = f"cannot compile {node.id!r}, which assigns variables of this function, as a value; call it here"
-            raise NotCompilableError(node, message)
-        self._captured.update(inner.captured)
-        return node if node.id in self._source.variables else self._defined(node, inner)
+        return self._value_of(node, inner)
 
     def lambda_value(self, node: ast.Lambda) -> ast.expr:
         """A lambda as a value."""
@@ -65,11 +61,18 @@ class CallArguments(Sequences):
         if not all(others.values()):
             raise NotCompilableError(node, "cannot compile a lambda in a key; write a function")
         written = renamed(node, others) if others else None
-        inner = InnerFunction(self._source, node, "<lambda>", written)
-        self._captured.update(inner.captured)
-        return self._defined(node, inner)
+        return self._value_of(node, InnerFunction(self._source, node, "<lambda>", written))
 
-    def _defined(self, node: ast.AST, inner: InnerFunction) -> ast.expr:
+    def _value_of(self, node: ast.expr, inner: InnerFunction) -> ast.expr:
+        if inner.assigned:
+            name = inner.assigned[0]
+            message = (
+                f"cannot compile {inner.name}, which assigns {name!r}, as a value; call it here"
+            )
+            raise NotCompilableError(node, message)
+        self._captured.update(inner.captured)
+        if isinstance(node, ast.Name) and node.id in self._source.variables:
+            return node
         name = self.graph.temporary()
         self.graph.add(Assign(node, name, Known(inner, node)))
         return name_of(name, node)
