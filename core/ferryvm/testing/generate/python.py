@@ -412,6 +412,29 @@ class _Function:
         self._next = other._next
         self.write.callees = [*self.write.callees, Callee(name, ("int",), "int")]
 
+    def passed(self) -> None:
+        """A lambda that a helper calls twice, which uses variables of this function; or a function that
+        assigns one of them."""
+        scope, parameter, value = self.write.scope, self.fresh("p"), self.write.integer(1)
+        numbers = self.write.names("int")
+        if numbers and self.chance.flip(0.5):
+            name, assigned = self.fresh("g"), self.chance.pick(numbers)
+            self.line(f"def {name}({parameter}):")
+            self.line(f"    nonlocal {assigned}")
+            self.line(f"    {assigned} = ({parameter} + {assigned}) % 7")
+            self.line(f"    return {parameter} - {assigned}")
+            call = f"{name}({value}) + {name}({assigned})"
+        else:
+            self.write.scope = {**scope, parameter: "int"}
+            call = f"{TWICE}(lambda {parameter}: {self.write.integer(1)}, {value})"
+            self.write.scope = scope
+        result = self.fresh("v")
+        self.line(f"{result} = {call}")
+        self.write.scope[result] = "int"
+
+
+TWICE = "twice"
+"""The name of a function that applies another one to its own value."""
 
 _COMPOUND = ("if", "match", "while", "for", "try")
 
@@ -451,6 +474,8 @@ def write(chance: Chance, weights: Weights | None = None) -> PythonProgram:
     of.result = chance.pick(("int", "float", "number", "pair"))
     if chance.flip(weights.chance["python_inner"]):
         of.inner()
+    if chance.flip(weights.chance["python_passed"]):
+        of.passed()
     of.body(9)
     shown = [
         name for name, kind in of.write.scope.items() if kind not in LISTS and not is_array(kind)
@@ -461,6 +486,8 @@ def write(chance: Chance, weights: Weights | None = None) -> PythonProgram:
         lists = of.write.names(*LISTS)
         last = chance.pick(lists) if lists else of.write.value(of.result)
         of.line(f"return {last}")
+    if any(f"{TWICE}(" in line for line in of.lines):
+        lines += [f"def {TWICE}(f, x):", "    return f(f(x))", "", ""]
     lines += [f"def f({', '.join(parameters)}):", *of.lines]
     calls = []
     for _ in range(_CALLS):
