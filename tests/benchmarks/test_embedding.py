@@ -7,6 +7,7 @@ from benchmarks.embedding import calling, making, native
 import ferryvm
 
 
+@pytest.mark.nightly
 def test_the_built_and_the_assembled_program_are_the_same_code_and_run() -> None:
     program = making.build(2000)
     built, assembled = program.build(), ferryvm.assemble(making.text_of(program))

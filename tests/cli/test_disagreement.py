@@ -118,6 +118,7 @@ def test_what_is_unusable_is_told_in_one_line(ferry: Ferry, command: str) -> Non
         assert err.count("\n") == 1
 
 
+@pytest.mark.nightly
 def test_reduce_writes_a_program_that_shows_the_same(ferry: Ferry, saved: Path) -> None:
     text = (ferry.folder / "small.fasm").read_text()
     assert text.split(".loc none\n")[1].split() == [

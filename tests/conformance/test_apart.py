@@ -69,6 +69,7 @@ def test_backend_that_ends_its_process_fails_the_case(site: Path, harm: str, tol
     assert result.output.splitlines()[-1].startswith(f"harmful: 0 of {len(failed)} passed")
 
 
+@pytest.mark.nightly
 def test_only_the_case_that_ends_the_process_fails(site: Path) -> None:
     plant_backend(site, "harmful", HARM.format("os._exit(0)"))
     result = run("--backend", "harmful", "--case", "[tv]*/*s/plain")

@@ -62,6 +62,7 @@ def test_one_line_and_a_name_are_the_whole_suite(pytester: pytest.Pytester) -> N
     result.stdout.fnmatch_lines(["*::test_conformance[[]fuel/straight/cuts[]] PASSED*"])
 
 
+@pytest.mark.nightly
 def test_backend_may_be_named_on_the_command_line_and_be_several(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("from ferryvm.testing.conformance import *\n")
     names = ("--ferry-backend", "switch", "--ferry-backend", "reference")
@@ -147,6 +148,7 @@ def test_refused_program_is_a_skip_with_the_backend_s_reason(pytester: pytest.Py
     result.stdout.fnmatch_lines(["SKIPPED*backend 'mine': refused: too many statics"])
 
 
+@pytest.mark.nightly
 def test_expected_failures_come_from_the_module_and_from_a_file(pytester: pytest.Pytester) -> None:
     pytester.makefile(".toml", known='[xfail]\n"trap/in-main-overflow/plain" = "pops too much"\n')
     pytester.makepyfile(

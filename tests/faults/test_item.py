@@ -16,6 +16,7 @@ def test_cases_of_lanes_find_the_fault(fault: lane.LaneFault) -> None:
     assert lane.find(fault) is not None, fault.about
 
 
+@pytest.mark.nightly
 def test_nothing_is_found_without_a_fault() -> None:
     assert item_range.find(None) is None
     assert skeleton.find(None) is None

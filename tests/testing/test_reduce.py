@@ -104,6 +104,7 @@ def test_disagreement_of_other_backends_is_not_taken_for_the_same() -> None:
     assert "i64.mul" not in mnemonics(found.program)
 
 
+@pytest.mark.nightly
 def test_literals_become_simple() -> None:
     found = reduced("wrong-operands", "(define a 123456789) (- a 987654321)")
     literals = found.program.code.immediates.tolist()

@@ -74,7 +74,7 @@ def test_a_program_ends_in_the_reference_state(backend: OpenClBackend, name: str
     assert outcome(engine, PROGRAMS[name]) == expected
 
 
-@pytest.mark.rotate("item", "backend", most=4)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "backend", ["copied", pytest.param("gpu", marks=pytest.mark.gpu)], indirect=True
 )

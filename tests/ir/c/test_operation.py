@@ -149,6 +149,7 @@ def test_every_operation_computes_what_the_reference_does(compiler: str, tmp_pat
                 assert as_word(result, found) == as_word(result, expected), what
 
 
+@pytest.mark.nightly
 @needs_compiler
 @pytest.mark.parametrize("compiler", sample(COMPILERS[::-1], 1))
 def test_operations_on_constants_are_folded_to_the_same_bits(compiler: str, tmp_path: Path) -> None:

@@ -149,6 +149,7 @@ def caller(count: int) -> Body:
     return body
 
 
+@pytest.mark.rotate("form", most=1)
 @needs_compiler
 @pytest.mark.parametrize("form", ["nested", "flat"])
 def test_any_graph_of_blocks_does_in_c_what_its_blocks_say(

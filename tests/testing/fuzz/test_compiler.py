@@ -164,6 +164,7 @@ def test_what_a_compiler_raises_is_an_error_though_the_policy_would_go_on(tmp_pa
     assert report.verdicts["mixed", Verdict.AGREE] == PROGRAMS - len(found)
 
 
+@pytest.mark.nightly
 def test_malformed_ir_is_a_finding_of_its_own_that_replays(tmp_path: Path) -> None:
     report = run(plan("careless", save=str(tmp_path)))
     assert [finding.number for finding in report.findings] == [*hit()]

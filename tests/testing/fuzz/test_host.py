@@ -50,6 +50,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.rotate("kind", most=1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_most_programs_call_them(file: Path, kind: ProgramKind) -> None:
     hosts = load_hosts(Registry(), [f"{file}:some"])
