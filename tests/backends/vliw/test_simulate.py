@@ -140,3 +140,22 @@ def test_a_program_without_loops_is_interpreted_until_native_code_pays(
 def test_a_program_with_a_loop_is_native_code_at_once() -> None:
     program = compiled(whole(PROGRAMS["sum"]), find("multi16"))
     assert simulation.Simulation(program)._native is not None
+
+
+def test_code_of_a_large_program_is_made_well_after_many_cycles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    part = whole(PROGRAMS["sum"])
+    program = compiled(part, find("multi16"))
+    expected = run(program, part, is_native=True)
+    monkeypatch.setattr(simulation, "MEDIUM", 1)
+    monkeypatch.setattr(simulation, "MANY", expected.counts.cycles + 1)
+    made = []
+    monkeypatch.setattr(native, "compile_quickly", lambda m: made.append(m) or compile_quickly(m))
+    simulated = simulation.Simulation(program)
+    monkeypatch.setattr(program_module, "NativeProgram", lambda _: simulated)
+    first, before = run(program, part, is_native=True), simulated._native
+    second, after = run(program, part, is_native=True), simulated._native
+    assert first == second == expected
+    assert len(made) == 1
+    assert before is not after

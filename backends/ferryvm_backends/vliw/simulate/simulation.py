@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ferryvm.machine.control import ControlBlock
 from ferryvm_backends.vliw.code.program import Program
+from ferryvm_backends.vliw.simulate import native
 from ferryvm_backends.vliw.simulate.control_flow import FetchGraph
 from ferryvm_backends.vliw.simulate.interpret import interpret
 from ferryvm_backends.vliw.simulate.memory import Memory
@@ -19,6 +20,13 @@ from ferryvm_backends.vliw.simulate.native import NativeProgram
 INTERPRETED = 600
 """Cycles of all runs of a program up to which it is interpreted: some 12 microseconds each, where
 native code takes 5 milliseconds and more to make."""
+
+
+MEDIUM = 2_000
+"""Operations of a program past which its code is first made quickly: it takes 1.3 s of processor time less for 5,000
+operations, and a cycle 1.5 times as long."""
+MANY = 20_000_000
+"""Cycles of such a program after which its code is made well."""
 
 
 class Simulation:
@@ -31,11 +39,15 @@ class Simulation:
         self._left = INTERPRETED
         """Cycles that may still be interpreted."""
         self._native: NativeProgram | None = None
+        size = sum(map(len, program.bundles))
+        self._until_good = MANY if not is_quick and MEDIUM < size <= native.LARGE else 0
+        """Cycles until its code is made well."""
         if self._paths.is_cyclic() or len(program.bundles) > INTERPRETED:
             self._native = self._translated()
 
     def _translated(self) -> NativeProgram:
-        return NativeProgram(self._program, self._is_quick, self._paths)
+        is_quick = self._is_quick or self._until_good > 0
+        return NativeProgram(self._program, is_quick, self._paths)
 
     def run(self, memory: Memory, budget: int, control: ControlBlock | None = None) -> RunMetrics:
         """As `NativeProgram.run`."""
@@ -47,4 +59,9 @@ class Simulation:
                 self._left -= counts.cycles
                 return counts
             self._native = self._translated()
-        return self._native.run(memory, budget, control)
+        counts = self._native.run(memory, budget, control)
+        if self._until_good > 0:
+            self._until_good -= counts.cycles
+            if self._until_good <= 0:
+                self._native = self._translated()
+        return counts
