@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ferryvm.backend import RefusalError
 from ferryvm.ir.graph import Module
 from ferryvm_backends.vliw.code.if_conversion import convert_conditions
+from ferryvm_backends.vliw.code.jump_threading import thread_jumps
 from ferryvm_backends.vliw.code.lower.body import lower
 from ferryvm_backends.vliw.code.modulo.pipeline import PipelinableLoops
 from ferryvm_backends.vliw.code.operation import MachineBlock, MachineCode, Operand, Register
@@ -38,6 +39,7 @@ def compile_module(module: Module, machine: Machine, is_quick: bool = False) -> 
     """
     code = lower(module, convert_conditions(module, machine))
     check_units(code, machine)
+    thread_jumps(code)
     loops = PipelinableLoops(code, machine, is_quick)
     allocation = allocate(code, loops, machine)
     program = encode(code, loops, allocation, machine)
