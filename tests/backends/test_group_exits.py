@@ -10,7 +10,7 @@ import pytest
 from ..tier import nightly
 from . import forced_exit
 from .forced_exit import differences
-from .llvm.test_groups import ENDED, FIRST, TEXTS
+from .llvm.test_groups import EARLY, ENDED, FIRST, TEXTS
 
 HAS_CC = any(shutil.which(name) for name in ("cc", "gcc", "clang"))
 COMPILED = {"cc": forced_exit.cc, "vliw": forced_exit.vliw}
@@ -20,7 +20,9 @@ CASES = [
     (name, backend) if TEXTS[name] is DEFAULT[backend] else nightly((name, backend))
     for name in TEXTS
     for backend in COMPILED
+    if backend != "vliw" or TEXTS[name] not in (EARLY, ENDED)
 ]
+"""Items of the two programs that are left out read what others write in the same phase, which vliw reorders."""
 
 
 @pytest.mark.parametrize(("name", "backend"), CASES)

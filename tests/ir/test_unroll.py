@@ -24,7 +24,7 @@ from ferryvm.verify import verify
 
 from ..heap_vector import on_heap
 from ..tier import crossed, sample
-from .change import changed
+from .change import HEAD, changed
 from .comparison import compare, visits
 
 LOOP = """
@@ -275,3 +275,32 @@ def test_nobody_else_gets_other_code() -> None:
 
 def _unrolled(module: Module) -> None:
     optimise(module, unrolled=True)
+
+
+def test_unrolled_items_are_numbered() -> None:
+    module = parse_module(f"{HEAD}{LOOP.format_map(USUAL)}")
+    unroll(module.root, {2})
+    items = [o.item for o in module.root.operations if o.name == "trap_if"]
+    assert [item.number for item in items if item is not None] == [0, 1, 2]
+    assert len({(item.launch, item.loop) for item in items if item is not None}) == 1
+
+
+def test_items_of_two_iterations_of_a_loop_around_theirs_are_of_two_loops() -> None:
+    around = LOOP.replace("compare i64 lt_s %1, %0", "compare i64 lt_s %1, i64:2")
+    outer = "entry0 @9 ():\n  jump c1(i64:0)\nc1 @9 (%30: i64):\n"
+    outer += "  %31: boolean = compare i64 lt_s %30, i64:5\n  branch %31 entry() c5()\n"
+    text = around.replace("entry @0", outer + "entry @0").format_map(USUAL)
+    text = text.replace("  leave @5 [_ _ %1]\n", AGAIN)
+    module = parse_module(f"{HEAD}{text}")
+    unroll(module.root, {2})
+    stopped = [o.item for o in module.root.operations if o.name == "trap_if"]
+    assert len(stopped) == 6
+    assert len({item.loop for item in stopped if item is not None}) == 2
+
+
+AGAIN = """  %32: i64 = add i64 %30, i64:1
+  poll @9 [_ _ %32]
+  jump c1(%32)^
+c5 @6 ():
+  leave @6 [_ _ %30]
+"""

@@ -6,23 +6,27 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ferryvm.backend import Options
 from ferryvm.ir.function_body import expand
-from ferryvm.ir.graph import Module, Operation
+from ferryvm.ir.graph import Body, Module, Operation
 from ferryvm.ir.group.form import form_groups
+from ferryvm.ir.group.improve import improve_item_loops
 from ferryvm.ir.lift import lift
+from ferryvm.ir.loop.natural import Loop
 from ferryvm.ir.loop.preheader import add_preheaders
 from ferryvm.ir.passes import optimise
 from ferryvm.ir.passes.address_base import share_bases
 from ferryvm.ir.passes.code_motion import hoist_invariants
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.inline import inline_items
+from ferryvm.ir.passes.jump_threading import thread_jumps
 from ferryvm.ir.passes.load_forwarding import forward_loads
 from ferryvm.ir.passes.pipeline import checker
 from ferryvm.ir.passes.range_check import hoist_range_checks
 from ferryvm.ir.passes.strength_reduction import reduce_strength
+from ferryvm.ir.passes.unroll import unroll
 from ferryvm.ir.passes.unswitch import unswitch
 from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.region.launch import launch_numbers
@@ -37,6 +41,10 @@ _ARITHMETIC = frozenset({"compare", "add", "sub", "mul", "fadd", "fsub", "fmul",
 
 _ACCESSES = frozenset({"heap_load", "heap_store", "element_load", "element_store"})
 
+_DEAREST = 32
+"""The cost of a value that items compute anew behind a barrier: it takes units that have little to do, and an
+access to memory takes one of few."""
+
 
 def optimised(region: Region, options: Options, machine: Machine) -> Module:
     """The IR from which code for a machine is generated."""
@@ -45,11 +53,15 @@ def optimised(region: Region, options: Options, machine: Machine) -> Module:
     module.launches = frozenset(launch_numbers(region.verified))
     if options.optimize >= 2:
         inline_items(module, region.verified.program)
-        form_groups(module, region.verified)
+        form_groups(module, region.verified, _DEAREST)
+        module.launches |= {group.pc for group in module.groups}  # independent between two barriers
     for body in module.bodies:
         expand(body)
     optimise(module, level, region.verified, unrolled=True, apart=True, check=check)
     verify = checker(module, region.verified, check)
+    for body in module.bodies if module.groups else ():
+        improve_item_loops(body, functools.partial(_unroll_rows, launches=module.launches))
+        verify(body)
     for body in module.bodies:
         join_element_addresses(body)
         verify(body)
@@ -78,6 +90,24 @@ def optimised(region: Region, options: Options, machine: Machine) -> Module:
             remove_dead_code(body)
             verify(body)
     return module
+
+
+def _is_over_row(loop: Loop) -> bool:
+    """True for a loop over the items of a row, whose parent is over the rows of the same region."""
+    return loop.parent is not None and loop.parent.header.pc == loop.header.pc
+
+
+def _unroll_rows(body: Body, launches: Collection[int]) -> None:
+    """Unroll the loops over the items of a row, so that these are issued side by side."""
+    if unroll(body, launches, _is_over_row):
+        for each in (
+            number_values,
+            thread_jumps,
+            remove_dead_code,
+            hoist_invariants,
+            number_values,
+        ):
+            each(body)
 
 
 def registers_for_forwarding(machine: Machine, operations: Sequence[Operation]) -> int:

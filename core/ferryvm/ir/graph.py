@@ -20,7 +20,7 @@ import builtins
 import dataclasses
 import enum
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ferryvm.ir.footprint import Footprint
 from ferryvm.ir.versioned_nest import VersionedNest
@@ -177,10 +177,22 @@ class FrameState:
         return self if new.keys().isdisjoint((*self.values(), *self.uses())) else self.replace(new)
 
 
+class UnrolledItem(NamedTuple):
+    """An item of a launch in the code of an unrolled loop over items. Items of one loop are independent: none
+    of them waits for another one in it."""
+
+    launch: int
+    """pc of the head of the launch's loop."""
+    loop: int
+    """Number of the unrolled loop; where a loop around it was unrolled, another one in each iteration."""
+    number: int
+    """Number of the item in the loop."""
+
+
 class Operation(Value):
     """One operation; a value if `type` is not None."""
 
-    __slots__ = ("arguments", "name", "pc", "state", "static")
+    __slots__ = ("arguments", "item", "name", "pc", "state", "static")
 
     type: ValueType | None  # type: ignore[assignment]  # one that has only effects has no type
 
@@ -196,6 +208,8 @@ class Operation(Value):
         self.arguments, self.state = arguments, state
         self.pc = -1
         """The instruction that it was lifted from; -1 if there is none."""
+        self.item: UnrolledItem | None = None
+        """The item that it is of, if a loop over items was unrolled around it."""
 
     def fact(self, place: int, kind: builtins.type[Fact]) -> Fact:
         """Its static attribute of this kind, at an index of its shape."""

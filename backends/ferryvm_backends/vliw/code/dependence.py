@@ -154,7 +154,7 @@ class _Access:
 
     def may_overlap(self, other: _Access) -> bool:
         """True if the two, one of which stores, may have a byte in common."""
-        if is_apart(self.place, other.place):
+        if are_of_other_items(self.place, other.place) or is_apart(self.place, other.place):
             return False
         if self.base is not other.base or self.setter != other.setter:
             return True
@@ -197,6 +197,11 @@ class _MemoryAccesses:
             if load.may_overlap(access):
                 yield Dependence(load.number, DependenceKind.MEMORY)
         stores.append(access)
+
+
+def are_of_other_items(one: MemoryOperand, other: MemoryOperand) -> bool:
+    """True if two items of a launch access memory, in one iteration of a loop, with no barrier between."""
+    return one.item is not None and other.item is not None and one.item.is_other(other.item)
 
 
 def is_apart(one: MemoryOperand, other: MemoryOperand) -> bool:

@@ -111,6 +111,35 @@ def are_parts_apart(one: Part, other: Part) -> bool:
     return one != other and (not is_context or one[0] == other[0])
 
 
+class AccessingItem(NamedTuple):
+    """The item of a launch that makes an access, within the innermost loop around the access."""
+
+    loop: int
+    """The unrolled loop over items that the access was in; 0: none."""
+    number: int
+    """Number of the item in the unrolled loop."""
+    of_iteration: bool
+    """True if each iteration of the innermost loop has other items."""
+    iteration: int = 0
+    """Number of its iteration: of several that are scheduled as one, or in a proof from the first one on."""
+    iterations: int = 1
+    """Iterations that are scheduled as one."""
+
+    def is_other(self, item: AccessingItem) -> bool:
+        """True if another item is certainly not this one, and does not wait for it between the two accesses."""
+        if self.iteration != item.iteration:
+            return self.of_iteration and item.of_iteration
+        return self.loop == item.loop and self.number != item.number
+
+    def in_pass(self, number: int) -> AccessingItem:
+        """The item in the n-th pass of a loop, from 0 on, in the iterations of the program's loop."""
+        return self._replace(iteration=number * self.iterations + self.iteration, iterations=1)
+
+    def in_copy(self, number: int) -> AccessingItem:
+        """The item in one of several copies of an iteration's code that run one after another."""
+        return self if self.of_iteration else self._replace(loop=self.loop + number * _COPY)
+
+
 @dataclasses.dataclass(eq=False, slots=True)
 class MemoryOperand:
     """The memory that a load or store accesses, besides its address."""
@@ -123,10 +152,9 @@ class MemoryOperand:
     """The array or heap object that it accesses, if that is known."""
     part: Part | None = None
     """The part of the object space, for an access to it; of the stack, for a context array."""
-    item: int | None = None
-    """For an access by an item of a launch, in the loop over the items: its number in an iteration
-    of the loop. Accesses of two items, one of which stores, have no byte in common: so the program
-    promises (docs/parallel.md)."""
+    item: AccessingItem | None = None
+    """For an access by an item of a launch: which one. Accesses of two items, one of which stores, have no
+    byte in common if no barrier is between: so the program promises (docs/parallel.md)."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -209,6 +237,9 @@ class MachineBlock:
     def __repr__(self) -> str:
         return f"MachineBlock({self.label!r})"
 
+
+_COPY = 1 << 20
+"""More than the number of any unrolled loop."""
 
 Operand = Register | int | MachineBlock
 """An int is a constant: its bits; a block the number of its first bundle, which is one too."""

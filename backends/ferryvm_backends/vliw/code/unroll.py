@@ -12,6 +12,7 @@ move. The time slice is checked once a pass. For loops of one block that are not
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from ferryvm_backends.vliw.code import tuning
@@ -53,7 +54,7 @@ class _Unrolling:
         for number in range(iterations):
             for operation in self.block.operations[:-1]:
                 if operation.name != "exit_expired" or number == iterations - 1:
-                    found += self._operation(operation)
+                    found += self._operation(operation, number)
         carried = sorted(self.live[self.block], key=lambda each: each.number)
         found += sequential_moves(self.code, [(r, self.now[r]) for r in carried if r in self.now])
         self.block.operations = [*found, self.block.operations[-1]]
@@ -63,13 +64,16 @@ class _Unrolling:
     def _value(self, operand: Operand) -> Operand:
         return self.now.get(operand, operand) if isinstance(operand, Register) else operand
 
-    def _operation(self, old: MachineOperation) -> Iterator[MachineOperation]:
+    def _operation(self, old: MachineOperation, number: int) -> Iterator[MachineOperation]:
         operands = tuple(self._value(each) for each in old.operands)
         if old.name == "move":
             assert old.result is not None
             self.now[old.result] = operands[0]
             return
-        new = MachineOperation(old.name, old.static, operands, None, old.place, old.target)
+        place = old.place
+        if place is not None and place.item is not None:
+            place = dataclasses.replace(place, item=place.item.in_copy(number))
+        new = MachineOperation(old.name, old.static, operands, None, place, old.target)
         new.others, new.pc, new.holds = old.others, old.pc, old.holds
         if old.result is not None:
             new.result = self.now[old.result] = self.code.register(old.result.kind)

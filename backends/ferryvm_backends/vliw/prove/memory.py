@@ -26,12 +26,6 @@ class MemoryAliasing:
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
         self._apart: dict[tuple[AccessNumber, AccessNumber], bool] = {}
-        self._items: dict[AccessNumber, set[int]] = {}
-
-    def begin(self, items: dict[AccessNumber, set[int]]) -> None:
-        """Begin a block; `items`: of a launch that make accesses, by their numbers from the first
-        iteration on, in the block's own order. They are added as they are found."""
-        self._items, self._apart = items, {}
 
     def are_apart(self, one: AccessNumber, other: AccessNumber) -> bool:
         """True if two accesses have no byte in common, whatever registers hold."""
@@ -47,8 +41,7 @@ class MemoryAliasing:
             return True
         if _are_parts_apart(a, b):
             return True
-        items, others = self._items.get(one), self._items.get(other)
-        if items and others and items.isdisjoint(others):
+        if a.item is not None and b.item is not None and a.item.is_other(b.item):
             return True  # as the program promises
         if a.object is not None and b.object is not None and a.object.is_apart(b.object):
             return True

@@ -173,10 +173,6 @@ class _Proof:
         state.ready = dict(context.busy)
         if block not in self.references:
             self.references[block] = Reference(block, self.claim, self.live, self.memory)
-        reference = self.references[block]
-        self.memory.begin(reference.items)
-        if any(o.place is not None and o.place.item is not None for o in block.operations):
-            reference.look_ahead(self._most_passes())
         return state
 
     def _most_passes(self) -> int:

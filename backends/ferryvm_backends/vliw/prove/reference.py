@@ -68,17 +68,7 @@ class Reference:
         self._trace: Trace = ()
         self._found: list[BlockExit] = []
         self._rest = self._run()
-        self.items: dict[AccessNumber, set[int]] = {}
-        """The items of a launch that make accesses, if the block is the loop over them."""
         self._passes = 0
-
-    def look_ahead(self, passes: int) -> None:
-        """Find the items of so many iterations."""
-        while self._passes < passes:
-            block_exit = next(self._rest, None)
-            if block_exit is None:
-                return
-            self._found.append(block_exit)
 
     def exits(self) -> Iterator[BlockExit]:
         """The exits in the order of the block; without end for one that jumps to itself."""
@@ -148,10 +138,7 @@ class Reference:
         return None
 
     def _access(self, place: MemoryOperand, address: Term, guard: Guard | None) -> AccessNumber:
-        access = self.terms.access(place, address, guard)
-        if place.item is not None and self.block.operations[-1].target is self.block:
-            self.items.setdefault(access, set()).add(self._passes)
-        return access
+        return self.terms.access(place, address, guard, self._passes)
 
     def _guard(self, operation: MachineOperation) -> Guard | None:
         """The predicate of an operation."""

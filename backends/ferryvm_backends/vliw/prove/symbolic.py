@@ -23,7 +23,7 @@ from ferryvm_backends.vliw.code.program import Bypass, Immediate, Program, Read,
 from ferryvm_backends.vliw.prove.claim import ScheduleError
 from ferryvm_backends.vliw.prove.memory import MemoryAliasing
 from ferryvm_backends.vliw.prove.resource import predicate_of
-from ferryvm_backends.vliw.prove.term import POISON, Guard, Term, Trace
+from ferryvm_backends.vliw.prove.term import POISON, AccessNumber, Guard, Term, Trace
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,6 +90,8 @@ class SymbolicState:
     """True if the time slice was checked."""
     arrivals: dict[int, int] = dataclasses.field(default_factory=dict)
     """Number of arrivals at each bundle by a branch."""
+    passes: dict[MemoryOperand, int] = dataclasses.field(default_factory=dict)
+    """Number of executions of each access by an item, one in each pass of a loop."""
     shape: object = None
     """State in flight at the last arrival at a loop's head."""
 
@@ -113,6 +115,7 @@ class SymbolicState:
             ready=self.ready.copy(),
             predicates=self.predicates.copy(),
             arrivals=self.arrivals.copy(),
+            passes=self.passes.copy(),
         )
 
 
@@ -158,12 +161,12 @@ class SymbolicExecutor:
         stores: list[int] = []
         for step, operands, guard in zip(steps, given, guards, strict=True):
             if step.slot.has_result:
-                self._issue(state, step, self._result(step, operands, guard, trace), guard)
+                self._issue(state, step, self._result(state, step, operands, guard, trace), guard)
             else:
                 self._take(state, step)
             if step.slot.name == "store":
                 assert step.place is not None
-                access = self.terms.access(step.place, operands[0], guard)
+                access = self._access(state, step.place, operands[0], guard)
                 for other in stores:
                     if not self.memory.are_apart(access, other):
                         raise self._error(state, "two stores that may overlap in one cycle")
@@ -349,10 +352,27 @@ class SymbolicExecutor:
             return None
         return Guard(self._read(state, predicate.source), predicate.holds)
 
-    def _result(self, step: _Step, operands: list[Term], guard: Guard | None, trace: Trace) -> Term:
+    def _access(
+        self, state: SymbolicState, place: MemoryOperand, address: Term, guard: Guard | None
+    ) -> AccessNumber:
+        """The bytes that an operation accesses. All bundles with an operation of a pipelined loop share its
+        place. A wrong number of a pass can prove nothing: the block's meaning has no such access."""
+        number = state.passes.get(place, 0)
+        if place.item is not None:
+            state.passes[place] = number + 1
+        return self.terms.access(place, address, guard, number)
+
+    def _result(
+        self,
+        state: SymbolicState,
+        step: _Step,
+        operands: list[Term],
+        guard: Guard | None,
+        trace: Trace,
+    ) -> Term:
         terms = self.terms
         if step.place is not None:
-            access = terms.access(step.place, operands[0], guard)
+            access = self._access(state, step.place, operands[0], guard)
             return terms.load(access, self.memory.seen(trace, access))
         if step.slot.name == "move":
             return operands[0]

@@ -20,7 +20,13 @@ from collections.abc import Sequence
 from ferryvm.ir import footprint as heap
 from ferryvm.ir.graph import Static
 from ferryvm.isa.type import I64
-from ferryvm_backends.vliw.code.operation import MemoryOperand, Part, Register, Segment
+from ferryvm_backends.vliw.code.operation import (
+    AccessingItem,
+    MemoryOperand,
+    Part,
+    Register,
+    Segment,
+)
 
 Term = int
 AccessNumber = int
@@ -64,6 +70,8 @@ class SymbolicAccess:
     """The object that they belong to, if it is known."""
     part: Part | None = None
     """The part of the object space that they belong to, for those of that space."""
+    item: AccessingItem | None = None
+    """The item of a launch that accesses them, with its iteration from the start of the block on."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -173,11 +181,12 @@ class Terms:
         return key[1] if key[0] == _CONSTANT else None
 
     def access(
-        self, place: MemoryOperand, address: Term, guard: Guard | None = None
+        self, place: MemoryOperand, address: Term, guard: Guard | None = None, number: int = 0
     ) -> AccessNumber:
-        """The bytes that an operation accesses."""
+        """The bytes that an operation accesses in a pass of its loop, by the pass's number."""
         where = self.linear(self.under(guard, address)).plus(Linear(place.offset), 1)
-        access = SymbolicAccess(place.segment, where, place.size, place.object, place.part)
+        item = None if place.item is None else place.item.in_pass(number)
+        access = SymbolicAccess(place.segment, where, place.size, place.object, place.part, item)
         found = self._access_numbers.get(access)
         if found is None:
             found = self._access_numbers[access] = len(self.accesses)

@@ -22,10 +22,11 @@ from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.range_check import hoist_range_checks
 
 
-def check_before_loops(body: Body) -> int:
-    """Make checks of items in front of their loops; the number of these loops."""
+def check_before_loops(body: Body, invariant: bool = False) -> int:
+    """Make checks of items in front of their loops; the number of these loops. `invariant`: as for
+    `hoist_range_checks`."""
     labels = {block.label for block in body.blocks}
-    if not hoist_range_checks(body, True, lambda loop: item_poll(loop) is not None):
+    if not hoist_range_checks(body, True, lambda loop: item_poll(loop) is not None, invariant):
         return 0
     made = 0
     for loop in find_loops(body):

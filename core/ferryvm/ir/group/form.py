@@ -28,7 +28,7 @@ from ferryvm.ir.graph import (
     Terminator,
 )
 from ferryvm.ir.group.group_builder import GroupBuilder
-from ferryvm.ir.group.home import Homes
+from ferryvm.ir.group.home import DEAREST, Homes
 from ferryvm.ir.group.item_loop import ItemLoop
 from ferryvm.ir.group.launch import (
     NotGroupedError,
@@ -44,9 +44,9 @@ from ferryvm.isa.type import I64
 from ferryvm.verify import Verified
 
 
-def form_groups(module: Module, verified: Verified) -> None:
+def form_groups(module: Module, verified: Verified, dearest: int = DEAREST) -> None:
     """Run the items of launches in parallel regions where they wait at barriers; `Module.groups` has these
-    launches, `Module.ungrouped` the reasons for others."""
+    launches, `Module.ungrouped` the reasons for others. `dearest`: as for `Homes`."""
     for body in module.bodies:
         for pc in uninlined(body, verified):
             module.ungrouped[pc] = "their function calls itself, never returns, or is too large"
@@ -54,7 +54,7 @@ def form_groups(module: Module, verified: Verified) -> None:
         while (found := _next(body, verified, handled)) is not None:
             loop, exits = found
             handled.update(exits)
-            _form(module, body, loop, exits, verified)
+            _form(module, body, loop, exits, verified, dearest)
         if handled:
             leave_at_barriers(body)
             remove_dead_code(body)
@@ -71,14 +71,19 @@ def _next(
 
 
 def _form(
-    module: Module, body: Body, loop: Loop, exits: list[Operation], verified: Verified
+    module: Module,
+    body: Body,
+    loop: Loop,
+    exits: list[Operation],
+    verified: Verified,
+    dearest: int,
 ) -> None:
     pc = loop.header.pc
     try:
         if module.counting:
             raise NotGroupedError("instructions are counted")
         launch = split_launch(body, loop, exits, verified.program)
-        homes = Homes(launch)
+        homes = Homes(launch, dearest)
         try:
             homes.check_start()
         except NotGroupedError:

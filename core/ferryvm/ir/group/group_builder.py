@@ -65,7 +65,9 @@ class GroupBuilder(Builder):
         self._places: dict[Value, int] = {}
         """Of values that phases have, their places."""
         self.dispatch = self.labels.block(launch.header, "dispatch")
-        """The block that enters the region whose number it is passed."""
+        """The block that enters the region whose number it is passed. It is lifted from a barrier: the
+        loops over items alone are lifted from the launch."""
+        self.dispatch.pc = launch.barriers[0].exit.exit.pc
         self.dispatch.parameters = [Parameter(I64)]
 
     # --- in front of the group --------------------------------------------------------------

@@ -25,7 +25,7 @@ from ferryvm.ir.member.uniformity import Uniformity
 from ferryvm.ir.operation import FIXED, PURE
 from ferryvm.isa.trap import Trap
 
-_DEAREST = 16
+DEAREST = 16
 """The cost of a value that is computed anew, with all that it depends on: about that of a few loads."""
 
 _COST = {"mul": 3, "apply": 99, "ffma": 4, "fsqrt": 20, "lookup": 4} | dict.fromkeys(
@@ -47,8 +47,9 @@ _UNMOVED = frozenset({"cast", "table_function", "type_word"})
 class Homes:
     """The homes of the values of a launch's items."""
 
-    def __init__(self, launch: Launch) -> None:
-        self.launch = launch
+    def __init__(self, launch: Launch, dearest: int = DEAREST) -> None:
+        """`dearest`: the cost of a value that is computed anew, at most."""
+        self.launch, self._dearest = launch, dearest
         self.defined: dict[Value, Block] = {
             value: block
             for block in (launch.header, *launch.members)
@@ -144,7 +145,7 @@ class Homes:
             if own is None:
                 return None
             total += own
-        return total if total <= _DEAREST else None
+        return total if total <= self._dearest else None
 
     def stored(self, barrier: Barrier) -> list[Value]:
         """The values that are in context arrays behind a barrier."""

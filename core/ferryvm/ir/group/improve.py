@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Improvements of loops over items, behind the passes that every compiler runs.
 
-    split_item_loops ─> spare_item_checks ─> divide_into_rows ─> check_before_loops
+    split_item_loops ─> spare_item_checks ─> divide_into_rows ─> passes of a compiler ─> check_before_loops
 
 So most loops over items have no exits and no branches that are the same for all items, and their items access
 neighbouring elements: a compiler can run several together.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from ferryvm.ir.graph import Body
 from ferryvm.ir.group.branch import fix_ends, split_item_loops
@@ -20,8 +22,9 @@ from ferryvm.ir.passes.jump_threading import thread_jumps
 from ferryvm.ir.passes.value_numbering import number_values
 
 
-def improve_item_loops(body: Body) -> None:
-    """Improve the loops over the items of parallel regions."""
+def improve_item_loops(body: Body, of_rows: Callable[[Body], object] | None = None) -> None:
+    """Improve the loops over the items of parallel regions. `of_rows`: a pass for rows that have all checks of their
+    items yet, behind which checks are often invariant."""
     if split_item_loops(body):
         number_values(body)
         thread_jumps(body)
@@ -31,4 +34,6 @@ def improve_item_loops(body: Body) -> None:
     if divide_into_rows(body):
         hoist_invariants(body)
         number_values(body)
-    check_before_loops(body)
+    if of_rows is not None:
+        of_rows(body)
+    check_before_loops(body, invariant=of_rows is not None)

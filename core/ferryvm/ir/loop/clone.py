@@ -98,7 +98,7 @@ class Clones:
 
     def _operation(self, old: Operation) -> Operation:
         new = Operation(old.name, old.type, old.static, self.all(old.arguments))
-        new.state, new.pc = self._state(old.state), old.pc
+        new.state, new.pc, new.item = self._state(old.state), old.pc, old.item
         self.values[old] = new
         return new
 

@@ -129,7 +129,7 @@ def _optimise(
     run(number_values, eliminate_checks)
     if level >= 2 and _has_decided_branch(body):
         run(thread_jumps, remove_dead_code, add_preheaders, number_values)
-    if level >= 2 and unrolled and unroll(body):
+    if level >= 2 and unrolled and unroll(body, module.launches):
         check(body)
         run(
             thread_jumps,

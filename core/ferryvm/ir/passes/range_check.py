@@ -69,11 +69,14 @@ LARGEST_BASE = 1 << 61
 
 
 def hoist_range_checks(
-    body: Body, groups: bool = False, certain: Callable[[Loop], bool] | None = None
+    body: Body,
+    groups: bool = False,
+    certain: Callable[[Loop], bool] | None = None,
+    invariant: bool = False,
 ) -> int:
     """Hoist range checks of all loops that profit from it; the number of these loops. `groups`: also of
     outer loops, and with barriers, which change no limit: of members of groups. `certain`: only of loops for which
-    this holds, and where the condition implies that a check fails, but for numbers near the largest."""
+    this holds, and where the condition implies that a check fails, but for numbers near the largest; `invariant`: also of loops whose checks are all of loop invariants."""
     made: dict[Block, tuple[Block, ...]] = {}
     labels = Labels(body)
     loops = find_loops(body)
@@ -84,7 +87,8 @@ def hoist_range_checks(
             continue
         if is_wanted and loop.header not in slow:
             checks = _LoopChecks(body, loop, labels, groups)
-            if checks.is_profitable and (certain is None or checks.is_certain):
+            is_profitable = checks.is_profitable or (invariant and checks.fixed)
+            if is_profitable and (certain is None or checks.is_certain):
                 made[loop.header] = checks.hoist()
     if made:
         insert_before(body, made)

@@ -19,7 +19,19 @@ jumps to `jump_threading`, parameters with one value to `dead_code`, and constan
 
 from __future__ import annotations
 
-from ferryvm.ir.graph import Block, Body, Constant, Edge, Operation, Terminator
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from ferryvm.ir.graph import (
+    Block,
+    Body,
+    Constant,
+    Edge,
+    Operation,
+    Terminator,
+    UnrolledItem,
+)
 from ferryvm.ir.loop.clone import Clones
 from ferryvm.ir.loop.induction import InductionVariable, find_induction_variable
 from ferryvm.ir.loop.natural import Loop, find_loops
@@ -33,17 +45,25 @@ LARGEST = 2200
 """The largest total number of operations of a loop's iterations, without polls."""
 
 
-def unroll(body: Body) -> int:
-    """Unroll inner loops, innermost first; the number of unrolled loops."""
+def unroll(
+    body: Body, launches: Collection[int] = (), is_wanted: Callable[[Loop], bool] = lambda _: True
+) -> int:
+    """Unroll inner loops, innermost first; the number of unrolled loops. `launches`: pcs of the heads of
+    loops over items, whose operations are numbered by items then; `is_wanted`: True for loops that may be
+    unrolled."""
     made = 0
     done: set[Block] = set()
-    while (found := _next(body, done)) is not None:
-        _Unrolling(body, *found).run()
+    taken = max((o.item.loop for o in body.operations if o.item is not None), default=0)
+    numbers = itertools.count(taken + 1)
+    while (found := _next(body, done, is_wanted)) is not None:
+        _Unrolling(body, *found, found[0].header.pc in launches, numbers).run()
         made += 1
     return made
 
 
-def _next(body: Body, done: set[Block]) -> tuple[Loop, InductionVariable, int] | None:
+def _next(
+    body: Body, done: set[Block], is_wanted: Callable[[Loop], bool]
+) -> tuple[Loop, InductionVariable, int] | None:
     """The next loop to unroll, with its induction variable and its trip count."""
     if sum(edge.is_back for edge in body.edges) < 2:
         return None
@@ -53,7 +73,9 @@ def _next(body: Body, done: set[Block]) -> tuple[Loop, InductionVariable, int] |
         done.add(loop.header)
         variable = find_induction_variable(loop)
         count = None if variable is None else variable.constant_trip_count(MOST_ITERATIONS)
-        if variable is not None and count is not None and _is_fit(loop, variable, count):
+        if variable is None or count is None or not is_wanted(loop):
+            continue
+        if _is_fit(loop, variable, count):
             return loop, variable, count
     return None
 
@@ -81,7 +103,18 @@ def _is_fit(loop: Loop, variable: InductionVariable, count: int) -> bool:
 class _Unrolling:
     """The iterations of one loop."""
 
-    def __init__(self, body: Body, loop: Loop, variable: InductionVariable, count: int) -> None:
+    def __init__(
+        self,
+        body: Body,
+        loop: Loop,
+        variable: InductionVariable,
+        count: int,
+        is_over_items: bool,
+        numbers: Iterator[int],
+    ) -> None:
+        """`numbers`: of unrolled loops, for the items in them."""
+        self.numbers, self.own = numbers, next(numbers)
+        self.launch = loop.header.pc if is_over_items else None
         self.body, self.loop, self.variable, self.count = body, loop, variable, count
         self.cloned = [block for block in loop.extent if block is not variable.exit.block]
         """The loop's blocks and tails, without the target of the header's exit."""
@@ -139,7 +172,20 @@ class _Unrolling:
         for old in others:
             clones.operations(old, _is_poll)
             clones.end(old, tuple(map(edge, old.end.edges)))
+        renumbered: defaultdict[int, int] = defaultdict(lambda: next(self.numbers))
+        for block in clones.blocks.values():
+            for operation in block.operations:
+                operation.item = self._item(operation.item, number, renumbered)
         return [headers[number], *(clones.blocks[old] for old in others)]
+
+    def _item(
+        self, old: UnrolledItem | None, number: int, renumbered: Mapping[int, int]
+    ) -> UnrolledItem | None:
+        """The item of an operation in an iteration. `renumbered`: the iteration's numbers of unrolled loops."""
+        if self.launch is not None and (old is None or old.launch == self.launch):
+            inner = 0 if old is None else old.number
+            return UnrolledItem(self.launch, self.own, inner * MOST_ITERATIONS + number)
+        return None if old is None else old._replace(loop=renumbered[old.loop])
 
 
 def _is_poll(operation: Operation) -> bool:

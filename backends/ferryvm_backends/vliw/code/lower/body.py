@@ -37,6 +37,7 @@ from ferryvm_backends.vliw.code.lower.object import Objects
 from ferryvm_backends.vliw.code.lower.returns import Calling, RecordCode, Returns
 from ferryvm_backends.vliw.code.lower.side_exit import CALLS_BYTES, SideExits
 from ferryvm_backends.vliw.code.operation import (
+    AccessingItem,
     MachineBlock,
     MachineCode,
     MachineOperation,
@@ -106,13 +107,14 @@ class _BodyLowering:
         self.incoming = edges_to(body)
         self.loops: dict[Block, frozenset[Block]] = {}
         """The blocks of the innermost loop around each block that is in one."""
-        self.in_items: frozenset[Block] = frozenset()
-        """The blocks whose innermost loop is over the items of a launch."""
+        self.launches: dict[Block, int] = {}
+        """The blocks whose innermost loop is over the items of a launch, each with the pc of its head."""
         for loop in reversed(find_loops(body)):
             members = frozenset(loop.members)
             self.loops.update(dict.fromkeys(members, members))
-            of_items = loop.header.pc in module.launches
-            self.in_items = self.in_items | members if of_items else self.in_items - members
+            head = loop.header.pc if loop.header.pc in module.launches else -1
+            self.launches.update(dict.fromkeys(members, head))
+        self.groups = module.groups
         self.blocks: dict[Block, MachineBlock] = {}
         """The machine block of each block that has one."""
         self.offsets = {
@@ -178,12 +180,24 @@ class _BodyLowering:
         while block is not None:
             for operation in block.operations:
                 self.emission.pc = operation.pc
-                is_item = block in self.in_items and operation.name in _ITEM_ACCESSES
-                self.emission.item = 0 if is_item else None
+                self.emission.item = self._item(block, operation)
                 self._operation(operation)
             block = self._end(block)
 
     # --- operations -------------------------------------------------------------------------
+
+    def _item(self, block: Block, operation: Operation) -> AccessingItem | None:
+        """The item that an operation of a block accesses elements for."""
+        if operation.name not in _ITEM_ACCESSES:
+            return None
+        around, own = self.launches.get(block, -1), operation.item
+        of_iteration = around >= 0
+        if operation.name in ("context_load", "context_store"):
+            # All groups have their context arrays in the same place.
+            of_iteration = around == self.groups[operation.fact(1, int)].pc
+        if own is None:
+            return AccessingItem(0, 0, True) if of_iteration else None
+        return AccessingItem(own.loop, own.number, of_iteration)
 
     def _operation(self, operation: Operation) -> None:
         if operation in self.offsets:

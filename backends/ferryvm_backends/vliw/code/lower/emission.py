@@ -12,6 +12,7 @@ from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import CANONICAL_NAN, I64, Type, to_float
 from ferryvm.machine.control import ControlBlock
 from ferryvm_backends.vliw.code.operation import (
+    AccessingItem,
     ContextPart,
     ElementPart,
     MachineBlock,
@@ -44,7 +45,7 @@ class Emission:
         """The one that is appended to."""
         self.pc = -1
         self.values: dict[Value, Operand] = {}
-        self.item: int | None = None
+        self.item: AccessingItem | None = None
         """Of accesses to elements, see `MemoryOperand.item`."""
         self.cold: list[MachineBlock] = []
         """Blocks that come after all others."""
@@ -113,7 +114,7 @@ class Emission:
         place = MemoryOperand(segment, offset, size, known, part, self._item(part))
         self.emit(MachineOperation("store", (), (address, value), None, place))
 
-    def _item(self, part: Part | None) -> int | None:
+    def _item(self, part: Part | None) -> AccessingItem | None:
         return self.item if isinstance(part, ElementPart | ContextPart) else None
 
     def read_field(self, name: str) -> Register:

@@ -143,7 +143,8 @@ class Iteration:
                 now[operation.result] = NodeResult(len(found))
             new = _repeat(operation) if operation.name == "exit_expired" else operation
             if operation.place is not None and operation.place.item is not None:
-                place = dataclasses.replace(operation.place, item=iteration)
+                item = operation.place.item._replace(iteration=iteration, iterations=iterations)
+                place = dataclasses.replace(operation.place, item=item)
                 new = dataclasses.replace(operation, place=place)
             found.append((new, operands, needed))
         if not polls:
@@ -298,10 +299,10 @@ class Iteration:
             return None
         least = 0 if one.number < other.number else 1
         if first.item is not None and second.item is not None:
-            if first.item != second.item or least:
-                return None
-            within = self._meet_anywhere(one, other, 0)
-            return within if within == 0 else None
+            least = max(least, first.item.is_other(second.item))
+            if first.item.of_iteration and second.item.of_iteration:
+                within = None if least else self._meet_anywhere(one, other, 0)
+                return within if within == 0 else None
         return self._meet_anywhere(one, other, least)
 
     def _meet_anywhere(self, one: DependenceNode, other: DependenceNode, least: int) -> int | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from ferryvm_backends.vliw.code.modulo.dependence_graph import (
@@ -253,6 +253,23 @@ class PartialSchedule:
         if issue.has_result:
             del self._write_backs[slot.unit, slot.write_back % interval]
         del self.slots[number]
+
+    def read_from_files(self, operands: Collection[Operand]) -> bool:
+        """Read operands from files that units' output registers have, in a schedule of all operations. False
+        if there are no ports for that; the schedule is of no use then."""
+        for operand in operands:
+            (use,) = (
+                use
+                for use in self.demand.sources[operand[0]]
+                if isinstance(use, OperandUse) and use.operand == operand
+            )
+            distance = use.distance if operand[1] else self.bases.get(operand[0], use.distance)
+            self._disconnect(operand)
+            if not self._by_file(operand, use.maker, distance):
+                return False
+            if distance != use.distance:
+                self.bases[operand[0]] = distance
+        return True
 
     def rival(self, number: int, cycle: int) -> int | None:
         """An operation that may conflict with another one: one that is issued on its units or

@@ -14,10 +14,12 @@ from collections.abc import Collection, Mapping
 
 from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.liveness import Live, live_at_entry
+from ferryvm_backends.vliw.code.modulo.attempt import IterationSchedule
 from ferryvm_backends.vliw.code.modulo.dependence_graph import Iteration
 from ferryvm_backends.vliw.code.modulo.expand import Pipelined, PrologueError, expand
 from ferryvm_backends.vliw.code.modulo.initiation_interval import Bounds, bounds, critical_path
 from ferryvm_backends.vliw.code.modulo.partial_schedule import Operand
+from ferryvm_backends.vliw.code.modulo.register_pressure import Lifetimes
 from ferryvm_backends.vliw.code.modulo.schedule import schedule_iteration
 from ferryvm_backends.vliw.code.modulo.spill import Spills, choose, preheader_of, reload
 from ferryvm_backends.vliw.code.operation import (
@@ -260,7 +262,7 @@ class PipelinableLoops:
                     plan.reason = f"file {failures.most_common(1)[0][0]} has too few registers"
                 break
             try:
-                plan.pipelined = expand(self.code, found, self.machine)
+                plan.pipelined = self._expanded(found)
                 plan.interval = found.interval
                 break
             except PrologueError as error:
@@ -268,10 +270,24 @@ class PipelinableLoops:
                     plan.reason = "the files' ports do not allow the preheader's moves"
                     break
                 unbypassed |= error.operands
+                start = found.interval  # with fewer bypasses shorter ones are as impossible
         if plan.pipelined is None and not plan.reason:
             plan.reason = "no schedule was found"
         plan.undo()
         return plan
+
+    def _expanded(self, found: IterationSchedule) -> Pipelined:
+        """The bundles of a loop. Raises PrologueError."""
+        unfit: frozenset[Operand] = frozenset()
+        while True:
+            try:
+                return expand(self.code, found, self.machine)
+            except PrologueError as error:
+                unfit |= error.operands
+                if not error.operands or not found.partial.read_from_files(error.operands):
+                    raise PrologueError(unfit) from None
+                if Lifetimes(found.loop, self.machine, found.partial).highest()[0] > 1:
+                    raise PrologueError(unfit) from None
 
     def _reloads(
         self, block: MachineBlock, loop: Iteration, interval: int, invariant_part: float

@@ -2,7 +2,9 @@
 """Operands of the first iterations that later iterations read from units' output registers.
 
 Before the loop these values are in registers, so a read takes a port. Where no port is left, a unit
-that is idle in the prologue moves the value to its own output register some cycles earlier.
+that is idle in the prologue moves the value to its own output register some cycles earlier: the unit of the
+operation that computes it later, where that operation of the iteration before the first one would be; or
+any other one. All operands that read the value share it as long as the unit has it.
 """
 
 from __future__ import annotations
@@ -58,6 +60,9 @@ class Prologue:
         self._busy: set[tuple[int, int]] = set()
         self._write_backs: set[tuple[int, int]] = set()
         self._held: set[tuple[int, int]] = set()
+        self._brought: dict[tuple[int, int], list[tuple[ForwardedValue, int]]] = defaultdict(list)
+        """Moves of the result of an operation so many iterations before the first one, each with the cycle from
+        which on a unit has it."""
         for number in range(iterations):
             self._add_iteration(number)
 
@@ -70,7 +75,7 @@ class Prologue:
             file = self._port(initial, slot.unit, cycle)
             if file is not None:
                 self.found[operand, distance] = self.copy(initial, file), None
-            elif not self._bring(operand, distance, initial, cycle):
+            elif not self._bring(operand, source.node, distance, cycle):
                 self.unfit.add(operand)
 
     def _add_iteration(self, number: int) -> None:
@@ -119,26 +124,44 @@ class Prologue:
         self._reads[cycle, name].add(initial)
         return name
 
-    def _bring(self, operand: Operand, distance: int, initial: Register, cycle: int) -> bool:
-        """Make a unit hold a register's value until an operand is read."""
-        for earlier in range(1, tuning.FORWARDED_EARLIER):
-            for unit, latency in self._movers():
-                issue, write_back = cycle - earlier, cycle - earlier + latency
-                if write_back > cycle or not self._is_free(unit, issue, write_back, cycle):
-                    continue
-                file = self._port(initial, unit, issue)
-                if file is None:
-                    continue
-                self._issued[issue] += 1
-                self._busy.add((unit, issue))
-                self._write_backs.add((unit, write_back))
-                self._held |= {(unit, each) for each in range(write_back, cycle + 1)}
-                result = self.fresh(initial)
-                copy = self.copy(initial, file)
-                self.moves.append(ForwardedValue(issue, unit, latency, copy, result))
-                self.found[operand, distance] = result, unit
+    def _bring(self, operand: Operand, maker: int, distance: int, cycle: int) -> bool:
+        """Make a unit hold the initial value of a result until an operand is read."""
+        for move, since in self._brought[maker, distance]:
+            later = [(move.unit, each) for each in range(since + 1, cycle + 1)]
+            if since <= cycle and self._write_backs.isdisjoint(later):
+                self._held.update(later)
+                self.found[operand, distance] = move.result, move.unit
                 return True
+        initial = self.loop.nodes[maker].initial[distance]
+        for issue, unit, latency in self._places(maker, distance, cycle):
+            write_back = issue + latency
+            if write_back > cycle or not self._is_free(unit, issue, write_back, cycle):
+                continue
+            file = self._port(initial, unit, issue)
+            if file is None:
+                continue
+            self._issued[issue] += 1
+            self._busy.add((unit, issue))
+            self._write_backs.add((unit, write_back))
+            self._held |= {(unit, each) for each in range(write_back, cycle + 1)}
+            result = self.fresh(initial)
+            move = ForwardedValue(issue, unit, latency, self.copy(initial, file), result)
+            self.moves.append(move)
+            self._brought[maker, distance].append((move, write_back))
+            self.found[operand, distance] = result, unit
+            return True
         return False
+
+    def _places(self, maker: int, distance: int, cycle: int) -> Iterator[tuple[int, int, int]]:
+        """Cycles and units for a move that brings a result, with its latency."""
+        slot, movers = self.partial.slots[maker], dict(self._movers())
+        if slot.unit in movers:
+            latency = movers[slot.unit]
+            write_back = slot.write_back - distance * self.partial.interval
+            yield write_back - latency, slot.unit, latency
+        for earlier in range(1, tuning.FORWARDED_EARLIER):
+            for unit, latency in movers.items():
+                yield cycle - earlier, unit, latency
 
     def _is_free(self, unit: int, issue: int, write_back: int, until: int) -> bool:
         """True if a unit can take an operation, and gets no result, nor is one needed there, until
