@@ -7,7 +7,7 @@ import pytest
 
 import ferryvm
 from ferryvm.ir.footprint import Footprint
-from ferryvm.ir.graph import Block, Body, Module, Parameter
+from ferryvm.ir.graph import Block, Body, Module, Parameter, UnrolledItem
 from ferryvm.ir.lift import lift
 from ferryvm.ir.passes import optimise
 from ferryvm.ir.passes.address_base import share_bases
@@ -224,3 +224,24 @@ def _kept(module: Module) -> None:
             each(body)
         forward_loads(body, module.footprints, lambda _: 8)
         remove_dead_code(body)
+
+
+@pytest.mark.parametrize(
+    ("items", "left"),
+    [
+        ((0, 1, 2), 1),
+        ((0, 0, 2), 1),
+        ((0, 2, 2), 2),  # an item sees what it has stored itself
+        ((0, None, 2), 2),
+        ((0, 1, None), 2),
+    ],
+)
+def test_a_row_loads_once_what_its_items_share(items: tuple[int | None, ...], left: int) -> None:
+    def shared(body: Body) -> None:
+        accesses = [o for o in body.operations if o.name in ("heap_load", "heap_store")]
+        for access, number in zip(accesses, items, strict=True):
+            access.item = None if number is None else UnrolledItem(2, 1, number)
+        kept(body)
+
+    text = LOOP.replace("  {change}\n", "").replace("  %5:", "  heap_store 8 %1, %3\n  %5:")
+    assert loads_of(changed(shared, text.format_map(USUAL | {"second": "8"}))) == left

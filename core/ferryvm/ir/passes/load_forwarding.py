@@ -110,6 +110,18 @@ def _address(load: Operation) -> _Address:
     return *split(load.arguments[0]), load.static
 
 
+def _is_of_other(load: Operation, change: Operation) -> bool:
+    """True if another item of an unrolled loop makes a change, which the item that loads does not see."""
+    one, other = load.item, change.item
+    return (
+        one is not None
+        and other is not None
+        and (one.launch, one.loop) == (other.launch, other.loop)
+        and one.number != other.number
+        and change.name not in UPDATES
+    )
+
+
 class _Forwarding(Builder):
     """One loop, and its preheader, in which new code is built."""
 
@@ -204,14 +216,20 @@ class _Forwarding(Builder):
 
     def _in_iteration(self) -> Iterator[tuple[Operation, Operation]]:
         """Loads, with earlier loads of the same value."""
-        there: dict[_Address, Operation] = {}
+        there: dict[_Address, tuple[Operation, list[Operation]]] = {}
+        """By address the first load, with the changes since then that may be of the loaded bytes."""
         for operation in self.operations:
             if operation.name in _LOADS:
-                first = there.setdefault(_address(operation), operation)
-                if first is not operation:
+                address = _address(operation)
+                first, changes = there.get(address, (operation, []))
+                if first is not operation and all(_is_of_other(operation, c) for c in changes):
                     yield operation, first
+                else:
+                    there[address] = operation, []
             elif operation.name in _CHANGES:
-                there = {a: load for a, load in there.items() if self._is_apart(load, operation)}
+                for load, changes in there.values():
+                    if not self._is_apart(load, operation):
+                        changes.append(operation)
 
     def _is_apart_from_all(self, load: Operation) -> bool:
         changes = (o for o in self.operations if o.name in _CHANGES)
