@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ferryvm.ir.graph import Operation
+from ferryvm.ir.graph import Constant, Operation
 from ferryvm.isa.emitter import FunctionField
 from ferryvm.isa.numeric import canonical
 from ferryvm.isa.type import WORD_BYTES, Type
@@ -71,10 +71,15 @@ class Access:
     # --- context arrays of groups -----------------------------------------------------------
 
     def _in_context(self, operation: Operation, array: ir.Value, index: ir.Value) -> ir.Value:
+        """The address of an element. Where arrays are at constant distances it is one from a pointer that they
+        share: then LLVM knows that they do not overlap, and compares no addresses in front of a loop."""
         shift = (operation.fact(0, Type).bits // 8).bit_length() - 1
-        return self.storage.offset(
-            self.storage.pointer(array), self.builder.shl(index, word(shift))
-        )
+        pointer = self.storage.pointer(array)
+        match operation.arguments[0]:
+            case Operation(name="add", arguments=(base, Constant() as distance)):
+                pointer = self.storage.pointer(self.function.value(base))
+                pointer = self.storage.offset(pointer, distance.bits)
+        return self.storage.offset(pointer, self.builder.shl(index, word(shift)))
 
     def do_context_load(self, operation: Operation, array: ir.Value, index: ir.Value) -> ir.Value:
         t = operation.fact(0, Type)

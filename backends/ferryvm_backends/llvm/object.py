@@ -106,14 +106,25 @@ class Objects:
     def do_element_load(self, operation: Operation, place: ir.Value, offset: ir.Value) -> ir.Value:
         size, part = self._access(operation)
         where, narrow = self._elements(place, offset), ir.IntType(8 * size)
-        return self._widen(self.storage.load(where, part, narrow, size), size)
+        found = self.storage.load(where, part, narrow, size, scope=self._scope(operation))
+        return self._widen(found, size)
 
     def do_element_store(
         self, operation: Operation, place: ir.Value, offset: ir.Value, value: ir.Value
     ) -> None:
         size, part = self._access(operation)
         where = self._elements(place, offset)
-        self.storage.store(self._narrow(value, size), where, part, size)
+        self.storage.store(self._narrow(value, size), where, part, size, self._scope(operation))
+
+    def _scope(self, operation: Operation) -> str:
+        """The metadata that tells arrays that this code has made from those that its frame had when it was
+        entered, such as a group's tiles from its arguments."""
+        match operation.arguments[0]:
+            case Operation(name="add", arguments=(Operation(name="object_top"), _)):
+                return self.storage.scope("made", "given")
+            case Operation(name="header_word", arguments=(Operation(name="word"),)):
+                return self.storage.scope("given", "made")
+        return ""
 
     # Without type-based alias metadata: no access of another thread is moved over an update.
     def do_update_element(

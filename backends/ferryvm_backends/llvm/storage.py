@@ -59,19 +59,34 @@ class Storage:
         """An address as a pointer."""
         return self.builder.inttoptr(address, POINTER)
 
+    def scope(self, own: str, other: str) -> str:
+        """The metadata of an access to one of two sets of objects that have no bytes in common."""
+        add = self.builder.module.add_metadata
+        domain = add('!"objects"')
+        mine, others = (add(add(f'!"{name}", {domain}')) for name in (own, other))
+        return f", !alias.scope {mine}, !noalias {others}"
+
     def load(
-        self, pointer: ir.Value, part: str, t: ir.Type = WORD, align: int = 8, fixed: bool = False
+        self,
+        pointer: ir.Value,
+        part: str,
+        t: ir.Type = WORD,
+        align: int = 8,
+        fixed: bool = False,
+        scope: str = "",
     ) -> ir.Value:
-        """The value at a pointer into a part of the state."""
+        """The value at a pointer into a part of the state; `scope`: metadata, see `scope`."""
         if fixed:
             metadata = f"!invariant.load {self.builder.module.add_metadata('')}"
         else:
-            metadata = self.tag(part)
+            metadata = self.tag(part) + scope
         return self.builder.load(pointer, align, t, metadata)
 
-    def store(self, value: ir.Value, pointer: ir.Value, part: str, align: int = 8) -> None:
-        """Store at a pointer into a part of the state."""
-        self.builder.store(value, pointer, align, self.tag(part))
+    def store(
+        self, value: ir.Value, pointer: ir.Value, part: str, align: int = 8, scope: str = ""
+    ) -> None:
+        """Store at a pointer into a part of the state; `scope`: metadata, see `scope`."""
+        self.builder.store(value, pointer, align, self.tag(part) + scope)
 
     def field(self, control: ir.Value, name: str) -> ir.Value:
         """A field of the control block, as a word or, if it is shorter, an i32."""

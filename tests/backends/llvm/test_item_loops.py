@@ -11,7 +11,7 @@ from ferryvm.backend import Options
 from ferryvm.ir.loop.natural import find_loops
 from ferryvm.isa.trap import Trap
 from ferryvm.verify import verify
-from ferryvm_backends.llvm.build import improved
+from ferryvm_backends.llvm.build import improved, optimised
 
 from ..forced_exit import differences, grouped
 
@@ -90,6 +90,21 @@ def test_items_of_a_row_run_together_and_have_no_checks() -> None:
     labels = [block.label for block in body.blocks]
     assert any(label.startswith("jammed") for label in labels)
     assert any(label.startswith("fails") for label in labels)
+
+
+def test_tiles_are_told_from_arguments_and_context_arrays_from_each_other() -> None:
+    """Loops over items have no comparisons of addresses in front: LLVM knows that these do not overlap."""
+    text = TILES.format(first=0).replace(
+        "(define (group number n a b c)\n  (define left (make-array f64 16))\n"
+        "  (define right (make-array f64 16))",
+        "(define (group number n a b c)\n  (define left (make-array f64 16))\n"
+        "  (define right left)",
+    )
+    assert [*differences(text, 211)] == []
+    place = grouped(verify(ferryvm.compile(TILES.format(first=0), "p")))
+    code = str(optimised(improved(place, Options())[0], Options(), 2))
+    assert "!noalias" in code
+    assert "memcheck" not in code
 
 
 def test_a_variable_of_items_in_different_iterations_is_not_common() -> None:
