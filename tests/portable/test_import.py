@@ -8,9 +8,11 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -228,6 +230,21 @@ def test_code_that_no_compiler_takes_is_refused_in_one_line(copy: Callable[[str]
         import_kernel(folder)
 
 
+@pytest.mark.parametrize(
+    ("compiler", "message"),
+    [
+        ("no-such-cc -m64", "there is no C compiler 'no-such-cc -m64'; set CC"),
+        ("cc '", "CC or CFLAGS"),
+    ],
+)
+def test_without_a_c_compiler_an_import_is_refused(
+    exported: Folder, monkeypatch: pytest.MonkeyPatch, compiler: str, message: str
+) -> None:
+    monkeypatch.setenv("CC", compiler)
+    with pytest.raises(ImportRefusedError, match=message):
+        import_kernel(exported("dot"))
+
+
 # --- foreign kernels ------------------------------------------------------------------------
 
 ARRAY_ = {"kind": "array", "type": "f32"}
@@ -290,8 +307,7 @@ def test_a_foreign_function_with_a_manifest_by_hand_is_imported(tmp_path: Path) 
 
 def test_a_foreign_kernel_of_opencl_is_imported(tmp_path: Path) -> None:
     pytest.importorskip("pyopencl")
-    launch = {"items": "(n + 7) // 8 * 8", "group": 8}
-    manifest = SAXPY | {"target": "opencl", "launch": launch}
+    manifest = SAXPY | {"target": "opencl", "launch": LAUNCH}
     folder = foreign(tmp_path / "f", manifest, saxpy_cl=SAXPY_CL, vectors_txt=SAXPY_VECTORS)
     x, y = np.ones(11, np.float32), np.arange(11, dtype=np.float32)
     import_kernel(folder)(11, 2.0, x, y)
@@ -318,6 +334,30 @@ def test_a_function_of_a_library_is_imported(tmp_path: Path) -> None:
     assert fdim(7, 4) == 3.0
     program = ferryvm.compile("(host-function fdim (f64 f64) f64) (print! (fdim 7.0 5.0))")
     assert ferryvm.Engine("threaded").instantiate(program, hosts=[fdim.host]).output == "2.0\n"
+
+
+def test_the_manifest_on_the_page_is_imported(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "export.md").read_text("utf-8")
+    (text,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    vectors = SAXPY_VECTORS.replace("\ns 2\n", "\n").replace("o 3 2", "o 2 2")
+    folder = foreign(tmp_path / "f", json.loads(text), saxpy_c=SAXPY_C, vectors_txt=vectors)
+    saxpy = import_kernel(folder)
+    x, y = np.ones(3, np.float32), np.arange(3, dtype=np.float32)
+    saxpy(2.0, x, y)
+    assert y.tolist() == [2, 3, 4]
+    with pytest.raises(CallError, match="x has 2 elements; n = 3 are expected"):
+        saxpy(2.0, x[:2], y)
+
+
+LAUNCH = {"items": "(n + 7) // 8 * 8", "group": 8}
+
+
+@pytest.mark.parametrize(
+    "manifest", [SAXPY, SAXPY | {"target": "opencl", "launch": LAUNCH, "status": None}]
+)
+def test_a_manifest_by_hand_obeys_the_published_schema(manifest: dict[str, Any]) -> None:
+    text = (resources.files("ferryvm.portable") / "manifest.schema.json").read_text("utf-8")
+    jsonschema.validate(manifest, json.loads(text))
 
 
 # --- bad input ------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ WASM = ExportOptions(target="wasm")
 def faults(folder: Path) -> dict[int, str | None]:
     """The fault of each vector of a folder, called in wasmtime."""
     manifest = golden.read_manifest(folder)
-    call = WasmFunction(wasmtime, folder, manifest).call
+    call = WasmFunction(wasmtime, folder / f"{manifest['entry']}.wasm", manifest).call
     vectors = golden.read_vectors(folder / "vectors.txt", manifest["entry"])
     return {each.number: golden.fault(call, manifest, each) for each in vectors}
 

@@ -136,8 +136,8 @@ class Description(NamedTuple):
 def read_description(folder: Path) -> Description:
     """The description of a folder.
 
-    Raises UnknownNameError for a target that cannot be imported, ImportRefusedError for a folder without a manifest, with a fault in it, or with a file that is not as
-    the manifest says.
+    Raises UnknownNameError for a target that cannot be imported, ImportRefusedError for a folder without
+    a manifest, with a fault in it, or with a file that is not as the manifest says.
     """
     text = read_bytes(folder / MANIFEST, _MOST, error=ImportRefusedError) or b""
     try:

@@ -66,16 +66,27 @@ def _needed(package: str, target: str, module: str = "") -> Any:
         raise LoadError(f"{what}; pip install {package}") from None
 
 
+def _only_source(manifest: Any, suffix: str) -> str:
+    """The file with the code. Raises LoadError for several."""
+    names: list[str] = manifest["build"].get("sources") or [f"{manifest['entry']}{suffix}"]
+    if len(names) != 1:
+        raise LoadError(f"{len(names)} sources; target {manifest['target']} takes one")
+    return names[0]
+
+
 # --- C --------------------------------------------------------------------------------------
 
 
 def _compile(folder: Path, manifest: Any) -> None:
     build = manifest["build"]
-    command = shlex.split(os.environ.get("CC", "cc"))
+    try:
+        command = shlex.split(os.environ.get("CC", "cc"))
+        level = shlex.split(os.environ.get("CFLAGS", "-O3"))
+    except ValueError as error:
+        raise LoadError(f"CC or CFLAGS cannot be read as words: {error}") from None
     if not command or shutil.which(command[0]) is None:
         raise LoadError(f"there is no C compiler {' '.join(command)!r}; set CC to one")
     sources = build.get("sources") or [f"{manifest['entry']}.c"]
-    level = shlex.split(os.environ.get("CFLAGS", "-O3"))
     words = [*command, *level, *build["flags"], "-fPIC", "-shared", "-o", LIBRARY, *sources, "-lm"]
     try:
         done = child.run(words, _SECONDS, {**os.environ, "LC_ALL": "C"}, folder)
@@ -114,7 +125,7 @@ def _load_llvm(folder: Path, manifest: Any, _device: str) -> Call:
     llvm = _needed("llvmlite", "llvm", "llvmlite.binding")
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    text = (folder / f"{manifest['entry']}.ll").read_text(encoding="utf-8")
+    text = (folder / _only_source(manifest, ".ll")).read_text(encoding="utf-8")
     try:
         module = llvm.parse_assembly(text)
         module.verify()
@@ -168,7 +179,7 @@ def _load_wasm(folder: Path, manifest: Any, _device: str) -> Call:
     from ferryvm.portable.imported.wasm import WasmFunction
 
     try:
-        return WasmFunction(runtime, folder, manifest).call
+        return WasmFunction(runtime, folder / _only_source(manifest, ".wasm"), manifest).call
     except runtime.WasmtimeError as error:
         raise LoadError(f"wasmtime refuses it: {str(error).splitlines()[0]}") from None
 

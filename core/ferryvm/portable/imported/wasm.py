@@ -16,14 +16,12 @@ _PAGE = 1 << 16
 
 
 class WasmFunction:
-    """The function of a folder in a runtime: the module `wasmtime`."""
+    """The function of a module in a file, in a runtime: the package `wasmtime`."""
 
-    def __init__(self, runtime: Any, folder: Path, manifest: Any) -> None:
+    def __init__(self, runtime: Any, file: Path, manifest: Any) -> None:
         self.manifest = manifest
         self.store = runtime.Store()
-        module = runtime.Module.from_file(
-            self.store.engine, str(folder / f"{manifest['entry']}.wasm")
-        )
+        module = runtime.Module.from_file(self.store.engine, str(file))
         exports = runtime.Instance(self.store, module, []).exports(self.store)
         self.function, self.memory = exports[manifest["entry"]], exports["memory"]
 
