@@ -6,9 +6,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import weakref
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
+from ferryvm.isa.object import ARRAY_HEADER_BYTES, LENGTH_OFFSET, PLACE_OFFSET
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm.residency import DeviceElements
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.host_memory import CHUNK, zeros
@@ -20,6 +24,31 @@ from ferryvm_backends.opencl.segment import Segment, view
 def in_chunks(size: int) -> int:
     """Bytes of the whole chunks that so many bytes are in."""
     return -(-size // CHUNK) * CHUNK
+
+
+class AccessedArrays(NamedTuple):
+    """All arrays that a kernel accesses, which refer to no other objects."""
+
+    elements: frozenset[int]
+    """The host's addresses of their elements."""
+    objects: frozenset[int]
+    """References to them."""
+
+
+def object_ranges(base: int, space: int, references: Iterable[int]) -> list[tuple[int, int]]:
+    """Ranges of the object space, in whole chunks, with these arrays: headers, and elements that are
+    not outside. `base`: the host's address of the space; `space`: bytes of it."""
+    found, last = [], 0
+    for reference in sorted(references):
+        place, length = (
+            ctypes.c_uint64.from_address(base + reference + offset).value
+            for offset in (PLACE_OFFSET, LENGTH_OFFSET)
+        )
+        size = ARRAY_HEADER_BYTES + WORD_BYTES * length * (place < space)
+        first = max(reference // CHUNK * CHUNK, last)
+        last = min(in_chunks(reference + size), space)
+        found.append((first, last))
+    return found
 
 
 class ArrayCopy(Segment):

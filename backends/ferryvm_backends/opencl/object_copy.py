@@ -34,7 +34,7 @@ from ferryvm.machine.object_memory import ObjectMemory, OutsideArray
 from ferryvm.region.object_access import ObjectAccess
 from ferryvm.residency import Residency
 from ferryvm.traffic import SPACE, Traffic, array_name
-from ferryvm_backends.opencl.array_copy import ArrayCopy, in_chunks
+from ferryvm_backends.opencl.array_copy import AccessedArrays, ArrayCopy, in_chunks, object_ranges
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.host_memory import CHUNK, runs, zeros
 from ferryvm_backends.opencl.kernel import BufferOffset
@@ -48,7 +48,11 @@ _LEAST_TIMED = 1 << 20
 """Bytes that are sent at most without waiting for them."""
 
 _LEAST_BESIDE = 1 << 20
-"""Bytes from which on parts are compared and copied beside a kernel, which needs a second queue."""
+"""Bytes of parts that are compared and copied beside a kernel, at least, since that needs a second queue."""
+
+
+_Sent = tuple[Segment, Sequence[tuple[int, int]], ArrayActivity]
+"""A part that is to be sent, the ranges of it that may have changed, and its metrics."""
 
 
 class ObjectCopy:
@@ -83,7 +87,7 @@ class ObjectCopy:
         """True if kernels may have set dirty marks since they were looked at."""
         self._changed: set[tuple[int, int]] = set()
         """Ranges that the device has changed without marks, in bytes from the start of the space."""
-        self._others: list[tuple[Segment, int, ArrayActivity]] = []
+        self._others: list[_Sent] = []
         """Parts that are to be sent, but that the next kernel does not access."""
         self._brought: dict[ArrayCopy, list[tuple[int, int]]] = {}
         """Ranges that are on their way to the mirrors, while later launches run."""
@@ -139,9 +143,9 @@ class ObjectCopy:
 
     # --- memory of the device -----------------------------------------------------------------
 
-    def _provide(self, control: ControlBlock, wanted: Sequence[OutsideArray]) -> None:
+    def _provide(self, needed_space: int, wanted: Sequence[OutsideArray]) -> None:
         """Provide memory for the space and for copies of these. Raises BackendError, cl.Error."""
-        space = max(in_chunks(max(control.object_end, control.object_top)), self._space_bytes)
+        space = max(in_chunks(needed_space), self._space_bytes)
         missing = [one for one in wanted if one.address not in self._copies]
         starts = self._free(missing)
         if space == self._space_bytes and starts is not None:
@@ -174,8 +178,7 @@ class ObjectCopy:
 
     def _add(self, arrays: Sequence[OutsideArray], starts: list[int]) -> None:
         """Make copies of zeros."""
-        # Elements that remain on the device mostly never come to the host.
-        is_pinned = self.residency is None
+        is_pinned = self.residency is None  # else they mostly never come to the host
         for one, start in zip(arrays, starts, strict=True):
             place = self._in_arena(start)
             number = next(self._numbers)
@@ -247,10 +250,10 @@ class ObjectCopy:
         traffic: Traffic,
         marks: bool = True,
         written: Container[int] = (),
-        arrays: frozenset[int] | None = None,
+        arrays: AccessedArrays | None = None,
     ) -> None:
         """Copy what a kernel may read to the device; `marks`: it may set dirty marks; `written`: addresses
-        of arrays that it overwrites unseen; `arrays`: of all that it accesses, if they are known. Then others
+        of arrays that it overwrites unseen; `arrays`: all that it accesses, if they are known. Then others
         are sent by `copy_others`, if launches may follow that access them. Raises BackendError, cl.Error."""
         self._may_be_marked |= marks
         self.unsent.clear()
@@ -275,32 +278,29 @@ class ObjectCopy:
             if one.size
             and use.concerns(one.type, one.address == prepared)
             and (there is None or one.address in there.arrays)
-            and (arrays is None or self.is_ahead or one.address in arrays)
+            and (arrays is None or self.is_ahead or one.address in arrays.elements)
         ]
-        self._provide(control, wanted)
+        extent, of_space = self._space_ranges(control, arrays)
+        self._provide(extent, wanted)
         assert self._space is not None
         self._space.host = view(self._base, self._space_bytes)
-        # Free memory must be zero on the device, too.
-        parts: list[tuple[Segment, int, ArrayActivity]] = [
-            (self._space, max(control.object_top, self._used), traffic.of_array(0, SPACE))
-        ]
-        self._used = control.object_top
+        parts: list[_Sent] = [(self._space, of_space, traffic.of_array(0, SPACE))]
         for one in wanted:
             copy = self._copies[one.address]
             known = traffic.arrays.get(copy.number)
             if known is None:
                 name = array_name(objects.program, one.type, one.size)
                 known = traffic.of_array(copy.number, name)
-            parts.append((copy, copy.size, known))
+            parts.append((copy, [(0, copy.size)], known))
         if self._ahead is not None:
             self._sent[use, id(traffic)] = [row for _, _, row in parts]
             parts = [part for part in parts if part[0] not in self._ahead]
             self._ahead.update((segment, None) for segment, _, _ in parts)
         if arrays is not None:
-            parts = self._put_off(parts, arrays)
+            parts = self._put_off(parts, arrays.elements)
         sent = []
         given = {} if there is None else there.given
-        for segment, end, row in parts:
+        for segment, ranges, row in parts:
             if isinstance(segment, ArrayCopy) and segment.address in given:
                 segment.take(given[segment.address])
                 row.entries += 1
@@ -308,8 +308,8 @@ class ObjectCopy:
                 continue
             if isinstance(segment, ArrayCopy) and segment.address in written:
                 self.unsent.append(segment.address)
-                end = 0
-            sent.append((row, self._send(segment, end, row)))
+                ranges = []
+            sent.append((row, self._send(segment, ranges, row)))
         self._write_tables(control, wanted, objects)
         total = sum(pushed for _, pushed in sent)
         if total > _LEAST_TIMED:  # else what follows would wait for the copies, and seem slow
@@ -320,13 +320,23 @@ class ObjectCopy:
                 row.seconds_to_device += seconds * pushed / total
         traffic.to_device += total
 
-    def _put_off(
-        self, parts: list[tuple[Segment, int, ArrayActivity]], arrays: Container[int]
-    ) -> list[tuple[Segment, int, ArrayActivity]]:
-        """The parts that a kernel needs which accesses these arrays alone; others are sent beside it, if
-        they are large."""
+    def _space_ranges(
+        self, control: ControlBlock, arrays: AccessedArrays | None
+    ) -> tuple[int, list[tuple[int, int]]]:
+        """Bytes of the space that a kernel with these arrays needs, and the ranges that it may access."""
+        extent = max(control.object_end, control.object_top)
+        if arrays is None or self.is_ahead:
+            before, self._used = self._used, control.object_top
+            return extent, [(0, max(self._used, before))]  # free memory must be zero there, too
+        found = object_ranges(self._base, in_chunks(extent), arrays.objects)
+        extent = max((end for _, end in found), default=0)
+        self._used = max(self._used, extent)
+        return extent, found
+
+    def _put_off(self, parts: list[_Sent], arrays: Container[int]) -> list[_Sent]:
+        """The parts that a kernel with these arrays needs; others are sent beside it, if they are large."""
         others = [p for p in parts if isinstance(p[0], ArrayCopy) and p[0].address not in arrays]
-        if sum(end for _, end, _ in others) < _LEAST_BESIDE:
+        if sum(end for _, ranges, _ in others for _, end in ranges) < _LEAST_BESIDE:
             return parts
         self._others = others
         return [part for part in parts if part not in others]
@@ -349,12 +359,11 @@ class ObjectCopy:
             copy.fetch(start, end)
 
     def _send_others(self, traffic: Traffic) -> None:
-        others, self._others = self._others, []
-        traffic.to_device += sum(self._send(*each) for each in others)
+        traffic.to_device += sum(self._send(*each) for each in self._others)
+        self._others = []
 
     def _results(self, arrays: Container[int]) -> Iterator[tuple[ArrayCopy, int, int]]:
-        """Ranges of other arrays than these that earlier launches have stored into. Not again those that have
-        been brought for nothing, as in a loop of launches."""
+        """Ranges of other arrays that earlier launches have stored into, but for those brought for nothing."""
         starts = {self._space_bytes + copy.start: copy for copy in self._copies.values()}
         for first, last in self._changed:
             at = max((start for start in starts if start <= first), default=-1)
@@ -370,10 +379,10 @@ class ObjectCopy:
                 yield from ((copy, start, end, row) for start, end in ranges)
         self._brought.clear()
 
-    def _send(self, segment: Segment, end: int, row: ArrayActivity) -> int:
+    def _send(self, segment: Segment, ranges: Sequence[tuple[int, int]], row: ArrayActivity) -> int:
         """Begin to send changes; the number of bytes."""
         began = time.perf_counter()
-        pushed = segment.push(0, end)
+        pushed = sum(segment.push(start, end) for start, end in ranges)
         row.seconds_to_device += time.perf_counter() - began
         row.to_device += pushed
         row.entries += 1
@@ -437,6 +446,7 @@ class ObjectCopy:
     def stored(self, top: int, use: ObjectAccess, traffic: Traffic) -> Iterator[Part]:
         """The chunks that the kernel has stored into, of the space below `top` and of arrays; they
         are marked no more. Raises cl.Error."""
+        top = min(top, self._space_bytes)
         self._used = max(self._used, top)
         if not use.stores:
             return

@@ -34,6 +34,7 @@ from ferryvm.region.fact import region_effects
 from ferryvm.region.object_access import ObjectAccess
 from ferryvm.region.region import Region
 from ferryvm.traffic import Traffic
+from ferryvm_backends.opencl.array_copy import AccessedArrays
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.host_memory import CHUNK, Bytes, runs, zeros
@@ -181,7 +182,7 @@ class Copied:
         traffic: Traffic,
         marks: bool = True,
         written: Container[int] = (),
-        arrays: frozenset[int] | None = None,
+        arrays: AccessedArrays | None = None,
     ) -> None:
         """Copy the words that a kernel may read to the device; `marks`, `written`, `arrays`: of objects,
         see `ObjectCopy.push`. Raises BackendError, cl.Error."""

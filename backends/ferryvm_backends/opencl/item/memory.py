@@ -16,6 +16,7 @@ from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
 from ferryvm.residency import Residency
 from ferryvm.traffic import Traffic
+from ferryvm_backends.opencl.array_copy import AccessedArrays
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.copied import residents
 from ferryvm_backends.opencl.host_memory import CHUNK
@@ -57,7 +58,7 @@ class ItemMemory(abc.ABC):
         control: ControlBlock,
         marks: bool,
         written: Container[int],
-        arrays: frozenset[int] | None,
+        arrays: AccessedArrays | None,
     ) -> list[BufferOffset]:
         """As `push`; until `pull` nothing on the host reads or writes what items may have stored."""
         return self.push(control, marks, written, arrays)
@@ -68,11 +69,11 @@ class ItemMemory(abc.ABC):
         control: ControlBlock,
         marks: bool,
         written: Container[int],
-        arrays: frozenset[int] | None = None,
+        arrays: AccessedArrays | None = None,
     ) -> list[BufferOffset]:
         """Let the device see what items may read: the places of statics and heap, then of copied
         objects and their tables; `marks`: items may set dirty marks; `written`: addresses of arrays
-        that they overwrite unseen, if all are done; `arrays`: of all arrays that they access, if these are
+        that they overwrite unseen, if all are done; `arrays`: all that they access, if these are
         known. Raises BackendError, cl.Error."""
 
     @property
@@ -106,14 +107,12 @@ class ItemMemory(abc.ABC):
 
     def accessed(
         self, shape: ItemShape, control: ControlBlock, words: Sequence[int]
-    ) -> frozenset[int] | None:
-        """Addresses of the elements of all arrays that items access, `words`: which they share; None if they
-        may access others."""
+    ) -> AccessedArrays | None:
+        """All arrays that items access; `words`: which they share; None if they may access others."""
         if shape.arrays is None:
             return None
-        return frozenset(
-            self.elements(control, words[n]) for n in shape.arrays if is_object(words[n])
-        )
+        objects = frozenset(words[n] for n in shape.arrays if is_object(words[n]))
+        return AccessedArrays(frozenset(self.elements(control, one) for one in objects), objects)
 
     def check_apart(self, shape: ItemShape, control: ControlBlock, words: Sequence[int]) -> None:
         """Raise BackendError if what comes back from the device may have more in it than what items have
@@ -180,7 +179,7 @@ class WrappedMemory(ItemMemory):
         control: ControlBlock,
         marks: bool,
         written: Container[int],
-        arrays: frozenset[int] | None = None,
+        arrays: AccessedArrays | None = None,
     ) -> list[BufferOffset]:
         _, statics, _, heap = memories(self.session).wrapped(control).places
         return [statics, heap]
@@ -204,8 +203,8 @@ class CopiedMemory(ItemMemory):
 
     wraps = False
     _memory: Copied
-    _arrays: frozenset[int] | None = None
-    """Addresses of all arrays that items access, if they are known."""
+    _arrays: AccessedArrays | None = None
+    """All arrays that items access, if they are known."""
 
     @property
     def deferral(self) -> Hashable | None:
@@ -223,7 +222,7 @@ class CopiedMemory(ItemMemory):
         control: ControlBlock,
         marks: bool,
         written: Container[int],
-        arrays: frozenset[int] | None,
+        arrays: AccessedArrays | None,
     ) -> list[BufferOffset]:
         residents(self.session).copied(control).objects.run_ahead()
         return self.push(control, marks, written, arrays)
@@ -237,7 +236,7 @@ class CopiedMemory(ItemMemory):
         control: ControlBlock,
         marks: bool,
         written: Container[int],
-        arrays: frozenset[int] | None = None,
+        arrays: AccessedArrays | None = None,
     ) -> list[BufferOffset]:
         memory = self._memory = residents(self.session).copied(control)
         self._arrays = arrays
@@ -255,12 +254,12 @@ class CopiedMemory(ItemMemory):
 
     @property
     def has_others(self) -> bool:
-        return self._arrays is not None and self._memory.objects.has_others(self._arrays)
+        return self._arrays is not None and self._memory.objects.has_others(self._arrays.elements)
 
     def copy_others(self) -> None:
         if self._arrays is not None:
             began = time.perf_counter()
-            self._memory.objects.copy_others(self._arrays, self.traffic)
+            self._memory.objects.copy_others(self._arrays.elements, self.traffic)
             self.traffic.seconds_to_device += time.perf_counter() - began
 
     def push_resident(

@@ -16,12 +16,10 @@ import itertools
 import threading
 import time
 from array import array
-from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import pyopencl as cl
 
 from ferryvm.backend import BackendError
@@ -29,7 +27,6 @@ from ferryvm.engine.thread_pool import pool
 from ferryvm.failure import one_line
 from ferryvm.float_environment import ours
 from ferryvm.ir.c.opencl import LOOK
-from ferryvm.ir.c.opencl_item import EXIT_SHIFT
 from ferryvm.ir.operation import LENGTH
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.item_range import LostItemsError, RangeOutcome, RangeRunner
@@ -37,10 +34,8 @@ from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.item_batch import (
     FRAME,
     ITEM,
-    PC,
     SIZE,
     SLOT_WORDS,
-    STATUS,
     ItemBatch,
     range_slot,
 )
@@ -63,11 +58,11 @@ from ferryvm_backends.opencl.item.memory import ItemMemory
 from ferryvm_backends.opencl.item.pattern import PatternKernel
 from ferryvm_backends.opencl.item.range_run import (
     RangeRun,
-    Slots,
     at_entry,
     counted,
     is_guard,
     put_back,
+    stops,
 )
 from ferryvm_backends.opencl.item.suspension import Suspended, slot_layout, suspended
 from ferryvm_backends.opencl.segment import view
@@ -220,11 +215,12 @@ class ItemRanges(RangeRunner):
         control, found = machine.control, RangeRun()
         run = functools.partial(self._run, machine, first, limit, found, defers, residency)
         self._in_pool(machine, found, run)
-        stops = Counter[int]() if found.slots is None else counted(self._stops(found.slots))
-        stopped = stops.total()
+        stopped = found.stops.total()
         left = sum(two - one for one, two in found.open) + stopped
         seconds = found.seconds * self._threads if self._shape.is_block else None
-        return RangeOutcome(limit - first - left, stopped, seconds, bool(control.interrupt), stops)
+        return RangeOutcome(
+            limit - first - left, stopped, seconds, bool(control.interrupt), found.stops
+        )
 
     def _in_pool(self, machine: Machine, found: RangeRun, work: Callable[[], None]) -> None:
         """Let a thread of the pool do the work. Raises what the work raises."""
@@ -333,6 +329,8 @@ class ItemRanges(RangeRunner):
             if self._shape.entry is not None and found.slots is not None:
                 frame_of = self._shape.entry, self._parameters, self._locals
                 found.slots = at_entry(found.slots, words, *frame_of)
+            if found.slots is not None:
+                found.stops = counted(stops(found.slots, self._guards))
             self._mark(control, words, first, limit, marks)
             if residency is not None:
                 if found.is_left:
@@ -493,16 +491,9 @@ class ItemRanges(RangeRunner):
         first = SLOT_WORDS + self._parameters
         slots[:, first] = self._returns_to
         slots[:, first + 1] = control.sp + self._parameters - control.fp
-        failed = self._stops(slots)[is_guard(slots)]
+        failed = stops(slots, self._guards)[is_guard(slots)]
         for pc, times in counted(failed).items():
             self.failures[pc] += times
         order = np.argsort(slots[:, ITEM].view(np.int64))
         runs.append(array("Q", (slots.ctypes.data + slots.strides[0] * order).tobytes()))
         return ItemBatch(runs, [words, slots], int(slots[:, SIZE].sum()))
-
-    def _stops(self, slots: Slots) -> npt.NDArray[np.int64]:
-        """The instructions in front of which items left, which go on there or at their entry."""
-        guards = np.array([*self._guards, 0], np.int64)
-        failed = is_guard(slots)
-        numbers = np.where(failed, slots[:, STATUS] >> np.uint64(EXIT_SHIFT), 0)
-        return np.where(failed, guards[numbers.astype(np.int64)], slots[:, PC].view(np.int64))

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from ferryvm.ir.c.opencl_item import TRAP_SHIFT
+from ferryvm.ir.c.opencl_item import EXIT_SHIFT, TRAP_SHIFT
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.machine.control import Status
 from ferryvm.machine.item_batch import FRAME, ITEM, PC, SIZE, SLOT_WORDS, STATUS
@@ -29,6 +30,8 @@ class RangeRun:
     """A row for each suspended item."""
     open: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     """Ranges that have not begun."""
+    stops: Counter[int] = dataclasses.field(default_factory=Counter)
+    """Suspended items by the pc in front of which they stand."""
     seconds: float = 0.0
     is_stopped: bool = False
     """No further slice is to begin."""
@@ -68,6 +71,15 @@ def is_guard(slots: Slots) -> npt.NDArray[np.bool_]:
     """True for each item that left at a guard."""
     found: npt.NDArray[np.bool_] = slots[:, STATUS] & np.uint64(_STATUS_MASK) == Status.GUARD
     return found
+
+
+def stops(slots: Slots, guards: Sequence[int]) -> npt.NDArray[np.int64]:
+    """The instructions in front of which items left, which go on there or at their entry; `guards`: pcs of
+    guards by number."""
+    places = np.array([*guards, 0], np.int64)
+    failed = is_guard(slots)
+    numbers = np.where(failed, slots[:, STATUS] >> np.uint64(EXIT_SHIFT), 0)
+    return np.where(failed, places[numbers.astype(np.int64)], slots[:, PC].view(np.int64))
 
 
 def counted(pcs: npt.NDArray[np.int64]) -> Counter[int]:

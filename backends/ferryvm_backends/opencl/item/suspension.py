@@ -25,7 +25,7 @@ import pyopencl as cl
 
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm_backends.opencl.build import Session
-from ferryvm_backends.opencl.host_memory import runs
+from ferryvm_backends.opencl.host_memory import runs, zeros
 from ferryvm_backends.opencl.item.kernel import HEAD
 from ferryvm_backends.opencl.kernel import finish
 from ferryvm_backends.opencl.pool import Area
@@ -86,6 +86,8 @@ class Suspended:
         self._of_slots: Area | None = None
         self._of_skipped: Area | None = None
         self._head = np.zeros(HEAD.itemsize, np.uint8)
+        self._read_into = np.zeros(0, np.uint8)
+        """Memory for slots, which the device copies fast."""
 
     def provide(self, wanted: SlotLayout) -> None:
         """Provide buffers that are large enough, with a head of zeros. Raises BackendError, cl.Error."""
@@ -127,7 +129,7 @@ class Suspended:
         self._fill(self.slots, HEAD.itemsize)
 
     def found(self, count: int, wanted: SlotLayout) -> npt.NDArray[np.uint64]:
-        """Copies of the first slots, a row for each. Raises cl.Error."""
+        """The first slots, a row for each, until the next call. Raises cl.Error."""
         words = self._read(self.slots, HEAD.itemsize, WORD_BYTES * wanted.slot_words * count)
         return words.view(np.uint64).reshape(count, wanted.slot_words)
 
@@ -141,7 +143,9 @@ class Suspended:
         return [(first + one * block, min(first + two * block, end)) for one, two in found]
 
     def _read(self, buffer: Any, start: int, size: int) -> npt.NDArray[np.uint8]:
-        found = np.empty(size, np.uint8)
+        if self._read_into.size < size:
+            self._read_into = zeros(self._session, 2 * size)
+        found = self._read_into[:size]
         if size:
             cl.enqueue_copy(self._session.queue, found, buffer, src_offset=start)
         return found
