@@ -128,6 +128,15 @@ def counter(n):
     return total + scale(1) * total, calls
 
 
+@case((0,), (5,))
+def closure_over_a_variable_that_may_be_missing(n):
+    f = lambda x: x * k
+    if n > 3:
+        k = 2
+    g = f
+    return g(n)
+
+
 @case((4,))
 def random_numbers(n):
     state = 12345

@@ -44,7 +44,7 @@ from ferryvm.python.control_flow.graph_builder import name_of
 from ferryvm.python.control_flow.lower import Lowering
 from ferryvm.python.control_flow.statement import Statements
 from ferryvm.python.definition.raised import without_ours
-from ferryvm.python.definition.site import UNASSIGNED
+from ferryvm.python.definition.site import UNASSIGNED, UNASSIGNED_OUTSIDE
 from ferryvm.python.definition.source import InnerFunction, Source
 from ferryvm.python.hosted.builtin import ORIGINAL
 from ferryvm.python.hosted.hosted import is_hosted
@@ -118,8 +118,12 @@ _inner: weakref.WeakKeyDictionary[InnerFunction, _Inner] = weakref.WeakKeyDictio
 
 def _inner_call(function: InnerFunction, *arguments: Any) -> Any:
     """The value of an inner function; its last arguments are the captured variables."""
+    return _inner_value(function, dict(zip(function.source.parameters, arguments, strict=True)))
+
+
+def _inner_value(function: InnerFunction, variables: dict[str, Any]) -> Any:
+    """The value of an inner function with these parameters and captured variables."""
     source = function.source
-    variables = dict(zip(source.parameters, arguments, strict=True))
     known = _inner.get(function)
     if known is None:
         known = _inner[function] = _Inner(Lowering(source).blocks[0], Statements(source), {})
@@ -137,8 +141,9 @@ class _InnerValue:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         bound = self._function.signature.bind(*arguments, **named)
         bound.apply_defaults()
-        captured = (self._variables[name] for name in self._function.captured)
-        return _inner_call(self._function, *bound.arguments.values(), *captured)
+        given, captured = self._variables, self._function.captured
+        found = {name: given[name] for name in captured if name in given}
+        return _inner_value(self._function, {**found, **bound.arguments})
 
 
 def _deletion(statement: Delete) -> ast.stmt:
@@ -364,8 +369,11 @@ class _Frame:
             is_here = trace is not None and trace.tb_next is not None and not trace.tb_next.tb_next
             if not is_here or error.name not in self._source.variables:
                 raise
-            unbound = UnboundLocalError(UNASSIGNED.format(error.name))
-            unbound = unbound.with_traceback(trace and trace.tb_next)
+            is_outside = error.name in self._source.code.co_freevars
+            kind, text = UnboundLocalError, UNASSIGNED
+            if is_outside:
+                kind, text = NameError, UNASSIGNED_OUTSIDE  # type: ignore[assignment]  # the base of the other one
+            unbound = kind(text.format(error.name)).with_traceback(trace and trace.tb_next)
         raise unbound  # outside of the clause: its context is the exception that is handled
 
     def _compile(self, key: int, node: ast.stmt) -> None:

@@ -15,7 +15,7 @@ def _message(action: Callable[[], object]) -> str:
     """The message of an error in this Python."""
     try:
         action()
-    except (ZeroDivisionError, UnboundLocalError) as error:
+    except (ZeroDivisionError, NameError) as error:
         return str(error)
     raise AssertionError("no error")
 
@@ -41,6 +41,21 @@ def _unassigned() -> object:
 
 UNASSIGNED = _message(_unassigned).replace("'name'", "{!r}")
 """The message of an UnboundLocalError, for the name of a variable."""
+
+
+def _unassigned_outside() -> object:
+    none: tuple[str, ...] = ()
+
+    def read() -> object:
+        return name
+
+    for name in none:
+        return name
+    return read()
+
+
+UNASSIGNED_OUTSIDE = _message(_unassigned_outside).replace("'name'", "{!r}")
+"""The message of a NameError, for the name of a variable of the function around one."""
 
 EXCEPTIONS: tuple[type[BaseException], ...] = tuple(
     value
