@@ -21,8 +21,9 @@ from ferryvm.machine.control import ControlBlock
 PATIENCE = 60.0
 """Default time limit of a run, in seconds of processor time."""
 
-WAITING = 6
-"""The time limit by the clock, as a multiple of that of processor time."""
+WAITING = 3
+"""The time limit by the clock, as a multiple of that of processor time. A campaign ends workers without progress
+later."""
 
 _LOOKS = 0.1
 """Seconds between two polls."""
