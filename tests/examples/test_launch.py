@@ -34,6 +34,7 @@ OUTPUT = {
     "overrun": "0\n",
     "progress": "item 0\nitem 400\nitem 800\nitem 1200\nitem 1600\n2664667000\n",
     "rare": "49\n23964347\n",
+    "reverse": "4.0\n5.0\n",
     "rotate": "32\n",
     "tiles": "128\n154\n27260\n",
 }

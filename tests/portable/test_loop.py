@@ -12,7 +12,7 @@ import pytest
 
 import ferryvm
 from ferryvm.portable import ExportError, export_region
-from ferryvm.portable.subject import region_subject
+from ferryvm.portable.region import region_subject
 from ferryvm.verify import Verified, verify
 
 from ..tier import sample

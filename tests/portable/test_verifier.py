@@ -16,7 +16,7 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F64, I64
 from ferryvm.portable.interface import Direction
 from ferryvm.portable.plain import PlainFunction, plain_form
-from ferryvm.portable.subject import region_subject
+from ferryvm.portable.region import region_subject
 from ferryvm.portable.verifier import verify_plain
 from ferryvm.verify import Verified, verify
 

@@ -36,6 +36,12 @@ from ferryvm.verify import verify
     help="Level of the passes (2); at 0 the code is nearest to the program.",
 )
 @click.option(
+    "--group",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Members of a group of a kernel (the program's).",
+)
+@click.option(
     "--fold",
     "fold",
     multiple=True,
@@ -53,6 +59,7 @@ def export(
     seed: int,
     optimize: int,
     fold: tuple[str, ...],
+    group: int | None,
     language: str | None,
 ) -> None:
     """Export a region of FILE as a function with plain arguments, and a proof.
@@ -68,7 +75,7 @@ def export(
         if not (argument and equals and value):
             raise click.UsageError(f"--fold {text}: NAME=VALUE is expected")
         constants[argument] = value
-    options = ExportOptions(target, name, seed, vectors, optimize, constants)
+    options = ExportOptions(target, name, seed, vectors, optimize, constants, group)
     with naming(file):
         verified = verify(ferryvm.read(file, language=language))
         made = export_region(verified, region, output, options)

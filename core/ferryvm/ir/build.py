@@ -11,6 +11,7 @@ from ferryvm.ir.graph import (
     BOOLEAN,
     Block,
     Constant,
+    Edge,
     Operation,
     Static,
     Terminator,
@@ -237,3 +238,15 @@ class Builder(SimplifyingEmitter):
 
     def from_slot(self, t: Type, a: Value) -> Value:
         return self.pure("from_slot", (t,), (a,), t)
+
+
+class FlowBuilder(Builder):
+    """The operations, and edges between blocks."""
+
+    def branch(self, p: Value, yes: Edge, no: Edge) -> None:
+        """End the block with a branch."""
+        self.close(Terminator("branch", (), (p,), None, (yes, no)))
+
+    def jump(self, target: Block, *arguments: Value, is_back: bool = False) -> None:
+        """End the block with a jump."""
+        self.close(Terminator("jump", edges=(Edge(target, [*arguments], is_back),)))

@@ -38,12 +38,14 @@ def folded(subject: Subject, values: Mapping[str, str | float]) -> Subject:
             raise FerryError(f"fold {name}={value}: is an array; numbers can be folded")
         if place in subject.statics.values() and subject.static_at(place) in subject.changed:
             raise FerryError(f"fold {name}={value}: is changed by {subject.origin}")
-        if subject.item is not None and place == 0:
+        if place < subject.axes:
             raise FerryError(f"fold {name}={value}: is the number of items, which is no constant")
         found[place] = _bits(name, kind, value)
     item = subject.item
     if item is not None:
-        item = dataclasses.replace(item, folded=found)
+        more = subject.axes if subject.counts_items else 0  # its indices are in front of these
+        own = {place + more: bits for place, bits in found.items()}
+        item = dataclasses.replace(item, folded=own)
     return dataclasses.replace(subject, folded=found, item=item)
 
 

@@ -11,10 +11,13 @@ from ferryvm.errors import FerryError
 from ferryvm.portable.fold import folded
 from ferryvm.portable.identifier import entry_name
 from ferryvm.portable.interface import Interface
+from ferryvm.portable.item_loop import item_loops
 from ferryvm.portable.manifest import manifest_text
-from ferryvm.portable.plain import plain_form
-from ferryvm.portable.subject import Subject, region_subject
-from ferryvm.portable.target import OF_ITEMS, target
+from ferryvm.portable.plain import PlainFunction, plain_form, plain_member
+from ferryvm.portable.refusal import ExportError
+from ferryvm.portable.region import region_subject
+from ferryvm.portable.subject import Subject
+from ferryvm.portable.target import OF_GROUPS, OF_ITEMS, target
 from ferryvm.portable.vector import golden_vectors, vector_text
 from ferryvm.portable.verifier import verify_plain
 from ferryvm.verify import Verified
@@ -38,6 +41,8 @@ class ExportOptions:
     """The level of the passes, 0 to 3: the lower, the nearer is the text to the program."""
     fold: Mapping[str, str | float] = dataclasses.field(default_factory=dict)
     """Numbers, by the names of arguments, which are constants of the code in place of arguments."""
+    group: int | None = None
+    """Members of a group; None: as many as in the program."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +64,37 @@ def check_directory(directory: Path) -> None:
         raise FerryError(f"{directory}: is a file; a folder is to be written")
 
 
+def _plain(subject: Subject, name: str, options: ExportOptions) -> tuple[PlainFunction, int | None]:
+    """The plain form for a target, and the members of a group if there are some."""
+    runs_items = options.target in OF_ITEMS
+    if subject.item is None or not (runs_items or subject.has_groups):
+        return plain_form(subject, name, options.optimize), None
+    if runs_items and options.target not in OF_GROUPS:
+        return _item(subject, name, options), None
+    if not subject.has_groups:
+        return plain_form(subject.item, name, options.optimize).of_launch(subject), None
+    member = plain_member(subject.item, name, options.optimize, runs_members=runs_items)
+    assert member.member is not None
+    made = member.of_launch(subject)
+    return made if runs_items else item_loops(made), member.member.members
+
+
+def _item(subject: Subject, name: str, options: ExportOptions) -> PlainFunction:
+    """The plain form of an item for a target that knows no more than its number."""
+    assert subject.item is not None
+    if subject.has_groups or subject.counts_items:
+        what = (
+            f"target {options.target!r} runs no groups"
+            if subject.has_groups
+            else (f"target {options.target!r} has no number of items")
+        )
+        position = subject.position(subject.entry)
+        raise ExportError(what, "use the target opencl", position)
+    function = plain_form(subject.item, name, options.optimize)
+    interface = dataclasses.replace(function.interface, is_item=True)
+    return dataclasses.replace(function, interface=interface)
+
+
 def export_subject(subject: Subject, directory: Path, options: ExportOptions) -> Exported:
     """Write the folder of a subject. Raises ExportError for what cannot be exported, FerryError for a
     folder that is not empty or cannot be written."""
@@ -66,15 +102,11 @@ def export_subject(subject: Subject, directory: Path, options: ExportOptions) ->
     check_directory(directory)
     subject = folded(subject, options.fold)
     name = entry_name(options.name, subject.origin, options.target)
-    item = subject.item if options.target in OF_ITEMS else None
-    function = plain_form(item or subject, name, options.optimize)
+    function, members = _plain(subject, name, options)
     verify_plain(function)
-    if item is not None:
-        interface = dataclasses.replace(function.interface, is_item=True)
-        function = dataclasses.replace(function, interface=interface)
     written = write(function)
     size = VECTOR_BYTES if options.vectors is None else 1 << 40
-    vectors = golden_vectors(subject, options.seed, options.vectors or 60, size)
+    vectors = golden_vectors(subject, options.seed, options.vectors or 60, size, members)
     files = {
         file: content if isinstance(content, bytes) else content.encode()
         for file, content in written.files.items()
@@ -105,4 +137,4 @@ def export_region(
     options = options or ExportOptions()
     target(options.target)
     check_directory(directory)
-    return export_subject(region_subject(verified, name), directory, options)
+    return export_subject(region_subject(verified, name, options.group), directory, options)

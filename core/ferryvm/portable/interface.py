@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 
 from ferryvm.isa.element import Element
 from ferryvm.isa.trap import Trap
@@ -74,6 +75,36 @@ class FoldedArgument:
 
 
 @dataclasses.dataclass(frozen=True)
+class Geometry:
+    """The work-items of a launch."""
+
+    counts: tuple[str, ...]
+    """The arguments that are the numbers of items along each axis, or of groups if there are some. Items
+    along the last axis are neighbours."""
+    group: tuple[int, ...] | None = None
+    """The members of a group along axes of their own, of which the first one has the neighbours; None: no groups."""
+
+    @property
+    def members(self) -> int:
+        """The members of a group; 1 if there are no groups."""
+        return math.prod(self.group or (1,))
+
+    @property
+    def dimensions(self) -> int:
+        """Dimensions of the work-items."""
+        return max(len(self.counts), len(self.group or ()))
+
+    def count(self, dimension: int) -> str | None:
+        """The argument that is the number of items or groups in a dimension, of which 0 has the neighbours; None if
+        there is one."""
+        return self.counts[-1 - dimension] if dimension < len(self.counts) else None
+
+    def size(self, dimension: int) -> int:
+        """The members of a group in a dimension."""
+        return self.group[dimension] if self.group and dimension < len(self.group) else 1
+
+
+@dataclasses.dataclass(frozen=True)
 class Interface:
     """The arguments, results and errors of an exported function."""
 
@@ -86,6 +117,9 @@ class Interface:
     is_item: bool = False
     """It runs one item of a launch, whose number is its first argument; vectors have the number of items
     in the place of that."""
+    geometry: Geometry | None = None
+    """Of a launch whose items the target runs by itself: then the arguments that are numbers of items are no
+    parameters of the code."""
     status: str | None = None
     """The name of the last argument, which points to the status, or to one for each item; None: the
     function returns it."""
@@ -93,6 +127,11 @@ class Interface:
     group: int | None = None
     """Work-items of a group, of which the last may have more of them than there are items, whose number is
     an argument then; None: there are as many as items, and it is none."""
+
+    @property
+    def launched(self) -> tuple[Argument, ...]:
+        """The arguments that are no numbers of items."""
+        return self.arguments[len(self.geometry.counts) if self.geometry else 0 :]
 
     @property
     def names(self) -> list[str]:

@@ -41,6 +41,7 @@ _KNOWN = PURE | {
     *("update_element", "compare_exchange_element", "fill_elements", "move_elements"),
     *("static", "set_static", "trap_if", "poll", "check_entry", "report_version"),
     *("parallel_if", "continue_launch_if", "launch_word", "frame", "stack_limit", "result"),
+    *("member", "member_index", "group_array", "barrier"),
     *("jump", "branch", "switch", "return", "trap"),
 }
 
@@ -62,13 +63,14 @@ def check_calls(subject: Subject, module: Module, body: Body) -> None:
         raise ExportError(f"{name!r} never returns", "let it end", position)
 
 
-def check_exportable(subject: Subject, body: Body) -> None:
-    """Raise ExportError for the first operation, in the order of the code, that has no plain form."""
+def check_exportable(subject: Subject, body: Body, allowed: frozenset[str] = frozenset()) -> None:
+    """Raise ExportError for the first operation, in the order of the code, that has no plain form, those `allowed` left
+    out."""
     found = [
         operation
         for block in body.blocks
         for operation in (*block.operations, block.end)
-        if operation.name not in _KNOWN
+        if operation.name not in _KNOWN | allowed
         and operation.name != "call"
         and not is_transfer_check(subject, operation)
         and not (subject.may_throw and operation.name == "throw")

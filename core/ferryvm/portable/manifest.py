@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from ferryvm.portable.interface import ArrayArgument, Interface
+from ferryvm.portable.interface import ArrayArgument, Geometry, Interface
 from ferryvm.portable.vector import Vectors
 
 if TYPE_CHECKING:
@@ -85,6 +85,10 @@ def manifest_text(
 
 
 def _launch(interface: Interface) -> dict[str, object] | None:
+    """The work-items of a launch; None for a function that is called once."""
+    geometry = interface.geometry
+    if geometry is not None:
+        return _geometry(geometry)
     if not interface.is_item:
         return None
     items = interface.arguments[0].name if interface.group else "items"
@@ -92,13 +96,30 @@ def _launch(interface: Interface) -> dict[str, object] | None:
     return {"dimensions": 1, "items": items, **group}
 
 
+def _geometry(geometry: Geometry) -> dict[str, object]:
+    """The numbers of work-items and the members of a group, by dimension if there are several."""
+    dimensions = range(geometry.dimensions)
+    items: list[str | int] = []
+    for n in dimensions:
+        count, size = geometry.count(n), geometry.size(n)
+        items.append(size if count is None else count if size == 1 else f"{size} * {count}")
+    found: dict[str, object] = {"dimensions": geometry.dimensions}
+    found["items"] = items if len(items) > 1 else items[0]
+    if geometry.group is not None:
+        sizes = [geometry.size(n) for n in dimensions]
+        found["group"] = sizes if len(sizes) > 1 else sizes[0]
+    return found
+
+
 def _arguments(interface: Interface) -> list[dict[str, Any]]:
     """The arguments in the order in which the function takes them."""
     found: list[dict[str, Any]] = []
     for place, each in enumerate(interface.arguments):
         if not isinstance(each, ArrayArgument):
-            is_items = interface.is_item and place == 0 and not interface.group
-            name, kind = ("items", "items") if is_items else (each.name, "scalar")
+            counts = interface.geometry.counts if interface.geometry else ()
+            is_item = interface.is_item and place == 0 and not interface.group
+            name, kind = each.name, "items" if is_item or place < len(counts) else "scalar"
+            name = "items" if is_item else name
             found.append({"name": name, "kind": kind, "type": each.type.value})
             continue
         length = each.length_name

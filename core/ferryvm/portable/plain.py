@@ -16,16 +16,19 @@ Its operations are the pure ones of the region IR, and:
 | `array_exchange` | elements | pointer, index, expected, i64 | the former element: the last operand replaces the expected one |
 | `local_get` | number | | the value of a local variable |
 | `local_set` | number | a value | |
-| `error_if` | trap, pc | boolean | returns with the error if it holds |
+| `error_if` | trap, line | boolean | returns with the error if it holds |
+| `fail_if` | trap, line | boolean | notes the error of a member, which goes on, if it holds |
+| `member`, `member_index`, `barrier`, `has_failed` | | | as of `ferryvm.ir.member` |
 
-Terminators are `jump`, `branch`, `switch`, `return`, and `error` with a trap and a pc. Pointers are
-parameters of the entry block, which only operations on arrays use, and comparisons of two. There are no states. `ferryvm.portable.verifier` checks all of it.
+Terminators are `jump`, `branch`, `switch`, `return`, and `error` with a trap and a line. Pointers are
+parameters of the entry block, or arrays that the function has for itself; only operations on arrays use them, and comparisons of two. There are
+no states. `ferryvm.portable.verifier` checks all of it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ferryvm.ir.build import Builder
 from ferryvm.ir.control_flow_graph import remove_unreached
@@ -41,6 +44,7 @@ from ferryvm.ir.graph import (
 )
 from ferryvm.ir.lift import lift
 from ferryvm.ir.loop.natural import find_loops
+from ferryvm.ir.member.failure import DIVISIONS
 from ferryvm.ir.operation import HEADER, LENGTH, PLACE, PURE, element_bytes
 from ferryvm.ir.passes import optimise
 from ferryvm.ir.passes.dead_code import remove_dead_code
@@ -61,13 +65,25 @@ from ferryvm.portable.interface import (
     ArrayArgument,
     Direction,
     FoldedArgument,
+    Geometry,
     Interface,
     Result,
     ScalarArgument,
 )
 from ferryvm.portable.limit import check_calls, check_exportable, is_transfer_check, refuse
+from ferryvm.portable.member import (
+    ALLOCATION,
+    MemberCode,
+    finish_member,
+    member_code,
+    refuse_barriers,
+    replace_barrier_exits,
+)
 from ferryvm.portable.subject import Subject
 from ferryvm.region.region import region
+
+MEMBER_NAMES = ("member", "failed", "error", "phase", "first_failed")
+"""Names in the printed code of a member, which no argument has."""
 
 NESTS = 2
 """The level from which on iterations of outer loops are interleaved, where that is profitable: several times
@@ -81,6 +97,7 @@ LARGEST = 100_000
 
 _ERASED = frozenset(
     {"poll", "check_entry", "pay", "report_version", "parallel_if", "continue_launch_if"}
+    | {"fail_if_interrupted"}
 )
 """Operations of the machine that a plain function does without."""
 
@@ -105,6 +122,56 @@ class PlainFunction:
     """Parameters of the entry that are pointers. Each is followed by the length."""
     locals: dict[int, Type]
     """Local variables, which are the statics that the function changes."""
+    arrays: dict[Parameter, LocalArray] = dataclasses.field(default_factory=dict)
+    """Arrays that the function has for itself, or a group."""
+    member: PlainMember | None = None
+    """Of the code of a member of a group, what the target has to know."""
+    launch: Interface | None = None
+    """Of an item, the interface of its launch."""
+    counts_items: bool = False
+    """True for an item that takes the numbers of items behind its indices."""
+
+    def of_launch(self, launch: Subject) -> PlainFunction:
+        """The same, for a target that launches items by itself: with the interface of a launch."""
+        names = [*self.interface.names, *(result.name for result in self.interface.results)]
+        own = self.interface.arguments[launch.axes * (1 + launch.counts_items) :]
+        given = [name for name, _ in launch.parameters[: launch.axes]]
+        counts = identifiers(given, [self.interface.name, *names])
+        group = None
+        if self.member is not None:
+            group = self.member.axes or (self.member.members,)
+        made = dataclasses.replace(
+            self.interface,
+            arguments=(*(ScalarArgument(name, I64) for name in counts), *own),
+            geometry=Geometry(tuple(counts), group),
+        )
+        return dataclasses.replace(self, launch=made, counts_items=launch.counts_items)
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalArray:
+    """An array that a group or a call has for itself."""
+
+    name: str
+    element: Element
+    length: int
+    is_zero: bool = False
+    """True if it is to be zero when a group begins."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PlainMember:
+    """The code of a member of a group."""
+
+    number: Operation
+    """The operation that yields its number."""
+    members: int
+    axes: tuple[int, ...]
+    """Members along the axes of `member_index`; none if there is no such operation."""
+    guarded: frozenset[Operation]
+    """Operations that do nothing, or yield 0, in a member that has failed."""
+    orders_all: bool
+    """True if members may read behind a barrier what others stored into arguments before it."""
 
 
 def plain_form(subject: Subject, name: str, level: int = 2) -> PlainFunction:
@@ -126,11 +193,31 @@ def plain_form(subject: Subject, name: str, level: int = 2) -> PlainFunction:
 def _optimised(subject: Subject, level: int) -> tuple[Module, Body]:
     module, body = _inlined(subject)
     check_calls(subject, module, body)
+    refuse_barriers(subject, body)
     _know(subject, body)
     check_exportable(subject, body)
     module.functions = {}
     optimise(module, level, subject.verified)
     return module, body
+
+
+def plain_member(subject: Subject, name: str, level: int, *, runs_members: bool) -> PlainFunction:
+    """The plain form of a member of a group; `subject`: the item that is the group. `runs_members`: the target runs
+    members by itself, in work-groups.
+
+    Raises ExportError for code that has none.
+    """
+    module, body = _inlined(subject)
+    check_calls(subject, module, body)
+    replace_barrier_exits(subject, body)
+    _know(subject, body)
+    check_exportable(subject, body, ALLOCATION)
+    code = member_code(subject, body, has_axes=runs_members)
+    check_exportable(subject, body)
+    module.functions = {}
+    optimise(module, level, subject.verified)
+    finish_member(subject, body, code, goes_on=runs_members)
+    return _Plain(subject, body, name, code).run()
 
 
 def _inlined(subject: Subject) -> tuple[Module, Body]:
@@ -230,8 +317,16 @@ def _known(body: Body, operation: Operation, arrays: dict[Parameter, Element]) -
 class _Plain:
     """The change of one body, which has passed all passes, into plain form."""
 
-    def __init__(self, subject: Subject, body: Body, name: str) -> None:
-        self.subject, self.body, self.name = subject, body, name
+    def __init__(
+        self, subject: Subject, body: Body, name: str, code: MemberCode | None = None
+    ) -> None:
+        self.subject, self.body, self.name, self.code = subject, body, name, code
+        self.arrays: dict[Parameter, LocalArray] = {}
+        self.guarded: set[Operation] = set()
+        """Operations of plain form that do nothing in a member that has failed."""
+        for number, array in enumerate(code.form.arrays if code else ()):
+            made = LocalArray(f"g{number}", array.element, array.length, not array.is_stored_first)
+            self.arrays[Parameter(I64)] = made
         self.pointers: dict[Value, Parameter] = {}
         """The pointer of each array parameter."""
         self.lengths: dict[Value, Parameter] = {}
@@ -264,14 +359,16 @@ class _Plain:
         arrays = entry.parameters
         entry.parameters = parameters
         remove_dead_code(self.body)
-        thread_jumps(self.body)
-        remove_dead_code(self.body)
+        if self.code is None:  # it would part members in front of barriers
+            thread_jumps(self.body)
+            remove_dead_code(self.body)
         self._check_references(arrays)
         return self._function(arrays)
 
     def _function(self, arrays: list[Parameter]) -> PlainFunction:
         results, folded = self.subject.results, self.subject.folded
-        names = identifiers([name for name, _ in (*self.subject.parameters, *results)], [self.name])
+        taken = [self.name, *(MEMBER_NAMES if self.code else ())]
+        names = identifiers([name for name, _ in (*self.subject.parameters, *results)], taken)
         arguments: list[ScalarArgument | ArrayArgument] = []
         pointers: dict[Parameter, ArrayArgument] = {}
         values: list[FoldedArgument] = []
@@ -298,7 +395,21 @@ class _Plain:
         made = tuple(Result(name, t) for name, (_, t) in given)
         errors = {kind: tuple(sorted(lines)) for kind, lines in sorted(self.errors.items())}
         interface = Interface(self.name, tuple(arguments), made, errors, folded=tuple(values))
-        return PlainFunction(self.subject, self.body, interface, pointers, self.locals)
+        return PlainFunction(
+            self.subject,
+            self.body,
+            interface,
+            pointers,
+            self.locals,
+            self.arrays,
+            self._member(),
+        )
+
+    def _member(self) -> PlainMember | None:
+        if self.code is None:
+            return None
+        form, guarded = self.code.form, frozenset(self.guarded)
+        return PlainMember(form.member, form.members, form.axes, guarded, self.code.orders_all)
 
     def _direction(self, pointer: Parameter) -> Direction:
         if pointer in self.stored:
@@ -324,23 +435,36 @@ class _Plain:
             if operation.name in _ERASED:
                 continue
             self.builder.pc = operation.pc
-            if operation.name in PURE:
-                self.new[operation] = self._rebuilt(operation)
-                continue
-            change: Callable[[Operation], Value | None] | None = getattr(
-                self, f"_do_{operation.name}", None
-            )
-            if change is None:
-                block.operations.append(operation)
-                continue
-            made = change(operation)
-            if made is not None:
-                self.new[operation] = made
+            first = len(block.operations)
+            self._operation(block, operation)
+            if self.code is not None and operation in self.code.guarded:
+                self._guard(operation, block.operations[first:])
         end = block.end
         if end.name in ("trap", "throw"):
             kind = end.fact(0, Trap) if end.name == "trap" else Trap.UNCAUGHT_EXCEPTION
             block.terminator = Terminator("error", (kind, self._error(kind, end)))
             block.terminator.pc = end.pc
+
+    def _operation(self, block: Block, operation: Operation) -> None:
+        if operation.name in PURE:
+            self.new[operation] = self._rebuilt(operation)
+            return
+        change: Callable[[Operation], Value | None] | None = getattr(
+            self, f"_do_{operation.name}", None
+        )
+        if change is None:
+            block.operations.append(operation)
+            return
+        made = change(operation)
+        if made is not None:
+            self.new[operation] = made
+
+    def _guard(self, operation: Operation, made: Iterable[Operation]) -> None:
+        """Guard what has been made of an operation."""
+        if operation.name in DIVISIONS:
+            now = self.new[operation]
+            self.guarded.update([now] if isinstance(now, Operation) else [])
+        self.guarded.update(each for each in made if each.name.startswith("array_"))
 
     def _rebuilt(self, operation: Operation) -> Value:
         """A pure operation of the new operands, simplified."""
@@ -364,6 +488,17 @@ class _Plain:
         static = (kind, self._error(kind, operation))
         self.builder.emit(Operation("error_if", None, static, operation.arguments))
 
+    def _do_fail_if(self, operation: Operation) -> None:
+        assert self.code is not None
+        exit_ = self.code.exits.get(operation)
+        if exit_ is not None:  # others end loops, which need no end here
+            kind = exit_.fact(0, Trap)
+            static = (kind, self._error(kind, exit_))
+            self.builder.emit(Operation("fail_if", None, static, operation.arguments))
+
+    def _do_group_array(self, operation: Operation) -> Value:
+        return list(self.arrays)[operation.fact(0, int)]
+
     def _do_cast(self, operation: Operation) -> Value:
         return self._now(operation.arguments[0])
 
@@ -384,7 +519,7 @@ class _Plain:
 
     def _pointer(self, operation: Operation, place: Value) -> Value:
         found = self._now(place)
-        if found not in self.pointers.values():
+        if found not in self.pointers.values() and found not in self.arrays:
             refuse(self.subject, operation, "it selects between arrays")
         return found
 

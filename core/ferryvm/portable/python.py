@@ -17,11 +17,14 @@ import numpy as np
 from ferryvm.errors import Position
 from ferryvm.portable.folder import Exported, ExportOptions, check_directory, export_subject
 from ferryvm.portable.refusal import ExportError
-from ferryvm.portable.subject import Subject, function_subject
+from ferryvm.portable.subject import Subject, function_subject, grid_subject
 from ferryvm.portable.target import target as target_of
 from ferryvm.python.call.function import PythonFunction
 from ferryvm.python.compiled.compiled_version import Version
+from ferryvm.python.control_flow.kernel_source import Layout, Role
 from ferryvm.python.fault import UnsupportedError
+from ferryvm.python.group.kernel import Kernel, arranged
+from ferryvm.python.group.kernel_launch import LaunchedKernel
 from ferryvm.python.value.kind import Array, Constant, Number, Scalar
 from ferryvm.verify import verify
 
@@ -40,12 +43,15 @@ def export(
     seed: int = 1,
     optimize: int = 2,
     fold: Mapping[str, str | float] | None = None,
+    group: int | Sequence[int] | None = None,
+    dimensions: int = 1,
 ) -> Exported:
-    """Write a folder with a Python function for programs without ferryvm; what was written.
+    """Write a folder with a Python function or kernel for programs without ferryvm; what was written.
 
     `arguments`: a kind for each parameter, as an example value (`2.0`, an array of NumPy), a type
     (`float`, `int`, `bool`, `np.float32`), or a text for arrays (`"float64[:]"`, `"int32[:, :]"`). The
-    others are as of `ExportOptions`. Where Python would raise an exception, or go on with integers of
+    others are as of `ExportOptions`. Of a kernel a launch is exported: in groups of the size `group`, which is as of
+    `ferryvm.launch`, or without groups of so many `dimensions`. Where Python would raise an exception, or go on with integers of
     more than 64 bits, the exported function returns an error.
 
     Raises UnsupportedError for what cannot be compiled, ExportError for what cannot be exported, and
@@ -55,11 +61,8 @@ def export(
     target_of(target)
     where = Path(directory)
     check_directory(where)
-    found = (
-        function
-        if isinstance(function, PythonFunction)
-        else PythonFunction(function, None, None, True)
-    )
+    layout = _layout(function, group, dimensions)
+    found = _compiled(function, layout)
     values = [_example(value) for value in arguments]
     if len(values) != len(found.parameters):
         names = ", ".join(found.parameters)
@@ -67,7 +70,32 @@ def export(
             f"{found.__name__} has the parameters {names}; found {len(values)} arguments"
         )
     version = found.version(values)
-    return export_subject(_subject(found.__name__, version), where, options)
+    subject = (
+        _subject(found.__name__, version)
+        if layout is None
+        else _kernel_subject(found.__name__, version, layout)
+    )
+    return export_subject(subject, where, options)
+
+
+def _layout(function: Any, group: int | Sequence[int] | None, dimensions: int) -> Layout | None:
+    """The form of a kernel's launch; None for another function."""
+    if not isinstance(function, Kernel):
+        if group is not None:
+            name = getattr(function, "__name__", str(function))
+            raise UnsupportedError(f"{name} is no kernel: only a kernel has groups")
+        return None
+    sizes = (0,) * dimensions if group is None else group
+    layout, _ = arranged(function.__name__, sizes, group)
+    return layout
+
+
+def _compiled(function: Any, layout: Layout | None) -> PythonFunction[..., Any]:
+    if layout is not None:
+        return LaunchedKernel(function.function, None, None, layout)
+    if isinstance(function, PythonFunction):
+        return function
+    return PythonFunction(function, None, None, True)
 
 
 def _example(value: object) -> object:
@@ -91,6 +119,20 @@ def _example(value: object) -> object:
     return value
 
 
+def _kernel_subject(name: str, version: Version, layout: Layout) -> Subject:
+    """The launch of a kernel."""
+    names = [function.name for function in version.program.functions]
+    member = names.index(name)
+    number = member if layout.group is None else names.index(f"{Role.GROUP.value}{name}")
+    axes = layout.dimensions
+    lengths, shapes = _arrays(name, version, 2 * axes)
+    verified = verify(version.program)
+    item = function_subject(
+        verified, number, lengths, shapes, may_throw=True, sets_statics=False
+    ).at(member)
+    return grid_subject(item, axes, layout.group is not None, layout.group or ())
+
+
 def _subject(name: str, version: Version) -> Subject:
     program = version.program
     (entry,) = program.exports
@@ -99,9 +141,20 @@ def _subject(name: str, version: Version) -> Subject:
         kinds = " or ".join(map(str, version.results))
         what = f"{name} returns {kinds}"
         raise ExportError(what, "return values of one type", position)
+    lengths, shapes = _arrays(name, version, 0)
+    for kind in version.results or ():
+        if not isinstance(kind, Number | Scalar | Constant):
+            raise ExportError(f"{name} returns {kind}", "pass an array that it fills", position)
+    return function_subject(verify(program), entry.function, lengths, shapes, may_throw=True)
+
+
+def _arrays(
+    name: str, version: Version, at: int
+) -> tuple[dict[int, int], dict[int, tuple[int, ...]]]:
+    """The lengths and shapes of arrays, as of `function_subject`; `at`: the number of the first argument."""
+    position = Position(version.code.co_filename, version.code.co_firstlineno, 1)
     lengths: dict[int, int] = {}
     shapes: dict[int, tuple[int, ...]] = {}
-    at = 0
     for kind in version.kinds:
         slots = len(kind.slots)
         if isinstance(kind, Array) and not kind.is_view:
@@ -113,7 +166,4 @@ def _subject(name: str, version: Version) -> Subject:
             what = f"{name} takes {kind}"
             raise ExportError(what, "pass numbers and contiguous arrays of NumPy", position)
         at += slots
-    for kind in version.results or ():
-        if not isinstance(kind, Number | Scalar | Constant):
-            raise ExportError(f"{name} returns {kind}", "pass an array that it fills", position)
-    return function_subject(verify(program), entry.function, lengths, shapes, may_throw=True)
+    return lengths, shapes

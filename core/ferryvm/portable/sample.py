@@ -14,6 +14,9 @@ from ferryvm.isa.type import F32, F64, I32, I64, Type, from_float
 LENGTHS = (0, 1, 2, 3, 7, 16, 64)
 """Numbers of elements of arrays."""
 
+STYLES = ("plain", "beyond", "edge", "small", "random")
+"""Kinds of elements of arrays, call by call."""
+
 _INTEGERS = (0, 1, -1, 2, -2, 3, 5, 10, 64, 100, 127, 128, 255, -128, 32767, 65535, 1000003)
 _FLOATS = (0.0, 1.0, -1.0, 0.5, -0.0, 2.0, 0.1, -3.75, 1e-3, 1e10, -1e300, 1e300, 4e-324)
 
@@ -62,26 +65,33 @@ def inputs(
     kinds: Sequence[Type | Element],
     seed: int,
     shapes: Mapping[int, tuple[int, ...]] = _NO_SHAPES,
-    is_launch: bool = False,
+    axes: int = 0,
     folded: Mapping[int, int] = _NONE,
 ) -> Iterator[list[Input]]:
     """Arguments of one call after another, without end: first those of a small one, then lengths and edge
     values in turn, then ever more of it by chance. `shapes`: the arguments that are lengths of the dimensions
-    of an array; `is_launch`: the first one is a number of items; `folded`: those that have one value."""
+    of an array; `axes`: so many of the first ones are numbers of items; `folded`: those that have one value."""
     chance = random.Random(f"vectors {seed}")
     arrays = [kind for kind in kinds if isinstance(kind, Element)]
     number = 0
     while True:
         length = LENGTHS[number % len(LENGTHS)] if number else 3
         made = _call(kinds, chance, number, length, bool(arrays))
-        if is_launch:
-            made[0] = max(0, length + chance.choice((0, 0, 0, -1, 2)))
+        if axes:
+            _count(made, chance, length, axes)
         for at, dimensions in shapes.items():
             _shape(made, kinds, chance, at, dimensions, folded)
         for at, bits in folded.items():
             made[at] = bits
         yield made
         number += 1
+
+
+def _count(made: list[Input], chance: random.Random, items: int, axes: int) -> None:
+    """Choose the numbers of items along the axes, whose product is near to a number."""
+    near = round(items ** (1 / axes))
+    for axis in range(axes):
+        made[axis] = max(0, near + chance.choice((0, 0, 0, -1, 2)))
 
 
 def _shape(
@@ -102,7 +112,7 @@ def _shape(
         dimension = folded.get(n, max(0, longest + chance.choice((0, 0, 0, 1, -1))))
         made[n] = dimension
         size *= dimension
-    more = [_element(element, chance, "plain", size) for _ in range(size - len(array.bits))]
+    more = [element_bits(element, chance, "plain", size) for _ in range(size - len(array.bits))]
     made[at] = ArrayInput([*array.bits[:size], *more])
 
 
@@ -113,7 +123,7 @@ def _call(
     length: int,
     has_array: bool,
 ) -> list[Input]:
-    style = ("plain", "beyond", "edge", "small", "random")[number % 5] if number > 2 else "plain"
+    style = STYLES[number % 5] if number > 2 else "plain"
     is_uneven = number % 4 == 3
     is_shared = number % 6 == 5
     made: list[Input] = []
@@ -128,7 +138,7 @@ def _call(
             made.append(ArrayInput(first.bits, same if first.same is None else first.same))
             continue
         own = max(0, length + chance.choice((-2, -1, 1, 5))) if is_uneven else length
-        made.append(ArrayInput([_element(kind, chance, style, own) for _ in range(own)]))
+        made.append(ArrayInput([element_bits(kind, chance, style, own) for _ in range(own)]))
     return made
 
 
@@ -137,7 +147,7 @@ def _scalar(t: Type, chance: random.Random, number: int, place: int, length: int
     edges = edge_bits(t)
     kind = (number + place) % 4
     if t.is_float:
-        return edges[(number + place) % len(edges)] if kind < 2 else _random(t, chance)
+        return float_bits(t, chance, number + place)
     if length is not None and kind != 3:
         return (length if kind != 1 else chance.randrange(length + 1)) & t.mask
     if kind == 1:
@@ -147,6 +157,12 @@ def _scalar(t: Type, chance: random.Random, number: int, place: int, length: int
     return edges[(number + place) % len(edges)]
 
 
+def float_bits(t: Type, chance: random.Random, number: int) -> int:
+    """A float: an edge value or a random one, by a number."""
+    edges = edge_bits(t)
+    return edges[number % len(edges)] if number % 4 < 2 else _random(t, chance)
+
+
 def _random(t: Type, chance: random.Random) -> int:
     """A number of any magnitude."""
     if t.is_float and chance.random() < 0.8:
@@ -154,7 +170,7 @@ def _random(t: Type, chance: random.Random) -> int:
     return chance.getrandbits(t.bits)
 
 
-def _element(element: Element, chance: random.Random, style: str, length: int) -> int:
+def element_bits(element: Element, chance: random.Random, style: str, length: int) -> int:
     """The bits of an element. Integers are often indices into an array of the length."""
     mask = (1 << element.bits) - 1
     t = element.type

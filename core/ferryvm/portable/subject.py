@@ -12,36 +12,23 @@ of the export.
 from __future__ import annotations
 
 import dataclasses
-from array import array
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ferryvm.errors import Position
 from ferryvm.ir.graph import Constant, FrameState
-from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.element import Element
-from ferryvm.isa.frame import return_immediate, word_of
-from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.type import Reference, Type, ValueType
 from ferryvm.portable.outline import outline
 from ferryvm.portable.refusal import ExportError
-from ferryvm.program import Code, Export, Function, Program, Signature, SourceMap
+from ferryvm.portable.wrapper import Wrapper, with_function
+from ferryvm.program import Function, Signature
 from ferryvm.region.effect import function_effects
-from ferryvm.region.launch import item_call
-from ferryvm.region.region import Region, RegionKind, region
+from ferryvm.region.region import Region
 from ferryvm.verify import Verified, verify
 
-_GET, _CALL, _HALT, _RETURN, _STATIC_GET, _STATIC_SET, _LENGTH = (
-    BY_MNEMONIC[name].opcode
-    for name in ("local.get", "call", "halt", "return", "static.get", "static.set", "array.length")
-)
-_BEGIN, _TEST, _UNLESS, _ITEM, _JUMP, _DROP = (
-    BY_MNEMONIC[name].opcode
-    for name in ("launch.begin", "launch.test", "jump_unless", "launch.item", "jump", "drop")
-)
 _NONE: Mapping[int, int] = MappingProxyType({})
 _NO_SHAPES: Mapping[int, tuple[int, ...]] = MappingProxyType({})
-_MASK = (1 << 64) - 1
 _BY_ARRAY = {element.array: element for element in Element}
 
 
@@ -71,8 +58,23 @@ class Subject:
     folded: Mapping[int, int] = dataclasses.field(default_factory=dict)
     """Parameters that are constants in the code, and no arguments: their bits."""
     item: Subject | None = None
-    """Of a launch: one of its items, whose first parameter is its number; that of the launch is the
-    number of items, the others are the same."""
+    """Of a launch: one of its items, whose first parameters are its indices along the axes, where the launch has
+    the numbers of items; the others are those of the launch, without these numbers unless `counts_items`."""
+    axes: int = 0
+    """Of a launch: the number of its first parameters that are numbers of items, or of groups if it has some."""
+    counts_items: bool = False
+    """True if items take the numbers of items behind their indices."""
+    has_groups: bool = False
+    """True for a launch whose items launch members that wait for each other."""
+    sizes: tuple[int, ...] = ()
+    """The members of a group along each axis, if there are several."""
+
+    def at(self, function: int) -> Subject:
+        """The same, as if it stood where a function does that the program names."""
+        item = None if self.item is None else self.item.at(function)
+        name = self.verified.program.functions[function].name
+        entry = _placed(self.verified, function)
+        return dataclasses.replace(self, item=item, origin=name, entry=entry)
 
     def static_at(self, place: int) -> int:
         """The static that a parameter sets."""
@@ -85,14 +87,17 @@ class Subject:
     def place(self, state: FrameState) -> Position | None:
         """The source position of an exit: of the innermost call that has one, since generated functions
         have none."""
+        return self.position(self.placed(state))
+
+    def placed(self, state: FrameState) -> int:
+        """The instruction that has the position of an exit."""
         pc, header = state.pc, state.header
-        found = self.position(pc)
-        while found is None and header is not None:
+        while self.position(pc) is None and header is not None:
             back, distance = state.words[header], state.words[header + 1]
             if not isinstance(back, Constant) or not isinstance(distance, Constant):
                 break
-            found, header = self.position(back.bits - 1), header - distance.bits
-        return found
+            pc, header = back.bits - 1, header - distance.bits
+        return pc
 
 
 def function_subject(
@@ -102,12 +107,14 @@ def function_subject(
     shapes: Mapping[int, tuple[int, ...]] = _NO_SHAPES,
     may_throw: bool = False,
     result_names: Sequence[str] = (),
+    sets_statics: bool = True,
 ) -> Subject:
     """A function of a program as the subject. Raises ExportError if it takes or returns what has no
     plain form.
 
     `lengths`: the parameters that are no arguments, but the length of the array that another parameter
-    is; `shapes`, by parameters of the function: as of `Subject`; `result_names`: other ones than `result`.
+    is; `shapes`, by parameters of the function: as of `Subject`; `result_names`: other ones than `result`; `sets_statics`: statics are
+    set to their arguments, which the launch of an item does.
     """
     program = verified.program
     function = program.functions[number]
@@ -140,20 +147,20 @@ def function_subject(
         static = program.statics[n]
         what = f"it stores a reference into static {static.name!r}"
         results.append((f"new_{static.name}", _number(static.type, what, position)))
-    code: list[tuple[int, int]] = []
-    count = len(parameters)
-    for place, n in enumerate(used, len(own)):
-        code += [(_GET, word_of(place, count) & _MASK), (_STATIC_SET, n)]
-    for n in range(len(signature.parameters)):
-        code.append((_GET, word_of(places[lengths.get(n, n)], count) & _MASK))
-        if n in lengths:
-            code.append((_LENGTH, 0))
-    code += [(_CALL, number), *((_STATIC_GET, n) for n in sorted(changed))]
     result_types = (*signature.results, *(program.statics[n].type for n in sorted(changed)))
-    code.append((_RETURN, return_immediate(count, len(result_types))))
-    wrapped = Signature(tuple(types), result_types)
+    wrapper = Wrapper(program, function.name, types, names)
+    for place, n in enumerate(used if sets_statics else (), len(own)):
+        wrapper.get(place)
+        wrapper.emit("static.set", n)
+    for n in range(len(signature.parameters)):
+        wrapper.get(places[lengths.get(n, n)])
+        if n in lengths:
+            wrapper.emit("array.length")
+    wrapper.emit("call", number)
+    for n in sorted(changed):
+        wrapper.emit("static.get", n)
     return Subject(
-        verify(_with_function(program, function.name, wrapped, code, names)),
+        verify(wrapper.finish(result_types)),
         len(program.functions),
         function.name,
         entry,
@@ -198,79 +205,87 @@ def _number(t: ValueType, what: str, position: Position | None) -> Type:
     return t
 
 
-def _with_function(
-    program: Program,
-    name: str,
-    signature: Signature,
-    code: Sequence[tuple[int, int]],
-    names: Sequence[str],
-    locals_: tuple[ValueType, ...] = (),
-    origins: Sequence[int] = (),
-) -> Program:
-    """The program with one more function, which is its only export, and a start function that halts.
-
-    `origins`: the instructions whose source positions its own have.
-    """
-    size = len(program.code)
-    signatures = {signature: place for place, signature in enumerate(program.signatures)}
-    own = signatures.setdefault(signature, len(signatures))
-    function = Function(name, size, own, locals_, tuple(names))
-    start = dataclasses.replace(program.functions[0], entry=size + len(code), locals=())
-    added = array("Q", bytes(16 * (len(code) + 1)))
-    added[0::2] = array("Q", [*(opcode for opcode, _ in code), _HALT])
-    added[1::2] = array("Q", [*(immediate for _, immediate in code), 0])
-    files = {name: number for number, name in enumerate(program.source_map.files)}
-    places = [program.source_map.position(origin) for origin in origins]
-    placed = [
-        (size + at, files[place.file] if place else 0, *(place[1:] if place else (0, 0)))
-        for at, place in enumerate(places)
-    ]
-    placed.append((size + len(places), 0, 0, 0))
-    rows = program.source_map.tobytes() + SourceMap(rows=placed).tobytes()
+def launch_subject(
+    verified: Verified, number: int, origin: str, has_groups: bool = False
+) -> Subject:
+    """A launch of a function's items as the subject; `origin`: the region; `has_groups`: the items are groups. Raises ExportError as `function_subject` does, and for items that change statics."""
+    item = function_subject(verified, number)
+    _refuse_changes(item)
+    program = item.verified.program
+    (_, *rest) = item.parameters
+    types = program.signature(item.wrapper).parameters
+    shared = len(types) - len(item.statics)
+    items = "groups" if has_groups else "items"
+    name = program.functions[number].name
+    wrapper = Wrapper(program, name, types, [items, *(name for name, _ in rest)])
+    for n, place in item.statics.items():
+        wrapper.get(place)
+        wrapper.emit("static.set", n)
+    wrapper.get(*range(1, shared), 0)
+    wrapper.launch(number, shared - 1)
     return dataclasses.replace(
-        program,
-        code=Code(program.code.tobytes() + added.tobytes()),
-        functions=(start, *program.functions[1:], function),
-        signatures=tuple(signatures),
-        exports=(Export(name, len(program.functions)),),
-        source_map=SourceMap.packed(program.source_map.files, rows),
+        item,
+        verified=verify(wrapper.finish()),
+        wrapper=len(program.functions),
+        origin=origin,
+        parameters=((items, Type.I64), *rest),
+        item=item,
+        axes=1,
+        has_groups=has_groups,
     )
 
 
-def launch_subject(verified: Verified, number: int, origin: str) -> Subject:
-    """A launch of a function's items as the subject; `origin`: the region. Raises ExportError as
-    `function_subject` does, and for items that change statics."""
-    item = function_subject(verified, number)
+def _refuse_changes(item: Subject) -> None:
     if item.changed:
-        static = verified.program.statics[min(item.changed)].name
+        static = item.verified.program.statics[min(item.changed)].name
         what = f"its items change static {static!r}, each after the other"
         position = item.position(item.entry)
         raise ExportError(what, "let each item store into an element of an array", position)
-    program = item.verified.program
-    (_, *rest) = item.parameters
-    signature = program.signature(item.wrapper)
-    count = len(signature.parameters)
-    shared = count - len(item.statics)
-    code: list[tuple[int, int]] = []
+
+
+def grid_subject(item: Subject, axes: int, has_groups: bool, sizes: tuple[int, ...]) -> Subject:
+    """A launch of an item that takes an index and a number of items for each axis, then what all share; items along
+    the last axis are neighbours. `sizes`: the members of a group along each axis, if items are groups. The launch sets the statics of its
+    items."""
+    _refuse_changes(item)
+    program, called = item.verified.program, item.wrapper
+    types = program.signature(called).parameters[axes:]
+    rest = item.parameters[2 * axes :]
+    kind = "groups" if has_groups else "items"
+    counts = [kind if axes == 1 else f"{kind}_{axis}" for axis in range(axes)]
+    names = [*counts, *(name for name, _ in rest)]
+    if axes > 1:
+        indexed = Wrapper(program, item.origin, (Type.I64, *types), ["item", *names])
+        strides = [indexed.local(Type.I64) for _ in range(axes)]
+        for axis in reversed(range(axes)):
+            indexed.get(0, 1 + axis)
+            indexed.emit("i64.rem_s")
+            indexed.set(strides[axis])
+            indexed.get(0, 1 + axis)
+            indexed.emit("i64.div_s")
+            indexed.set(0)
+        indexed.get(*strides, *range(1, 1 + len(types)))
+        indexed.emit("call", called)
+        program, called = indexed.finish(), len(program.functions)
+    wrapper = Wrapper(program, item.origin, types, names)
     for n, place in item.statics.items():
-        code += [(_GET, word_of(place, count) & _MASK), (_STATIC_SET, n)]
-    code += [(_GET, word_of(place, count) & _MASK) for place in [*range(1, shared), 0]]
-    test = len(program.code) + len(code) + 1
-    over = test + 5
-    code += [(_BEGIN, 0), (_TEST, 0), (_UNLESS, over), (_ITEM, number)]
-    code += [(_CALL, number), (_JUMP, test)]
-    code += [(_DROP, 0)] * (LAUNCH_WORDS + shared - 1)
-    code += [(_RETURN, return_immediate(count, 0))]
-    names = ["items", *(name for name, _ in rest)]
-    name = program.functions[number].name
-    with_launch = _with_function(program, name, signature, code, names)
+        wrapper.get(place - axes)
+        wrapper.emit("static.set", n)
+    wrapper.get(*range(len(types)), *range(axes))
+    for _ in range(axes - 1):
+        wrapper.emit("i64.mul")
+    wrapper.launch(called, len(types))
     return dataclasses.replace(
         item,
-        verified=verify(with_launch),
+        verified=verify(wrapper.finish()),
         wrapper=len(program.functions),
-        origin=origin,
-        parameters=(("items", Type.I64), *rest),
+        parameters=(*((count, Type.I64) for count in counts), *rest),
+        shapes={at - axes: tuple(n - axes for n in of) for at, of in item.shapes.items()},
         item=item,
+        axes=axes,
+        counts_items=True,
+        has_groups=has_groups,
+        sizes=sizes if has_groups else (),
     )
 
 
@@ -283,7 +298,7 @@ def loop_subject(found: Region) -> Subject:
         (opcode, immediate + size if at in outlined.targets else immediate)
         for at, (opcode, immediate) in enumerate(outlined.code)
     ]
-    made = _with_function(
+    made = with_function(
         program,
         found.name,
         outlined.signature,
@@ -293,19 +308,3 @@ def loop_subject(found: Region) -> Subject:
         outlined.origins,
     )
     return function_subject(verify(made), number, result_names=outlined.results)
-
-
-def region_subject(verified: Verified, name: str) -> Subject:
-    """A region of a program as the subject. Raises UnknownNameError, or ExportError."""
-    found = region(verified, name)
-    if found.kind is RegionKind.LAUNCH:
-        call = item_call(verified.program, found.entry)
-        assert call is not None
-        return launch_subject(verified, verified.program.code.immediates[call], name)
-    if found.loop is not None:
-        return loop_subject(found)
-    if found.kind is not RegionKind.FUNCTION:
-        what = f"region {name!r} is a {found.kind.value}"
-        position = verified.program.source_map.position(found.entry)
-        raise ExportError(what, "name a function, a loop or a launch", position)
-    return function_subject(verified, found.function)

@@ -43,6 +43,9 @@ TARGETS = {
 OF_ITEMS = frozenset({"opencl", "ptx", "spirv"})
 """Targets that run the items of a launch by themselves, and so take one of them."""
 
+OF_GROUPS = frozenset({"opencl"})
+"""Targets that run the members of a group by themselves, too, and items with several indices."""
+
 
 def target(name: str) -> Target:
     """The target of a name. Raises UnknownNameError."""

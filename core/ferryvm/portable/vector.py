@@ -29,6 +29,7 @@ from ferryvm.isa.element import Element
 from ferryvm.isa.type import Type, from_float, to_python
 from ferryvm.portable.refusal import ExportError
 from ferryvm.portable.sample import ArrayInput, Input, inputs
+from ferryvm.portable.sample_group import group_inputs
 from ferryvm.portable.subject import Subject
 
 if TYPE_CHECKING:
@@ -39,8 +40,20 @@ if TYPE_CHECKING:
 FUEL = 20_000
 """Instructions of one call."""
 
+GROUP_FUELS = (8_000, 80_000, 800_000)
+"""Instructions of one launch of groups, and the next limits if none ends within one."""
+
+GROUP_CALLS = 4
+"""The fuel of all launches of groups, in those of one."""
+
 ALL_FUEL = 600_000
 """Instructions of all calls: less than a second."""
+
+DEPENDENT_FUEL = 500
+"""Instructions that a launch whose items are not independent counts for."""
+
+LAUNCH_FUEL = 60_000
+"""Instructions of all launches without groups, whose accesses are checked."""
 
 TRIES = 400
 """Calls that are tried."""
@@ -97,16 +110,22 @@ class Vectors(NamedTuple):
     """Launches that were left out because their items were not independent."""
 
 
-def golden_vectors(subject: Subject, seed: int, count: int, size: int) -> Vectors:
-    """Up to so many vectors, whose text has at most so many bytes; half of them end with an error at most.
-    Raises ExportError if no call ends."""
+def golden_vectors(
+    subject: Subject, seed: int, count: int, size: int, members: int | None = None
+) -> Vectors:
+    """Up to so many vectors, whose text has at most so many bytes; half of them end with an error at most. `members`: of
+    the groups that a launch has. Raises ExportError if no call ends."""
     kinds = [kind for _, kind in subject.parameters]
-    calls = _Calls(subject)
+    calls = _Calls(subject, FUEL if members is None else GROUP_FUELS[0])
     found: list[Vector] = []
     seen: set[str] = set()
-    unfinished, dependent, failing, fuel = 0, 0, 0, ALL_FUEL
-    is_launch = subject.item is not None
-    calls_wanted = inputs(kinds, seed, subject.shapes, is_launch, subject.folded)
+    unfinished, dependent, failing = 0, 0, 0
+    fuel = LAUNCH_FUEL if calls.is_launch else ALL_FUEL
+    calls_wanted = inputs(kinds, seed, subject.shapes, subject.axes, subject.folded)
+    if members is not None:
+        fuel = GROUP_CALLS * calls.fuel
+        sizes = subject.sizes or (members,)
+        calls_wanted = group_inputs(kinds, seed, subject.shapes, sizes, subject.folded)
     for _, arguments in zip(range(TRIES), calls_wanted, strict=False):
         if len(found) >= count or fuel <= 0 or size <= 0:
             break
@@ -119,6 +138,10 @@ def golden_vectors(subject: Subject, seed: int, count: int, size: int) -> Vector
         if vector is None:
             unfinished += spent > 0
             dependent += not spent
+            fuel -= 0 if spent else DEPENDENT_FUEL
+            if members is not None and not found and fuel < 5 * calls.fuel < 5 * GROUP_FUELS[-1]:
+                calls.fuel *= 10
+                fuel = GROUP_CALLS * calls.fuel // 2
             continue
         vector = vector.without(subject.folded)
         if vector.status:
@@ -129,7 +152,7 @@ def golden_vectors(subject: Subject, seed: int, count: int, size: int) -> Vector
         if size > 0:
             found.append(vector)
     if not found:
-        what = f"no call of {subject.origin} ended within {FUEL} instructions"
+        what = f"no call of {subject.origin} ended within {calls.fuel} instructions"
         position = subject.position(subject.entry)
         raise ExportError(what, "export a smaller part of it, such as one loop", position)
     return Vectors(found, seed, unfinished, dependent)
@@ -144,10 +167,10 @@ def vector_text(name: str, vectors: Sequence[Vector]) -> str:
 class _Calls:
     """Calls of a subject on the reference interpreter."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: Subject, fuel: int) -> None:
         import numpy as np
 
-        self.subject, self.np = subject, np
+        self.subject, self.np, self.fuel = subject, np, fuel
         self.is_launch = subject.item is not None
         self.engine = checking_engine() if self.is_launch else Engine("reference")
         self.instance: Instance = self.engine.instantiate(subject.verified.program)
@@ -168,10 +191,10 @@ class _Calls:
                 given.append(to_python(kind, argument))
         status, results = 0, []
         try:
-            value = self.instance.call(self.name, *given, fuel=FUEL)
+            value = self.instance.call(self.name, *given, fuel=self.fuel)
         except OutOfFuelError as stopped:
             stopped.call.abandon()
-            return None, FUEL
+            return None, self.fuel
         except TrapError as trap:
             status = _status(trap)
         except FerryError:
@@ -186,7 +209,7 @@ class _Calls:
 
     def _spent(self) -> int:
         """Instructions of the last call."""
-        return FUEL - self.instance.idle_execution().machine.control.fuel
+        return self.fuel - self.instance.idle_execution().machine.control.fuel
 
     def _array(self, element: Element, bits: list[int]) -> Any:
         integers = self.np.array(bits, f"u{element.bytes}")

@@ -27,7 +27,7 @@ from ferryvm.isa.emitter import Atomic, Condition
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64
 from ferryvm.portable.interface import ArrayArgument, Direction
-from ferryvm.portable.plain import PlainFunction
+from ferryvm.portable.plain import LocalArray, PlainFunction
 
 _POINTER = "pointer"
 _Operand = ValueType | str
@@ -79,7 +79,7 @@ class _Check:
             if any(edge.block not in places for edge in block.end.edges):
                 raise self._fault("it leads to a block that is not in the function")
         graph = ControlFlowGraph(self.body)
-        visible: set[Value] = {*self.body.constants.values()}
+        visible: set[Value] = {*self.body.constants.values(), *self.function.arrays}
         above: list[tuple[int, list[Value]]] = []
         for rank, number in enumerate(graph.preorder()):
             while above and above[-1][0] <= rank:
@@ -129,7 +129,7 @@ class _Check:
     def _match(self, values: Sequence[Value], wanted: Sequence[_Operand]) -> None:
         if len(values) != len(wanted):
             raise self._fault(f"{len(wanted)} operands expected, found {len(values)}")
-        pointers = self.function.pointers
+        pointers = self.function.pointers.keys() | self.function.arrays.keys()
         for value, t in zip(values, wanted, strict=True):
             is_pointer = isinstance(value, Parameter) and value in pointers
             if is_pointer != (t == _POINTER):
@@ -167,14 +167,18 @@ class _Check:
             for place in places.get(operation.name, ()):
                 pointer = operation.arguments[place]
                 assert isinstance(pointer, Parameter)
-                argument = self.function.pointers[pointer]
-                if argument.direction is excluded:
+                argument = self.function.pointers.get(pointer)
+                if argument is not None and argument.direction is excluded:
                     raise self._fault(f"{argument.name!r} is {excluded.value}")
+        arrays: dict[Parameter, ArrayArgument | LocalArray] = {
+            **self.function.pointers,
+            **self.function.arrays,
+        }
         for value in operation.arguments:
-            if isinstance(value, Parameter) and value in self.function.pointers:
-                argument = self.function.pointers[value]
-                if operation.static[0] is not argument.element:
-                    raise self._fault(f"{argument.name!r} has elements of {argument.element}")
+            if isinstance(value, Parameter) and value in arrays:
+                array = arrays[value]
+                if operation.static[0] is not array.element:
+                    raise self._fault(f"{array.name!r} has elements of {array.element}")
 
     def _elements(self, operation: Operation) -> Element:
         found = operation.static[0] if operation.static else None
@@ -237,6 +241,30 @@ class _Check:
     def _of_error_if(self, operation: Operation) -> tuple[list[_Operand], ValueType | None]:
         self._error(operation)
         return [BOOLEAN], None
+
+    def _of_fail_if(self, operation: Operation) -> tuple[list[_Operand], ValueType | None]:
+        self._in_member()
+        return self._of_error_if(operation)
+
+    def _of_barrier(self, operation: Operation) -> tuple[list[_Operand], ValueType | None]:
+        self._in_member()
+        return [], None
+
+    def _of_member(self, operation: Operation) -> tuple[list[_Operand], ValueType | None]:
+        self._in_member()
+        return [], I64
+
+    def _of_member_index(self, operation: Operation) -> tuple[list[_Operand], ValueType | None]:
+        self._in_member()
+        return [], I64
+
+    def _of_has_failed(self, operation: Operation) -> tuple[list[_Operand], ValueType | None]:
+        self._in_member()
+        return [], BOOLEAN
+
+    def _in_member(self) -> None:
+        if self.function.member is None:
+            raise self._fault("the code of a member expected")
 
     def _end(self, end: Terminator) -> None:
         if end.name not in _ENDS:

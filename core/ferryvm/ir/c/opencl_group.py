@@ -32,7 +32,7 @@ EVERYWHERE = "CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE"
 # LLVM 14 moves the same calls at the ends of blocks into a common successor, also barriers, and then stores in front
 # of them. So a loop that a barrier ends gets two back edges, which become two loops, of which the inner one
 # ends when the first member leaves it (PoCL 3.0).
-_BARRIER = """\
+BARRIER = """\
 #ifdef __has_attribute
 #if __has_attribute(nomerge)
 #define group_barrier(fence) __attribute__((nomerge)) barrier(fence)
@@ -69,7 +69,7 @@ def group_dialect(
         name=f"{base.name} groups",
         helpers={
             **base.helpers,
-            "group_barrier": _BARRIER,
+            "group_barrier": BARRIER,
             **_accesses(aligned),
             **group_atomics(),
         },

@@ -57,10 +57,11 @@ class RegionCopy:
         labels: Labels,
         name: str,
         entry_value: Callable[[Value], Value],
-        phase: Phase,
+        phase: Phase | None,
     ) -> None:
         """`start`: the block with which it begins; `name`: of its blocks; `entry_value`: a value of the
-        original at its start, which that loads or computes; `phase`: of its states."""
+        original at its start, which that loads or computes; `phase`: of its states,
+        if there are some."""
         self.homes, self.launch = homes, homes.launch
         self._entry_value, self._phase = entry_value, phase
         self._around = [loop for loop in self.launch.loops if start in {*loop.members}]

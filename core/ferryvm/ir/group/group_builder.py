@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-from ferryvm.ir.build import Builder
+from ferryvm.ir.build import FlowBuilder
 from ferryvm.ir.graph import (
     Block,
     Body,
@@ -47,7 +47,7 @@ from ferryvm.isa.type import I32, I64, WORD_BYTES, Reference, Type
 from ferryvm.verify import Verified
 
 
-class GroupBuilder(Builder):
+class GroupBuilder(FlowBuilder):
     """The parts of a launch's parallel regions that all of them share."""
 
     def __init__(self, module: Module, launch: Launch, homes: Homes, verified: Verified) -> None:
@@ -139,14 +139,6 @@ class GroupBuilder(Builder):
             for slot in range(self.group.slots)
         }
         return begin
-
-    def branch(self, p: Value, yes: Edge, no: Edge) -> None:
-        """End the block with a branch."""
-        self.close(Terminator("branch", (), (p,), None, (yes, no)))
-
-    def jump(self, target: Block, *arguments: Value, is_back: bool = False) -> None:
-        """End the block with a jump."""
-        self.close(Terminator("jump", edges=(Edge(target, [*arguments], is_back),)))
 
     # --- the record -------------------------------------------------------------------------
 

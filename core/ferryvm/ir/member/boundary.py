@@ -77,24 +77,30 @@ def _truncate(check: Body) -> None:
 def _early(body: Body) -> tuple[set[Operation], bool]:
     """The exits that the check has; true if all of them are at the entry, since an element decides where
     control goes from there, or a loop may take long."""
-    passed: dict[Value, list[Value]] = {}
-    for edge in body.edges:
-        for parameter, argument in zip(edge.block.parameters, edge.arguments, strict=True):
-            passed.setdefault(parameter, []).append(argument)
+    passed = passed_values(body)
     first = _first_phase(body)
     is_short = any(
         any(o.name == "poll" for o in block.operations)
-        or (len(block.end.edges) > 1 and _depends_on_load(block.end.arguments, passed))
+        or (len(block.end.edges) > 1 and depends_on_load(block.end.arguments, passed))
         for block in first
     )
     if is_short:
         first &= {body.blocks[0]}
     exits = (o for block in body.blocks if block in first for o in block.operations)
     found = {o for o in exits if o.state is not None and o.name != "poll"}
-    return {o for o in found if not _depends_on_load(o.arguments, passed)}, is_short
+    return {o for o in found if not depends_on_load(o.arguments, passed)}, is_short
 
 
-def _depends_on_load(values: Iterable[Value], passed: Mapping[Value, list[Value]]) -> bool:
+def passed_values(body: Body) -> dict[Value, list[Value]]:
+    """The arguments of edges by the parameters that receive them."""
+    passed: dict[Value, list[Value]] = {}
+    for edge in body.edges:
+        for parameter, argument in zip(edge.block.parameters, edge.arguments, strict=True):
+            passed.setdefault(parameter, []).append(argument)
+    return passed
+
+
+def depends_on_load(values: Iterable[Value], passed: Mapping[Value, list[Value]]) -> bool:
     """True if values depend on memory, other than by branches."""
     seen, waiting = set[Value](), [*values]
     while waiting:

@@ -74,9 +74,11 @@ def _only_traps(block: Block) -> bool:
     )
 
 
-def defer_exits(body: Body, form: GroupForm) -> frozenset[Operation] | None:
-    """Let members fail where they would leave; the guarded operations, None if no member can fail. Raises
-    UngroupedError."""
+def defer_exits(
+    body: Body, form: GroupForm, exits: dict[Operation, Operation] | None = None
+) -> frozenset[Operation] | None:
+    """Let members fail where they would leave; the guarded operations, None if no member can fail. `exits`: receives
+    the former exits by what is in their place. Raises UngroupedError."""
     polled = {b for b in body.blocks if any(o.name == "poll" for o in b.operations)}
     graph = ControlFlowGraph(body)
     for loop in loops_of(graph):
@@ -94,6 +96,8 @@ def defer_exits(body: Body, form: GroupForm) -> frozenset[Operation] | None:
                 raise UngroupedError(f"a member may stop for `{operation.name}`")
             made = Operation(_FAILURES[operation.name], None, (), operation.arguments)
             made.pc = operation.pc
+            if exits is not None:
+                exits[made] = operation
             block.operations[place] = made
             has_failures = True
     return _guarded(body, form) if has_failures else None

@@ -66,8 +66,11 @@ class Uniformity:
     def _varies(self, operation: Operation) -> bool:
         if operation.name == "member_index":
             return True
-        role = SHAPES[operation.name].role
-        if role in (Role.READS, Role.CHANGES, Role.CALLS) and operation.name not in _COMMON:
+        shape = SHAPES.get(operation.name)
+        if shape is None:
+            return True  # it is one of plain form (`ferryvm.portable.plain`), which accesses memory
+        is_access = shape.role in (Role.READS, Role.CHANGES, Role.CALLS)
+        if is_access and operation.name not in _COMMON:
             return True
         return any(argument in self.varying for argument in operation.arguments)
 

@@ -103,6 +103,8 @@ class PlainPrinter(FunctionPrinter):
     def _name_parameters(self) -> None:
         """Names of arguments; integers have unsigned copies."""
         interface = self.plain.interface
+        for parameter, array in self.plain.arrays.items():
+            self.names[parameter] = array.name
         self._used = used = {
             value
             for block in self.body.blocks
@@ -127,6 +129,11 @@ class PlainPrinter(FunctionPrinter):
 
     def _prologue(self, joined: Sequence[Parameter]) -> list[str]:
         declared = [f"{self.dialect.types[t]} s{n};" for n, t in sorted(self.plain.locals.items())]
+        if self.plain.member is None:
+            declared += [
+                f"{self.spelling.element(array.element)} {array.name}[{max(array.length, 1)}];"
+                for array in self.plain.arrays.values()
+            ]
         return [*self._copies, *declared, *super()._prologue(joined)]
 
     def _comment(self, operation: Operation) -> None:
@@ -158,9 +165,14 @@ class PlainPrinter(FunctionPrinter):
 
 def error_text(function: PlainFunction, operation: Operation) -> str:
     """The statement that returns with an error."""
+    return f"return {error_code(function, operation)};"
+
+
+def error_code(function: PlainFunction, operation: Operation) -> str:
+    """The status for an error."""
     kind, line = operation.fact(0, Trap), operation.fact(1, int)
     name = error_name(function.interface, kind)
-    return f"return {name} | {line} << 8;" if line else f"return {name};"
+    return f"{name} | {line} << 8" if line else name
 
 
 class PlainOperations:
@@ -213,15 +225,23 @@ class PlainOperations:
         return f"{self.spelling.address}({pointer} + {index})"
 
     def do_array_update(self, operation: Operation, pointer: str, index: str, value: str) -> str:
-        bytes_ = operation.fact(0, Element).bytes
-        name = f"object_{operation.fact(1, Atomic).value}_{bytes_}"
-        return self.scope.helper(name, self._address(pointer, index), value)
+        name = operation.fact(1, Atomic).value
+        return self._update(operation, name, pointer, index, value)
 
     def do_array_exchange(
         self, operation: Operation, pointer: str, index: str, expected: str, value: str
     ) -> str:
-        name = f"object_compare_exchange_{operation.fact(0, Element).bytes}"
-        return self.scope.helper(name, self._address(pointer, index), expected, value)
+        return self._update(operation, "compare_exchange", pointer, index, expected, value)
+
+    def _update(
+        self, operation: Operation, name: str, pointer: str, index: str, *operands: str
+    ) -> str:
+        elements, group = operation.fact(0, Element), self.spelling.group
+        if group and operation.arguments[0] in self.function.arrays:
+            place = f"({group}uchar *){pointer}", f"({index}) << {elements.shift}"
+            return self.scope.helper(f"group_{name}_{elements.bytes}", *place, *operands)
+        address = self._address(pointer, index)
+        return self.scope.helper(f"object_{name}_{elements.bytes}", address, *operands)
 
     def do_local_get(self, operation: Operation) -> str:
         return f"s{operation.fact(0, int)}"

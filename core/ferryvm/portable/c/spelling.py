@@ -22,6 +22,8 @@ class Spelling:
     """The cast of a pointer to an unsigned integer of 64 bits."""
     space: str = ""
     """Qualifier of pointers, with the space after it."""
+    group: str = ""
+    """Qualifier of pointers into arrays of a group, where updates of these have functions of their own."""
 
     def element(self, element: Element) -> str:
         """The type of elements."""
@@ -47,5 +49,6 @@ OPENCL_SPELLING = Spelling(
     {kind: "u" * (kind[0] == "u") + _SHORT[int(kind[1:])] for kind in _KINDS},
     "(ulong)",
     "__global ",
+    "__local ",
 )
 """OpenCL C 1.2."""

@@ -8,8 +8,6 @@ import { fileURLToPath } from "node:url";
 import { Worker, isMainThread, parentPort } from "node:worker_threads";
 
 const WIDTHS = { i8: 1, u8: 1, i16: 2, u16: 2, i32: 4, u32: 4, i64: 8, f32: 4, f64: 8 };
-const FIRST = 1024; // where arrays and results begin in memory
-
 const isNaNOf = {
   f32: (bits) => (bits & 0x7fffffffn) > 0x7f800000n,
   f64: (bits) => (bits & 0x7fffffffffffffffn) > 0x7ff0000000000000n,
@@ -69,7 +67,7 @@ function fault(exported, name, manifest, vector) {
   const kinds = manifest.arguments.filter((each) => each.kind === "scalar" || each.kind === "array");
   const results = manifest.arguments.filter((each) => each.kind === "result");
   if (kinds.length !== vector.given.length) throw new Error(`vector ${vector.number} has other arguments`);
-  let end = FIRST;
+  let end = (manifest.build.reserved + 1023) & ~1023; // where arrays and results begin in memory
   const place = (bytes) => {
     const at = end;
     end += (bytes + 7) & ~7;

@@ -8,6 +8,7 @@ platform is taken. The status is 1 if a vector fails, 2 if the files are damaged
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ class Kernel:
             value: Any = named.get(name)
             match each["kind"]:
                 case "status":
-                    states = (ctypes.c_int32 * max(1, items[0]))()
+                    states = (ctypes.c_int32 * max(1, math.prod(items)))()
                     place, size = ctypes.addressof(states), ctypes.sizeof(states)
                     given.append(self.buffer(place, size))
                     later.append((given[-1], place, size))

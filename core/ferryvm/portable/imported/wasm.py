@@ -29,7 +29,7 @@ class WasmFunction:
         """The status and the results of a call."""
         places: dict[Memory, int] = {}
         given: list[Any] = []
-        end = _FIRST
+        end = max(_FIRST, (self.manifest["build"].get("reserved", 0) + 7) & ~7)
         back: list[tuple[Memory, int]] = []
         for each, value in zip(inputs_of(self.manifest), arguments, strict=True):
             if not isinstance(value, Memory):

@@ -14,6 +14,7 @@ from ferryvm.ir.function_body import expand
 from ferryvm.ir.graph import (
     BOOLEAN,
     Block,
+    Body,
     Constant,
     Operation,
     Parameter,
@@ -21,6 +22,7 @@ from ferryvm.ir.graph import (
     Value,
     ValueType,
 )
+from ferryvm.ir.loop.preheader import Labels, lead_to
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Atomic, Condition
@@ -94,6 +96,7 @@ class FunctionText:
         while expand(function.body):
             pass
         remove_dead_code(function.body)
+        _part_edges(function.body)
         self.plain, self.body = function, function.body
         self.lines: list[str] = []
         self.declared: dict[str, str] = {}
@@ -171,6 +174,10 @@ class FunctionText:
         if block is self.body.blocks[0]:
             for number, t in self.plain.locals.items():
                 self._add(f"%s.{number} = alloca {_TYPES[t]}")
+            for parameter, array in self.plain.arrays.items():
+                self.names[parameter] = f"%{array.name}"
+                kind = f"[{array.length} x {_element(array.element)}]"
+                self._add(f"%{array.name} = alloca {kind}, align 8")
         else:
             self.lines.append(f"phis {self.labels[block]}")
         for operation in block.operations:
@@ -199,18 +206,10 @@ class FunctionText:
             label = line.removeprefix("phis ")
             for place, parameter in enumerate(parameters[label]):
                 pairs = ", ".join(
-                    f"[ {self._value(arguments[place])}, %{self._source(block, number, label)} ]"
-                    for number, (block, arguments) in enumerate(incoming[label])
+                    f"[ {self._value(arguments[place])}, %{self.ends[block]} ]"
+                    for block, arguments in incoming[label]
                 )
                 yield f"  {self.names[parameter]} = phi {_TYPES[parameter.type]} {pairs}"
-
-    def _source(self, block: Block, number: int, label: str) -> str:
-        """The label of the block from which an edge comes: edges have blocks of their own where one
-        block has several to the same."""
-        same = [edge for edge in block.end.edges if self.labels[edge.block] == label]
-        if len(same) == 1:
-            return self.ends[block]
-        return f"{self.labels[block]}.{label}.{number}"
 
     def _terminator(self, end: Terminator) -> None:
         match end.name:
@@ -465,6 +464,24 @@ class FunctionText:
         one, other = self._low(elements, expected), self._low(elements, value)
         pair = self._new(f"cmpxchg {self.pointer} {at}, {c} {one}, {c} {other} monotonic monotonic")
         return self._word(elements, self._new(f"extractvalue {{ {c}, i1 }} {pair}, 0"))
+
+
+def _part_edges(body: Body) -> None:
+    """Give edges blocks of their own where a block has several to the same one: a phi instruction tells values apart by
+    blocks."""
+    labels = Labels(body)
+    made: list[Block] = []
+    for block in body.blocks:
+        made.append(block)
+        targets: set[Block] = set()
+        for edge in block.end.edges:
+            if edge.block in targets:
+                between = lead_to(labels.block(block, "edge"), edge.block, edge.arguments)
+                between.end.edges[0].is_back = edge.is_back
+                edge.block, edge.arguments, edge.is_back = between, [], False
+                made.append(between)
+            targets.add(edge.block)
+    body.blocks[:] = made
 
 
 def _element(elements: Element) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ferryvm.portable.c.check import harness_text
-from ferryvm.portable.interface import Interface
+from ferryvm.portable.interface import Geometry, Interface
 
 _INCLUDE = """\
 #define CL_TARGET_OPENCL_VERSION 120
@@ -119,11 +119,15 @@ static void give(size_t size, const void *value)
 static int32_t call(const struct value *v, uint64_t *found)
 {
     cl_mem arrays[ARGUMENTS + 1], outcomes[RESULTS + 1];
-    size_t items = IS_LAUNCH ? (size_t)v[0].bits : 1;
+    size_t items = 1, global[3] = {1, 1, 1};
+    for (size_t n = 0; n != DIMENSIONS; ++n) {
+        global[n] = (n < COUNTS ? (size_t)v[COUNTS - 1 - n].bits : 1) * local[n];
+        items *= global[n];
+    }
     if (kernel == NULL)
         build();
     given = 0;
-    for (size_t at = IS_LAUNCH; at != ARGUMENTS; ++at) {
+    for (size_t at = COUNTS; at != ARGUMENTS; ++at) {
         if (!arguments[at].is_array) {
             give(arguments[at].bytes, &v[at].bits);
             continue;
@@ -143,7 +147,9 @@ static int32_t call(const struct value *v, uint64_t *found)
     cl_mem status = buffer(states, sizeof *states * items);
     give(sizeof(cl_mem), &status);
     if (items)
-        ok(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, NULL, 0, NULL, NULL), "launch");
+        ok(clEnqueueNDRangeKernel(queue, kernel, DIMENSIONS, NULL, global, IN_GROUPS ? local : NULL, 0, NULL,
+                                  NULL),
+           "launch");
     fetch(status, states, sizeof *states * items);
     int32_t first = 0;
     for (size_t item = 0; item < items && first == 0; ++item)
@@ -154,7 +160,7 @@ static int32_t call(const struct value *v, uint64_t *found)
         fetch(outcomes[at], &found[at], results[at].bytes);
         clReleaseMemObject(outcomes[at]);
     }
-    for (size_t at = IS_LAUNCH; at != ARGUMENTS; ++at) {
+    for (size_t at = COUNTS; at != ARGUMENTS; ++at) {
         if (arguments[at].is_array && v[at].same == at) {
             fetch(arrays[at], v[at].data, v[at].length * arguments[at].bytes);
             clReleaseMemObject(arrays[at]);
@@ -169,4 +175,15 @@ def check_text(interface: Interface, exact: Sequence[str], otherwise: Sequence[s
     """The source of the harness; options of clBuildProgram for a device that divides numbers of f32 as IEEE
     754 says, and for others."""
     host = _HOST.replace("@EXACT@", " ".join(exact)).replace("@OTHERWISE@", " ".join(otherwise))
-    return harness_text(interface, _INCLUDE, host)
+    return harness_text(interface, _INCLUDE, _launch(interface) + host)
+
+
+def _launch(interface: Interface) -> str:
+    """The dimensions of the work-items, and the members of a group along each."""
+    geometry = interface.geometry or Geometry(())
+    dimensions = max(geometry.dimensions, 1)
+    sizes = ", ".join(str(geometry.size(n)) for n in range(dimensions))
+    return (
+        f"enum {{ DIMENSIONS = {dimensions}, IN_GROUPS = {int(geometry.group is not None)} }};\n\n"
+        f"static const size_t local[DIMENSIONS] = {{{sizes}}};\n\n"
+    )

@@ -18,21 +18,28 @@ from ferryvm.ir.c.context import Choices, PrintingContext
 from ferryvm.ir.c.function_helper import function_definitions
 from ferryvm.ir.c.module import no_comment
 from ferryvm.ir.c.opencl import plain_opencl
-from ferryvm.ir.c.scope import FunctionScope
-from ferryvm.ir.graph import Operation
-from ferryvm.portable.c.declaration import argument_texts, call_text, error_name, prototype
-from ferryvm.portable.c.source import PlainPrinter, origin
-from ferryvm.portable.c.spelling import OPENCL_SPELLING
+from ferryvm.portable.c.declaration import error_name
+from ferryvm.portable.c.source import origin
 from ferryvm.portable.interface import Interface
+from ferryvm.portable.opencl.group import MemberPrinter, group_kernel, member_dialect
+from ferryvm.portable.opencl.kernel import (
+    OpenCLPrinter,
+    indices,
+    inner_name,
+    kernel_head,
+    launched_names,
+    linear,
+)
 from ferryvm.portable.plain import PlainFunction
 
 
-def opencl_text(function: PlainFunction) -> str:
-    """The source of the kernel of an exported function."""
-    interface = function.interface
-    dialect = plain_opencl()
-    shared = PrintingContext(dialect, Choices(), False, [], {}, no_comment)
-    text = OpenCLPrinter(shared, function).text()
+def opencl_text(function: PlainFunction, interface: Interface) -> str:
+    """The source of the kernel of an exported function; `interface`: of the kernel."""
+    dialect = plain_opencl() if function.member is None else member_dialect()
+    choices = Choices(guarded=function.member.guarded if function.member else frozenset())
+    shared = PrintingContext(dialect, choices, False, [], {}, no_comment)
+    printer = OpenCLPrinter if function.member is None else MemberPrinter
+    text = printer(shared, function).text()
     applied = function_definitions(dialect, shared.helpers)
     errors = "".join(
         f"#define {error_name(interface, kind)} {int(kind)} /* {kind.message} */\n"
@@ -45,66 +52,25 @@ def opencl_text(function: PlainFunction) -> str:
         *dialect.definitions(shared.helpers),
         *applied,
         text,
-        _kernel(interface),
+        _kernel(function, interface)
+        if function.member is None
+        else group_kernel(function, interface),
     ]
     return "\n".join(part for part in parts if part)
 
 
-def inner_name(interface: Interface) -> str:
-    """The function that the kernel calls."""
-    return f"{interface.name}_item" if interface.is_item else f"{interface.name}_once"
-
-
-def _kernel(interface: Interface) -> str:
-    spelling, status = OPENCL_SPELLING, interface.status
-    assert status is not None
-    parameters = [*argument_texts(interface, spelling)]
-    given = interface.names
-    if interface.is_item:
-        del parameters[0]
-        given[0] = "(long)get_global_id(0)"
-    parameters += [f"__global {spelling.scalars[r.type]} *{r.name}" for r in interface.results]
-    parameters.append(f"__global int *{status}")
-    given += [result.name for result in interface.results]
-    call = f"{inner_name(interface)}({', '.join(given)})"
-    head = call_text(f"__kernel void {interface.name}", parameters)
-    if not interface.is_item:
-        return f"{head}\n{{\n    *{status} = {call};\n}}\n"
+def _kernel(function: PlainFunction, interface: Interface) -> str:
+    head, name = kernel_head(interface), inner_name(function)
+    geometry = interface.geometry
+    given = [] if geometry is None else indices(function, geometry)
+    results = [result.name for result in interface.results]
+    call = f"{name}({', '.join([*given, *launched_names(interface), *results])})"
+    if geometry is None:
+        return f"{head}\n{{\n    *{interface.status} = {call};\n}}\n"
     if not interface.errors:
         return f"{head}\n{{\n    {call};\n}}\n"
+    place = linear("get_global_id", "get_global_size", geometry)
     return (
         f"{head}\n{{\n    const int failed = {call};\n"
-        f"    if (failed)\n        {status}[get_global_id(0)] = failed;\n}}\n"
+        f"    if (failed)\n        {interface.status}[{place}] = failed;\n}}\n"
     )
-
-
-class OpenCLPrinter(PlainPrinter):
-    """Prints the function that the kernel calls."""
-
-    spelling = OPENCL_SPELLING
-
-    def copies(self) -> object:
-        return OpenCLCopies(self.scope)
-
-    def head(self) -> str:
-        interface = self.plain.interface
-        return prototype(interface, self.spelling, f"static int {inner_name(interface)}")
-
-
-class OpenCLCopies:
-    """Prints copies of elements without the library of C."""
-
-    def __init__(self, scope: FunctionScope) -> None:
-        self.scope = scope
-
-    def do_array_move(
-        self, operation: Operation, to: str, at: str, from_: str, first: str, count: str
-    ) -> None:
-        k, add = self.scope.name("k"), self.scope.lines.add
-        self.scope.lines.open(f"if ({to} + {at} <= {from_} + {first}) {{")
-        add(f"for (ulong {k} = 0; {k} < {count}; ++{k})")
-        add(f"    {to}[{at} + {k}] = {from_}[{first} + {k}];")
-        self.scope.lines.again("} else {")
-        add(f"for (ulong {k} = {count}; {k}-- > 0;)")
-        add(f"    {to}[{at} + {k}] = {from_}[{first} + {k}];")
-        self.scope.lines.close()

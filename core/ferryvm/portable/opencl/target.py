@@ -56,11 +56,10 @@ clean:
 
 def write_opencl(function: PlainFunction) -> Written:
     """The source of the kernel, the harnesses."""
-    interface = with_status(function.interface)
-    function = dataclasses.replace(function, interface=interface)
+    interface = with_status(function.launch or function.interface)
     name, by_f64 = interface.name, f"-D{BY_F64}"
     files = {
-        f"{name}.cl": opencl_text(function),
+        f"{name}.cl": opencl_text(function, interface),
         "check.c": check_text(interface, [*FLAGS, DIVISION], [*FLAGS, by_f64]),
         "check.py": harness("check_opencl.py"),
         "golden.py": harness("golden.py"),

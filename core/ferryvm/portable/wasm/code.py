@@ -72,7 +72,9 @@ class FunctionCode:
         self.locals: list[Type] = []
         self._numbers: dict[Value, int] = {}
         self._statics: dict[int, int] = {}
-        self._pointers = {*function.pointers}
+        self._pointers = {*function.pointers, *function.arrays}
+        self.reserved = 0
+        """Bytes at the start of memory in which the function has arrays of its own."""
         self._labels: list[tuple[Block | None, bool]] = []
         """Open blocks, the innermost last: what a branch to it leads to."""
         self._declare()
@@ -105,6 +107,11 @@ class FunctionCode:
         self.parameters += [I32] * len(self.function.interface.results)
         for number, t in self.function.locals.items():
             self._statics[number] = self._local(t)
+        for pointer, array in self.function.arrays.items():
+            self._numbers[pointer] = self._local(I32)
+            self._add("i32.const", self.reserved)
+            self._add("local.set", self._numbers[pointer])
+            self.reserved += array.element.bytes * array.length + 7 & ~7
         for block in self.body.blocks[1:]:
             for parameter in block.parameters:
                 self._define(parameter)

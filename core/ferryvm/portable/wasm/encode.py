@@ -118,8 +118,9 @@ def module(
     parameters: Sequence[Type],
     locals_: Sequence[Type],
     code: Iterable[Instruction],
+    pages: int = 1,
 ) -> bytes:
-    """A module that exports a memory of one page, which may grow, as `memory`, and a function with these
+    """A module that exports a memory of so many pages, which may grow, as `memory`, and a function with these
     parameters that returns an i32."""
     signature = b"\x60" + _vector([bytes([TYPES[t]]) for t in parameters])
     signature += _vector([bytes([TYPES[Type.I32]])])
@@ -132,7 +133,7 @@ def module(
             b"\x00asm\x01\x00\x00\x00",
             _section(1, _vector([signature])),
             _section(3, _vector([unsigned(0)])),
-            _section(5, _vector([b"\x00" + unsigned(1)])),
+            _section(5, _vector([b"\x00" + unsigned(pages)])),
             _section(7, _vector(exports)),
             _section(10, _vector([unsigned(len(body)) + body])),
         )
@@ -144,12 +145,13 @@ def text(
     parameters: Sequence[Type],
     locals_: Sequence[Type],
     code: Iterable[Instruction],
+    pages: int = 1,
 ) -> str:
     """The same module in the text format, without names."""
     given = "".join(f" {t.value}" for t in parameters)
     lines = [
         "(module",
-        '  (memory (export "memory") 1)',
+        f'  (memory (export "memory") {pages})',
         f'  (func (export "{name}") (param{given}) (result i32)',
         "    (local" + "".join(f" {t.value}" for t in locals_) + ")",
     ]

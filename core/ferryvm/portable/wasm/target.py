@@ -8,6 +8,9 @@ from ferryvm.portable.target import Written, harness
 from ferryvm.portable.wasm.code import FunctionCode
 from ferryvm.portable.wasm.encode import module, text
 
+PAGE = 1 << 16
+"""Bytes of a page of memory."""
+
 _MAKEFILE = """\
 # Proves @NAME@.wasm with its golden vectors: make check
 
@@ -24,7 +27,8 @@ def write_wasm(function: PlainFunction) -> Written:
     """The module in both formats, and a harness in JavaScript."""
     name = function.interface.name
     code = FunctionCode(function)
-    parts = name, code.parameters, code.locals, code.code
+    pages = max(1, -(-code.reserved // PAGE))
+    parts = name, code.parameters, code.locals, code.code, pages
     return Written(
         function.interface,
         {
@@ -37,6 +41,7 @@ def write_wasm(function: PlainFunction) -> Written:
             "language": "WebAssembly 2.0",
             "features": ["bulk-memory", "sign-extension"],
             "pointer": "i32, bytes in the exported memory; elements and results are aligned",
+            "reserved": code.reserved,
             "flags": [],
         },
     )
