@@ -189,7 +189,7 @@ def test_a_kernel_in_ptx_is_imported(made: Made) -> None:
     np = pytest.importorskip("numpy")
     x, y = np.arange(300.0), np.zeros(300)
     kernel = import_kernel(made("ptx", "main/launch.1"))
-    kernel(300, 2.5, x, np.arange(300)[::-1].copy(), y)
+    kernel(300, x, np.arange(300)[::-1].copy(), y, 2.5)
     assert y.tolist() == [2.5 * each for each in x[::-1]]
 
 

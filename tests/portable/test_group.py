@@ -55,6 +55,14 @@ def test_sanitizers_find_nothing_in_loops_over_members(
     assert checked.returncode == 0, checked.stdout
 
 
+def test_a_member_that_has_failed_updates_nothing(groups: Verified, tmp_path: Path) -> None:
+    export_region(groups, "histogram!", tmp_path / "folder", ExportOptions("opencl"))
+    lines = (tmp_path / "folder" / "histogram.cl").read_text("utf-8").splitlines()
+    updates = [n for n, line in enumerate(lines) if line.lstrip().startswith("(void)")]
+    assert len(updates) == 2
+    assert [lines[n - 1].strip() for n in updates] == ["if (!failed) {"] * 2
+
+
 def test_the_manifest_has_the_geometry_of_the_launch(groups: Verified, tmp_path: Path) -> None:
     made = export_region(groups, "main/launch.1", tmp_path / "folder", ExportOptions("opencl"))
     manifest = json.loads((made.directory / "manifest.json").read_text("utf-8"))

@@ -149,7 +149,12 @@ class PlainPrinter(FunctionPrinter):
         rule = self.rules.get(operation.name)
         assert rule is not None  # only the result of an effect is not used
         result = rule(operation, *map(self.scope.value, operation.arguments))
+        is_guarded = self.groups.is_guarded(operation)
+        if is_guarded:
+            self.groups.open()
         self.lines.add(f"(void){result};")
+        if is_guarded:
+            self.lines.close()
 
     def _leave(self, end: Terminator) -> None:
         assert end.name == "error"

@@ -119,11 +119,12 @@ static void give(size_t size, const void *value)
 static int32_t call(const struct value *v, uint64_t *found)
 {
     cl_mem arrays[ARGUMENTS + 1], outcomes[RESULTS + 1];
-    size_t items = 1, global[3] = {1, 1, 1};
-    for (size_t n = 0; n != DIMENSIONS; ++n) {
-        global[n] = (n < COUNTS ? (size_t)v[COUNTS - 1 - n].bits : 1) * local[n];
+    size_t items = 1, global[DIMENSIONS];
+    memcpy(global, local, sizeof global);
+    for (size_t n = 0; n != COUNTS; ++n)
+        global[n] *= (size_t)v[COUNTS - 1 - n].bits;
+    for (size_t n = 0; n != DIMENSIONS; ++n)
         items *= global[n];
-    }
     if (kernel == NULL)
         build();
     given = 0;
