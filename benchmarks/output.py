@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output of the commands of the benchmarks: results go to stdout and to files, progress to stderr."""
+"""The output of the commands of the benchmarks: results go to stdout and to files, progress to
+stderr."""
 
 from __future__ import annotations
 

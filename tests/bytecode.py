@@ -5,10 +5,10 @@ With PYTHONDONTWRITEBYTECODE each command and each worker that tests start compi
 imports, which doubles what a command takes. So a run has a folder for bytecode of its own, which is
 gone with it: nothing is written beside the sources. Without that variable Python does it by itself.
 
-Workers that import the same modules at once would all compile them, and find the others' bytecode too
-late. So what they share is compiled before they start, the sources of ferryvm by this process and
-packages by one that imports them (`python FILE`); and each worker imports a part of the test modules
-before it collects all.
+Workers that import the same modules at once would all compile them, and find the others' bytecode
+too late. So what they share is compiled before they start, the sources of ferryvm by this process
+and packages by one that imports them (`python FILE`); and each worker imports a part of the test
+modules before it collects all.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ class PlainFinder(importlib.abc.MetaPathFinder):
 
 
 def import_part(root: Path, folders: Iterable[Path], part: int, parts: int) -> None:
-    """Import one of so many parts of the test modules in folders. Collection finds them imported."""
+    """Import one of so many parts of the test modules in folders. Collection finds them
+    imported."""
     files = sorted({file for folder in folders for file in folder.rglob("test_*.py")})
     for file in files[part::parts]:
         # What cannot be imported, or skips itself, is collection's to report.

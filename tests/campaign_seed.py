@@ -29,8 +29,8 @@ def halts(program: Verified) -> bool:
 
 
 def keeps_a_local(program: Verified) -> bool:
-    """True if main's first local is another one at the end if it is at the start: compiled code that
-    forges it shows."""
+    """True if main's first local is another one at the end if it is at the start: compiled code
+    that forges it shows."""
     return _ending(program, 0)[1] != _ending(program, 1)[1]
 
 

@@ -3,8 +3,8 @@
 
     ferry("run", path)        (exit code, standard output, standard error)
 
-That saves the half of a second that imports take. What a process does while it starts is tested with
-processes that start: tests/cli/test_signal.py, test_end.py, test_cli.py.
+That saves the half of a second that imports take. What a process does while it starts is tested
+with processes that start: tests/cli/test_signal.py, test_end.py, test_cli.py.
 """
 
 from __future__ import annotations

@@ -65,7 +65,8 @@ _build = NativeBuild()
 def pytest_configure(config: pytest.Config) -> None:
     """Give processes a place for bytecode, and have native code built, before workers start."""
     _bytecode.begin()
-    # Nothing here multiplies matrices, and NumPy's threads for that spin at the start of each process.
+    # Nothing here multiplies matrices, and NumPy's threads for that spin at the start of each
+    # process.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         _bytecode.fill(Path(package.__path__[0]) for package in (ferryvm, ferryvm_backends))
@@ -116,8 +117,8 @@ def pytest_collection_finish() -> None:
 
 
 _seconds: dict[str, float] = {}
-"""What each test took of the processors, with its fixtures and child processes: a clock would blame a
-test for whatever else the machine is busy with."""
+"""What each test took of the processors, with its fixtures and child processes: a clock would blame
+a test for whatever else the machine is busy with."""
 
 
 @pytest.hookimpl(tryfirst=True)

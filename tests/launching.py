@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches in assembly, the loop that the builder and Skiff write, too; ranges that run out of order."""
+"""Launches in assembly, the loop that the builder and Skiff write, too; ranges that run out of
+order."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processor time of this process and of all processes that it has started.
 
-`os.times` has only those children that have ended and were waited for. Some children live as long as
-the tests: the server of commands (`tests/command.py`), and the processes in which drivers build
+`os.times` has only those children that have ended and were waited for. Some children live as long
+as the tests: the server of commands (`tests/command.py`), and the processes in which drivers build
 kernels. Linux has the time of a running child in its files of `/proc`; elsewhere it is left out.
 """
 

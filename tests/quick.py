@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """LLVM and OpenCL drivers at their lowest level, in tests that are about something else.
 
-LLVM and PoCL take half the time of a compilation, and the passes of ferryvm run as usual. One test in
-eight has them at their usual level, by rotation: of llvm in some rooms, while the conformance suite
-chooses its cases; of opencl in all rooms. In the nightly job every test has opencl at its usual one.
+LLVM and PoCL take half the time of a compilation, and the passes of ferryvm run as usual. One test
+in eight has them at their usual level, by rotation: of llvm in some rooms, while the conformance
+suite chooses its cases; of opencl in all rooms. In the nightly job every test has opencl at its
+usual one.
 """
 
 from __future__ import annotations

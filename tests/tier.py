@@ -12,7 +12,8 @@ A test that is marked `nightly` is in the second tier. Of a product of parameter
     @pytest.mark.parametrize("machine", MACHINES)
     @pytest.mark.parametrize("program", PROGRAMS)
 
-With `most=2` it keeps two of these, of which the longest parameter's values are others in each test.
+With `most=2` it keeps two of these, of which the longest parameter's values are others in each
+test.
 
 What takes a millisecond a value is one test of all values: `together("row", INSTRUCTIONS)`.
 
@@ -78,8 +79,8 @@ def leave_out_constants() -> None:
 def together(
     name: str, values: Iterable[Any], label: Callable[[Any], str] = str
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """One test of many values of a parameter, for tests that take less time than a test costs pytest
-    and xdist, some 4 ms. All values are tried, and the message names those that fail."""
+    """One test of many values of a parameter, for tests that take less time than a test costs
+    pytest and xdist, some 4 ms. All values are tried, and the message names those that fail."""
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(test)
@@ -147,8 +148,8 @@ def mark_backends(items: Iterable[pytest.Item], groups: Sequence[Sequence[str]])
     each group, by rotation: of other parameters each combination has its own turn.
 
     A test with the marker `all_backends`, or whose parameter `backend` is rotated by another one or
-    has not all these values, is as it is. What every backend has to do is the conformance suite's to
-    test on each of them."""
+    has not all these values, is as it is. What every backend has to do is the conformance suite's
+    to test on each of them."""
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
         name = item.nodeid.partition("[")[0]

@@ -3,9 +3,9 @@
 
     Forked("ferryvm.cli", ["run", path], files)      calls the `main` of a module in a new process
 
-A test process has one server. It reads requests, lines of JSON with descriptors, and forks for each of
-them; the new process has the request's arguments, environment, folder and files, and a process group of
-its own. Run as `python FILE DESCRIPTOR`.
+A test process has one server. It reads requests, lines of JSON with descriptors, and forks for each
+of them; the new process has the request's arguments, environment, folder and files, and a process
+group of its own. Run as `python FILE DESCRIPTOR`.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ class Forked:
         environment: Mapping[str, str] | None = None,
         is_safe: bool = False,
     ) -> None:
-        """`files`: standard input, output and error; `descriptors`: others, by whose numbers arguments
-        name them; `is_safe`: nothing is imported from its folder."""
+        """`files`: standard input, output and error; `descriptors`: others, by whose numbers
+        arguments name them; `is_safe`: nothing is imported from its folder."""
         request = {
             "module": module,
             "arguments": list(arguments),

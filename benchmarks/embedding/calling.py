@@ -2,7 +2,8 @@
 """Calls between Python and programs, and exceptions: microseconds each, beside wasmtime-py.
 
 Every row is measured in turns with all others, in processor time, and its figure is the least of
-the rounds: whatever disturbs a call makes it longer. What a loop costs around a call is taken off where that is said.
+the rounds: whatever disturbs a call makes it longer. What a loop costs around a call is taken off
+where that is said.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exported C against the same functions in ferryvm with `llvm`, called from Python with the same arrays.
+"""Exported C against the same functions in ferryvm with `llvm`, called from Python with the same
+arrays.
 
 Both run in one process, in turn; CPU time counts, and the least of the rounds.
 """
@@ -86,7 +87,8 @@ def measure(
 
 
 def _imported(folder: Path, compiler: str, flags: str) -> Callable[[Sequence[object]], object]:
-    """A call of an exported function that takes its arguments as ferryvm does, and returns its result."""
+    """A call of an exported function that takes its arguments as ferryvm does, and returns its
+    result."""
     words = ["make", "all", f"CC={compiler}", f"CFLAGS={flags}"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:

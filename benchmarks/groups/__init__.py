@@ -6,8 +6,8 @@
     product   a product of large matrices by opencl on the device, against plain OpenCL C, in kernels alone
     compile   milliseconds of processor time in which llvm and vliw compile a kernel
 
-Contenders run in one process, on the same arrays, in interleaved rounds; the results of all have to have the
-same bits.
+Contenders run in one process, on the same arrays, in interleaved rounds; the results of all have to
+have the same bits.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Settings:
     is_quick: bool = False
     """Measure sizes of tests; no goal is held to them."""
     is_processor: bool = False
-    """Measure processor time of all threads together, for a machine with other work; no goal is held
-    to it."""
+    """Measure processor time of all threads together, for a machine with other work; no goal is
+    held to it."""
 
 
 @dataclasses.dataclass

@@ -9,7 +9,8 @@ from benchmarks.groups.sample import Array
 
 
 def tree(values: Array) -> Array:
-    """The sums of rows of a power of two of values, the upper half added to the lower one each time."""
+    """The sums of rows of a power of two of values, the upper half added to the lower one each
+    time."""
     while values.shape[-1] > 1:
         half = values.shape[-1] // 2
         values = values[..., :half] + values[..., half:]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Milliseconds of processor time in which a backend compiles the launches of a kernel, each with the groups inside."""
+"""Milliseconds of processor time in which a backend compiles the launches of a kernel, each with
+the groups inside."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contenders on kernels of groups: launches by backends of ferryvm, and OpenCL C by drivers, in one process.
+"""The contenders on kernels of groups: launches by backends of ferryvm, and OpenCL C by drivers, in
+one process.
 
-A contender of ferryvm that does not end in time is stopped and takes no part: where a backend does not
-form regions between barriers, the engine passes control to each item after each of them.
+A contender of ferryvm that does not end in time is stopped and takes no part: where a backend does
+not form regions between barriers, the engine passes control to each item after each of them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ NAMES = (LLVM, OPENCL, OPENCL_C, INTEL_OPENCL, INTEL_C)
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """A kernel of one size, in the place of a program that all data-parallel work is measured with."""
+    """A kernel of one size, in the place of a program that all data-parallel work is measured
+    with."""
 
     sample: Sample
     sizes: Sizes
@@ -70,8 +72,8 @@ class Subject:
 
 
 def contenders(device: str, limit: float) -> Mapping[str, Make]:
-    """All contenders by name; `device`: of those that are not Intel's; `limit`: seconds of processor time
-    after which a run of ferryvm is stopped."""
+    """All contenders by name; `device`: of those that are not Intel's; `limit`: seconds of
+    processor time after which a run of ferryvm is stopped."""
     return {
         LLVM: lambda subject, work: _ferry(subject, work, "llvm", "", limit),
         OPENCL: lambda subject, work: _ferry(subject, work, "opencl", device, limit),
@@ -117,8 +119,8 @@ def _ferry(subject: Subject, work: Work, backend: str, device: str, limit: float
 
 
 def _stop_late(instance: Instance, limit: float, has_ended: threading.Event) -> None:
-    """Interrupt a call that takes more seconds of processor time, which other work of the machine does not
-    lengthen."""
+    """Interrupt a call that takes more seconds of processor time, which other work of the machine
+    does not lengthen."""
     end = time.process_time() + limit
     while not has_ended.wait(0.05):
         if time.process_time() > end:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cycles of the cosine transform of 64 x 64 pixels in groups of 8 x 8 on simulated machines.
 
-An item is two loops of eight multiply-adds, with barriers around. Cycles count only where code of the
-machine does all of the launch: an interpreter runs what it leaves.
+An item is two loops of eight multiply-adds, with barriers around. Cycles count only where code of
+the machine does all of the launch: an interpreter runs what it leaves.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that price options. Their functions of f32 are correctly rounded, so the oracle rounds those of f64."""
+"""Kernels that price options. Their functions of f32 are correctly rounded, so the oracle rounds
+those of f64."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ def _tree_prices(work: Work, sizes: Sizes) -> list[Array]:
 
 
 def philox(counter: Array, draw: int, seed: int) -> list[Array]:
-    """Four words for each counter: Philox 4x32-10 of the counters (counter, draw, 0, 0) and the key (seed, 0)."""
+    """Four words for each counter: Philox 4x32-10 of the counters (counter, draw, 0, 0) and the key
+    (seed, 0)."""
     zero = numpy.zeros_like(counter, numpy.uint64)
     a, b, c, d = counter.astype(numpy.uint64), zero + draw, zero, zero
     key, other = seed, 0

@@ -24,8 +24,8 @@ MULTI, SINGLE = "multi16", "single"
 
 
 def mean(rows: Sequence[Row], mine: str, other: str) -> tuple[float | None, int]:
-    """The geometric mean of a contender's ratios to another one, and the number of kernels that both
-    ran."""
+    """The geometric mean of a contender's ratios to another one, and the number of kernels that
+    both ran."""
     ratios = [row.ratio(mine, other) for row in rows]
     known = [ratio for ratio in ratios if ratio is not None]
     return geometric_mean(known), len(known)

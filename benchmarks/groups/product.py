@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A product of matrices of f32 that a device's registers and local memory bound: seconds in kernels, without copies.
+"""A product of matrices of f32 that a device's registers and local memory bound: seconds in
+kernels, without copies.
 
-Items compute EACH x EACH elements in variables, by fused multiplications and additions, and load both factors through arrays
-of their group. The same is written in Skiff and in plain OpenCL C, for each EACH; the fastest of both are compared.
+Items compute EACH x EACH elements in variables, by fused multiplications and additions, and load
+both factors through arrays of their group. The same is written in Skiff and in plain OpenCL C, for
+each EACH; the fastest of both are compared.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ class Product:
 
     @property
     def part(self) -> float | None:
-        """The speed of our fastest kernel, as a part of that of the fastest that is written by hand."""
+        """The speed of our fastest kernel, as a part of that of the fastest that is written by
+        hand."""
         if not self.ours or not self.written:
             return None
         return min(self.written.values()) / min(self.ours.values())

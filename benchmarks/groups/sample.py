@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel of items that cooperate in groups: its text in Skiff, its sizes, its arrays and its oracle.
+"""A kernel of items that cooperate in groups: its text in Skiff, its sizes, its arrays and its
+oracle.
 
-The texts are in benchmarks/programs/groups, written as vendors of GPUs write samples: arrays of groups, barriers,
-loops with barriers. Each exports `work`, which stores its results into arrays.
+The texts are in benchmarks/programs/groups, written as vendors of GPUs write samples: arrays of
+groups, barriers, loops with barriers. Each exports `work`, which stores its results into arrays.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Sample:
     full: Sizes
     """What is measured."""
     tolerance: float = 0.0
-    """The largest difference from the oracle, relative to the largest result in magnitude; 0.0: all bits are
-    equal."""
+    """The largest difference from the oracle, relative to the largest result in magnitude; 0.0: all
+    bits are equal."""
 
     kernels: Callable[[Work, Sizes], list[Call]] | None = None
     """The calls of the kernels that are written by hand in OpenCL C, where there are any."""
@@ -55,7 +56,8 @@ class Sample:
         return FOLDER / "groups" / f"{self.name}.{suffix}"
 
     def text(self, sizes: Sizes) -> str:
-        """The text in Skiff with constants of these sizes. Raises ValueError if it lacks one of them."""
+        """The text in Skiff with constants of these sizes. Raises ValueError if it lacks one of
+        them."""
         found = self.path().read_text(encoding="utf-8")
         for name, value in sizes.items():
             if name.isupper():
@@ -79,7 +81,8 @@ class Sample:
         return compile(f"{self.text(sizes)}\n(work {values})\n", self.name)
 
     def difference(self, found: Sequence[Array], expected: Sequence[Array]) -> str:
-        """In which result there is a difference beyond the tolerance, and how large; empty if in none."""
+        """In which result there is a difference beyond the tolerance, and how large; empty if in
+        none."""
         for number, (mine, other) in enumerate(zip(found, expected, strict=True)):
             if (mine.dtype, mine.shape) != (other.dtype, other.shape):
                 return f"result {number} is {other.dtype} {other.shape}, found {mine.dtype} {mine.shape}"

@@ -46,8 +46,8 @@ class Settings:
     device: str = ""
     """As FERRYVM_OPENCL_DEVICE takes it."""
     tables: tuple[str, ...] = (OWN,)
-    """Ways in which a device looks up constants: values of FERRY_TABLES of `ferryvm.ir.c.opencl`, or the
-    one that it chooses."""
+    """Ways in which a device looks up constants: values of FERRY_TABLES of `ferryvm.ir.c.opencl`,
+    or the one that it chooses."""
     quick: bool = False
     """Small sizes; goals are not for them."""
 

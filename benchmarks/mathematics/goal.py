@@ -25,7 +25,8 @@ LANES, SCALAR, THREADED = _KINDS
 
 
 def mean(rows: Sequence[Row], kind: str, t: Type | None = None) -> float | None:
-    """The geometric mean of a kind of ratio over the functions, of those of one type if it is given."""
+    """The geometric mean of a kind of ratio over the functions, of those of one type if it is
+    given."""
     chosen = (row for row in rows if t is None or row.function.result is t)
     ratios = (_KINDS[kind](row) for row in chosen)
     return geometric_mean(ratio for ratio in ratios if ratio is not None and ratio > 0.0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries of mathematical functions in C: vectors of SLEEF, SVML and libmvec, and glibc's scalars.
+"""Libraries of mathematical functions in C: vectors of SLEEF, SVML and libmvec, and glibc's
+scalars.
 
 Their functions are called through pointers by loops in C (`loop.c`), so that no compiler replaces a
 call.
@@ -40,10 +41,12 @@ class Library:
     files: tuple[str, ...]
     """Names of its file; the first that exists counts."""
     symbols: Callable[[PureFunction, int], Sequence[str]]
-    """Names that a function for vectors of so many bits may have; the first one that exists counts."""
+    """Names that a function for vectors of so many bits may have; the first one that exists
+    counts."""
     label: str
     is_within_one: bool
-    """True if an error of at most 1 ulp is documented: then it is one of those that goals are held to."""
+    """True if an error of at most 1 ulp is documented: then it is one of those that goals are held
+    to."""
     needs: tuple[str, ...] = ()
     """Names of files that are loaded before it."""
 

@@ -35,8 +35,8 @@ _PAUSE = 0.01
 
 
 def measure(rounds: int, count: int = COUNT) -> dict[str, Any]:
-    """Seconds of each round on all cores, wall time and processor time, and the medians of the ratios
-    of llvm to gcc. Raises MissingError where one of them is missing."""
+    """Seconds of each round on all cores, wall time and processor time, and the medians of the
+    ratios of llvm to gcc. Raises MissingError where one of them is missing."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when OpenMP is loaded
     price, strike = uniform(count, 10.0, 50.0, 0), uniform(count, 10.0, 50.0, 1)
     years = uniform(count, 0.25, 4.0, 2)

@@ -28,8 +28,8 @@ _FIXED = 0x10
 
 
 def repeated(chunk: Array, times: int) -> Array:
-    """An array whose elements are those of a chunk of `CHUNK_BYTES`, so many times. They share their
-    memory."""
+    """An array whose elements are those of a chunk of `CHUNK_BYTES`, so many times. They share
+    their memory."""
     if chunk.nbytes != CHUNK_BYTES:
         raise BenchmarkError(f"a chunk has {CHUNK_BYTES} bytes, this one {chunk.nbytes}")
     libc = ctypes.CDLL(None, use_errno=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The size of each meaning: its operations, and bytes of machine code; and how long a region with ten
-functions compiles."""
+"""The size of each meaning: its operations, and bytes of machine code; and how long a region with
+ten functions compiles."""
 
 from __future__ import annotations
 

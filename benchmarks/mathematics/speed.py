@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nanoseconds of one application of each function, in interleaved rounds.
 
-Processor time of one thread. Results in lanes are compared with those of the libraries: a difference of
-many units in the last place means that another function was called.
+Processor time of one thread. Results in lanes are compared with those of the libraries: a
+difference of many units in the last place means that another function was called.
 """
 
 from __future__ import annotations
@@ -167,8 +167,8 @@ def _difference(a: Array, b: Array) -> int:
 
 
 def _timed(task: Task, count: int) -> Callable[[], float]:
-    """Nanoseconds of a result, of the second of two calls: the first one translates the addresses of
-    operands that all contenders share, and of its results."""
+    """Nanoseconds of a result, of the second of two calls: the first one translates the addresses
+    of operands that all contenders share, and of its results."""
 
     def run() -> float:
         task()

@@ -4,9 +4,9 @@
     first     computes long; one array in, one out
     second    hardly computes; another array in, another one out
 
-Python changes both inputs before each call, so both are sent, and both results come back. Calls that
-copy beside kernels alternate with calls that do not. On a processor that shares the host's memory, where
-nothing is copied, the backend is told to copy.
+Python changes both inputs before each call, so both are sent, and both results come back. Calls
+that copy beside kernels alternate with calls that do not. On a processor that shares the host's
+memory, where nothing is copied, the backend is told to copy.
 """
 
 from __future__ import annotations

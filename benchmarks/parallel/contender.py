@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The contenders on data-parallel work: each makes a task, which does the work.
 
-All run in this process, on the same inputs, with arrays of results of their own: C by ctypes, ferryvm
-on an instance whose launches have been compiled before.
+All run in this process, on the same inputs, with arrays of results of their own: C by ctypes,
+ferryvm on an instance whose launches have been compiled before.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ IN_ORDER = " (in order)"
 """Ends the names of contenders that use one core."""
 
 BY_ELEMENT = "items.skiff"
-"""The suffix of twins with an item an element, for devices with memory of their own, where others have
-an item a row."""
+"""The suffix of twins with an item an element, for devices with memory of their own, where others
+have an item a row."""
 
 SETTLING = 2.0
 """Seconds of runs under the default policy before the first one that counts."""

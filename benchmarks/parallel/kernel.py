@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hand-written OpenCL C twins, run by pyopencl on the device that the backend opencl uses.
 
-On a device that shares the host's memory buffers are the arrays themselves; on another one arrays are
-sent before, and results fetched after, what is timed: the kernels alone.
+On a device that shares the host's memory buffers are the arrays themselves; on another one arrays
+are sent before, and results fetched after, what is timed: the kernels alone.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from ferryvm.backend import BackendError
 
 
 def hand_written(twin: Twin, work: Work, *, copies: bool = False, device_name: str = "") -> Task:
-    """The work by kernels, on the default device unless one is named; `copies`: copies of all arrays to the device, and of results back, are part of
-    what is timed. Raises MissingError where there is no device, or no twin, or nothing to copy."""
+    """The work by kernels, on the default device unless one is named; `copies`: copies of all
+    arrays to the device, and of results back, are part of what is timed. Raises MissingError where
+    there is no device, or no twin, or nothing to copy."""
     if not twin.path("cl").exists():
         raise MissingError(f"no twin {twin.path('cl').name}")
     try:

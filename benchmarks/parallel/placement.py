@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The placement that the default policy chooses for launches, against each placement by itself; launches of
-programs in Skiff, or of maps of Python functions.
+"""The placement that the default policy chooses for launches, against each placement by itself;
+launches of programs in Skiff, or of maps of Python functions.
 
 A placement is a policy that runs all items of launches in one place. All are warm: their code is
-compiled, and the default policy has had some runs to find its place. The least time of the rounds counts,
-since other work of the machine only adds to one.
+compiled, and the default policy has had some runs to find its place. The least time of the rounds
+counts, since other work of the machine only adds to one.
 """
 
 from __future__ import annotations

@@ -72,8 +72,9 @@ def measure(
     progress: Callable[[str], None],
     clock: Clock = time.perf_counter,
 ) -> list[Row]:
-    """A row for each program; `clock`: of contenders on all cores. A contender whose results are not, to the last bit, those of the first
-    one, or that fails, is a fault of the row, and is not timed."""
+    """A row for each program; `clock`: of contenders on all cores. A contender whose results are
+    not, to the last bit, those of the first one, or that fails, is a fault of the row, and is not
+    timed."""
     return [_row(twin, known, rounds, size, progress, clock) for twin in twins]
 
 

@@ -2,9 +2,9 @@
 """The cost of suspended items: a million items of which 1 % stop in the middle, over the same items
 when none does.
 
-An exit is what the items stop for: a guard that fails, an object that they make, a recursion, a line
-that they print. Runs with and without are interleaved, in one process, on one instance, after runs
-that compile.
+An exit is what the items stop for: a guard that fails, an object that they make, a recursion, a
+line that they print. Runs with and without are interleaved, in one process, on one instance, after
+runs that compile.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def _engine(backend: str, output: Callable[[bytes], object], is_guarded: bool) -
 
 
 def _worst(figures: Mapping[str, Suspension]) -> str | None:
-    """The exit with the largest ratio, of those for which items were suspended; lines that are printed
-    do not count, since each is a call of Python. None if no item was suspended."""
+    """The exit with the largest ratio, of those for which items were suspended; lines that are
+    printed do not count, since each is a call of Python. None if no item was suspended."""
     known = [name for name in figures if name != PRINT and figures[name].suspended]
     return max(known, key=lambda name: figures[name].ratio, default=None)

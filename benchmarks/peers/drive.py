@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a Python twin: `drive.py [--processor] [--warm N,...] TWIN SIZE...` prints the seconds of its
-work (of the processor's time, if asked), its result and, if it was run with small sizes first, the
-seconds of that."""
+"""Runs a Python twin: `drive.py [--processor] [--warm N,...] TWIN SIZE...` prints the seconds of
+its work (of the processor's time, if asked), its result and, if it was run with small sizes first,
+the seconds of that."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times of one process: `drive_calls.py ferryvm|numba first|calls` prints names and values.
 
-`first`: seconds from the import to the first result of daxpy over 2^23, without those of `import
-numpy` and of making the arrays. `calls`: microseconds of a call of a function of two floats, and of a
-map over 1,000 floats.
+`first`: seconds from the import to the first result of daxpy over 2^23, without those of
+`import numpy` and of making the arrays. `calls`: microseconds of a call of a function of two
+floats, and of a map over 1,000 floats.
 """
 
 from __future__ import annotations

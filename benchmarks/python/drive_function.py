@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a Python twin with `ferryvm.function`: `python -m benchmarks.python.drive_function TWIN SIZE...`.
+"""Runs a Python twin with `ferryvm.function`:
+`python -m benchmarks.python.drive_function TWIN SIZE...`.
 
-Prints the seconds of a call when all code has been compiled, its result, and how much longer the first
-call of the process took.
+Prints the seconds of a call when all code has been compiled, its result, and how much longer the
+first call of the process took.
 """
 
 from __future__ import annotations

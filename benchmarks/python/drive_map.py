@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps of a peer: `drive_map.py numba|jax|numexpr PROGRAM SIZE` answers each line on stdin with one on stdout.
+"""Maps of a peer: `drive_map.py numba|jax|numexpr PROGRAM SIZE` answers each line on stdin with one
+on stdout.
 
-The first line tells if the peer can map the program: `ready`, or why not. `run`: the seconds of the work. `results PREFIX`: writes the arrays of results to PREFIX0.npy and so on.
+The first line tells if the peer can map the program: `ready`, or why not. `run`: the seconds of the
+work. `results PREFIX`: writes the arrays of results to PREFIX0.npy and so on.
 """
 
 from __future__ import annotations
@@ -73,7 +75,8 @@ def work(count, {parameters}):
 
 
 def _jax(module: Any, items: Any, into: tuple[Any, ...]) -> Callable[[], object]:
-    """The function of an item by `vmap`, compiled; the result is copied to the host's array, as ours is in one."""
+    """The function of an item by `vmap`, compiled; the result is copied to the host's array, as
+    ours is in one."""
     # Processors with AVX alone have no fused multiply-add, which would give other bits.
     flags = "--xla_cpu_max_isa=AVX"
     os.environ.update(JAX_ENABLE_X64="1", JAX_PLATFORMS="cpu", XLA_FLAGS=flags)

@@ -45,7 +45,8 @@ def measure(
     numba: str | None,
     progress: Callable[[str], None],
 ) -> list[Row]:
-    """A row for each program, in interleaved rounds. `numba`: a Python that has it, and other peers."""
+    """A row for each program, in interleaved rounds. `numba`: a Python that has it, and other
+    peers."""
     with contextlib.ExitStack() as stack:
         known: Mapping[str, Make] = {
             GCC: contenders()[GCC],
@@ -60,9 +61,9 @@ def measure(
 def measure_on_device(
     names: Sequence[str], rounds: int, size: str, progress: Callable[[str], None]
 ) -> list[Row]:
-    """A row for each program: kernels of OpenCL C, with the copies of arrays both ways where the device
-    has memory of its own, maps on the same device, which copy what they need, and maps where the default
-    policy places them."""
+    """A row for each program: kernels of OpenCL C, with the copies of arrays both ways where the
+    device has memory of its own, maps on the same device, which copy what they need, and maps where
+    the default policy places them."""
     known: Mapping[str, Make] = {
         OPENCL_C: _by_hand,
         ON_DEVICE: lambda twin, work: _map(twin, work, ferryvm.function(backend="opencl")),
@@ -114,8 +115,8 @@ def _by_hand(twin: Twin, work: Work) -> Task:
 
 
 def map_task(twin: Twin, work: Work, compiled: Callable[..., Any] | None = None) -> Task:
-    """A map of the work's items, which has run once. `compiled`: makes the function that is mapped of the
-    plain one."""
+    """A map of the work's items, which has run once. `compiled`: makes the function that is mapped
+    of the plain one."""
     items, outs = _items(twin, work)
     function = loaded(twin.path("py")).item
     if compiled is not None:

@@ -19,7 +19,8 @@ FUNCTION, NUMBA, PYPY = "function", "numba", "pypy"
 
 
 class FunctionPeer(Peer):
-    """`ferryvm.function`, in a process of its own for each run; later runs find what was compiled."""
+    """`ferryvm.function`, in a process of its own for each run; later runs find what was
+    compiled."""
 
     name = FUNCTION
     label = "ferryvm.function"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collections of a tree that stays: bytes a second, and the pause.
 
-All live bytes are of small structs of two references. The native collector copies them; a collection
-visits each object once, so the bytes that it copies are the bytes that it marks.
+All live bytes are of small structs of two references. The native collector copies them; a
+collection visits each object once, so the bytes that it copies are the bytes that it marks.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ DEPTH = 21
 
 
 def measure(rounds: int, depth: int) -> dict[str, Any]:
-    """`pauses`: processor seconds of each of `rounds` collections; medians of these and of the bytes
-    a second; the live bytes.
+    """`pauses`: processor seconds of each of `rounds` collections; medians of these and of the
+    bytes a second; the live bytes.
 
     Raises BenchmarkError if the collector is not native, and MissingError without `llvm`."""
     instance = engine("llvm").instantiate(assembled("keep"))

@@ -2,8 +2,8 @@
 """The contenders on a program with references: a task each, which runs the program once and gives
 processor seconds and the result.
 
-gcc, Lua and CPython run in processes of their own, so that each run has a fresh heap. ferryvm runs in
-this process, on an instance that has run before: the time of compiling is not measured here.
+gcc, Lua and CPython run in processes of their own, so that each run has a fresh heap. ferryvm runs
+in this process, on an instance that has run before: the time of compiling is not measured here.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of programs with references, in processes of their own; `drive_memory` is what they run."""
+"""Memory of programs with references, in processes of their own; `drive_memory` is what they
+run."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ STATUS = Path("/proc/self/status")
 
 
 def measure(part: str, *arguments: object) -> dict[str, Any]:
-    """The figures of a part, measured in a new process with these arguments. Raises MissingError where the system has
-    no such figures, BenchmarkError if the process fails."""
+    """The figures of a part, measured in a new process with these arguments. Raises MissingError
+    where the system has no such figures, BenchmarkError if the process fails."""
     if not STATUS.exists():
         raise MissingError("this system does not tell the resident memory of a process")
     command = [sys.executable, "-m", DRIVER, part, *map(str, arguments)]

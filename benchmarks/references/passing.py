@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that take an array of NumPy and return it: the time does not depend on its length, since the
-program uses the elements where they lie."""
+"""Calls that take an array of NumPy and return it: the time does not depend on its length, since
+the program uses the elements where they lie."""
 
 from __future__ import annotations
 

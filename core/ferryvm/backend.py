@@ -109,7 +109,8 @@ class Forcing(enum.Enum):
 
 @record.dataclass(frozen=True)
 class Tiers:
-    """Two levels of optimisation: the first one of code, and the work after which it is replaced."""
+    """Two levels of optimisation: the first one of code, and the work after which it is
+    replaced."""
 
     quick: int
     """The highest level at which compiling is quick and the code may be slow."""
@@ -176,9 +177,9 @@ class DirectEntry(NamedTuple):
     environment. None: `run` goes on from there. LEAVE: `Artifact.enter` does. Raises SignalRaised,
     and KeyboardInterrupt, in an exact state."""
     resume: Callable[[Machine], int | None] | None = None
-    """Goes on where `run` has left with LAUNCH, in any floating-point environment: takes pieces of the
-    record, and runs them; the status that the machine was left with then. None: the engine has to
-    take the next piece."""
+    """Goes on where `run` has left with LAUNCH, in any floating-point environment: takes pieces of
+    the record, and runs them; the status that the machine was left with then. None: the engine has
+    to take the next piece."""
 
 
 class Artifact(abc.ABC):
@@ -224,8 +225,8 @@ class Artifact(abc.ABC):
 
     def item_writer(self) -> int | None:
         """Address of a C function as `ferryvm.machine.item_map.WRITE`, for as long as the process
-        runs. None, the default: the pieces of suspended items are made in Python. Raises BackendError
-        if it cannot be made."""
+        runs. None, the default: the pieces of suspended items are made in Python. Raises
+        BackendError if it cannot be made."""
         return None
 
     def count(self, pc: int, times: int, counting: bool) -> None:
@@ -306,8 +307,8 @@ class Interpreter(Backend):
         """The program in the backend's own form. Raises BackendError if that fails."""
 
     def prepare_soon(self, program: Verified) -> Artifact:
-        """As `prepare`, for a program whose hot parts are compiled: as soon as it can be had, though
-        it may run slower."""
+        """As `prepare`, for a program whose hot parts are compiled: as soon as it can be had,
+        though it may run slower."""
         return self.prepare(program)
 
     def prepare_forced(self, program: Verified, forcing: frozenset[Forcing]) -> Artifact:
@@ -347,14 +348,14 @@ class Options:
     """Host imports that are native functions: code may call them by `control.natives`, and leaves
     with HOST where the row there is zero."""
     launches: frozenset[tuple[int, int]] = frozenset()
-    """Launches, by the pc of `launch.test` and their number in `control.launches`, in front of whose
-    loop the code leaves with PARALLEL if more items are left than that word says. Only for a
+    """Launches, by the pc of `launch.test` and their number in `control.launches`, in front of
+    whose loop the code leaves with PARALLEL if more items are left than that word says. Only for a
     compiler that declares it."""
     known: frozenset[tuple[bool, int, int]] = frozenset()
     """Words that the code of a launch may take for constant (speculation), see
-    `ferryvm.region.known_word.KnownWord`: only where it leaves with PARALLEL in front of the loop if
-    one has another value, or where items run out of order, since the engine checks them there. Only for a compiler that declares
-    it."""
+    `ferryvm.region.known_word.KnownWord`: only where it leaves with PARALLEL in front of the loop
+    if one has another value, or where items run out of order, since the engine checks them there.
+    Only for a compiler that declares it."""
     lanes: int = 0
     """Lanes of vectors in which items of a launch are run, where the compiler can do so; 0: as many
     as suit the target; 1: none."""

@@ -91,7 +91,8 @@ _MOST = 1 << 20
 """Items, and elements of arrays: three of 8 MiB, more than a core's own cache has."""
 
 _FEW = 1 << 10
-"""Elements of arrays where the time of a launch is measured on a device to which they are copied."""
+"""Elements of arrays where the time of a launch is measured on a device to which they are
+copied."""
 
 _LEAST_SECONDS = 2e-3
 """Least time of a launch from which the time of an item is taken."""
@@ -204,8 +205,8 @@ class _Launch:
 
     def bandwidths(self) -> tuple[float, float]:
         """Bytes a second to the device and back, of arrays that have changed, with what finding
-        that takes; zeros if the device works in the host's memory. The best of several copies counts:
-        the first one makes the buffers."""
+        that takes; zeros if the device works in the host's memory. The best of several copies
+        counts: the first one makes the buffers."""
         found = [self._copied(float(number)) for number in range(_TIMES)]
         return max(to for to, _ in found), max(back for _, back in found)
 
@@ -269,8 +270,8 @@ class _Launch:
 
 
 def _text(kind: str, count: int, steps: int, length: int = _MOST) -> str:
-    """The program of a class, with so many items. Its code differs each time: drivers keep builds, and
-    the time of one is measured."""
+    """The program of a class, with so many items. Its code differs each time: drivers keep builds,
+    and the time of one is measured."""
     body = _ITEMS[kind].replace("{salt}", f"{time.time_ns() % 10**9:09}")
     body = body.replace("{mask}", str(length - 1))
     return _PROGRAM.format(body=body, most=length, count=count, steps=steps)

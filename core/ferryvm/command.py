@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Building blocks for commands that plugins add to `ferry`: files, tables, traps, arguments of programs.
+"""Building blocks for commands that plugins add to `ferry`: files, tables, traps, arguments of
+programs.
 
 The commands of `ferry` itself are in `ferryvm.cli`, which is not public. A command that keeps to
 this module treats files as they do, ends with their exit codes and looks like them.

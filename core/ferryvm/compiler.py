@@ -67,7 +67,8 @@ def lifted(
 
     `exceptions`: the target lowers `caught`, so that calls catch what their callees throw; `least`:
     the lowest level at which they are run; `natives`: the target lowers `call_host`, so that native
-    functions are called; `groups`: it lowers `release_objects`, and parallel regions of groups, see `ferryvm.ir.group`; `launches`: the target lowers `launch_word` and `parallel_if`; `items`: it
+    functions are called; `groups`: it lowers `release_objects`, and parallel regions of groups, see
+    `ferryvm.ir.group`; `launches`: the target lowers `launch_word` and `parallel_if`; `items`: it
     runs items out of order only, so that `options.known` holds; `prepare`: a change before these
     passes; `unrolled`, `remarks`, `fields`: as for `ferryvm.ir.passes.optimise`.
     """

@@ -40,7 +40,8 @@ _Buffer: type[Saved] = ctypes.c_ubyte * 64
 CONTROL_OFFSET: Final = 28 if IS_X86 else 0
 """The offset in a saved environment of the control word of SIMD arithmetic: MXCSR, or FPCR."""
 CONTROL: Final = 0x1F80 if IS_X86 else 0
-"""The control word in our environment: all exceptions masked, round to nearest, subnormals not flushed."""
+"""The control word in our environment: all exceptions masked, round to nearest, subnormals not
+flushed."""
 
 
 def _library() -> ctypes.PyDLL:

@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    """`hookimpl`, at its first use: who has no plugins needs no pluggy, which takes 3 ms to load."""
+    """`hookimpl`, at its first use: who has no plugins needs no pluggy, which takes 3 ms to
+    load."""
     if name != "hookimpl":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import pluggy

@@ -45,7 +45,8 @@ class RangeOutcome:
 
 @record.dataclass
 class PlaceActivity:
-    """Metrics of one place of a launch: a backend, on one of its devices, that may run its items."""
+    """Metrics of one place of a launch: a backend, on one of its devices, that may run its
+    items."""
 
     name: str
     """For people: `llvm on 2 threads`."""
@@ -75,12 +76,12 @@ class RangeRunner(abc.ABC):
 
     is_companion: bool = False
     """True if `run` may run while another runner runs other items of the launch: it works in the
-    machine's own memory, or copies nothing but what its items have stored, and writes into the launch by
-    `ferryvm.machine.launch.finish` alone."""
+    machine's own memory, or copies nothing but what its items have stored, and writes into the
+    launch by `ferryvm.machine.launch.finish` alone."""
 
     part_items: int = 1
-    """Items of whose number two parts meet at a multiple, where it is a companion: stores of several items are
-    copied together."""
+    """Items of whose number two parts meet at a multiple, where it is a companion: stores of
+    several items are copied together."""
 
     @property
     def has_slices(self) -> bool:
@@ -109,17 +110,17 @@ class RangeRunner(abc.ABC):
         """The place where items run, for people: `2 threads`."""
 
     deferral: Hashable | None = None
-    """The memory of a device in which `run_deferred` leaves results; None, the default, if it does not.
-    Launches with the same one may follow each other."""
+    """The memory of a device in which `run_deferred` leaves results; None, the default, if it does
+    not. Launches with the same one may follow each other."""
 
     def worth(self, item_seconds: float) -> int | None:
-        """The least number of items whose run out of order pays, where one takes so long in order, as
-        far as is known; None, the default: the engine's own number."""
+        """The least number of items whose run out of order pays, where one takes so long in order,
+        as far as is known; None, the default: the engine's own number."""
         return None
 
     def in_order(self, items: int) -> int:
-        """The number of items that are to be run in order now, of so many that are left, so that their
-        time is found; 0, the default: none."""
+        """The number of items that are to be run in order now, of so many that are left, so that
+        their time is found; 0, the default: none."""
         return 0
 
     def timed(self, items: int, seconds: float) -> None:
@@ -147,23 +148,24 @@ class RangeRunner(abc.ABC):
         memory before `write_back`; until then nothing else reads or writes heap and objects. If any
         item is not done, the results of earlier launches are there, too.
 
-        If it raises one of the errors of `run`, the results of all launches since the last `write_back`
-        are lost: the machine's heap and objects are as they were there."""
+        If it raises one of the errors of `run`, the results of all launches since the last
+        `write_back` are lost: the machine's heap and objects are as they were there."""
         return self.run(machine, first, limit)
 
     def resident(self, items: int, residency: Residency) -> RangeRunner | None:
-        """The runner for so many items whose arrays are in a device's memory, or whose results are to
-        remain there; None if there is none, or others are expected to end earlier."""
+        """The runner for so many items whose arrays are in a device's memory, or whose results are
+        to remain there; None if there is none, or others are expected to end earlier."""
         is_there = residency.memory in (None, self.deferral)
         return self if is_there and self.deferral is not None else None
 
     def run_resident(
         self, machine: Machine, first: int, limit: int, residency: Residency
     ) -> RangeOutcome:
-        """As `run`, where the device has elements of arrays that the host lacks. If all items are done
-        `residency.left` has the results that remain there, else the machine is as it was."""
+        """As `run`, where the device has elements of arrays that the host lacks. If all items are
+        done `residency.left` has the results that remain there, else the machine is as it was."""
         raise NotImplementedError
 
     def write_back(self, machine: Machine) -> None:
-        """Bring the results of launches with the same `deferral` to the machine. Raises as `run`."""
+        """Bring the results of launches with the same `deferral` to the machine. Raises as
+        `run`."""
         return

@@ -24,5 +24,6 @@ else:
             return getattr(compiled, name)
 
     def lazy(pattern, flags=0):
-        """The pattern, as of `re.compile`; a text that is none raises `re.error` at its first use."""
+        """The pattern, as of `re.compile`; a text that is none raises `re.error` at its first
+        use."""
         return _Lazy(pattern, flags)

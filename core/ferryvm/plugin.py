@@ -100,8 +100,8 @@ class Plugins:
     """The registered plugins, by the hooks that they implement."""
 
     def __init__(self, discover: bool = True, log_faults: bool = True) -> None:
-        """`discover`: load the entry points of installed distributions; `log_faults`: log their faults,
-        besides recording them."""
+        """`discover`: load the entry points of installed distributions; `log_faults`: log their
+        faults, besides recording them."""
         self.faults: list[PluginFault] = []
         self.warnings: list[str] = []
         """Errors in FERRYVM_PLUGINS, one line each."""

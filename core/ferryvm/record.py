@@ -8,8 +8,8 @@
 Half of the classes that a command imports get no instance. Such classes and their instances behave
 like those of `dataclasses`, and type checkers treat them alike: `fields`, `replace` and `asdict`
 accept them. There is no keyword-only field and no `InitVar`, and a record derives from no other
-dataclass. `field` and `replace` are those of `dataclasses`, whose import takes 5 ms: a small run does
-without it.
+dataclass. `field` and `replace` are those of `dataclasses`, whose import takes 5 ms: a small run
+does without it.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def _dataclass(class_: type[Any], is_frozen: bool, is_compared: bool) -> type[An
 
 
 _FIELDS = "__record_fields__"
-"""The attribute with the fields of a class by their names. That of `dataclasses` takes four times as
-long to make, so it is made only for the functions of that module."""
+"""The attribute with the fields of a class by their names. That of `dataclasses` takes four times
+as long to make, so it is made only for the functions of that module."""
 
 _making = threading.RLock()
 

@@ -93,8 +93,8 @@ class Registry:
     used, and a compiler's fault ends the program even if the policy would continue."""
 
     def __init__(self, discover: bool = True, log_faults: bool = True) -> None:
-        """`discover`: load the entry points of installed distributions; `log_faults`: log their faults,
-        besides recording them."""
+        """`discover`: load the entry points of installed distributions; `log_faults`: log their
+        faults, besides recording them."""
         self.plugins = Plugins(discover, log_faults)
         self.hosts = HostRegistry(self.plugins)
         """The host functions that every engine of this registry offers."""

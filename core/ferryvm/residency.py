@@ -4,8 +4,9 @@
     launch ──> results in the device's memory ──> next launch, which finds them there
                                              └──> fetch: the array of the host
 
-The array on the host exists from the start, at the address by which programs know it; until `fetch` its
-content is of no meaning. Nothing but a device that has the elements may run code that accesses it.
+The array on the host exists from the start, at the address by which programs know it; until `fetch`
+its content is of no meaning. Nothing but a device that has the elements may run code that accesses
+it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class DeviceMemory(abc.ABC):
 
     @abc.abstractmethod
     def has(self, machine: Machine, address: int) -> bool:
-        """True if it has a copy of the elements at an address of a machine's, as they were at some time."""
+        """True if it has a copy of the elements at an address of a machine's, as they were at some
+        time."""
 
 
 memories: list[DeviceMemory] = []
@@ -63,15 +65,16 @@ class DeviceElements(abc.ABC):
 
 @record.dataclass
 class Residency:
-    """Elements on a device, in front of a launch and behind it. Addresses are those of elements on the
-    host."""
+    """Elements on a device, in front of a launch and behind it. Addresses are those of elements on
+    the host."""
 
     arrays: frozenset[int]
     """All arrays that items may access."""
     given: Mapping[int, DeviceElements]
     """The elements that a device has of these."""
     wanted: frozenset[int]
-    """Arrays of which items store all elements and read none, and which are to remain on the device."""
+    """Arrays of which items store all elements and read none, and which are to remain on the
+    device."""
     left: dict[int, DeviceElements] = record.field(default_factory=dict)
     """The elements of these behind the launch, once all items are done."""
 

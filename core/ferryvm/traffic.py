@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that is copied between the host and devices with memory of their own, in all and by array."""
+"""Memory that is copied between the host and devices with memory of their own, in all and by
+array."""
 
 from __future__ import annotations
 

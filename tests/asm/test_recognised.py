@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines that a table or one regular expression recognises are read as those taken token by token."""
+"""Lines that a table or one regular expression recognises are read as those taken token by
+token."""
 
 import weakref
 from pathlib import Path

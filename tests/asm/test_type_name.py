@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types in assembly: their declarations, their names as operands, and what is said of wrong ones."""
+"""Types in assembly: their declarations, their names as operands, and what is said of wrong
+ones."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code of a region that leaves at its n-th safepoint; the reference goes on, and comes to the same end.
+"""Code of a region that leaves at its n-th safepoint; the reference goes on, and comes to the same
+end.
 
-Code with `Forcing.DEOPT` leaves at a place that follows from the number of its entries; here that number is set, and
-the place is all that it says.
+Code with `Forcing.DEOPT` leaves at a place that follows from the number of its entries; here that
+number is set, and the place is all that it says.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ End = tuple[str, str, object]
 """Output, trap and state at the end of a program."""
 
 Run = Callable[[ControlBlock, int], bool]
-"""Runs code up to its safepoint of a number, from 1 on; true if the code leaves there, and not before by itself."""
+"""Runs code up to its safepoint of a number, from 1 on; true if the code leaves there, and not
+before by itself."""
 
 
 def llvm(place: Region) -> Run:
@@ -66,7 +68,8 @@ def cc(place: Region) -> Run:
 
 
 def vliw(place: Region) -> Run:
-    """Code of a simulated processor, whose time slice ends after 11 cycles for each safepoint, at the next poll."""
+    """Code of a simulated processor, whose time slice ends after 11 cycles for each safepoint, at
+    the next poll."""
     code = VLIW.compile(place, Options(check=True))
     assert isinstance(code, entry.VliwCode)
     code._entry = -1  # or it goes on by itself after a slice that ends there
@@ -99,7 +102,8 @@ def grouped(verified: Verified) -> Region:
 
 
 class Program:
-    """A program with the code of a launch of groups, which is entered the first time that control comes there."""
+    """A program with the code of a launch of groups, which is entered the first time that control
+    comes there."""
 
     def __init__(self, text: str, compiled: Callable[[Region], Run]) -> None:
         """Raises LookupError if control comes to none within `_MOST` instructions."""
@@ -135,8 +139,8 @@ class Program:
         return b"".join(printed).decode(), trap, execution.machine.snapshot()
 
     def left_at(self, number: int) -> tuple[bool, End]:
-        """True if the code leaves at its safepoint of a number, from 1 on, and not before by itself; the end to
-        which the reference comes from there."""
+        """True if the code leaves at its safepoint of a number, from 1 on, and not before by
+        itself; the end to which the reference comes from there."""
         execution, printed = self._started()
         execution.run(self._before)
         control = execution.machine.control
@@ -145,8 +149,8 @@ class Program:
         return is_forced, self._end(execution, printed)
 
     def entered_at(self, arrival: int) -> tuple[Status, End]:
-        """The status with which the code leaves where it is entered when control comes to the launch the n-th
-        time, from 1 on; the end to which the reference comes from there."""
+        """The status with which the code leaves where it is entered when control comes to the
+        launch the n-th time, from 1 on; the end to which the reference comes from there."""
         execution, printed = self._started()
         execution.run(self._before)
         control = execution.machine.control
@@ -164,9 +168,9 @@ def differences(
     growth: float = 0.0,
     compiled: Callable[[Region], Run] = llvm,
 ) -> Iterator[tuple[int, End, End]]:
-    """The safepoints, every `step`-th of them, from which the reference comes to another end than without compiled
-    code; each with both ends. `growth`: of the step, for each safepoint so far. Raises LookupError if there is no
-    such code."""
+    """The safepoints, every `step`-th of them, from which the reference comes to another end than
+    without compiled code; each with both ends. `growth`: of the step, for each safepoint so far.
+    Raises LookupError if there is no such code."""
     program = Program(text, compiled)
     number, is_forced = 1, True
     while is_forced:

@@ -29,7 +29,8 @@ from ferryvm.machine.state import Machine
 CELL = Reference(FIRST_DECLARED, "cell")
 CELLS = Reference(FIRST_DECLARED + 1, "cell[]")
 PAIR = Reference(FIRST_DECLARED + 2, "pair")
-"""The only type of which `struct.new` makes objects: a group has no more than two operands for it."""
+"""The only type of which `struct.new` makes objects: a group has no more than two operands for
+it."""
 FIELDS: tuple[ValueType, ...] = (
     I32,
     I64,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parallel regions by compilers other than llvm, left in the middle and held against the reference."""
+"""Parallel regions by compilers other than llvm, left in the middle and held against the
+reference."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ CASES = [
     for backend in COMPILED
     if backend != "vliw" or TEXTS[name] not in (EARLY, ENDED)
 ]
-"""Items of the two programs that are left out read what others write in the same phase, which vliw reorders."""
+"""Items of the two programs that are left out read what others write in the same phase, which vliw
+reorders."""
 
 
 @pytest.mark.parametrize(("name", "backend"), CASES)

@@ -23,8 +23,8 @@ PARTS = 8
 
 DEEP = {"call/deep/plain": ("opencl", "threaded")}
 """Cases that the default tier has on some backends only, since they take seconds on others. All of
-them have as many frames in `call/overflow`; tests/engine/test_recursion.py goes deeper with llvm and
-comes back; what the reference does is what is expected of the others."""
+them have as many frames in `call/overflow`; tests/engine/test_recursion.py goes deeper with llvm
+and comes back; what the reference does is what is expected of the others."""
 
 
 COSTLY = (
@@ -39,13 +39,14 @@ GOLDEN = ("rotated", "together")
 """Groups of golden cases, which all backends have but `reference`."""
 
 SHARES = {"reference": (5, 4), "opencl": (5, 2), "vliw": (5, 2)}
-"""Of how many cases, and of how many batches of golden cases, a backend has one in the default tier,
-if not all. The first makes what is expected of the others, and is compared with itself: what is
-stated by hand is compared with it for every backend. The others take long to build a program, and
-take turns: each batch of golden cases is on one of them."""
+"""Of how many cases, and of how many batches of golden cases, a backend has one in the default
+tier, if not all. The first makes what is expected of the others, and is compared with itself: what
+is stated by hand is compared with it for every backend. The others take long to build a program,
+and take turns: each batch of golden cases is on one of them."""
 
 OFTEN = {"idiom": 2}
-"""Of how many cases of a group a backend has at least one: these are made of what compilers got wrong."""
+"""Of how many cases of a group a backend has at least one: these are made of what compilers got
+wrong."""
 
 WELL = 8
 """Of how many cases in a row of `PARTS` LLVM optimises those of one row: its passes take half the

@@ -221,7 +221,8 @@ FIELD_NAMES = {
     "front_end": "a front end of a compiler",
     "keep_alive": "an object that must not be freed",
 }
-"""Names with a word that the glossary replaces which is a term of the field there, with the term."""
+"""Names with a word that the glossary replaces which is a term of the field there, with the
+term."""
 
 
 def test_names_avoid_the_words_that_the_glossary_replaces() -> None:

@@ -5,8 +5,8 @@
     stepped(1, ...), stepped(2, ...), ...       ... the second, until `has_acted` is false
 
 Python runs signal handlers where a function begins, where a call has ended and where a loop jumps
-back. A signal that is pending from the chosen bytecode on is handled at the next of these points, so
-all of them come up. The trace function is native: Python would handle the signal inside its own.
+back. A signal that is pending from the chosen bytecode on is handled at the next of these points,
+so all of them come up. The trace function is native: Python would handle the signal inside its own.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays between Python and programs: one memory, whichever side made it, as long as either has it."""
+"""Arrays between Python and programs: one memory, whichever side made it, as long as either has
+it."""
 
 from __future__ import annotations
 

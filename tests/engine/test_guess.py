@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches whose code leaves out what their first items did not do: the items that do it are suspended
-in front of that, their share decides if the guess is kept, and a wrong one is not made again."""
+"""Launches whose code leaves out what their first items did not do: the items that do it are
+suspended in front of that, their share decides if the guess is kept, and a wrong one is not made
+again."""
 
 from __future__ import annotations
 
@@ -194,8 +195,8 @@ CHANGING = """
   (set! round (+ round 1))
   (if (= round 6) (set! every 9)))
 (print! (array-ref to 0) (array-ref to 599))"""
-"""An argument is 3 in four launches and 4 in four more; a static changes, too; another argument does
-not."""
+"""An argument is 3 in four launches and 4 in four more; a static changes, too; another argument
+does not."""
 
 
 @pytest.mark.parametrize("lanes", [1, 4])

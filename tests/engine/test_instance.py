@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances: functions of a loaded program called from Python, and host functions that call back."""
+"""Instances: functions of a loaded program called from Python, and host functions that call
+back."""
 
 from __future__ import annotations
 

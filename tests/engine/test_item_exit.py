@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind of exit at the first, a middle and the last item of a launch out of order: result or trap,
-output and the items done are those of the loop, on each backend."""
+"""Every kind of exit at the first, a middle and the last item of a launch out of order: result or
+trap, output and the items done are those of the loop, on each backend."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ _TEXT = """
 
 
 def outcome(engine: Engine, text: str, which: int) -> tuple[str, bytes, list[int]]:
-    """The trap, if there is one, the output, and the elements of the items; after a trap of those below
-    the one that trapped."""
+    """The trap, if there is one, the output, and the elements of the items; after a trap of those
+    below the one that trapped."""
     printed: list[bytes] = []
     program = ferryvm.compile(text, "exit.skiff")
     execution = engine.start(program)

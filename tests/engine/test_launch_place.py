@@ -37,8 +37,8 @@ class Clock:
 
 
 class Runner(RangeRunner):
-    """Items take so long, beside a launch; `alone`: seconds that a range takes at least, as on a device
-    with many lanes."""
+    """Items take so long, beside a launch; `alone`: seconds that a range takes at least, as on a
+    device with many lanes."""
 
     def __init__(self, clock: Clock, launch: float, item: float, alone: float = 0.0) -> None:
         self.clock, self.launch, self.item, self.alone = clock, launch, item, alone
@@ -96,7 +96,8 @@ class Launch:
         receive(self.other)
 
     def time_in_order(self, items: int = 1000) -> None:
-        """Time items in order, as often as it takes before a launch may stay in the code around it."""
+        """Time items in order, as often as it takes before a launch may stay in the code around
+        it."""
         for _ in range(2):
             self.ranges.timed(items, items * IN_ORDER)
 

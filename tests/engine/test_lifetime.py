@@ -73,7 +73,8 @@ def test_engines_that_are_gone_have_left_no_code_behind() -> None:
         once()
     growth = []
     while len(growth) < 3 and (not growth or growth[-1] > 0):
-        # What an earlier test has begun in the background may be loaded meanwhile, but not each time.
+        # What an earlier test has begun in the background may be loaded meanwhile, but not each
+        # time.
         gc.collect()
         before = _mapped()
         for _ in range(50):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions that cross calls in compiled code: they stay in it, and the state is the reference's."""
+"""Exceptions that cross calls in compiled code: they stay in it, and the state is the
+reference's."""
 
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ class Native(FunctionCompiler):
 
 
 def _calibrated(compiler: Compiler, factor: float) -> Calibration:
-    """The backend's calibration: an instruction on two threads takes so many times its time in order."""
+    """The backend's calibration: an instruction on two threads takes so many times its time in
+    order."""
     whole = factor * 1e-9 * 2 / max(here().cpus, 2)  # calibrations are of all processors
     seconds, alone = dict.fromkeys(CLASSES, whole), dict.fromkeys(CLASSES, 1e-9)
     versions = calibration.versions(compiler, "")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples of launches: items that trap, throw, print, allocate, fail a guard, and share bins.
 
-docs/launch-exits.md shows what they print. Here they run on every backend, and with fewer items they
-are moved, and their items suspended, at every boundary."""
+docs/launch-exits.md shows what they print. Here they run on every backend, and with fewer items
+they are moved, and their items suspended, at every boundary."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planted faults of guesses in launches: speculation with one mistake each.
 
-A program whose items take a branch rarely, and whose arguments and statics change now and then, runs
-on threads, in lanes and in order. Its output is held against the loop, and what is told of its guesses
-against what happened: paths, words, failures, compilations.
+A program whose items take a branch rarely, and whose arguments and statics change now and then,
+runs on threads, in lanes and in order. Its output is held against the loop, and what is told of its
+guesses against what happened: paths, words, failures, compilations.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class GuessFault(NamedTuple):
     function: str
     faulty: Callable[..., Any]
     unchecked: bool = False
-    """True if the words are not checked in front of the loop, either: the engine would leave again and
-    again for what it does not find."""
+    """True if the words are not checked in front of the loop, either: the engine would leave again
+    and again for what it does not find."""
 
 
 class Told(NamedTuple):
@@ -327,7 +327,8 @@ _KEPT = Told(
     ((3, 2), (0, 3)),
     failed=61,
 )
-"""The first launch is compiled again for each word that changes; 1 and 2 of 50 items fail a guard."""
+"""The first launch is compiled again for each word that changes; 1 and 2 of 50 items fail a
+guard."""
 _AGAIN = ("path", "not made again: it failed before")
 _GIVEN_UP = Told(
     "",

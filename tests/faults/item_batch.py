@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planted faults of native code that makes and takes the pieces of suspended items: a store left out.
+"""Planted faults of native code that makes and takes the pieces of suspended items: a store left
+out.
 
-Stores are numbered in the order in which the builder makes them. What the writer makes is held against
-what Python makes, and what the interpreter does then against the reference.
+Stores are numbered in the order in which the builder makes them. What the writer makes is held
+against what Python makes, and what the interpreter does then against the reference.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 
     python -m tests.faults.kernel [NAME ...]
 
-Three families: the definition (`ferryvm.machine.barrier`), which the reference runs, held against the
-native one; stores of the native one left out, held against the reference; and parallel regions
+Three families: the definition (`ferryvm.machine.barrier`), which the reference runs, held against
+the native one; stores of the native one left out, held against the reference; and parallel regions
 (`ferryvm.ir.group`), in code of llvm.
 """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planted faults of items in lanes: the vectorisation with one mistake each.
 
-The code of `tests/ir/lane/case.py` is vectorised with the fault and evaluated in Python, lanes next to
-items one by one: results, memory, and the words of the lanes that leave.
+The code of `tests/ir/lane/case.py` is vectorised with the fault and evaluated in Python, lanes next
+to items one by one: results, memory, and the words of the lanes that leave.
 """
 
 from __future__ import annotations

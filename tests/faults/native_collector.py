@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planted faults of the native collector: its builder with one call left out, or one loop shorter.
 
-Calls are numbered in the order in which they build code. Those of one function are made by `forward`
-and by `collect`, the two functions of the module.
+Calls are numbered in the order in which they build code. Those of one function are made by
+`forward` and by `collect`, the two functions of the module.
 """
 
 from __future__ import annotations

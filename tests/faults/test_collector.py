@@ -19,7 +19,8 @@ GRAPHS = 12
 """Random graphs."""
 
 SAMPLE = ("handles-forgotten", "top-not-lowered", "native-forward-at-1")
-"""In Python, in the policy of the space, in native code; each shows in one of the first programs."""
+"""In Python, in the policy of the space, in native code; each shows in one of the first
+programs."""
 
 
 def found_by_graphs(fault: type[Collection] | None) -> bool:

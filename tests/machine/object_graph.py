@@ -166,7 +166,8 @@ class Graph:
         return found
 
     def live(self) -> list[Node]:
-        """The nodes that can be reached, breadth first; those that only handles lead to come last."""
+        """The nodes that can be reached, breadth first; those that only handles lead to come
+        last."""
         queue: list[Node] = []
         seen: set[Node] = set()
 

@@ -17,8 +17,8 @@ LIMIT = 3 << 30
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux counts what may be written")
 def test_linux_does_not_count_what_is_reserved_as_memory() -> None:
-    """It refuses to fork a process with a mapping that counts and is larger than its memory; mappings
-    side by side are one."""
+    """It refuses to fork a process with a mapping that counts and is larger than its memory;
+    mappings side by side are one."""
     program = ferryvm.compile("(print! (array-length (make-array i64 3)))")
     engine = ferryvm.Engine("threaded", limits=Limits(objects=LIMIT), output=lambda _: None)
     execution = engine.start(program)

@@ -4,8 +4,8 @@
     python -m tests.mathematics.agree [NAME...] [--backends llvm,opencl] [--device gpu]
         [--operands 10000000]
 
-The same pseudo-random operands (`tests.mathematics.hard`) pass through a launch on each backend. The
-first operands with different results are named, and each backend's digest of its results is
+The same pseudo-random operands (`tests.mathematics.hard`) pass through a launch on each backend.
+The first operands with different results are named, and each backend's digest of its results is
 printed, so that machines can be compared. `vliw`, `switch` and `reference` are slow and have fewer
 operands. A finished function is noted in a file, so that a run that was stopped goes on; `--fresh`
 begins again.
@@ -83,7 +83,8 @@ class Place:
         return cls(function, backend, on.instantiate(ferryvm.compile(text)))
 
     def results(self, words: Sequence[Words]) -> NDArray[Any]:
-        """The bits of the results. Raises NotCompiledError: a large launch has to run on the backend."""
+        """The bits of the results. Raises NotCompiledError: a large launch has to run on the
+        backend."""
         wide = self.function.result.bits == 64
         kind, word = (np.float64, np.uint64) if wide else (np.float32, np.uint32)
         arrays = [each.astype(word).view(kind) for each in words]

@@ -4,7 +4,8 @@
     python -m tests.mathematics.angle
 
 For each exponent e the convergents of the continued fraction of 2^e 2/pi have the integers M for
-which M 2^e is nearest to a multiple of pi/2 (Kahan; Muller, "Elementary Functions", 3rd edition, 11.3.2).
+which M 2^e is nearest to a multiple of pi/2 (Kahan; Muller, "Elementary Functions", 3rd edition,
+11.3.2).
 """
 
 from __future__ import annotations

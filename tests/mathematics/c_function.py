@@ -39,7 +39,8 @@ class _Apart:
 
 
 def main_path(meaning: Meaning) -> Meaning:
-    """A meaning without the functions that it applies where a condition holds, which rarely does."""
+    """A meaning without the functions that it applies where a condition holds, which rarely
+    does."""
     return lambda m, *operands: meaning(_Apart(m), *operands)
 
 

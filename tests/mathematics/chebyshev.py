@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Near-minimax polynomials: interpolation at Chebyshev nodes in 80 digits.
 
-Its error exceeds that of the minimax polynomial by a factor of at most 1 + 2/pi log n + 1, here about 3
-(Trefethen, "Approximation Theory and Approximation Practice", SIAM 2013, theorems 15.3 and 16.1),
-which costs less than two bits and needs no exchange of points.
+Its error exceeds that of the minimax polynomial by a factor of at most 1 + 2/pi log n + 1, here
+about 3 (Trefethen, "Approximation Theory and Approximation Practice", SIAM 2013, theorems 15.3 and
+16.1), which costs less than two bits and needs no exchange of points.
 """
 
 from __future__ import annotations

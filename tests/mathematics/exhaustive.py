@@ -5,10 +5,10 @@
     python -m tests.mathematics.exhaustive exp_f32 --stride 1009
 
 The meaning is printed as C and compiled without contraction. The C library's function of f64, in
-vectors for most, gives an interval of 2^-46 around its result, sixteen times the error of its vector
-functions, 4 units in the last place (glibc wiki, "libmvec"), or more. If both ends round to one f32,
-that is the right result; MPFR decides the others, about one in a million. A finished part is noted
-in a file, so that a run that was stopped goes on; `--fresh` begins again.
+vectors for most, gives an interval of 2^-46 around its result, sixteen times the error of its
+vector functions, 4 units in the last place (glibc wiki, "libmvec"), or more. If both ends round to
+one f32, that is the right result; MPFR decides the others, about one in a million. A finished part
+is noted in a file, so that a run that was stopped goes on; `--fresh` begins again.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ def operands(function: PureFunction, first: int, count: int) -> list[Words]:
 
     Tuples of special operands are first. Of eight others each, one has any bits; two are between
     2^-10 and 2^10 in magnitude, one of these with few bits; one is near a multiple of 1/4, one near
-    one of pi/4, one near one of ln(2)/2; one has an extreme exponent; one is as the first operand, but
-    for 12 in the exponent and 3 in the last place."""
+    one of pi/4, one near one of ln(2)/2; one has an extreme exponent; one is as the first operand,
+    but for 12 in the exponent and 3 in the last place."""
     t = function.result
     arity = len(function.parameters)
     numbers = np.arange(first, first + count, dtype=np.uint64)

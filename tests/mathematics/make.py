@@ -265,8 +265,8 @@ def _inverses() -> list[Any]:
 
 
 def _short_inverses() -> list[Any]:
-    """The same of 20 ranges of 1/64 from 11/16 on and 12 of 1/32 from 1 on, multiples of 2^-5 or of 2^-6:
-    a mantissa of f32 times its one, less 1, is an f32."""
+    """The same of 20 ranges of 1/64 from 11/16 on and 12 of 1/32 from 1 on, multiples of 2^-5 or of
+    2^-6: a mantissa of f32 times its one, less 1, is an f32."""
     starts = [mpf(44 + n) / 64 for n in range(20)] + [1 + mpf(n) / 32 for n in range(13)]
     return [
         mpf(1) if 1 in each else truncated(2 / sum(each), 5 if each[0] < 1 else 6)
@@ -275,7 +275,8 @@ def _short_inverses() -> list[Any]:
 
 
 def _piece(f: Any, center: Any, width: Any, terms: int, sums: int) -> tuple[list[int], list[int]]:
-    """Coefficients of f(center + t): sums of two f32, then f32. At 0 those of f(t) / t for positive t."""
+    """Coefficients of f(center + t): sums of two f32, then f32. At 0 those of f(t) / t for positive
+    t."""
     end = width / 2 * mpf("1.001")
     if center:
         found = interpolate(lambda t: f(center + t), -end, end, terms)

@@ -4,8 +4,8 @@ and sin, cos and tan not between two extremes or poles.
 
     python -m tests.mathematics.monotone [NAME...] [--operands 10000000]
 
-The operands are those of `tests.mathematics.hard`, on llvm, each with the next larger number. What is
-correctly rounded, as f32 functions of one operand are, is monotonic by that.
+The operands are those of `tests.mathematics.hard`, on llvm, each with the next larger number. What
+is correctly rounded, as f32 functions of one operand are, is monotonic by that.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ EVERY = [*RISING, *FALLING, *PERIODIC]
 
 
 def direction(name: str, x: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The sign of the derivative between an operand and the next larger one; 0 where an extreme or a
-    pole is near enough to be there."""
+    """The sign of the derivative between an operand and the next larger one; 0 where an extreme or
+    a pole is near enough to be there."""
     if name not in PERIODIC:
         return np.full(x.shape, -1.0 if name in FALLING else 1.0)
     # 11 bits more than f64 has: the error of a number of quarters is below 2^-42.

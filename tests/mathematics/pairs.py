@@ -4,10 +4,10 @@
     python -m tests.mathematics.pairs hypot_f32 --millions 1000
 
 Pairs of special operands are all tried, then pseudo-random ones of four kinds, in equal parts: any
-bits; exponents that differ by at most 12; few bits of mantissa (for `pow` of the base, with multiples
-of 1/4 as exponents), so that results are exact or in the middle of two floats; and for `pow` an
-exponent with which the result is finite. As in
-`tests.mathematics.exhaustive`, the C library decides nearly all pairs and MPFR the rest.
+bits; exponents that differ by at most 12; few bits of mantissa (for `pow` of the base, with
+multiples of 1/4 as exponents), so that results are exact or in the middle of two floats; and for
+`pow` an exponent with which the result is finite. As in `tests.mathematics.exhaustive`, the C
+library decides nearly all pairs and MPFR the rest.
 """
 
 from __future__ import annotations

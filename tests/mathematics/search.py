@@ -3,10 +3,10 @@
 
     python -m tests.mathematics.search exp [NAME...] [--millions N] [--jobs N] [--seed N] [--fresh]
 
-Operands are drawn from the ranges of the tests, in equal parts, and with random bits from all numbers.
-Functions of binary128 (`tests.mathematics.wide`) give the errors, and MPFR confirms the largest of each
-range. A finished part is noted in a file, so that a search that was stopped goes on; `--fresh` begins
-again.
+Operands are drawn from the ranges of the tests, in equal parts, and with random bits from all
+numbers. Functions of binary128 (`tests.mathematics.wide`) give the errors, and MPFR confirms the
+largest of each range. A finished part is noted in a file, so that a search that was stopped goes
+on; `--fresh` begins again.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that rise or fall everywhere do so from one f64 to the next (`tests.mathematics.monotone`)."""
+"""Functions that rise or fall everywhere do so from one f64 to the next
+(`tests.mathematics.monotone`)."""
 
 from __future__ import annotations
 

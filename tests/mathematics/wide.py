@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of f64 results, against gcc's libquadmath: functions of binary128, with 60 bits to spare."""
+"""Errors of f64 results, against gcc's libquadmath: functions of binary128, with 60 bits to
+spare."""
 
 from __future__ import annotations
 

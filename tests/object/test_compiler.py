@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compilers without references refuse code with them and say so; other code is compiled beside it."""
+"""Compilers without references refuse code with them and say so; other code is compiled beside
+it."""
 
 from __future__ import annotations
 

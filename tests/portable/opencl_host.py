@@ -24,8 +24,8 @@ def in_python(folder: Path, device: str = "") -> subprocess.CompletedProcess[str
 
 
 def from_c(folder: Path, device: str = "") -> subprocess.CompletedProcess[str]:
-    """The check of a folder in C, on a device with a name. It skips the test without headers and loader of
-    OpenCL."""
+    """The check of a folder in C, on a device with a name. It skips the test without headers and
+    loader of OpenCL."""
     if not Path("/usr/include/CL/cl.h").exists():
         pytest.skip("needs OpenCL's headers")
     loader = ctypes.util.find_library("OpenCL")

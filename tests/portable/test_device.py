@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels in PTX and SPIR-V: assembled, validated, run on devices, and their LLVM IR on the processor."""
+"""Kernels in PTX and SPIR-V: assembled, validated, run on devices, and their LLVM IR on the
+processor."""
 
 from __future__ import annotations
 

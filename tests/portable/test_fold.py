@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments become constants of the exported code only if that is asked for, and the manifest tells."""
+"""Arguments become constants of the exported code only if that is asked for, and the manifest
+tells."""
 
 from __future__ import annotations
 

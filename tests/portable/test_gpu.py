@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exported kernels prove themselves on a GPU, from Python and from C: `pytest tests/portable -m gpu`."""
+"""Exported kernels prove themselves on a GPU, from Python and from C:
+`pytest tests/portable -m gpu`."""
 
 from __future__ import annotations
 

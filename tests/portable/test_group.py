@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels with barriers are exported: as work-groups in OpenCL C, as loops over members elsewhere."""
+"""Kernels with barriers are exported: as work-groups in OpenCL C, as loops over members
+elsewhere."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exported and foreign kernels are called from Python and programs, once their vectors have passed."""
+"""Exported and foreign kernels are called from Python and programs, once their vectors have
+passed."""
 
 from __future__ import annotations
 

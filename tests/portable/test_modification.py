@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three modifications of TornadoVM's interoperability mode, with the texts that docs/export.md shows."""
+"""The three modifications of TornadoVM's interoperability mode, with the texts that docs/export.md
+shows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions and launches exported as OpenCL C pass their golden vectors on a device, from Python and from C."""
+"""Functions and launches exported as OpenCL C pass their golden vectors on a device, from Python
+and from C."""
 
 from __future__ import annotations
 

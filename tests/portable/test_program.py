@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data-parallel programs and Python kernels are exported, and prove themselves where ferryvm cannot be imported.
+"""Data-parallel programs and Python kernels are exported, and prove themselves where ferryvm cannot
+be imported.
 
-The programs are the eight of FastR's collection of parallel code (Stadler et al. 2016; Fumero et al. 2017), as
-benchmarks/parallel has them. The kernels are of the kinds that vendors of GPUs ship as samples.
+The programs are the eight of FastR's collection of parallel code (Stadler et al. 2016; Fumero et
+al. 2017), as benchmarks/parallel has them. The kernels are of the kinds that vendors of GPUs ship
+as samples.
 """
 
 from __future__ import annotations

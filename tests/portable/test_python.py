@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferryvm.export` writes Python functions; errors stand where Python raises or goes on by itself."""
+"""`ferryvm.export` writes Python functions; errors stand where Python raises or goes on by
+itself."""
 
 from __future__ import annotations
 

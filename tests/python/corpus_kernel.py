@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels in Python of the kinds that vendors of GPUs ship as samples, each with a launch and NumPy's result."""
+"""Kernels in Python of the kinds that vendors of GPUs ship as samples, each with a launch and
+NumPy's result."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ import ferryvm
 
 @dataclasses.dataclass
 class Sample:
-    """A launch of a kernel. `out`: the number of the argument with the result, `wanted` from NumPy."""
+    """A launch of a kernel. `out`: the number of the argument with the result, `wanted` from
+    NumPy."""
 
     kernel: Any
     n: Any

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Free names of Python functions that change are arguments of the code; functions of one code share it."""
+"""Free names of Python functions that change are arguments of the code; functions of one code share
+it."""
 
 from __future__ import annotations
 

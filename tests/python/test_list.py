@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's lists in compiled functions: as arguments, whose changes the caller sees, and local ones."""
+"""Python's lists in compiled functions: as arguments, whose changes the caller sees, and local
+ones."""
 
 from __future__ import annotations
 

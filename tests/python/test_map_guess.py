@@ -18,7 +18,8 @@ ITEMS = 600
 
 
 def at_once() -> Policy:
-    """The policy of Python functions, whose code is there at once, and does not come from a cache."""
+    """The policy of Python functions, whose code is there at once, and does not come from a
+    cache."""
     (rule,) = (each for each in python_policy().rules if each.name == "launches")
     options = record.replace(
         rule.backends[0].options, background=False, cache=False, observe_items=50, threads=2

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops whose checks are made once, before them: at the edges they do what CPython does; and what loops
-pass from one iteration to the next."""
+"""Loops whose checks are made once, before them: at the edges they do what CPython does; and what
+loops pass from one iteration to the next."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers in compiled Python functions: operators and functions at edge values, compared with CPython."""
+"""Numbers in compiled Python functions: operators and functions at edge values, compared with
+CPython."""
 
 from __future__ import annotations
 

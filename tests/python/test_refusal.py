@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments and constructs at the edges of what is compiled: Python's own behaviour, or a clear refusal."""
+"""Arguments and constructs at the edges of what is compiled: Python's own behaviour, or a clear
+refusal."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ _Arm = Callable[..., None]
 
 @pytest.fixture
 def alarm() -> Iterator[_Arm]:
-    """Sets the action for a signal that comes soon: in the middle of a call of a function, if one is
-    given."""
+    """Sets the action for a signal that comes soon: in the middle of a call of a function, if one
+    is given."""
     before = signal.getsignal(signal.SIGALRM)
 
     def arm(action: Callable[[], object], of: Any = None) -> None:

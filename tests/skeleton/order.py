@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The orders of reductions and scans as docs/parallel.md states them, written from the page alone."""
+"""The orders of reductions and scans as docs/parallel.md states them, written from the page
+alone."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ def weights() -> Weights:
 
 
 LAUNCHING = (0, 2, 6, 11)
-"""Programs of settled instructions some of whose launches run out of order; in the others an item may
-throw, or none is reached."""
+"""Programs of settled instructions some of whose launches run out of order; in the others an item
+may throw, or none is reached."""
 
 
 @pytest.mark.parametrize("number", sample([*LAUNCHING, *range(60, 160)], default=1))

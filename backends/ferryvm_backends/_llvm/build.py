@@ -58,8 +58,8 @@ def optimised(module: ir.Module, merge_tails: bool) -> llvm.ModuleRef:
         # Intel.
         llvm.set_option("ferryvm", "-tail-dup-pred-size=100000")
         llvm.set_option("ferryvm", "-tail-dup-succ-size=100000")
-        # That is done before registers are allocated. To look for more while blocks are placed takes
-        # two thirds of the time of the build, since each of 300 blocks has 300 successors.
+        # That is done before registers are allocated. To look for more while blocks are placed
+        # takes two thirds of the time of the build, since each of 300 blocks has 300 successors.
         llvm.set_option("ferryvm", "-tail-dup-placement=0")
         # Where small handlers lie across cache lines, floating-point loops take 1.2 times as long:
         # without this, any change to any handler could move the others there.

@@ -5,9 +5,10 @@
                 │         │        └────────────────┐
     memory   │ text, read and run │ data, read only │ data, written │
 
-Interpreters and nearly all regions are such objects on x86-64: each relocation puts the address of a place in the object
-into a whole word (System V ABI, AMD64 supplement, R_X86_64_64), and of other libraries they need no
-more than the C library's functions on bytes. LLVM's loader, which takes longer to import than most programs run, loads all others.
+Interpreters and nearly all regions are such objects on x86-64: each relocation puts the address of
+a place in the object into a whole word (System V ABI, AMD64 supplement, R_X86_64_64), and of other
+libraries they need no more than the C library's functions on bytes. LLVM's loader, which takes
+longer to import than most programs run, loads all others.
 """
 
 from __future__ import annotations

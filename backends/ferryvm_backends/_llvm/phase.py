@@ -2,8 +2,8 @@
 """Items that wait at barriers, without Python: the native counterpart of `ferryvm.machine.barrier`.
 
 Both functions take the addresses of a `MapAddresses` and of a `ControlBlock`, and return an
-`ItemOutcome`. What is not plain they leave to Python, and have changed nothing then: items that do not
-wait at one place, or came there out of order, and where there is no room.
+`ItemOutcome`. What is not plain they leave to Python, and have changed nothing then: items that do
+not wait at one place, or came there out of order, and where there is no room.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def define_wait(module: ir.Module, name: str) -> ir.Function:
 
 
 def define_begin_phase(module: ir.Module, name: str) -> ir.Function:
-    """Add a function that makes room to take a piece from the phase at which a machine stands, and lets
-    items go on that all wait, as `begin_phase` does; or returns `ENDED`."""
+    """Add a function that makes room to take a piece from the phase at which a machine stands, and
+    lets items go on that all wait, as `begin_phase` does; or returns `ENDED`."""
     function = _function(module, name)
     _BeginPhase(function).build()
     return function

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Native functions over the records of launches: pieces read and made, frames walked.
 
-Objects are made from `object_top` up, as `ferryvm.machine.piece` makes them, so whether native code has
-made a record cannot be seen after a collection.
+Objects are made from `object_top` up, as `ferryvm.machine.piece` makes them, so whether native code
+has made a record cannot be seen after a collection.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class PieceCode(WordCode):
 
     def return_unless_fits(self, blocks: ir.Value, words: ir.Value) -> None:
         """Return unless there is room for so many pieces with so many words in all, as in
-        `ferryvm.machine.piece.reserve`: wherever a launch runs, it then leaves at the same places."""
+        `ferryvm.machine.piece.reserve`: wherever a launch runs, it then leaves at the same
+        places."""
         builder = self.builder
         pieces = builder.mul(blocks, word(ITEM_BYTES))
         size = builder.add(pieces, builder.shl(words, word(3)))

@@ -5,9 +5,9 @@
       │            └─ Python is needed ──> return                     └─ any other status ──> return
       └──> the item waits, or those that wait go on: `ferryvm_backends._llvm.phase`
 
-It does what `ferryvm.machine.launch.continue_launch` does, to the bit; a piece that this would refuse,
-or whose frames it does not know, it leaves as it is. Until it is sure, it has written nothing but
-words above the operands, which belong to no frame.
+It does what `ferryvm.machine.launch.continue_launch` does, to the bit; a piece that this would
+refuse, or whose frames it does not know, it leaves as it is. Until it is sure, it has written
+nothing but words above the operands, which belong to no frame.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from ferryvm_backends._llvm.piece_code import PieceCode
 
 
 def define_resume(module: ir.Module, name: str, run: ir.Function) -> None:
-    """Add the function for an interpreter whose entry is `run`; it may be called in any floating-point
-    environment."""
+    """Add the function for an interpreter whose entry is `run`; it may be called in any
+    floating-point environment."""
     signature = ir.FunctionType(WORD, [POINTER, POINTER])
     resume = ir.Function(module, signature, f"{name}.items")
     resume.linkage = "private"

@@ -249,7 +249,8 @@ _ARITHMETIC = frozenset({"fadd", "fsub", "fmul", "fdiv", "ffma"})
 
 
 def _bare_roots(body: Body) -> set[Operation]:
-    """The square roots of which nothing but arithmetic uses the result: no test for NaN is folded with them."""
+    """The square roots of which nothing but arithmetic uses the result: no test for NaN is folded
+    with them."""
     found = {operation for operation in body.operations if operation.name == "fsqrt"}
     if not found:
         return found

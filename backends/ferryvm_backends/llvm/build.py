@@ -114,7 +114,8 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
             convert_branches(body)
             gather_overflow_checks(body)
         checker(module, region.verified, options.check)()
-    # Level 3 makes two loops of one where a condition does not vary, also of large ones around others.
+    # Level 3 makes two loops of one where a condition does not vary, also of large ones around
+    # others.
     return module, 3 if hoisted and not module.groups else options.optimize
 
 
@@ -128,9 +129,9 @@ def _is_vectorised(body: Body) -> bool:
 
 
 def _prevents_vectors(operation: Operation) -> bool:
-    """True if LLVM vectorises no loop with an operation, or not well: a fenced square root, a call of
-    a function that it does not inline, or one with a part that is branched over; a look-up, which it
-    makes a gather."""
+    """True if LLVM vectorises no loop with an operation, or not well: a fenced square root, a call
+    of a function that it does not inline, or one with a part that is branched over; a look-up,
+    which it makes a gather."""
     if operation.name != "apply":
         return operation.name in ("fsqrt", "lookup")
     body = function_body(operation.fact(0, PureFunction))

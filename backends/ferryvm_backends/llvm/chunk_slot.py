@@ -2,7 +2,8 @@
 """Native functions that put items into slots of their thread, see `ferryvm.machine.item_batch`: one
 item, or each lane of a vector that has left.
 
-Text of LLVM, a part of that in `ferryvm_backends.llvm.chunk`, with functions that write its accesses.
+Text of LLVM, a part of that in `ferryvm_backends.llvm.chunk`, with functions that write its
+accesses.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ class GroupRecords:
         status: ir.Value,
         finish: Callable[[ir.Value], None],
     ) -> None:
-        """End the block: write the record of a phase with these values, and return by `finish`, which gets
-        the status and is called once for all exits."""
+        """End the block: write the record of a phase with these values, and return by `finish`,
+        which gets the status and is called once for all exits."""
         key = phase.group, *phase.values[ITEMS:]
         here, found = self.builder.block, self._blocks.get(key)
         own = [word(phase.region), *values, status]  # an exit may compute what items share

@@ -4,10 +4,10 @@
     entry:  a word of the frame that the body has read, and that is still there
     exit, exit, … begin_group ─> stores: words that the exits from a group's parallel regions have in common
 
-An exit from a parallel region is in frames of the launch, of the code around it and of the item's calls. Most
-words of these are the same for all items, so they are stored once: where the group begins, or at an exit in front
-of it that has them, too. Then exits are short, and so is the time to compile them. (`early_store` is for
-other bodies with large states.)
+An exit from a parallel region is in frames of the launch, of the code around it and of the item's
+calls. Most words of these are the same for all items, so they are stored once: where the group
+begins, or at an exit in front of it that has them, too. Then exits are short, and so is the time to
+compile them. (`early_store` is for other bodies with large states.)
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class GroupStores:
             self._advance(begins[0], graph)
 
     def _advance(self, begin: Operation, graph: ControlFlowGraph) -> None:
-        """Store the words of a group at exits in front of it that have them, too, and spare exits behind
-        these."""
+        """Store the words of a group at exits in front of it that have them, too, and spare exits
+        behind these."""
         here, left = graph.definitions[begin], self.stores[begin]
         loops = loops_of(graph)
         around = [loop for loop in loops if here in loop.blocks]

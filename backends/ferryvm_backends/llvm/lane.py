@@ -73,8 +73,8 @@ def _is_of_consecutive(p: Operation, varying: AbstractSet[Value]) -> bool:
 
 
 def _only_of_exits(body: Body) -> set[Operation]:
-    """Numbers of items, and their comparisons with lengths, that nothing but exits uses. Where no lane
-    leaves nobody needs them, and LLVM does not move them from there."""
+    """Numbers of items, and their comparisons with lengths, that nothing but exits uses. Where no
+    lane leaves nobody needs them, and LLVM does not move them from there."""
     assert body.varying is not None
     needed: set[Value] = set()
     found: set[Operation] = set()
@@ -182,7 +182,8 @@ class _LaneLowering:
         """The mask of all lanes, which LLVM does not know.
 
         For a constant it has an instruction in the loop, `kxnor` of a register with itself, that
-        processors run only when they have the last value of that register: vectors wait for each other.
+        processors run only when they have the last value of that register: vectors wait for each
+        other.
         """
         is_item = self.builder.icmp_signed(">=", self.first, word(0))  # it is one
         return self.builder.bitcast(self.builder.sext(is_item, self.bits), self.masks)
@@ -334,8 +335,8 @@ class _LaneLowering:
         return self._rest(mask, before, rest, after)
 
     def _quick_test(self, p: Value) -> ir.Value | None:
-        """True if a check may fail in a lane, where that is found in fewer operations than the lanes
-        in which it does; None for other checks."""
+        """True if a check may fail in a lane, where that is found in fewer operations than the
+        lanes in which it does; None for other checks."""
         if not isinstance(p, Operation):
             return None
         if p.name == "mul_overflows" and p.static == (I64,):
@@ -354,8 +355,8 @@ class _LaneLowering:
 
     def _may_be_beyond(self, p: Operation) -> ir.Value | None:
         """For a check of consecutive indices against a length, `index >= length`: true if the last
-        index fails it. That is one comparison of words, where one in each lane takes the place of the
-        items' own arithmetic. None for any other check."""
+        index fails it. That is one comparison of words, where one in each lane takes the place of
+        the items' own arithmetic. None for any other check."""
         index, length = p.arguments
         if not _is_of_consecutive(p, self.varying):
             return None

@@ -40,8 +40,8 @@ class LaneAccess:
         return self.builder.call(function, parameters, metadata=self.storage.tag(part))
 
     def _masked(self, names: tuple[str, str], where: ir.Value, size: int) -> str:
-        """LLVM's function for accesses to one place and those behind it, or to a place of each lane;
-        `names`: of the two."""
+        """LLVM's function for accesses to one place and those behind it, or to a place of each
+        lane; `names`: of the two."""
         is_each = isinstance(where.type, ir.VectorType)
         pointer = f"v{self.lanes}p0" if is_each else "p0"
         return f"llvm.masked.{names[is_each]}.v{self.lanes}i{8 * size}.{pointer}"

@@ -118,11 +118,12 @@ def _are_vectors(arguments: Sequence[ir.Value]) -> bool:
 def in_parts(
     module: ir.Module, function: PureFunction, kinds: Sequence[ir.VectorType], size: int
 ) -> ir.Function:
-    """A function that applies another one in the lanes of some bits, `size` lanes at a time, where one of
-    these has a bit: few have. Its other operands are the results of other lanes, and the function's.
+    """A function that applies another one in the lanes of some bits, `size` lanes at a time, where
+    one of these has a bit: few have. Its other operands are the results of other lanes, and the
+    function's.
 
-    The processor's vectors of f64 are one for each value then: code for all lanes would be as many times
-    as long, and would have its values on the stack.
+    The processor's vectors of f64 are one for each value then: code for all lanes would be as many
+    times as long, and would have its values on the stack.
     """
     lanes = kinds[0].count
     name = f"parts of {function}.v{lanes}"

@@ -31,8 +31,8 @@ def lane_count(body: Body, options: Options) -> int:
 
 
 def _widest(body: Body) -> int:
-    """Bits of the widest elements that a body of lanes has vectors of. Where it applies functions of 32
-    bits, which are most of its work, indices of 64 bits do not count."""
+    """Bits of the widest elements that a body of lanes has vectors of. Where it applies functions
+    of 32 bits, which are most of its work, indices of 64 bits do not count."""
     assert body.varying is not None
     types = {value.type for value in body.varying if value.type is not None}
     applied = {o.fact(0, PureFunction) for o in body.operations if o.name == "apply"}

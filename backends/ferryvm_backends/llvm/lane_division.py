@@ -5,7 +5,8 @@ item: no processor divides vectors of integers.
     first, first + s, …   by d:   q = first / d, r = first % d, one scalar division
                                   r + s, r + 2 s, …   where that reaches d: minus d, and q + 1
 
-That holds if the last lane is less than d above the first: then at most one multiple of d is passed.
+That holds if the last lane is less than d above the first: then at most one multiple of d is
+passed.
 """
 
 from __future__ import annotations

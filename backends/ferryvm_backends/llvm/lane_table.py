@@ -2,8 +2,8 @@
 """Look-ups in tables of constants, for each lane: permutations of vector registers that have the
 constants, where the processor has them for all elements of a table; else gathers.
 
-A gather of eight f64 takes some 40 cycles on processors of AMD and 8 on those of Intel, a permutation
-of 16 constants one or two on both.
+A gather of eight f64 takes some 40 cycles on processors of AMD and 8 on those of Intel, a
+permutation of 16 constants one or two on both.
 """
 
 from __future__ import annotations

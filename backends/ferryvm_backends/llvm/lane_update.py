@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Atomic updates of elements by lanes, of kinds that commute, and whose former element nothing uses.
+"""Atomic updates of elements by lanes, of kinds that commute, and whose former element nothing
+uses.
 
 of each lane    bits of the mask ─> while any: the lowest one updates its element
 of one element  mask ─> operands of other lanes become the identity ─> vector.reduce ─> one update

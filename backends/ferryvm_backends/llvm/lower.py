@@ -7,8 +7,8 @@
               blocks, with parts around one function: access, side_exit, poll, call; Arithmetic
 
 Arithmetic is lowered by calling, for each operation, the emitter method of its name; see
-`ferryvm.ir.rule` for the others. A VM function becomes a native one. Frames are written only when something leaves, each by its own function as the
-native stack unwinds.
+`ferryvm.ir.rule` for the others. A VM function becomes a native one. Frames are written only when
+something leaves, each by its own function as the native stack unwinds.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from ferryvm_backends.llvm.symbol import CROWDED, CYCLES, ENTRIES, ENTRY, INSTRU
 from ferryvm_backends.llvm.variant import Variant
 
 _WIDEST = 512
-"""Bits of vectors that LLVM avoids for processors of Intel, since a few of their operations slow the
-core down: code with mathematical functions has many."""
+"""Bits of vectors that LLVM avoids for processors of Intel, since a few of their operations slow
+the core down: code with mathematical functions has many."""
 
 
 def lower(module: Module, options: Options, polls: bool = True) -> ir.Module:

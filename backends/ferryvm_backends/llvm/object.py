@@ -117,8 +117,8 @@ class Objects:
         self.storage.store(self._narrow(value, size), where, part, size, self._scope(operation))
 
     def _scope(self, operation: Operation) -> str:
-        """The metadata that tells arrays that this code has made from those that its frame had when it was
-        entered, such as a group's tiles from its arguments."""
+        """The metadata that tells arrays that this code has made from those that its frame had when
+        it was entered, such as a group's tiles from its arguments."""
         match operation.arguments[0]:
             case Operation(name="add", arguments=(Operation(name="object_top"), _)):
                 return self.storage.scope("made", "given")

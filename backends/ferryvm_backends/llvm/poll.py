@@ -24,7 +24,8 @@ class Polls:
         self.builder, self.storage = function.builder, function.storage
         self._short = short_loops(function.body, function.shared.lengthy)
         self.spared: set[Operation] = {*self._short.polls}
-        """Polls of loops that end soon, and of those that are run in strips, which look at the end of each."""
+        """Polls of loops that end soon, and of those that are run in strips, which look at the end
+        of each."""
 
     @functools.cached_property
     def _costs(self) -> dict[Operation, int]:

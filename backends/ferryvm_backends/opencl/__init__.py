@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The opencl backend: regions as kernels, on any device with an OpenCL driver. The items of a launch
-are work-items; any other region is one.
+"""The opencl backend: regions as kernels, on any device with an OpenCL driver. The items of a
+launch are work-items; any other region is one.
 
 region ─ lift, passes ─> IR ─ print ─> OpenCL C ─ driver, in a process of its own ─> kernel
                                                              │

@@ -36,8 +36,8 @@ class AccessedArrays(NamedTuple):
 
 
 def object_ranges(base: int, space: int, references: Iterable[int]) -> list[tuple[int, int]]:
-    """Ranges of the object space, in whole chunks, with these arrays: headers, and elements that are
-    not outside. `base`: the host's address of the space; `space`: bytes of it."""
+    """Ranges of the object space, in whole chunks, with these arrays: headers, and elements that
+    are not outside. `base`: the host's address of the space; `space`: bytes of it."""
     found, last = [], 0
     for reference in sorted(references):
         place, length = (

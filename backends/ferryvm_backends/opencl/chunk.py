@@ -4,10 +4,11 @@ addresses.
 
     0        │ taken │ gap │ taken     │ gap                  │ size
 
-First fit in the order of addresses leaves less memory unusable than best fit, next fit or another order
-of the gaps (Wilson et al., Dynamic Storage Allocation: A Survey and Critical Review, 1995, section 3.3), and
-in large chunks it serves kernels well (Jääskeläinen et al., pocl: A Performance-Portable OpenCL
-Implementation, 2015, section 3: Bufalloc). Chunks have few areas, so a list of gaps is enough.
+First fit in the order of addresses leaves less memory unusable than best fit, next fit or another
+order of the gaps (Wilson et al., Dynamic Storage Allocation: A Survey and Critical Review, 1995,
+section 3.3), and in large chunks it serves kernels well (Jääskeläinen et al., pocl: A
+Performance-Portable OpenCL Implementation, 2015, section 3: Bufalloc). Chunks have few areas, so a
+list of gaps is enough.
 """
 
 from __future__ import annotations

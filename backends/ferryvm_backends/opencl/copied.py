@@ -77,17 +77,17 @@ class Residents(DeviceMemory):
         return found
 
     def leave(self, control: ControlBlock, address: int) -> LeftElements:
-        """The elements at an address of the host, which remain on the device as they are there. Raises
-        BackendError, cl.Error."""
+        """The elements at an address of the host, which remain on the device as they are there.
+        Raises BackendError, cl.Error."""
         found = self.copied(control).objects.leave(address)
         found.memory = self
         self._left.add(found)
         return found
 
     def _give_up(self) -> bool:
-        """Release the memory of the machine that was used longest ago, but for the one that runs and
-        those whose results are only there, or bring results that remain there to the host; False if
-        there is nothing."""
+        """Release the memory of the machine that was used longest ago, but for the one that runs
+        and those whose results are only there, or bring results that remain there to the host;
+        False if there is nothing."""
         for key, (_, one) in self._cached.items():
             if key != self._running and not one.objects.is_ahead:
                 del self._cached[key]

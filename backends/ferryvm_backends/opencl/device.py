@@ -48,8 +48,8 @@ class Device:
     driver: str
     has_f64: bool
     has_exact_f32: bool
-    """Arithmetic of f32 rounds correctly, division and square root by f64 if need be, and denormal numbers
-    are preserved."""
+    """Arithmetic of f32 rounds correctly, division and square root by f64 if need be, and denormal
+    numbers are preserved."""
     has_atomics_64: bool
     shares_memory: bool
     """Its memory is the host's."""
@@ -65,8 +65,9 @@ class Device:
     """The processor for which its driver compiles; empty if the driver's own choice works, None if
     it does not and no name is known."""
     divides_f32: bool = True
-    """Its own division and square root of f32 round correctly. Those of f64, rounded to f32, do, too: f64
-    has more than twice as many bits (Figueroa, When is double rounding innocuous?, 1995)."""
+    """Its own division and square root of f32 round correctly. Those of f64, rounded to f32, do,
+    too: f64 has more than twice as many bits (Figueroa, When is double rounding innocuous?,
+    1995)."""
     handle: Any = dataclasses.field(default=None, compare=False, repr=False)
     """pyopencl's."""
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparisons and copies of large parts of the host's memory, by several threads.
 
-One core reads some 10 GB/s, and memory delivers several times that. The caller takes one piece after
-another, as do threads of the process' pool; so a pool that is busy delays nothing.
+One core reads some 10 GB/s, and memory delivers several times that. The caller takes one piece
+after another, as do threads of the process' pool; so a pool that is busy delays nothing.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     copy in the arena of a machine ──> buffer ──> copy in the arena of another machine
                                          └──> array of the host
 
-Each machine has one buffer for all its arrays, since a kernel can access its arguments only. So elements
-are copied on the device, which takes a hundredth of what a copy through the bus does.
+Each machine has one buffer for all its arrays, since a kernel can access its arguments only. So
+elements are copied on the device, which takes a hundredth of what a copy through the bus does.
 """
 
 from __future__ import annotations

@@ -48,7 +48,8 @@ _LEAST_TIMED = 1 << 20
 """Bytes that are sent at most without waiting for them."""
 
 _LEAST_BESIDE = 1 << 20
-"""Bytes of parts that are compared and copied beside a kernel, at least, since that needs a second queue."""
+"""Bytes of parts that are compared and copied beside a kernel, at least, since that needs a second
+queue."""
 
 
 _Sent = tuple[Segment, Sequence[tuple[int, int]], ArrayActivity]
@@ -74,25 +75,29 @@ class ObjectCopy:
         self.version = 0
         """Changes with each buffer: a later one may have the handle of an earlier one."""
         self._ahead: dict[Segment, None] | None = None
-        """Parts that need not be compared, while the device has results that the host lacks; None: the
-        host has all."""
+        """Parts that need not be compared, while the device has results that the host lacks; None:
+        the host has all."""
         self._sent: dict[tuple[ObjectAccess, int], list[ArrayActivity]] = {}
-        """Metrics of the parts that uses of objects need and that are among these, for each `Traffic`."""
+        """Metrics of the parts that uses of objects need and that are among these, for each
+        `Traffic`."""
         self.residency: Residency | None = None
-        """The elements that are on the device already for the next `push`, and the arrays that it may
-        access; None: all are on the host."""
+        """The elements that are on the device already for the next `push`, and the arrays that it
+        may access; None: all are on the host."""
         self.unsent: list[int] = []
-        """Addresses of the arrays that were not sent by the last `push`, as a kernel overwrites them."""
+        """Addresses of the arrays that were not sent by the last `push`, as a kernel overwrites
+        them."""
         self._may_be_marked = False
         """True if kernels may have set dirty marks since they were looked at."""
         self._changed: set[tuple[int, int]] = set()
-        """Ranges that the device has changed without marks, in bytes from the start of the space."""
+        """Ranges that the device has changed without marks, in bytes from the start of the
+        space."""
         self._others: list[_Sent] = []
         """Parts that are to be sent, but that the next kernel does not access."""
         self._brought: dict[ArrayCopy, list[tuple[int, int]]] = {}
         """Ranges that are on their way to the mirrors, while later launches run."""
         self._stored_again: set[ArrayCopy] = set()
-        """Copies among these that later launches have stored into: what has been brought was for nothing."""
+        """Copies among these that later launches have stored into: what has been brought was for
+        nothing."""
         self._copies: dict[int, ArrayCopy] = {}
         """By the host's address of the elements."""
 
@@ -111,7 +116,8 @@ class ObjectCopy:
         return address in self._copies
 
     def run_ahead(self) -> None:
-        """Leave results on the device until `catch_up`: nothing on the host reads or writes objects."""
+        """Leave results on the device until `catch_up`: nothing on the host reads or writes
+        objects."""
         if self._ahead is None:
             self._ahead = {}
 
@@ -252,9 +258,10 @@ class ObjectCopy:
         written: Container[int] = (),
         arrays: AccessedArrays | None = None,
     ) -> None:
-        """Copy what a kernel may read to the device; `marks`: it may set dirty marks; `written`: addresses
-        of arrays that it overwrites unseen; `arrays`: all that it accesses, if they are known. Then others
-        are sent by `copy_others`, if launches may follow that access them. Raises BackendError, cl.Error."""
+        """Copy what a kernel may read to the device; `marks`: it may set dirty marks; `written`:
+        addresses of arrays that it overwrites unseen; `arrays`: all that it accesses, if they are
+        known. Then others are sent by `copy_others`, if launches may follow that access them.
+        Raises BackendError, cl.Error."""
         self._may_be_marked |= marks
         self.unsent.clear()
         self._send_others(traffic)
@@ -323,7 +330,8 @@ class ObjectCopy:
     def _space_ranges(
         self, control: ControlBlock, arrays: AccessedArrays | None
     ) -> tuple[int, list[tuple[int, int]]]:
-        """Bytes of the space that a kernel with these arrays needs, and the ranges that it may access."""
+        """Bytes of the space that a kernel with these arrays needs, and the ranges that it may
+        access."""
         extent = max(control.object_end, control.object_top)
         if arrays is None or self.is_ahead:
             before, self._used = self._used, control.object_top
@@ -334,7 +342,8 @@ class ObjectCopy:
         return extent, found
 
     def _put_off(self, parts: list[_Sent], arrays: Container[int]) -> list[_Sent]:
-        """The parts that a kernel with these arrays needs; others are sent beside it, if they are large."""
+        """The parts that a kernel with these arrays needs; others are sent beside it, if they are
+        large."""
         others = [p for p in parts if isinstance(p[0], ArrayCopy) and p[0].address not in arrays]
         if sum(end for _, ranges, _ in others for _, end in ranges) < _LEAST_BESIDE:
             return parts
@@ -349,8 +358,9 @@ class ObjectCopy:
         )
 
     def copy_others(self, arrays: Container[int], traffic: Traffic) -> None:
-        """Begin to copy what a kernel with these arrays, which may be running, does not access: changes of
-        the host to the device, and results of earlier launches to the mirrors. Raises cl.Error."""
+        """Begin to copy what a kernel with these arrays, which may be running, does not access:
+        changes of the host to the device, and results of earlier launches to the mirrors. Raises
+        cl.Error."""
         self._send_others(traffic)
         for copy, start, end in [*self._results(arrays)]:
             first = self._space_bytes + copy.start
@@ -363,7 +373,8 @@ class ObjectCopy:
         self._others = []
 
     def _results(self, arrays: Container[int]) -> Iterator[tuple[ArrayCopy, int, int]]:
-        """Ranges of other arrays that earlier launches have stored into, but for those brought for nothing."""
+        """Ranges of other arrays that earlier launches have stored into, but for those brought for
+        nothing."""
         starts = {self._space_bytes + copy.start: copy for copy in self._copies.values()}
         for first, last in self._changed:
             at = max((start for start in starts if start <= first), default=-1)
@@ -417,8 +428,8 @@ class ObjectCopy:
         cl.enqueue_copy(self._session.queue, self._tables.buffer, np.frombuffer(found, np.uint8))
 
     def leave(self, address: int) -> LeftElements:
-        """Elements as they are on the device, which has no copy of them for the host any more. Raises
-        BackendError, cl.Error."""
+        """Elements as they are on the device, which has no copy of them for the host any more.
+        Raises BackendError, cl.Error."""
         copy = self._copies.pop(address)
         return LeftElements(self._session, copy.place, copy.host)
 
@@ -430,8 +441,8 @@ class ObjectCopy:
         return 0 if copy is None else self._space_bytes + copy.start
 
     def mark(self, place: int, start: int, end: int) -> None:
-        """Mark bytes of the elements at a place of the host as changed by the device; the end may be
-        behind theirs."""
+        """Mark bytes of the elements at a place of the host as changed by the device; the end may
+        be behind theirs."""
         copy = self._copies.get((place + self._base) & _MASK)
         if place < self._space_bytes:
             self._changed.add((place + start, min(place + end, self._space_bytes)))

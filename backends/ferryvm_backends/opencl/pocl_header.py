@@ -2,10 +2,10 @@
 """Declarations of the built-in functions that kernels call, in place of PoCL's header of all.
 
 PoCL includes a header before each text, `opencl-c.h` of clang, in which the built-in functions are
-declared for all types and vectors: 17,000 lines, which it reads once to preprocess the text and once
-to compile it. With the guard of this header defined it reads none of them, and the types and macros
-are still there, for they are in other headers. A small kernel is then built in 43 ms instead of 125,
-and found in PoCL's cache in 8 ms instead of 22.
+declared for all types and vectors: 17,000 lines, which it reads once to preprocess the text and
+once to compile it. With the guard of this header defined it reads none of them, and the types and
+macros are still there, for they are in other headers. A small kernel is then built in 43 ms instead
+of 125, and found in PoCL's cache in 8 ms instead of 22.
 
 Invariant: a function that is called and not declared here is an error of the build, since OpenCL C
 has no implicit declarations; so no kernel can differ from one that was built with the header.

@@ -6,13 +6,13 @@
     pool ── chunk, a buffer of the device:  │ area │ area │ gap │ area │ gap     │
         └── chunk of one area that is larger
 
-Areas are taken from chunks of some size, which a device provides seldom: to allocate and to release takes a
-driver longer than a kernel of a million items does. A chunk without areas is released, but for some
-that are likely to be wanted again.
+Areas are taken from chunks of some size, which a device provides seldom: to allocate and to release
+takes a driver longer than a kernel of a million items does. A chunk without areas is released, but
+for some that are likely to be wanted again.
 
-Where there is no memory for an area, chunks without areas are released first. Then the copies of programs that
-do not run are given up, the one that was used longest ago first, until there is memory. Their content is on
-the host, so it is only sent again.
+Where there is no memory for an area, chunks without areas are released first. Then the copies of
+programs that do not run are given up, the one that was used longest ago first, until there is
+memory. Their content is on the host, so it is only sent again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ MEMORY = "FERRYVM_OPENCL_MEMORY"
 CHUNK_BYTES = 64 << 20
 """Bytes of a chunk, where the device has them and no larger area is wanted."""
 _SHARE = 64
-"""Chunks have at most one part in so many of the device's memory, and so have all that are spare."""
+"""Chunks have at most one part in so many of the device's memory, and so have all that are
+spare."""
 
 
 class Area:
@@ -71,8 +72,8 @@ class _Chunk(Chunk):
         """Raises cl.Error."""
         super().__init__(size, alignment)
         self.buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size)
-        # NVIDIA's driver (580) allocates at the first use. If that is one of an area, each copy to an
-        # area takes as long as one from the host.
+        # NVIDIA's driver (580) allocates at the first use. If that is one of an area, each copy to
+        # an area takes as long as one from the host.
         cl.enqueue_fill_buffer(queue, self.buffer, np.zeros(1, np.uint8), 0, 1)
 
 
@@ -80,8 +81,8 @@ class MemoryPool:
     """The memory of a device, in bytes."""
 
     def __init__(self, queue: Any, memory: int, alignment: int) -> None:
-        """`queue`: that all commands go to; `memory`: bytes of the device; `alignment`: bytes of which starts of buffers within a
-        buffer are multiples."""
+        """`queue`: that all commands go to; `memory`: bytes of the device; `alignment`: bytes of
+        which starts of buffers within a buffer are multiples."""
         self._queue, self._alignment = queue, max(alignment, 256)
         self._share = memory // _SHARE
         self._chunks: list[_Chunk] = []
@@ -93,8 +94,8 @@ class MemoryPool:
         """Gives up the memory of a program that does not run; False if there is none."""
 
     def metrics(self) -> MemoryMetrics:
-        """The memory that there is now. Of free memory the fragmentation is 0 if one area could have all of
-        it, and near 1 if it is in many small pieces."""
+        """The memory that there is now. Of free memory the fragmentation is 0 if one area could
+        have all of it, and near 1 if it is in many small pieces."""
         self.settle()
         with self._lock:
             used, held = self._used, self._bytes
@@ -102,8 +103,8 @@ class MemoryPool:
         return MemoryMetrics(used, held, 1 - largest / (held - used) if held > used else 0.0)
 
     def take(self, size: int) -> Area:
-        """An area of so many bytes, for reading and writing; its content is not known. Raises BackendError,
-        cl.Error if there is no memory for it when all that can be given up is."""
+        """An area of so many bytes, for reading and writing; its content is not known. Raises
+        BackendError, cl.Error if there is no memory for it when all that can be given up is."""
         while True:
             self.settle()
             with self._lock:
@@ -177,7 +178,8 @@ class MemoryPool:
         return sum(each.size for each in self._chunks)
 
     def _release(self, spare: int) -> None:
-        """Release chunks without areas, the last ones first, until they have at most `spare` bytes."""
+        """Release chunks without areas, the last ones first, until they have at most `spare`
+        bytes."""
         empty = [each for each in self._chunks if each.is_empty]
         over = sum(each.size for each in empty) - spare
         for chunk in reversed(empty):

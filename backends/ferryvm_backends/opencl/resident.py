@@ -184,8 +184,8 @@ class Copied:
         written: Container[int] = (),
         arrays: AccessedArrays | None = None,
     ) -> None:
-        """Copy the words that a kernel may read to the device; `marks`, `written`, `arrays`: of objects,
-        see `ObjectCopy.push`. Raises BackendError, cl.Error."""
+        """Copy the words that a kernel may read to the device; `marks`, `written`, `arrays`: of
+        objects, see `ObjectCopy.push`. Raises BackendError, cl.Error."""
         began = time.perf_counter()
         pushed = 0
         if needs.frames:

@@ -25,8 +25,8 @@ from ferryvm_backends.opencl.pool import Area
 ZERO, _ZEROS = np.zeros(1, np.uint8), np.zeros(16, np.uint8)
 
 _MOST_FILLED = 1 << 30
-"""Bytes that are filled by one command: NVIDIA's driver (580) does not come back from filling 3.5 GiB
-byte by byte."""
+"""Bytes that are filled by one command: NVIDIA's driver (580) does not come back from filling 3.5
+GiB byte by byte."""
 
 Part = tuple["Segment", int, int, ArrayActivity | None]
 """A range of bytes that the device has changed, and the metrics of its array."""
@@ -61,8 +61,8 @@ class Segment:
         mirror: Callable[[], Bytes],
         valid: ctypes.c_uint64,
     ) -> None:
-        """The device has zeros, and so has the memory that `mirror` makes, at its first use. `valid`: bytes
-        for which the mirror equals the device's memory."""
+        """The device has zeros, and so has the memory that `mirror` makes, at its first use.
+        `valid`: bytes for which the mirror equals the device's memory."""
         self._session, self.host, self.place = session, host, place
         self._make_mirror = mirror
         self._valid = valid
@@ -137,8 +137,8 @@ class Segment:
 
 
 def area_of_zeros(session: Session, size: int) -> Area:
-    """An area of zeros, for which the memory of programs that do not run is given up if need be. Raises
-    BackendError, cl.Error."""
+    """An area of zeros, for which the memory of programs that do not run is given up if need be.
+    Raises BackendError, cl.Error."""
     session.check_size(size)
     area = session.pool.take(size)
     fill_zeros(session, area.buffer, 0, size)

@@ -7,9 +7,10 @@
 
 It follows the instructions of a run in order, and notes for each element, field, static and byte of
 the heap which item of the running launch wrote it and which ones read it. That is the definition of
-a race by accesses, not by what happened to be overwritten: it does not depend on how a backend would
-have run the items. An access in a nested launch is one of the item around it, too. Where all items have
-waited for each other at a barrier, a new phase begins, for which the accesses before it do not count.
+a race by accesses, not by what happened to be overwritten: it does not depend on how a backend
+would have run the items. An access in a nested launch is one of the item around it, too. Where all
+items have waited for each other at a barrier, a new phase begins, for which the accesses before it
+do not count.
 """
 
 from __future__ import annotations
@@ -114,7 +115,8 @@ class _Launch:
 
     def __init__(self, fp: int, sp: int, pc: int) -> None:
         self.fp, self.sp, self.pc = fp, sp, pc
-        """The frame that it is in; the word past its operands; the instruction that messages name."""
+        """The frame that it is in; the word past its operands; the instruction that messages
+        name."""
         self.item: int | None = None
         """The item that runs."""
         self.seen: dict[Place, _Seen] = {}
@@ -185,8 +187,8 @@ class Independence:
         return next((call for call in chain.inner if self._position(call) is not None), pc)
 
     def _named(self, pc: int, fp: int) -> int:
-        """The pc that messages name for an access: in generated code, that of the innermost call that
-        somebody wrote, or else of the launch."""
+        """The pc that messages name for an access: in generated code, that of the innermost call
+        that somebody wrote, or else of the launch."""
         found = self._written(pc, fp)
         return self._launches[-1].pc if self._position(found) is None else found
 

@@ -20,7 +20,8 @@ from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Instruction
 Group = tuple[Instruction, ...]
 
 _END, _SECTION = "\ufffe", "\uffff"
-"""In the notes: the end of a group, and of the groups with one first opcode; both are no opcodes."""
+"""In the notes: the end of a group, and of the groups with one first opcode; both are no
+opcodes."""
 
 
 def _expand(pattern: str, sets: dict[str, list[str]]) -> list[str]:
@@ -72,8 +73,8 @@ class Fusion:
     """The handler of each pc."""
 
     def __init__(self, notes: bytes, first: int) -> None:
-        """`notes`: the groups, see `packed`. Their handlers' numbers start at `first`; below are the
-        single instructions'."""
+        """`notes`: the groups, see `packed`. Their handlers' numbers start at `first`; below are
+        the single instructions'."""
         text = notes.decode()
         self._sections: dict[int, tuple[int, str]] = {}
         """By first opcode, the number of the first handler and the groups."""

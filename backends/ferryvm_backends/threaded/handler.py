@@ -3,10 +3,10 @@
 
 Handlers share one signature of the six machine registers under a calling convention that passes
 them all in processor registers, so a dispatch is a load and a jump. A cell's first word is the
-address of its handler; a target immediate is the address of the target's cell, so that control moves from one cell to the
-next with one load. A function immediate is the address of a descriptor that belongs to
-the form of the code and whose entry is a cell: calls are bound by how long it takes to know the next
-cell, and without a shift and two loads of bases fib(32) takes a tenth less time.
+address of its handler; a target immediate is the address of the target's cell, so that control
+moves from one cell to the next with one load. A function immediate is the address of a descriptor
+that belongs to the form of the code and whose entry is a cell: calls are bound by how long it takes
+to know the next cell, and without a shift and two loads of bases fib(32) takes a tenth less time.
 """
 
 from __future__ import annotations

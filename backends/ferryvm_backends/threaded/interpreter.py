@@ -30,7 +30,8 @@ from ferryvm_backends.threaded import fusion, symbol
 PACKAGE = __package__
 
 LATER = 2.0
-"""Seconds after which a process that has built a part builds all handlers: many have ended by then."""
+"""Seconds after which a process that has built a part builds all handlers: many have ended by
+then."""
 
 FEW = 4
 """Programs of a process for which parts are built: the next part has all instructions."""

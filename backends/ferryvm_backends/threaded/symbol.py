@@ -17,5 +17,5 @@ COUNTING = "ferry_threaded_counting"
 """Addresses of handlers that pay fuel, one an instruction by opcode."""
 
 CELLS = "ferry_threaded_cells"
-"""Addresses of the handlers of count, enter and launch cells: three that do not pay fuel, three that
-do."""
+"""Addresses of the handlers of count, enter and launch cells: three that do not pay fuel, three
+that do."""

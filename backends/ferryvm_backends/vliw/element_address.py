@@ -24,7 +24,8 @@ _CONTEXT = frozenset({"context_load", "context_store"})
 
 
 def join_element_addresses(body: Body) -> None:
-    """Give each load and store of an element an address and no offset; of a context array, likewise."""
+    """Give each load and store of an element an address and no offset; of a context array,
+    likewise."""
     m = Builder(body.constants)
     zero = m.constant(I64, 0)
     for block in body.blocks:

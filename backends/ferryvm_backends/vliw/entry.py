@@ -44,8 +44,9 @@ class VliwCode(Code):
         access: ObjectAccess = NO_OBJECTS,
         is_quick: bool = False,
     ) -> None:
-        """`access`: the objects that it may access; `entry`: a pc; `device`: the text that selected the machine; `recompile_after`: cycles
-        after which it leaves with LONG, each time; 0: never; `is_quick`: as for `Simulation`."""
+        """`access`: the objects that it may access; `entry`: a pc; `device`: the text that selected
+        the machine; `recompile_after`: cycles after which it leaves with LONG, each time; 0: never;
+        `is_quick`: as for `Simulation`."""
         self.program = program
         self.totals = Totals(bundles=np.zeros(len(program.bundles), np.int64))
         self._entry, self._limit = entry, guard_limit

@@ -123,7 +123,8 @@ class ObjectTransfer:
             )
 
     def fetch(self, control: ControlBlock, own: ControlBlock) -> Iterator[int]:
-        """Copy changes to the host; bytes of each transfer. `own`: the processor's control block."""
+        """Copy changes to the host; bytes of each transfer. `own`: the processor's control
+        block."""
         found, access = self._resident, self._access
         if found is None:
             return

@@ -42,8 +42,8 @@ _ARITHMETIC = frozenset({"compare", "add", "sub", "mul", "fadd", "fsub", "fmul",
 _ACCESSES = frozenset({"heap_load", "heap_store", "element_load", "element_store"})
 
 _DEAREST = 32
-"""The cost of a value that items compute anew behind a barrier: it takes units that have little to do, and an
-access to memory takes one of few."""
+"""The cost of a value that items compute anew behind a barrier: it takes units that have little to
+do, and an access to memory takes one of few."""
 
 
 def optimised(region: Region, options: Options, machine: Machine) -> Module:

@@ -161,8 +161,8 @@ class Function(Instructions):
         self.call(skeleton.group_launch_of(self, function, arrays))
 
     def barrier(self) -> None:
-        """( -- ): wait until every item of the launch that this function runs in waits here, too; what
-        each did before it is then seen by all.
+        """( -- ): wait until every item of the launch that this function runs in waits here, too;
+        what each did before it is then seen by all.
 
         Traps where an item ends or waits at another barrier, and outside of a launch.
         """
@@ -180,15 +180,16 @@ class Function(Instructions):
 
     def scan(self, operation: str | Function) -> None:
         """( array -- array ): a fresh array that has for each element of an array of numbers the
-        combination of all up to it, itself included, by launches; docs/parallel.md states the order.
+        combination of all up to it, itself included, by launches; docs/parallel.md states the
+        order.
 
         `operation`: as for `reduce`; a function needs no initial value. Raises BuildError.
         """
         self.call(skeleton.scan_of(self, operation))
 
     def group_reduce(self, operation: str | Function) -> None:
-        """( value item values -- value ): every item of the launch that this function runs in gives a
-        value, and all get their combination, in the order of `reduce`; implies barriers.
+        """( value item values -- value ): every item of the launch that this function runs in gives
+        a value, and all get their combination, in the order of `reduce`; implies barriers.
 
         `item`: the number of the item in its launch. `values`: an array with an element for each
         item, which is overwritten. `operation`: as for `scan`. Traps as `barrier`. Raises
@@ -197,8 +198,8 @@ class Function(Instructions):
         self.call(skeleton.group_reduction_of(self, operation))
 
     def group_scan(self, operation: str | Function, exclusive: bool = False) -> None:
-        """( value item values -- value ): every item gets the combination of the values of all items up
-        to it, in the order of `scan`; operands and traps as for `group_reduce`.
+        """( value item values -- value ): every item gets the combination of the values of all
+        items up to it, in the order of `scan`; operands and traps as for `group_reduce`.
 
         `exclusive`: without its own value; the first item gets the identity, so the operation is no
         function. Raises BuildError.
@@ -206,13 +207,13 @@ class Function(Instructions):
         self.call(skeleton.group_scan_of(self, operation, exclusive))
 
     def group_broadcast(self) -> None:
-        """( value from item values -- value ): every item gets the value of the one whose number item
-        0 gives as `from`; other operands and traps as for `group_reduce`."""
+        """( value from item values -- value ): every item gets the value of the one whose number
+        item 0 gives as `from`; other operands and traps as for `group_reduce`."""
         self.call(skeleton.group_broadcast_of(self))
 
     def map(self, function: Function, arrays: int = 1) -> None:
-        """( shared arrays -- results ): call a function with the elements of arrays at each index, and
-        the shared arguments; a fresh array for each of its results, in order. It is a launch.
+        """( shared arrays -- results ): call a function with the elements of arrays at each index,
+        and the shared arguments; a fresh array for each of its results, in order. It is a launch.
 
         `function`: takes an element of each of so many arrays, then the shared arguments. Traps if
         the arrays have different lengths. Raises BuildError.
@@ -220,8 +221,8 @@ class Function(Instructions):
         self.call(skeleton.map_of(self, function, arrays, in_place=False))
 
     def map_to(self, function: Function, arrays: int = 1) -> None:
-        """( results shared arrays -- ): as `map`, into arrays that are given, an array for each result;
-        they may be among those that are read. Raises BuildError.
+        """( results shared arrays -- ): as `map`, into arrays that are given, an array for each
+        result; they may be among those that are read. Raises BuildError.
         """
         self.call(skeleton.map_of(self, function, arrays, in_place=True))
 

@@ -145,7 +145,8 @@ def bisect(
     """Find the first instruction at which a backend diverges from a good one.
 
     FILE is a program (.skiff, .fasm, .fvm) or a file of a disagreement, which names the backends
-    itself. ARGUMENTS, after `--`, are the program's. Exit code 0: found; 2: something was unusable, the backends agree, or time ran out.
+    itself. ARGUMENTS, after `--`, are the program's. Exit code 0: found; 2: something was unusable,
+    the backends agree, or time ran out.
     """
     from ferryvm.testing.bisect import Bisector, LateError, UnpreparedError
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferry doctor --calibrate`: measure the costs of launches on each device, and keep them; and those
-that are kept, for `ferry doctor`."""
+"""`ferry doctor --calibrate`: measure the costs of launches on each device, and keep them; and
+those that are kept, for `ferry doctor`."""
 
 from __future__ import annotations
 

@@ -56,9 +56,10 @@ def doctor(as_json: bool, backend: str | None, calibrate: bool) -> int:
 
     The figures of launches that an earlier --calibrate has kept are shown, too.
 
-    With --calibrate it measures instead: launch latency, copies, instructions by class, threads, for
-    each device of each backend that runs items of launches out of order, some seconds a device. The
-    default policy places launches by these figures. Exit code 1: a device could not be measured.
+    With --calibrate it measures instead: launch latency, copies, instructions by class, threads,
+    for each device of each backend that runs items of launches out of order, some seconds a device.
+    The default policy places launches by these figures. Exit code 1: a device could not be
+    measured.
     """
     if calibrate:
         from ferryvm.cli.calibration import calibrate_all

@@ -64,8 +64,8 @@ def export(
 ) -> None:
     """Export a region of FILE as a function with plain arguments, and a proof.
 
-    The folder has the code, a manifest, golden vectors of the reference interpreter, and programs that
-    check the code with them: `make check`.
+    The folder has the code, a manifest, golden vectors of the reference interpreter, and programs
+    that check the code with them: `make check`.
     """
     from ferryvm.portable import ExportOptions, export_region
 

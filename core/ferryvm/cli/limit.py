@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options `--stack-limit`, `--heap-limit` and `--object-limit` of commands that run programs."""
+"""The options `--stack-limit`, `--heap-limit` and `--object-limit` of commands that run
+programs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The option `--policy` of commands that compare backends: mixed execution as one of them, `mixed`."""
+"""The option `--policy` of commands that compare backends: mixed execution as one of them,
+`mixed`."""
 
 from __future__ import annotations
 

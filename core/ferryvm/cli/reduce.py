@@ -65,8 +65,9 @@ def reduce(
     """Shrink a program on which two backends disagree while it shows the same disagreement.
 
     FILE is a program (.skiff, .fasm, .fvm) or a file of a disagreement, which names the backends
-    itself. ARGUMENTS, after `--`, are the program's. The smallest program so far is written at each improvement; Ctrl-C ends the search with
-    it. Exit code 0: done; 2: something was unusable, or the backends agree.
+    itself. ARGUMENTS, after `--`, are the program's. The smallest program so far is written at each
+    improvement; Ctrl-C ends the search with it. Exit code 0: done; 2: something was unusable, or
+    the backends agree.
     """
     from ferryvm.program import Program
     from ferryvm.testing import disagreement

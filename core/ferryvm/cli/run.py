@@ -62,8 +62,8 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 @language_option
 @_options
 def run(file: Path, peephole: bool | None, language: str | None, **options: Any) -> None:
-    """Run FILE, a program (.skiff, .fasm, .fvm, or a plugin's language) from its start. ARGUMENTS, after `--`, are
-    the program's."""
+    """Run FILE, a program (.skiff, .fasm, .fvm, or a plugin's language) from its start. ARGUMENTS,
+    after `--`, are the program's."""
     program_run.run(file, Options(**options), peephole, language)
 
 

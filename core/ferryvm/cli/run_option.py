@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 @record.dataclass(frozen=True)
 class Options:
-    """Their values; the defaults are those of options that are not given. `ferryvm.cli.run` declares
-    them for the command line."""
+    """Their values; the defaults are those of options that are not given. `ferryvm.cli.run`
+    declares them for the command line."""
 
     backend: str | None = None
     device: str | None = None

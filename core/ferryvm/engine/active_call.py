@@ -55,8 +55,8 @@ class Call:
         self._calls.abandon(self)
 
     def stood(self, look: Callable[[Machine], _R]) -> _R:
-        """The result of a function that looks at the machine as it stood when the call stopped. Raises
-        CallError as `resume`."""
+        """The result of a function that looks at the machine as it stood when the call stopped.
+        Raises CallError as `resume`."""
         return self._calls.stood(self, look)
 
 

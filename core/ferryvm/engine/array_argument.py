@@ -68,7 +68,8 @@ def _by_interface(array: npt.NDArray[Any]) -> int:
 
 
 def _by_pointer(array: npt.NDArray[Any]) -> int:
-    # NumPy's C API, `PyArrayObject`: `data` is the first field; the interface makes a dict and tuples.
+    # NumPy's C API, `PyArrayObject`: `data` is the first field; the interface makes a dict and
+    # tuples.
     return ctypes.c_size_t.from_address(id(array) + object.__basicsize__).value
 
 

@@ -66,8 +66,9 @@ def map(
 
     `arrays`, `arguments`: for its parameters in order, and by name. A parameter of numbers takes an
     array, whose elements it gets, or one number for all items; one of i64 also a range, of which no
-    array is made; other parameters take what a call takes. Arrays are used where they are; all have one shape. `out`: the array for the results, or
-    one for each; it may be one of those that are read.
+    array is made; other parameters take what a call takes. Arrays are used where they are; all have
+    one shape. `out`: the array for the results, or one for each; it may be one of those that are
+    read.
 
     Raises CallError for arguments that do not fit, and errors as `Instance.call`; a trap names the
     item, the index in row-major order. docs/embedding.md has examples.
@@ -84,8 +85,8 @@ def map_elements(
     out: Sequence[Array],
     mask: Array | None = None,
 ) -> None:
-    """As `map` into arrays, with an argument for each parameter; an array of complex numbers is one for
-    two parameters or two results. `mask`: of uint8; only items whose element of it is 0 run."""
+    """As `map` into arrays, with an argument for each parameter; an array of complex numbers is one
+    for two parameters or two results. `mask`: of uint8; only items whose element of it is 0 run."""
     _mapped(exported("map", function), values, tuple(out), () if mask is None else (mask,))
 
 
@@ -95,9 +96,9 @@ def map_resident(
     out: Sequence[Array],
     residency: Residency,
 ) -> bool:
-    """As `map` into arrays, where elements of some are on a device alone; True if the results are there,
-    or in the arrays; False if nothing was done. `values` has an argument for each parameter. The function
-    has no effects."""
+    """As `map` into arrays, where elements of some are on a device alone; True if the results are
+    there, or in the arrays; False if nothing was done. `values` has an argument for each parameter.
+    The function has no effects."""
     f = exported("map", function)
     plan = _planned(f, values, tuple(out), ())
     passed = (*_passed(f, plan, values), *(_parts(each) for each in out))
@@ -148,8 +149,8 @@ def _is_complex(value: object) -> bool:
 
 
 def release(function: Callable[..., Any], out: Sequence[Array]) -> None:
-    """Let an instance forget arrays for results, to which a function that was mapped into them has no
-    reference. Their memory lives until its next collection otherwise."""
+    """Let an instance forget arrays for results, to which a function that was mapped into them has
+    no reference. Their memory lives until its next collection otherwise."""
     calls, _ = function.__ferryvm__  # type: ignore[attr-defined]  # a function of an instance
     objects = calls.machine.objects
     try:
@@ -166,8 +167,9 @@ def release(function: Callable[..., Any], out: Sequence[Array]) -> None:
 def prepared(
     function: Callable[..., Any], values: Sequence[Any], out: Sequence[Array]
 ) -> Callable[..., object]:
-    """The call of `map` by itself: of an argument for each parameter, then the arrays for the results.
-    It takes all that are of the dtypes of these and of one shape, which it does not check; no ranges."""
+    """The call of `map` by itself: of an argument for each parameter, then the arrays for the
+    results. It takes all that are of the dtypes of these and of one shape, which it does not check;
+    no ranges."""
     return _plan(exported("map", function), values, out, has_mask=False).call
 
 
@@ -253,8 +255,8 @@ def _plan(f: Exported, values: Sequence[Any], given: Sequence[Any], *, has_mask:
 def _targets(
     f: Exported, results: Sequence[Type], given: Sequence[Any]
 ) -> tuple[list[ArrayType], list[int]]:
-    """The types of the arrays for the results, and the numbers of the results that are the first part of
-    a complex number. Raises CallError for arrays that do not fit."""
+    """The types of the arrays for the results, and the numbers of the results that are the first
+    part of a complex number. Raises CallError for arrays that do not fit."""
     to, pairs = list[ArrayType](), list[int]()
     has_pairs = len(given) < len(results)
     number = 0
@@ -314,8 +316,8 @@ def scan(function: Callable[..., Any], array: Any, *, out: Array | None = None) 
     """An array that has for each element of an array of numbers the combination of all up to it,
     itself included, by a function of an instance, which takes two values and must be associative.
 
-    It is `out`, which has the shape of the array and may be the same, or a fresh one of one dimension.
-    Raises CallError for arguments that do not fit, and errors as `Instance.call`.
+    It is `out`, which has the shape of the array and may be the same, or a fresh one of one
+    dimension. Raises CallError for arguments that do not fit, and errors as `Instance.call`.
     """
     f = exported("scan", function)
     operation, kind = _combination(f, array)

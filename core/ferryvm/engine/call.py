@@ -79,8 +79,8 @@ class Calls:
         """The stopped calls, the most recent one last."""
         self.at_trap: Callable[[Machine, Callable[[], References]], object] | None = None
         self.at_error: _AtError | None = None
-        """Called with an exception that a signal handler or a host function raised in a call, while the
-        machine stands where it was."""
+        """Called with an exception that a signal handler or a host function raised in a call, while
+        the machine stands where it was."""
         """Takes from a machine that trapped what it needs of its state, for `TrapError.state`."""
         self._passings: dict[int, Passing | None] = {}
         """By the entry of the target."""
@@ -168,9 +168,9 @@ class Calls:
         direct: DirectEntry,
         launch: Callable[[Machine], Status | None],
     ) -> int:
-        """Run the items of the launch for which code has left, and the machine from there, again and
-        again; the status that it is left with then. The way through the engine takes ten times as
-        much of Python, which is not in any cache after a launch."""
+        """Run the items of the launch for which code has left, and the machine from there, again
+        and again; the status that it is left with then. The way through the engine takes ten times
+        as much of Python, which is not in any cache after a launch."""
         try:
             while True:
                 left = call_in_ours(launch, self.machine)
@@ -247,7 +247,8 @@ class Calls:
         self.alone(enter)
 
     def stood(self, call: Call, look: Callable[[Machine], _R]) -> _R:
-        """The result of a function that looks at the machine as the call that stopped last left it."""
+        """The result of a function that looks at the machine as the call that stopped last left
+        it."""
 
         def enter(is_nested: bool) -> _R:
             self._check_last(call, is_nested)

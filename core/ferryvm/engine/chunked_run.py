@@ -62,8 +62,8 @@ class ChunkedRun:
     """A run of a range of items by a team of workers."""
 
     def __init__(self, team: Team, objects: ObjectMemory, helpers: int, pause: int) -> None:
-        """`helpers`: threads besides this one; `pause`: chunks that this one runs before it looks if
-        signal handlers are to be run."""
+        """`helpers`: threads besides this one; `pause`: chunks that this one runs before it looks
+        if signal handlers are to be run."""
         self._team, self._objects = team, objects
         self._helpers, self._pause = helpers, pause
         self._lock = threading.Lock()

@@ -4,9 +4,9 @@
     crew ─ parked threads <── a launch gives some of them workers, by native code
          └ lookout        ── every 10 ms, while launches run: their interrupt flags
 
-A parked thread comes back to Python only where an item leaves its code. A launch takes what is parked
-when it begins, so two launches at once take no more threads than one, and none waits for another.
-A forked child has a crew of its own.
+A parked thread comes back to Python only where an item leaves its code. A launch takes what is
+parked when it begins, so two launches at once take no more threads than one, and none waits for
+another. A forked child has a crew of its own.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class Crew:
         self._parked: list[ParkedThread] = []
         self._table = (ctypes.c_uint64 * _MOST)()
         self.table = ctypes.addressof(self._table)
-        """Address of the addresses of the parked threads, in the order in which they were started."""
+        """Address of the addresses of the parked threads, in the order in which they were
+        started."""
         self._is_full = False
         self.flying: dict[int, Flying] = {}
         """The launches that run, by the addresses of their ranges."""
@@ -73,8 +74,8 @@ class Crew:
         return len(self._parked)
 
     def start(self, threads: int, loop: ChunkLoop) -> None:
-        """Make sure that there are so many threads, or fewer if no more can be started, and a lookout.
-        Raises ThreadError if there is no lookout."""
+        """Make sure that there are so many threads, or fewer if no more can be started, and a
+        lookout. Raises ThreadError if there is no lookout."""
         if self._lookout is None:
             with self._lock:
                 self._lookout = self._lookout or Lookout(self.flying)

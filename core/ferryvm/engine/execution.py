@@ -167,8 +167,8 @@ class Execution:
 
     @property
     def launches(self) -> Launches | None:
-        """The launches of the program as it is now, as code of the engine's backend leaves for them;
-        None if there are none, or they are not to be left for."""
+        """The launches of the program as it is now, as code of the engine's backend leaves for
+        them; None if there are none, or they are not to be left for."""
         from ferryvm.engine.mixed import MixedArtifact
 
         _, artifact = self._prepared.get((self.engine.backend.name, frozenset()), (None, None))

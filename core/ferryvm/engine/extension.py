@@ -3,9 +3,9 @@
 
     functions of the program, entry stubs │ new functions, the entry stub of one of them
 
-All numbers and pcs of the program are unchanged, so frames, saved states and compiled positions stay
-right. The alternative, adding for each export all that Python might want, would make every program
-larger; there is an adapter for each combination of arrays.
+All numbers and pcs of the program are unchanged, so frames, saved states and compiled positions
+stay right. The alternative, adding for each export all that Python might want, would make every
+program larger; there is an adapter for each combination of arrays.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Extension:
         """Memoised by `ferryvm.engine.array_map`."""
 
     def target(self, function: str, make: Make, name: str, parameters: tuple[str, ...]) -> Target:
-        """The function of that name, which is added to the program at its first use, with those that
-        it needs; for messages it has a `name` and `parameters`.
+        """The function of that name, which is added to the program at its first use, with those
+        that it needs; for messages it has a `name` and `parameters`.
 
         Raises CallError in a host function, where the program cannot change."""
         found = self._targets.get(function)

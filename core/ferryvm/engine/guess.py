@@ -25,8 +25,8 @@ class Guess:
     """A guess in the code of a site."""
 
     subject: tuple[int, int] | KnownWord
-    """The path that it leaves out, from the branch at a pc to another one; or the word that it takes
-    for constant."""
+    """The path that it leaves out, from the branch at a pc to another one; or the word that it
+    takes for constant."""
     outcome: str = ""
     """The reason that it is not made any more; empty as long as it is."""
 

@@ -88,8 +88,8 @@ def host(
     """Declare a function that programs can call; a decorator, with arguments or without.
 
     `name`: another than the function's own. `signature`: instead of annotations, such as "(i64
-    f64[]) -> (node)". `summary`: instead of the first line of its docstring. A first parameter that is
-    annotated as `ferryvm.Instance` gets the instance that calls.
+    f64[]) -> (node)". `summary`: instead of the first line of its docstring. A first parameter that
+    is annotated as `ferryvm.Instance` gets the instance that calls.
 
     `pure`: the result depends on the arguments alone, and there are no effects; `replayable`: the
     result depends on more, such as the time or input, and a recorded one may be used instead of a

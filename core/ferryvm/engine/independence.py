@@ -20,8 +20,8 @@ class _Checking(InterpreterWrapper):
 
 @functools.cache
 def checking_engine() -> Engine:
-    """The reference interpreter with the check of independence; a call then raises FerryError for the first
-    two items that are not independent."""
+    """The reference interpreter with the check of independence; a call then raises FerryError for
+    the first two items that are not independent."""
     engine = Engine("reference")
     engine.backend = _Checking(engine.backend)
     return engine

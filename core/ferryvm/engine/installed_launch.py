@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A launch with installed code that runs its items out of order: its metrics, guesses and times.
 
-`Launches` decides when this code runs. What is learned here is how long an item takes in order, which
-guards fail too often, and if other launches follow so soon that results may stay on a device.
+`Launches` decides when this code runs. What is learned here is how long an item takes in order,
+which guards fail too often, and if other launches follow so soon that results may stay on a device.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from ferryvm.machine.state import Machine
 from ferryvm.thread import ThreadError
 
 SUSPENSION = 1e-6
-"""Seconds that an item takes that fails a guard out of order: it is suspended, and taken up again."""
+"""Seconds that an item takes that fails a guard out of order: it is suspended, and taken up
+again."""
 
 _MOST_SUSPENSION = 0.1
 """The share of a launch's work that this may take, for one guard."""
@@ -69,8 +70,8 @@ class LaunchActivity:
 
 
 class LostResultsError(FerryError):
-    """A device has failed that had results of launches; the machine's memory is as it was in front of
-    them."""
+    """A device has failed that had results of launches; the machine's memory is as it was in front
+    of them."""
 
 
 @contextlib.contextmanager
@@ -101,7 +102,8 @@ class InstalledLaunch:
         self.followed = self.alone = 0
         """Times that another launch followed, and that none did."""
         self.is_single = False
-        """True if its results come back at once: the device failed with them and those of a later one."""
+        """True if its results come back at once: the device failed with them and those of a later
+        one."""
         self.gain: float | None = None
         """Times as long as an item takes in order than out of order, where lanes do several at
         once; None until both have been measured."""
@@ -137,8 +139,8 @@ class InstalledLaunch:
             self.gain, self.disturbed = None, (0, 0.0)
 
     def may_be_followed(self, machine: Machine, interlude: Interlude) -> bool:
-        """True if its results may stay on a device, and it is likely that another launch follows before
-        anything can look at them: if one has as often as not, or it is time to see again."""
+        """True if its results may stay on a device, and it is likely that another launch follows
+        before anything can look at them: if one has as often as not, or it is time to see again."""
         exits = self.activity.exits
         is_likely = self.followed >= self.alone or not exits & (exits - 1)
         can = is_likely and self.ranges.deferral is not None
@@ -162,8 +164,8 @@ class InstalledLaunch:
             self.alone += 1
 
     def measure(self, seconds: float) -> None:
-        """Note the seconds of work that an item took out of order. What counts is its time in order,
-        since that is what running it out of order saves."""
+        """Note the seconds of work that an item took out of order. What counts is its time in
+        order, since that is what running it out of order saves."""
         activity, seconds = self.activity, max(seconds, LEAST)
         assert activity.item_seconds is not None
         if self.gain is None:

@@ -217,8 +217,8 @@ class Instance:
         return self._execution
 
     def save(self, path: str | Path) -> None:
-        """Write the state to a file, including all stopped calls; `Engine.resume_instance` continues
-        them. Raises ImageError; CallError inside a host function."""
+        """Write the state to a file, including all stopped calls; `Engine.resume_instance`
+        continues them. Raises ImageError; CallError inside a host function."""
         self._calls.save(Path(path))
 
 

@@ -8,8 +8,9 @@ descriptor at once; a watcher thread reads it there and sets the flag, which bac
 There is one watcher for the process, started by the first run that needs it: starting a thread
 takes longer than most short runs.
 
-Other signals' handlers may raise anywhere in this module. What is set is set back by functions of C,
-each in a `finally` of its own: Python handles signals before and after such a call, never within it.
+Other signals' handlers may raise anywhere in this module. What is set is set back by functions of
+C, each in a `finally` of its own: Python handles signals before and after such a call, never within
+it.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ from ferryvm.thread import start
 _R = TypeVar("_R")
 
 BY_SIGNAL = 2
-"""The value of the interrupt flag in a block of `watch_until_freed` after a signal, for which Python
-calls a handler, too: if that raises nothing, the program continues. Any other value stops it."""
+"""The value of the interrupt flag in a block of `watch_until_freed` after a signal, for which
+Python calls a handler, too: if that raises nothing, the program continues. Any other value stops
+it."""
 
 _set_descriptor = functools.partial(signal.set_wakeup_fd, warn_on_full_buffer=False)
 
@@ -99,8 +101,8 @@ class _Watcher:
                 control.interrupt = 0
 
     def watch_until_freed(self, control: ControlBlock) -> None:
-        """Set the flag of `control` at each signal with a handler of Python from now on, until the block
-        is freed."""
+        """Set the flag of `control` at each signal with a handler of Python from now on, until the
+        block is freed."""
         before: list[int] = []
         try:
             # One call of C, which stores its result, too.
@@ -193,8 +195,8 @@ def interruptible(
     is_watched: bool = False,
     again: Callable[[], _R] | None = None,
 ) -> _R:
-    """The result of `run`, in which SIGINT (and other signals that the process's owner selects) sets
-    `control.interrupt` and does nothing else.
+    """The result of `run`, in which SIGINT (and other signals that the process's owner selects)
+    sets `control.interrupt` and does nothing else.
 
     Handlers of other signals run as soon as native code has seen the flag; `again`: goes on where
     `run` was interrupted for them.

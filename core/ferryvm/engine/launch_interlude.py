@@ -4,10 +4,10 @@
     launch, results on the device ─> scalars, jumps, calls ─┬─> launch.test, items left ─> launch …
                                                             └─> anything else ─> results to the host
 
-A device with memory of its own may leave the results of a launch there as long as nothing on the host
-can look at them. The interlude runs instructions that access neither heap nor objects, and stops in
-front of any other. The interpreter is given fuel for just so many instructions, so it has no need to
-know of that.
+A device with memory of its own may leave the results of a launch there as long as nothing on the
+host can look at them. The interlude runs instructions that access neither heap nor objects, and
+stops in front of any other. The interpreter is given fuel for just so many instructions, so it has
+no need to know of that.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ class Interlude:
         self._lengths: dict[int, int] = {}
 
     def run(self, machine: Machine) -> Status:
-        """Run on from an instruction: PARALLEL in front of a launch with all its items left, LEAVE in
-        front of code that may look at memory, else the status with which the interpreter left."""
+        """Run on from an instruction: PARALLEL in front of a launch with all its items left, LEAVE
+        in front of code that may look at memory, else the status with which the interpreter
+        left."""
         control = machine.control
         fuel = control.fuel
         try:
@@ -90,8 +91,8 @@ class Interlude:
             control.fuel = fuel
 
     def _length(self, pc: int) -> int:
-        """Instructions from one up to the next that may continue elsewhere, or in front of a launch or
-        of one that is not scalar."""
+        """Instructions from one up to the next that may continue elsewhere, or in front of a launch
+        or of one that is not scalar."""
         opcodes, first = self._listing.opcodes, pc
         while pc < len(opcodes) and _is_scalar(opcodes[pc]):
             if opcodes[pc] == _TEST and pc != first:

@@ -42,12 +42,13 @@ class LaunchSight(NamedTuple):
     arrays: tuple[tuple[int, int], ...]
     """Type number and bytes of each array among the arguments that all items share."""
     done: int
-    """Items that have begun or are done, of all its launches together; counted until its code is compiled."""
+    """Items that have begun or are done, of all its launches together; counted until its code is
+    compiled."""
     words: frozenset[KnownWord]
     """The numbers that its items share, and the statics that they read and do not write."""
     resident: tuple[int, str]
-    """Bytes of these arrays of which a device has copies, and the device that has most; 0 and empty if none
-    has any."""
+    """Bytes of these arrays of which a device has copies, and the device that has most; 0 and empty
+    if none has any."""
 
 
 def sight(machine: Machine, pc: int, passes: Passes) -> tuple[int, LaunchSight] | None:
@@ -77,7 +78,8 @@ def sight(machine: Machine, pc: int, passes: Passes) -> tuple[int, LaunchSight] 
 
 
 def _resident(machine: Machine, sizes: Mapping[int, int]) -> tuple[int, str]:
-    """Bytes of elements that a device has copies of, and the device that has most; `sizes`: by address."""
+    """Bytes of elements that a device has copies of, and the device that has most; `sizes`: by
+    address."""
     found = [
         (sum(size for address, size in sizes.items() if memory.has(machine, address)), memory.where)
         for memory in memories
@@ -86,8 +88,8 @@ def _resident(machine: Machine, sizes: Mapping[int, int]) -> tuple[int, str]:
 
 
 def words_at(machine: Machine, pc: int, end: int) -> frozenset[KnownWord]:
-    """The words that items of the launch at a pc may take for constant, with their values; `end`: the
-    word of the stack above the launch."""
+    """The words that items of the launch at a pc may take for constant, with their values; `end`:
+    the word of the stack above the launch."""
     arguments, statics = candidates(machine.verified, pc)
     program, memory = machine.program, machine.memory
     item = program.code.immediates[pc + CALL_DISTANCE]
@@ -98,7 +100,8 @@ def words_at(machine: Machine, pc: int, end: int) -> frozenset[KnownWord]:
 
 
 def _arrays(machine: Machine, references: list[int]) -> Iterator[tuple[int, int, int]]:
-    """Types and bytes of the arrays that references refer to, each once, and addresses of elements."""
+    """Types and bytes of the arrays that references refer to, each once, and addresses of
+    elements."""
     objects, types = machine.objects, machine.verified.types
     assert objects is not None  # the program has launches
     for reference in dict.fromkeys(references):

@@ -119,8 +119,8 @@ class Launches:
         return not launch.is_wrong(branch)
 
     def failed(self) -> Iterator[tuple[int, int | frozenset[KnownWord]]]:
-        """Guesses that were wrong too often since the last call: pc of the launch; pc of the branch,
-        or words that have other values."""
+        """Guesses that were wrong too often since the last call: pc of the launch; pc of the
+        branch, or words that have other values."""
         with contextlib.suppress(Empty):
             while True:
                 yield self._wrong.get_nowait()
@@ -128,8 +128,8 @@ class Launches:
     def install(
         self, pc: int, code: Code, guesses: GuessLimit = NO_GUESSES
     ) -> LaunchActivity | None:
-        """Leave for the launch at `pc` from now on, if its code runs items out of order; its metrics
-        then."""
+        """Leave for the launch at `pc` from now on, if its code runs items out of order; its
+        metrics then."""
         self._words_known[pc] = guesses.words
         ranges, number = code.ranges, self._numbers.get(pc)
         if ranges is None or number is None or self._is_disabled:
@@ -182,8 +182,8 @@ class Launches:
                 self._wrong.put((launch.pc, branch))
 
     def _changed_words(self, machine: Machine) -> frozenset[KnownWord]:
-        """The words that code of the launch at which a machine stands takes for constant, and that have
-        other values."""
+        """The words that code of the launch at which a machine stands takes for constant, and that
+        have other values."""
         control = machine.control
         known = self._words_known.get(control.pc)
         if not known:
@@ -221,9 +221,9 @@ class Launches:
     def _run_sequence(
         self, interlude: Interlude, launch: InstalledLaunch, machine: Machine
     ) -> Status:
-        """Run a launch, and those that follow before anything can look at what its items store. That
-        comes back from the device at the end; if it fails the machine stands in front of the first
-        one as before."""
+        """Run a launch, and those that follow before anything can look at what its items store.
+        That comes back from the device at the end; if it fails the machine stands in front of the
+        first one as before."""
         begin, launches, status = Begin(machine), [launch], Status.LEAVE
         errors: list[BaseException] = []
         try:
@@ -250,8 +250,8 @@ class Launches:
     def _follow(
         self, interlude: Interlude, launches: list[InstalledLaunch], machine: Machine
     ) -> Status:
-        """Run a launch and those that follow it, which are added to the list; the status in front of
-        anything else. Results may be on the device alone. Raises LostResultsError, and what an
+        """Run a launch and those that follow it, which are added to the list; the status in front
+        of anything else. Results may be on the device alone. Raises LostResultsError, and what an
         interpreter and signal handlers raise."""
         control, began = machine.control, time.perf_counter()
         while True:
@@ -286,9 +286,9 @@ class Launches:
             return Status.LEAVE
 
     def run_resident(self, machine: Machine, residency: Residency) -> bool:
-        """True if all items of the launch at which a machine stands have run on a device, where what
-        they have stored remains as far as that is wanted; False if the machine is as it was. Raises the exceptions of
-        signal handlers."""
+        """True if all items of the launch at which a machine stands have run on a device, where
+        what they have stored remains as far as that is wanted; False if the machine is as it was.
+        Raises the exceptions of signal handlers."""
         launch, operands = self._launches.get(machine.control.pc), launch_operands(machine.control)
         first, limit = operands.next, operands.limit
         if launch is None or launch.activity.stopped or self._changed_words(machine):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Structs and arrays of references that Python makes: the arguments of `Instance.new` as parts of an
-object.
+"""Structs and arrays of references that Python makes: the arguments of `Instance.new` as parts of
+an object.
 
     new("pair", 1, weight=2.5)        fields in the order of the declaration, or by name
     new("node[]", [a, b, None])       the elements

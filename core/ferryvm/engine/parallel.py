@@ -3,17 +3,17 @@
 
     launch.test, many items left ─> chunks ─> threads ─> record
 
-The code is that of the loop in order. Each thread has a control block and a stack of its own, with a
-copy of the launch's frame in which the range is a chunk. So the code needs to know nothing of
+The code is that of the loop in order. Each thread has a control block and a stack of its own, with
+a copy of the launch's frame in which the range is a chunk. So the code needs to know nothing of
 threads, and where it leaves in the middle of an item, the item's frames stand on that stack: they
 are suspended, and the thread goes on with the next item.
 
-What an item must not do out of order, it cannot do: on these control blocks there is no space for an
-object, no heap to grow into, no native host function. The code leaves in front of that.
-Where the code has a part that runs items in the lanes of vectors, a chunk is run by that, but for
-what is left of it at its end. A lane that leaves stores the words of its item, which are put on the
-thread's stack and then suspended as others are.
-After a trap no higher chunk begins. The engine then takes the pieces of the record in order.
+What an item must not do out of order, it cannot do: on these control blocks there is no space for
+an object, no heap to grow into, no native host function. The code leaves in front of that. Where
+the code has a part that runs items in the lanes of vectors, a chunk is run by that, but for what is
+left of it at its end. A lane that leaves stores the words of its item, which are put on the
+thread's stack and then suspended as others are. After a trap no higher chunk begins. The engine
+then takes the pieces of the record in order.
 
 Chunks begin and end in native code (`ferryvm.machine.chunk`); `ferryvm.engine.chunked_run` does the
 rest.
@@ -138,7 +138,8 @@ class ThreadedRanges(RangeRunner):
         return min(self._threads, max(1, best))
 
     def _chunks(self, items: int, threads: int) -> int:
-        """The number of chunks for so many items: several for each thread, unless they are short."""
+        """The number of chunks for so many items: several for each thread, unless they are
+        short."""
         most = threads * _CHUNKS
         if self._item_seconds is None:
             return most

@@ -134,8 +134,8 @@ class References:
         ]
 
     def look(self, view: ObjectView, action: Callable[[int], _R]) -> _R:
-        """The result of an action with the reference of an object, while other threads are excluded; it
-        must not run the machine. Raises CallError as `alone` does."""
+        """The result of an action with the reference of an object, while other threads are
+        excluded; it must not run the machine. Raises CallError as `alone` does."""
         found: _R = self._alone(lambda _: action(self.objects.handles.words[view._handle]))
         return found
 

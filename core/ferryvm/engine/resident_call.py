@@ -5,8 +5,8 @@
                   │              │ no code for that, or an item left
                   └──────────────┴──> nothing has happened: False
 
-Interpreters and native code would read arrays whose elements the host lacks. So they run nothing here
-but straight lines that access no element (`ferryvm.engine.launch_interlude`).
+Interpreters and native code would read arrays whose elements the host lacks. So they run nothing
+here but straight lines that access no element (`ferryvm.engine.launch_interlude`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ def call_resident(
     calls: Calls, target: Target, arguments: Sequence[object], residency: Residency
 ) -> bool:
     """True if all items of the launch in a function ran on a device, and what they stored is there,
-    or in the machine's memory; False if it is as if the call had not been. The function has no result, and
-    its items have no other effects. Raises CallError, and the exceptions of signal handlers."""
+    or in the machine's memory; False if it is as if the call had not been. The function has no
+    result, and its items have no other effects. Raises CallError, and the exceptions of signal
+    handlers."""
 
     def run() -> bool:
         machine, launches = calls.machine, calls.execution.launches

@@ -29,7 +29,8 @@ class TrapError(FerryError):
 
     def __init__(self, machine: Machine) -> None:
         self.state: object = None
-        """The state that the embedder took from the machine (`ferryvm.engine.call.Calls.at_trap`)."""
+        """The state that the embedder took from the machine
+        (`ferryvm.engine.call.Calls.at_trap`)."""
         self.kind = Trap(machine.control.trap)
         self.pc: int = machine.control.pc
         self.stack: list[Frame] = machine.frames()
@@ -136,7 +137,8 @@ def trap_raised(machine: Machine, references: Callable[[], References]) -> BaseE
     """The Python exception for a machine that trapped: if it threw a host function's exception
     again, that exception. `references`: those of the machine, if there are some."""
     is_uncaught = machine.control.trap == Trap.UNCAUGHT_EXCEPTION
-    # A saved state has no exceptions of host functions: of one that was thrown again only the record.
+    # A saved state has no exceptions of host functions: of one that was thrown again only the
+    # record.
     if not is_uncaught or thrown(machine) is None:
         return TrapError(machine)
     error = raised_by_host(machine)
@@ -214,8 +216,8 @@ def _calls(stack: list[Frame]) -> list[str]:
 
 
 def _is_generated(frame: Frame) -> bool:
-    """True for a frame of a function that a front end has made, such as that of a map, or of the call
-    of one: its name is a description, its code has no source."""
+    """True for a frame of a function that a front end has made, such as that of a map, or of the
+    call of one: its name is a description, its code has no source."""
     is_alone = not frame.skipped and not frame.is_cut
     return is_alone and frame.position is None and " " in frame.function.removeprefix("<call of ")
 
@@ -264,8 +266,8 @@ class RunResult:
 
     @property
     def reference(self) -> Item:
-        """The result, as a call returns it, if it is a reference: a view, an ndarray, None for null.
-        None if it is a number. Raises FerryError while the execution runs."""
+        """The result, as a call returns it, if it is a reference: a view, an ndarray, None for
+        null. None if it is a number. Raises FerryError while the execution runs."""
         return None if self.read is None else self.read()
 
     @property

@@ -42,7 +42,8 @@ class FrameShape:
 
 
 def frame_shape(verified: Verified, pc: int, callee: int | None) -> FrameShape:
-    """The shape of a frame at `pc`, which called function `callee` if there is one. Raises Misfit."""
+    """The shape of a frame at `pc`, which called function `callee` if there is one. Raises
+    Misfit."""
     program = verified.program
     if not 0 <= pc < len(program.code) or not verified.is_reachable(pc):
         raise Misfit(f"a frame returns to pc {pc + 1}, which follows no call")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The suspended items of launches in a saved state, checked as the stack is.
 
-An item's frames are in arrays, which anyone can write into a file. They come onto the stack when the
-launch goes on, and backends rely on them: so each block is checked to be the frames of a call of a
-launch's items, as large as their stack maps say, with words and references of their types.
+An item's frames are in arrays, which anyone can write into a file. They come onto the stack when
+the launch goes on, and backends rely on them: so each block is checked to be the frames of a call
+of a launch's items, as large as their stack maps say, with words and references of their types.
 """
 
 from __future__ import annotations

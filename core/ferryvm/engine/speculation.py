@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speculation on paths that branches never took: code leaves them out, behind a guard.
 
-Before a site is compiled its branches are observed, by count cells that never reach zero: for a part
-of its threshold, or for the first items of a launch, with the branches of what items call. A path
-that was not taken in that time is left out of the code. The method is the uncommon trap of HotSpot
-(M. Paleczny, C. Vick, C. Click: The Java HotSpot Server Compiler, JVM 2001), with cells instead of a
-profile at every branch.
+Before a site is compiled its branches are observed, by count cells that never reach zero: for a
+part of its threshold, or for the first items of a launch, with the branches of what items call. A
+path that was not taken in that time is left out of the code. The method is the uncommon trap of
+HotSpot (M. Paleczny, C. Vick, C. Click: The Java HotSpot Server Compiler, JVM 2001), with cells
+instead of a profile at every branch.
 
 A guess that failed too often is never made again, at no site: so making code again comes to an end.
 """
@@ -28,7 +28,8 @@ _OBSERVED = 10
 """The part of a threshold for which branches are observed before code speculates."""
 
 _OBSERVED_WORK = 1_000_000
-"""Instructions of the items of a launch that are observed: about a millisecond of an interpreter."""
+"""Instructions of the items of a launch that are observed: about a millisecond of an
+interpreter."""
 
 _FEWEST_ITEMS, _MOST_ITEMS = 16, 10_000
 """Items of a launch that are observed, however long or short they are."""

@@ -35,8 +35,8 @@ from ferryvm.region.object_access import object_access
 from ferryvm.region.region import Region
 
 MOST_SUSPENDED = 1 << 12
-"""Items that are suspended before no further ones begin: there is space for so many, and for one more
-vector of each thread."""
+"""Items that are suspended before no further ones begin: there is space for so many, and for one
+more vector of each thread."""
 
 MOST_WORDS = 1 << 17
 """Words of their pieces, likewise."""

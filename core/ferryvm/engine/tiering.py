@@ -233,7 +233,8 @@ class Tiering:
             self._compile_again(site, found, branch)
 
     def _compile_again(self, site: Site, found: Transition, pc: int) -> None:
-        """Compile a site again without the guess at a pc; without any, if that was done too often."""
+        """Compile a site again without the guess at a pc; without any, if that was done too
+        often."""
         placement = site.placed(self._journal)
         placement.recompilations += 1
         self._journal.notify(Event.GUARD, placement, pc)

@@ -5,5 +5,6 @@
 
 A flow graph is a directed graph with one entry from which every node is reached. Nodes are numbers
 and edges are lists of numbers, so the graphs of bytecode (`ferryvm.region.graph`) and those of the
-region IR (`ferryvm.ir.control_flow_graph`) share these functions. Nothing here knows what a node is.
+region IR (`ferryvm.ir.control_flow_graph`) share these functions. Nothing here knows what a node
+is.
 """

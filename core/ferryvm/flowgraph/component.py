@@ -50,7 +50,8 @@ def components(successors: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]
 
 
 def cycle_without(successors: Sequence[Sequence[int]], passed: Collection[int]) -> tuple[int, ...]:
-    """The nodes of one component with a cycle that avoids the nodes `passed`; none if there is none.
+    """The nodes of one component with a cycle that avoids the nodes `passed`; none if there is
+    none.
 
     It takes time linear in the edges: without these nodes the graph has to be acyclic.
     """

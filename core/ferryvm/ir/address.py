@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses of the heap, of elements and of context arrays: the operands that are addresses, and their constant parts."""
+"""Addresses of the heap, of elements and of context arrays: the operands that are addresses, and
+their constant parts."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ class FunctionBody(NamedTuple):
     result: Value
 
     def conditional(self) -> set[Operation]:
-        """The applications of `PureEmitter.apply_if`: only a selection uses the result, so they can be
-        made where it selects them."""
+        """The applications of `PureEmitter.apply_if`: only a selection uses the result, so they can
+        be made where it selects them."""
         uses = [argument for operation in self.operations for argument in operation.arguments]
         return {
             chosen
@@ -64,8 +64,8 @@ def meaning_body(meaning: Meaning, types: Sequence[Type]) -> FunctionBody:
 
 
 def expand(body: Body) -> bool:
-    """Replace each application of a function by the function's operations, those of functions that it
-    applies included, and look-ups and tests of overflow likewise; false if there is none."""
+    """Replace each application of a function by the function's operations, those of functions that
+    it applies included, and look-ups and tests of overflow likewise; false if there is none."""
     found = False
     while _expand(body):
         found = True

@@ -104,8 +104,8 @@ class Parameter(Value):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Phase:
-    """The other items of a group at an exit in one of its parallel regions: the record of their launch
-    is made of them, see `ferryvm.ir.group`."""
+    """The other items of a group at an exit in one of its parallel regions: the record of their
+    launch is made of them, see `ferryvm.ir.group`."""
 
     group: Group
     region: int
@@ -135,8 +135,8 @@ class FrameState:
     """The word of the running frame's header if that frame is one of an inlined call; None: it is
     the body's own."""
     phase: Phase | None = None
-    """Of an exit in a parallel region of a group, its other items. They become the record of the launch,
-    and the bounds of its range, whose words are those below the running item's."""
+    """Of an exit in a parallel region of a group, its other items. They become the record of the
+    launch, and the bounds of its range, whose words are those below the running item's."""
 
     def values(self) -> Iterator[Value]:
         """Every value that it refers to."""
@@ -178,13 +178,14 @@ class FrameState:
 
 
 class UnrolledItem(NamedTuple):
-    """An item of a launch in the code of an unrolled loop over items. Items of one loop are independent: none
-    of them waits for another one in it."""
+    """An item of a launch in the code of an unrolled loop over items. Items of one loop are
+    independent: none of them waits for another one in it."""
 
     launch: int
     """pc of the head of the launch's loop."""
     loop: int
-    """Number of the unrolled loop; where a loop around it was unrolled, another one in each iteration."""
+    """Number of the unrolled loop; where a loop around it was unrolled, another one in each
+    iteration."""
     number: int
     """Number of the item in the loop."""
 
@@ -380,7 +381,8 @@ class Module:
     """The nests that have two versions, or were considered; recorded only if a compiler requests
     it."""
     launches: frozenset[int] = frozenset()
-    """pcs of the heads of launches' loops, where a compiler uses that their items are independent."""
+    """pcs of the heads of launches' loops, where a compiler uses that their items are
+    independent."""
     lanes: Body | None = None
     """Of a launch's loop, the items in lanes, see `ferryvm.ir.lane`."""
     headroom: int = 0

@@ -3,8 +3,9 @@
 
     outer:  before ─> inner ⇄ … ─> behind ─> outer
 
-The inner loop counts and adds up floats: it changes nothing, and each iteration has the same blocks. So does
-the code before it, whose values follow from those of the iteration in front without the code behind.
+The inner loop counts and adds up floats: it changes nothing, and each iteration has the same
+blocks. So does the code before it, whose values follow from those of the iteration in front without
+the code behind.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class JamNest(NamedTuple):
     doubts: list[Value]
     """If they are false, no check of the inner loop fails."""
     early: set[Value]
-    """Values of the outer loop that can be computed for an iteration before those in front of it."""
+    """Values of the outer loop that can be computed for an iteration before those in front of
+    it."""
     places: list[tuple[Value, Value]]
     """Places of arrays, two each, that must differ."""
 
@@ -109,8 +111,9 @@ def jam_nest(inner: Loop, outer: Loop) -> JamNest | None:
 
 
 def _is_whole(outer: Loop, before: list[Block]) -> bool:
-    """True if an outer loop has a constant number of iterations, of which `COPIES` have no rest, ends only
-    in front of one, and has no values that code behind it uses but those of its parameters."""
+    """True if an outer loop has a constant number of iterations, of which `COPIES` have no rest,
+    ends only in front of one, and has no values that code behind it uses but those of its
+    parameters."""
     variable = find_induction_variable(outer)
     trips = None if variable is None else variable.constant_trip_count(_MOST_ITERATIONS)
     if not trips or trips % COPIES or any(b.end.name != "jump" for b in before[1:]):
@@ -134,7 +137,8 @@ def _within(before: list[Block], inner: Loop) -> Iterator[Edge]:
 
 
 def _doubts(inner: Loop) -> list[Value] | None:
-    """Invariant conditions without which no check of a loop fails; None if it may leave without one."""
+    """Invariant conditions without which no check of a loop fails; None if it may leave without
+    one."""
     found: dict[Value, None] = {}
     for operation in inner.operations:
         if operation.name == "trap_if":
@@ -200,7 +204,8 @@ def _parts(outer: Loop, inner: Loop) -> tuple[list[Block], list[Block]]:
 
 
 def _is_fit(outer: Loop, inner: Loop, before: list[Block], behind: list[Block]) -> bool:
-    """True if the parts of an outer loop have no effects but those that may be delayed, and are short."""
+    """True if the parts of an outer loop have no effects but those that may be delayed, and are
+    short."""
     inside = {*behind, outer.header}
     if before[0] is not outer.header:
         return False

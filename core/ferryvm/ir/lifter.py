@@ -130,8 +130,8 @@ class BodyLifter(ExceptionLifter):
         return self.constant(*self._taken.statics[number])
 
     def _check_taken(self) -> None:
-        """Leave with PARALLEL in front of a launch's loop if a word that its items take for constant
-        has another value."""
+        """Leave with PARALLEL in front of a launch's loop if a word that its items take for
+        constant has another value."""
         words, taken = self.variables.words, self._taken
         first = len(words) - LAUNCH_WORDS - len(self.program.signature(taken.item).parameters) + 1
         pairs = [(words[first + k], bits) for k, bits in taken.arguments.items()]

@@ -318,13 +318,13 @@ FIXED = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.F
 CALLS = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.CALLS) | {
     *("call_host", "barrier")
 }
-"""Names of operations during which other code runs: a function of the program or of the host, or other
-members of a group."""
+"""Names of operations during which other code runs: a function of the program or of the host, or
+other members of a group."""
 UPDATES = frozenset({"update_element", "compare_exchange_element"})
 """Names of atomic updates of elements."""
 EFFECTS = CALLS | UPDATES | {"caught", "iterations_spent", "array_update", "array_exchange"}
-"""Names of operations that have an effect although they yield a value; the last two are in plain form
-only (`ferryvm.portable.plain`)."""
+"""Names of operations that have an effect although they yield a value; the last two are in plain
+form only (`ferryvm.portable.plain`)."""
 TRANSFERS = frozenset({"fill_elements", "move_elements", "elements_from_heap", "elements_to_heap"})
 """Operations that take as long as they have elements, up to milliseconds."""
 
@@ -343,8 +343,8 @@ ELEMENT_CHANGES = (
         "move_elements",
     }
 )
-"""Names of operations that may change elements of arrays; all but calls those of the kind that their first
-attribute is."""
+"""Names of operations that may change elements of arrays; all but calls those of the kind that
+their first attribute is."""
 CONDITIONAL_EXITS = frozenset(
     {"trap_if", "grow_if", "allocate_if", "continue_launch_if", "parallel_if", "guard"}
 )

@@ -28,8 +28,8 @@ class TakenWords(NamedTuple):
     def of(
         cls, region: Region, known: Collection[tuple[bool, int, int]], checks: bool
     ) -> TakenWords:
-        """The words as a region needs them, a launch's loop or the function of its items. `checks`: the
-        loop checks them."""
+        """The words as a region needs them, a launch's loop or the function of its items. `checks`:
+        the loop checks them."""
         words, item = [KnownWord(*word) for word in sorted(known)], region.function
         program = region.verified.program
         is_loop = region.kind is RegionKind.LAUNCH

@@ -66,8 +66,8 @@ def _checked(t: Type) -> None:
 
     @instruction(f"{t}.mod_floor", pops=(t, t), pushes=(t,))
     def mod_floor(m: Emitter[V], a: V, b: V) -> V:
-        """Remainder of the quotient that is rounded down, with the divisor's sign; traps on division
-        by zero."""
+        """Remainder of the quotient that is rounded down, with the divisor's sign; traps on
+        division by zero."""
         trap_if_zero(m, b)
         # The remainder by 1 is 0, as that by -1; the latter can overflow in hardware.
         rest = m.rem_s(t, a, m.select(is_minus_one(m, b), m.constant(t, 1), b))

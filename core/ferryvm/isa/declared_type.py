@@ -122,8 +122,8 @@ PIECE = StructType(
 )
 """A piece of a launch: the items from `first` up to `end`, of which none has begun; or the item
 `first`, suspended at `pc`, with `words` null for the former. `words` are the stack from its
-arguments on, with zeros for `references`, and its innermost frame is at word `frame` of them. `next`
-is the piece of the items after it.
+arguments on, with zeros for `references`, and its innermost frame is at word `frame` of them.
+`next` is the piece of the items after it.
 
 Or, where `pc` is -1, a phase: the record of a launch of `first` items in all, of which some wait at a
 barrier: `waiting`, the last one to come first. Those in `next` have not come there yet."""

@@ -196,7 +196,8 @@ class PureEmitter(abc.ABC, Generic[V]):
 
     @abc.abstractmethod
     def lookup(self, table: ConstantTable, index: V) -> V:
-        """The constant with a number, an integer as wide as the table's type, modulo their number."""
+        """The constant with a number, an integer as wide as the table's type, modulo their
+        number."""
 
     # --- floats -----------------------------------------------------------------------------
 

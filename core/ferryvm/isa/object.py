@@ -42,8 +42,8 @@ LARGEST_INLINE = 32768
 space."""
 
 LARGEST_TRANSFER = 4 << 20
-"""The largest number of bytes that an instruction fills or copies by itself: some 5 ms where no page
-has been touched. For more it leaves with ALLOCATE, see `ferryvm.machine.element_transfer`."""
+"""The largest number of bytes that an instruction fills or copies by itself: some 5 ms where no
+page has been touched. For more it leaves with ALLOCATE, see `ferryvm.machine.element_transfer`."""
 
 LARGEST_LENGTH = 1 << 40
 """Elements past which a request is refused before any arithmetic on it could wrap."""

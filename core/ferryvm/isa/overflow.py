@@ -25,8 +25,8 @@ def sum_overflows(m: PureEmitter[V], t: Type, a: V, b: V) -> V:
 
 
 def difference_overflows(m: PureEmitter[V], t: Type, a: V, b: V) -> V:
-    """The boolean of `PureEmitter.sub_overflows`: the first operand has another sign than the second
-    and the difference."""
+    """The boolean of `PureEmitter.sub_overflows`: the first operand has another sign than the
+    second and the difference."""
     rest = m.sub(t, a, b)
     return _is_negative(m, t, m.bit_and(t, m.bit_xor(t, a, b), m.bit_xor(t, a, rest)))
 

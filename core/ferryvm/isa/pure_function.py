@@ -44,8 +44,8 @@ class PureFunction:
         is_exceptional: bool = False,
     ) -> None:
         """`name`: the mnemonic; `summary`: a sentence; `where`: `module:function`, the meaning,
-        imported when it is first needed; `is_exceptional`: if hardly any program applies it to operands,
-        so that its code should be compiled quickly and may be slow."""
+        imported when it is first needed; `is_exceptional`: if hardly any program applies it to
+        operands, so that its code should be compiled quickly and may be slow."""
         self.name, self.parameters, self.result = name, parameters, result
         self.summary, self._where, self.is_exceptional = summary, where, is_exceptional
         self._meaning: Meaning | None = None

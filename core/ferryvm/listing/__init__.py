@@ -43,13 +43,14 @@ class Label:
 
 Operand = int | str | Signature | tuple[str, ...] | None
 """By the kind of the immediate: the bit pattern of a literal; a number (local, static, offset,
-number of results, type; of a field the immediate); a name (label, function, host import); labels; a signature; None."""
+number of results, type; of a field the immediate); a name (label, function, host import); labels; a
+signature; None."""
 
 
 @record.dataclass(frozen=True)
 class Line:
-    """One instruction. Statics, locals, types and fields are identified by number, everything else by
-    name."""
+    """One instruction. Statics, locals, types and fields are identified by number, everything else
+    by name."""
 
     row: Instruction
     operand: Operand = None

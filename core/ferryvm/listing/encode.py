@@ -141,7 +141,8 @@ class _Linker:
 
 
 class _SourceRows:
-    """The rows of a program's source map, as parallel lists: pcs, numbers of files, lines, columns."""
+    """The rows of a program's source map, as parallel lists: pcs, numbers of files, lines,
+    columns."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}

@@ -10,9 +10,9 @@ item does; then the next one begins, or goes on. When all others have come to th
 first one goes on. So items run in order between barriers. (OpenCL 3.0, section 3.2.4 and the
 function `work_group_barrier`, has the same rule: all items of a group come to a barrier, or none.)
 
-The record of such a launch is a *phase*, one piece in front of those of the items that have not come
-to the barrier yet. It has the number of items, and those that wait. Pieces never change, so the
-record gets a new phase for each item.
+The record of such a launch is a *phase*, one piece in front of those of the items that have not
+come to the barrier yet. It has the number of items, and those that wait. Pieces never change, so
+the record gets a new phase for each item.
 
 A program waits by an operand of its own, 0: in an item that waits it is 1, with which the
 instruction completes. So no backend has to know which item has waited already.
@@ -73,9 +73,9 @@ def wait(machine: Machine) -> Trap:
 
 
 def begin_phase(machine: Machine) -> Trap:
-    """Make room to take a piece from the phase of the launch at which a machine stands; before that,
-    if all its items wait at a barrier, let them go on. There is no record then if all have ended.
-    The trap, with which nothing has changed."""
+    """Make room to take a piece from the phase of the launch at which a machine stands; before
+    that, if all its items wait at a barrier, let them go on. There is no record then if all have
+    ended. The trap, with which nothing has changed."""
     objects, launch = machine.objects, launch_operands(machine.control)
     assert objects is not None  # there is a record
     phase = read(objects, launch.record)
@@ -102,7 +102,8 @@ class Waiting(NamedTuple):
 
     item: int
     place: tuple[int, ...]
-    """pc of the barrier, then of the calls around it, from the inside out; empty if it has ended."""
+    """pc of the barrier, then of the calls around it, from the inside out; empty if it has
+    ended."""
 
 
 def divergence(objects: ObjectMemory, phase: Piece) -> tuple[Waiting, Waiting] | None:

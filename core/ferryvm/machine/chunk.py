@@ -9,9 +9,9 @@
     RangeWorker  what one thread works with: a control block, a stack, the chunk under way
     ParkedThread a thread that waits in native code until a launch gives it a worker
 
-An item that stops in the middle is put into the worker's next slot (`ferryvm.machine.item_batch`), and
-the thread goes on. It comes back to Python where there is no slot left, or where no higher item needs
-to begin: after a trap, a throw or an interrupt.
+An item that stops in the middle is put into the worker's next slot (`ferryvm.machine.item_batch`),
+and the thread goes on. It comes back to Python where there is no slot left, or where no higher item
+needs to begin: after a trap, a throw or an interrupt.
 
 Invariants: a thread that has ended (`running` counts the others) reads nothing of the range and its
 worker any more. The last one that ends writes the outcome: native code, if all items are done; else
@@ -74,7 +74,8 @@ class Outcome(enum.IntEnum):
     LAST = 1
     """It has ended likewise, as the last one; items are left, so the outcome is to be written."""
     EXIT = 2
-    """Code has left in the middle of its chunk, as the control block says; its item is in no slot."""
+    """Code has left in the middle of its chunk, as the control block says; its item is in no
+    slot."""
     LANES = 3
     """Lanes of vectors have suspended items, as the buffer says, which are in no slots."""
     PAUSED = 4
@@ -185,8 +186,8 @@ class ChunkLoop(NamedTuple):
     """Addresses of native functions, which are never freed; each returns an `Outcome`."""
 
     launch: int
-    """`(ItemRange *, ParkedThread **table, count, most)`: have at most so many of the parked threads
-    run workers from 1 on, and run worker 0 in this thread."""
+    """`(ItemRange *, ParkedThread **table, count, most)`: have at most so many of the parked
+    threads run workers from 1 on, and run worker 0 in this thread."""
     serve: int
     """`(ParkedThread *)`: wait, and run the worker that the thread is given, until one needs
     Python; `taken` is that one."""

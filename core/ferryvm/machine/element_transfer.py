@@ -5,10 +5,10 @@
                         part of 4 MiB, again and again
                       … │ array │ 2^19 · n │ value │ count - 2^19 · n │ <─ sp      the instruction: the rest
 
-An instruction that would take long leaves with ALLOCATE (see `ferryvm.isa.object.LARGEST_TRANSFER`).
-After each part its operands say what is left, so the state is exact: an interrupted fill is one
-that has fewer elements to store. The alternative, polls in native code, would need a state of its
-own in each backend.
+An instruction that would take long leaves with ALLOCATE (see
+`ferryvm.isa.object.LARGEST_TRANSFER`). After each part its operands say what is left, so the state
+is exact: an interrupted fill is one that has fewer elements to store. The alternative, polls in
+native code, would need a state of its own in each backend.
 
 Operands are checked here as the instruction does it, because backends are not trusted.
 """
@@ -76,8 +76,8 @@ class ElementTransfer:
         self._memory, self._space, self._shapes = memory, space, shapes
 
     def advance(self, transfer: Transfer, stops: Stops) -> None:
-        """Perform parts of the instruction at pc until the rest is short, or the program is to stop.
-        Raises ValueError for operands that it would have trapped for."""
+        """Perform parts of the instruction at pc until the rest is short, or the program is to
+        stop. Raises ValueError for operands that it would have trapped for."""
         control, stack = self._memory.control, self._memory.stack
         sp, size = control.sp, transfer.bytes
         most = LARGEST_TRANSFER // size

@@ -74,7 +74,8 @@ class Handles:
         self._by_reference = None
 
     def forget(self) -> None:
-        """Free all handles: the views of the machine that this one is a copy of hold objects there."""
+        """Free all handles: the views of the machine that this one is a copy of hold objects
+        there."""
         self.words = array("Q")
         self._free, self._by_reference = [], {}
         self._released.clear()

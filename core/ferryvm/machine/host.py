@@ -2,8 +2,9 @@
 """Host functions: functions of the host that a program imports by name and calls by number.
 
 Arguments and results are Python values of the declared types: ints (signed) and floats, for
-references what `ferryvm.engine.reference` makes of them. A host function is called with the machine stopped at the call; an exception that it raises leaves the
-program there, with the arguments still on the stack.
+references what `ferryvm.engine.reference` makes of them. A host function is called with the machine
+stopped at the call; an exception that it raises leaves the program there, with the arguments still
+on the stack.
 """
 
 from __future__ import annotations

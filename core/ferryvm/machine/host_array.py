@@ -140,7 +140,8 @@ class HostArrays:
             self._lent += one.size
 
     def release(self, address: int) -> int | None:
-        """Forget an array, see `ObjectSpace.release`; the offset of its object, None if there is none."""
+        """Forget an array, see `ObjectSpace.release`; the offset of its object, None if there is
+        none."""
         one = self._known.pop(address, None)
         if one is None:
             return None
@@ -151,7 +152,8 @@ class HostArrays:
         return reference
 
     def take(self, one: HostArray) -> int | None:
-        """The object of a released array that is like one, which is known then; None if there is none."""
+        """The object of a released array that is like one, which is known then; None if there is
+        none."""
         vacant = self._vacant.pop(one.address, None)
         if vacant is None or vacant[:2] != (one.type, one.length) or one.is_read_only:
             return None

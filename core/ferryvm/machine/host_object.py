@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of a machine that the host makes, lends or takes: structs and arrays for Python, memory of
-Python as arrays, elements of arrays as memory of Python.
+"""Objects of a machine that the host makes, lends or takes: structs and arrays for Python, memory
+of Python as arrays, elements of arrays as memory of Python.
 
     make     a new struct, or array of references, in the object space
     lend     host memory ──> the array of the program that has it

@@ -31,8 +31,8 @@ ITEM = 0
 PC = 1
 """Word of a slot: the item's pc."""
 FRAME = 2
-"""Word of a slot: the word in which the innermost frame has its header; or the end of the items that
-have not begun."""
+"""Word of a slot: the word in which the innermost frame has its header; or the end of the items
+that have not begun."""
 SIZE = 3
 """Word of a slot: the words of the item's part of the stack."""
 STATUS = 4

@@ -12,8 +12,8 @@ A word is 0 where nothing has been learned yet: few of a program's instructions 
 Native code then comes back, and Python learns it from the stack maps. Rows are never moved or freed
 as long as the map lives, so code in any thread may read them while others are learned.
 
-`RESUME` is the contract of the native counterpart of `ferryvm.machine.launch.continue_launch`, `WRITE`
-that of `ferryvm.machine.item_batch.ItemBatch.write`.
+`RESUME` is the contract of the native counterpart of `ferryvm.machine.launch.continue_launch`,
+`WRITE` that of `ferryvm.machine.item_batch.ItemBatch.write`.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class ItemOutcome(enum.IntEnum):
 
 
 RESUME = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p)
-"""`(MapAddresses *, ControlBlock *)`: where an interpreter was left with LAUNCH, take the first piece
-of the record, as `continue_launch` does, and enter the interpreter again, until it is left with
-another status or Python is needed, also because the program is interrupted; an `ItemOutcome`. Items
-also wait at barriers, as in `ferryvm.machine.barrier`."""
+"""`(MapAddresses *, ControlBlock *)`: where an interpreter was left with LAUNCH, take the first
+piece of the record, as `continue_launch` does, and enter the interpreter again, until it is left
+with another status or Python is needed, also because the program is interrupted; an `ItemOutcome`.
+Items also wait at barriers, as in `ferryvm.machine.barrier`."""
 
 
 class WriterRequest(ctypes.Structure):
@@ -83,8 +83,8 @@ class WriterRequest(ctypes.Structure):
 
 
 WRITE = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.POINTER(WriterRequest))
-"""Makes pieces of the slots of all runs, the highest item first, for which there is room in the object
-space; an `ItemOutcome`."""
+"""Makes pieces of the slots of all runs, the highest item first, for which there is room in the
+object space; an `ItemOutcome`."""
 
 
 class ItemMap:
@@ -111,14 +111,15 @@ class ItemMap:
         return True
 
     def learn_barrier(self, pc: int) -> None:
-        """Learn that the instruction at `pc` is a barrier, and all launches, to one of which it belongs."""
+        """Learn that the instruction at `pc` is a barrier, and all launches, to one of which it
+        belongs."""
         for head in range(len(self._launches) - CALL_DISTANCE):
             self.learn_launch(head)
         self._launches[pc] = BARRIER_MARK
 
     def learn_item(self, words: memoryview | array[int], pc: int, frame: int) -> None:
-        """Learn the frames of an item: the words of its part of a stack, with control at `pc` in the
-        frame whose header is at word `frame`."""
+        """Learn the frames of an item: the words of its part of a stack, with control at `pc` in
+        the frame whose header is at word `frame`."""
         self._learn(self._stops, pc, self._references.row(pc))
         while words[frame + 1] <= frame:
             call = words[frame] - 1

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Items that native code runs in the lanes of vectors: its entry, and the states of suspended lanes.
+"""Items that native code runs in the lanes of vectors: its entry, and the states of suspended
+lanes.
 
     row     0: mask of the suspended lanes, in the first word
             PC      │ lane 0 │ lane 1 │ …

@@ -4,11 +4,11 @@
     launch.test leaves with LAUNCH ──> the first piece ──┬─ items not begun ──> limit, next
                                                          └─ a suspended item ──> its frames
 
-`ferryvm.isa.launch` has the operands of a launch, `ferryvm.isa.declared_type` the fields of a piece.
-A piece never changes, so nothing is copied when it is taken: the record becomes the next piece.
-The range that comes right after a resumed item becomes that of the launch: where a single item was
-suspended, the operands are then what they were. Items that wait at a barrier are in a phase, see
-`ferryvm.machine.barrier`.
+`ferryvm.isa.launch` has the operands of a launch, `ferryvm.isa.declared_type` the fields of a
+piece. A piece never changes, so nothing is copied when it is taken: the record becomes the next
+piece. The range that comes right after a resumed item becomes that of the launch: where a single
+item was suspended, the operands are then what they were. Items that wait at a barrier are in a
+phase, see `ferryvm.machine.barrier`.
 
 A suspended item is a block of words: the stack from its arguments on, up to the operands of its
 innermost frame. It does not depend on where on the stack it stands, since frames have distances.
@@ -51,8 +51,8 @@ from ferryvm.region.launch import CALL_DISTANCE, item_call
 
 
 def continue_launch(machine: Machine) -> Status:
-    """Take the first piece from the record of the launch at pc, whose range is done; or make the item
-    at pc wait there, at a barrier.
+    """Take the first piece from the record of the launch at pc, whose range is done; or make the
+    item at pc wait there, at a barrier.
 
     RUNNING if the machine stands where it is to continue; TRAP if the piece belongs to another
     launch, its frames do not fit on the stack, or items do not come to one barrier.
@@ -120,7 +120,8 @@ def _fault(machine: Machine, piece: Piece, words: memoryview) -> Trap:
 
 def learn_next(machine: Machine) -> bool:
     """Learn what native code needs to take the first piece from the record of the launch at which a
-    machine stands, or to make the item wait at whose barrier it stands; False if only Python can."""
+    machine stands, or to make the item wait at whose barrier it stands; False if only Python
+    can."""
     control, objects = machine.control, machine.objects
     assert objects is not None  # the program has references
     items = objects.items

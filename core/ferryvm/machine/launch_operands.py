@@ -13,7 +13,8 @@ from ferryvm.machine.control import ControlBlock
 
 
 class LaunchOperands(ctypes.Structure):
-    """Limit and next, as signed numbers; the record, as a word. It does not keep the stack alive."""
+    """Limit and next, as signed numbers; the record, as a word. It does not keep the stack
+    alive."""
 
     limit: int
     next: int

@@ -32,7 +32,8 @@ PAGE = max(mmap.PAGESIZE, mmap.ALLOCATIONGRANULARITY)
 _READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
 
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
-"""Python 3.13 is the first that has the constant. On Linux its value is the same for x86 and ARM."""
+"""Python 3.13 is the first that has the constant. On Linux its value is the same for x86 and
+ARM."""
 
 RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
 """Flags of address space that takes memory where it is touched. Without the last one Linux counts

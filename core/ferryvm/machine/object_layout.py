@@ -10,9 +10,9 @@ that come back the host's (`to_host`).
 
 The outside arrays are found by a walk over the headers. Nobody tells a device what was made,
 collected or shared since its last entry, so each update compares all headers with those that the
-walk has seen: equal headers mean equal objects, and only new ones at the end are walked. There is no walk if
-nothing is outside. A change
-of an *element* is found by comparing contents; see the backends.
+walk has seen: equal headers mean equal objects, and only new ones at the end are walked. There is
+no walk if nothing is outside. A change of an *element* is found by comparing contents; see the
+backends.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ class ObjectLayout:
             self._assign()
 
     def to_device(self, words: Words) -> Words:
-        """A copy of words of the host's object space, from its start on, with the device's places."""
+        """A copy of words of the host's object space, from its start on, with the device's
+        places."""
         found = words.copy()
         found[self._places] = self._device_places
         return found

@@ -117,8 +117,8 @@ def native_collector(address: int) -> Collector:
 
 
 def _slots(words: int) -> mmap.mmap:
-    """Memory for as many words as the stack has, of which a collection accesses as many as there are
-    references, from the end on. Raises AddressSpaceError: there must be some when it is wanted,
+    """Memory for as many words as the stack has, of which a collection accesses as many as there
+    are references, from the end on. Raises AddressSpaceError: there must be some when it is wanted,
     for then memory is short."""
     size = WORD_BYTES * words
     try:
@@ -151,8 +151,9 @@ class ObjectMemory:
         self._offered_writer: Callable[[], int | None] | None = None
         self._writer: Callable[..., int] | None = None
         self.gathered: list[Gathered] | None = None
-        """Receives what is left of ranges of a launch while several runners run ranges of it at once;
-        there is no collection then. None: each is written into the launch when it is known."""
+        """Receives what is left of ranges of a launch while several runners run ranges of it at
+        once; there is no collection then. None: each is written into the launch when it is
+        known."""
         self.handles = Handles()
         """References that Python holds."""
         self.is_forced = False
@@ -222,8 +223,8 @@ class ObjectMemory:
     # --- collections --------------------------------------------------------------------------
 
     def collect_for(self, wanted: int) -> bool:
-        """Collect, so that `wanted` more bytes fit; False if the limit forbids it. Raises ValueError
-        as `collect`."""
+        """Collect, so that `wanted` more bytes fit; False if the limit forbids it. Raises
+        ValueError as `collect`."""
         self.collect()
         return self.enlarge_for(wanted)
 
@@ -449,8 +450,8 @@ class ObjectMemory:
         return ObjectImage(Sparse.of(bytes(content)), tuple(elements))
 
     def take(self, other: ObjectMemory) -> None:
-        """Take over copies of another machine's objects, after a collection there; of the references
-        to them only those of handles.
+        """Take over copies of another machine's objects, after a collection there; of the
+        references to them only those of handles.
 
         Raises AddressSpaceError if they exceed the limit or there is no memory, ValueError as
         `collect`.

@@ -176,7 +176,8 @@ class ObjectSpace:
         self.large: list[int] = []
         """Offsets of the arrays with elements outside, as the last collection found them."""
         self.gaps: dict[int, int] = {}
-        """Bytes behind arrays whose elements have moved outside since then, by offset of the array."""
+        """Bytes behind arrays whose elements have moved outside since then, by offset of the
+        array."""
         self.budget = min(FIRST_BUDGET, self.limit)
         """Bytes of objects and elements that cause a collection."""
         self.metrics = CollectionMetrics()
@@ -247,9 +248,10 @@ class ObjectSpace:
         return (one.address - self.base) & _MASK
 
     def release(self, address: int) -> None:
-        """Forget a host array that can be written and that no object or frame of the program refers to, so
-        that its memory need not live until the next collection. Its object is an empty array from then on,
-        since a device copies what it finds in objects; it serves the next such array there."""
+        """Forget a host array that can be written and that no object or frame of the program refers
+        to, so that its memory need not live until the next collection. Its object is an empty array
+        from then on, since a device copies what it finds in objects; it serves the next such array
+        there."""
         reference = self.hosts.release(address)
         if reference is not None:
             self.set_elements(reference, 0, reference + ARRAY_HEADER_BYTES)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects one after another, in the words of an image or of an object space: the one reader of
-headers in Python. A comparison names objects by it, a saved state is checked by it, and a device that
-needs places of its own finds the arrays by it.
+headers in Python. A comparison names objects by it, a saved state is checked by it, and a device
+that needs places of its own finds the arrays by it.
 
 `ObjectMemory.outside` lists the elements outside of a space without it, in the time that their
 number takes, but does not know the arrays that have them."""
@@ -71,9 +71,9 @@ def objects(
     is_image: bool = True,
     gaps: Mapping[int, int] | None = None,
 ) -> Iterator[PlacedObject]:
-    """The objects in words, from the offset `first` on, in their order. Raises ImageFault at a header
-    of no type of the program, an object that ends past the words, a place that is neither inline
-    nor 0, and flags that there are not.
+    """The objects in words, from the offset `first` on, in their order. Raises ImageFault at a
+    header of no type of the program, an object that ends past the words, a place that is neither
+    inline nor 0, and flags that there are not.
 
     `is_image`: False for the words of an object space, where any other place is one outside, and
     there may be `gaps`, see `ferryvm.machine.object_space.ObjectSpace`.
@@ -83,7 +83,8 @@ def objects(
         raise ImageFault("the objects do not begin with a word that is 0")
     kinds = [ShapeKind(kind) for kind in shapes.rows[::SHAPE_WORDS]]
     sizes = shapes.rows[1::SHAPE_WORDS].tolist()
-    # Names of this function, and tuples without a check of their length: a device's objects are many.
+    # Names of this function, and tuples without a check of their length: a device's objects are
+    # many.
     count_of_types, unknown_flags = len(kinds), ~(TYPE_MASK | FLAGS)
     none, struct, made = ShapeKind.NONE, ShapeKind.STRUCT, partial(tuple.__new__, PlacedObject)
     found: _Parts

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions that host functions raised and the program caught, by their handles.
 
-A program that catches in a loop would keep every exception alive, with its traceback: no instruction
-says that a handle is not needed any more. So the oldest handles become invalid; which ones depends
-on the number of exceptions alone, so it is the same on all backends.
+A program that catches in a loop would keep every exception alive, with its traceback: no
+instruction says that a handle is not needed any more. So the oldest handles become invalid; which
+ones depends on the number of exceptions alone, so it is the same on all backends.
 """
 
 from __future__ import annotations

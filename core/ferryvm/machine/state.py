@@ -129,8 +129,9 @@ class Machine:
             self.objects.bind()
 
     def extend(self, verified: Verified) -> None:
-        """Go on with a program whose code, functions, types, statics, hosts and tags begin with this
-        one's. All that backends have prepared is for the old program. Raises AddressSpaceError."""
+        """Go on with a program whose code, functions, types, statics, hosts and tags begin with
+        this one's. All that backends have prepared is for the old program. Raises
+        AddressSpaceError."""
         rows, objects = descriptors(verified), self.objects
         if objects is None:
             objects = _objects(verified, self.memory)  # it may raise, so nothing has changed yet

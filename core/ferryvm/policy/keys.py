@@ -68,19 +68,19 @@ class ChoiceKeys(Table):
     speculate: bool = Options.speculate
     """Leave out branches that were never taken in the profile, with a guard in their place."""
     observe_items: CountOrNever = Options.observe_items
-    """With `speculate`, the items of a launch that an interpreter runs before the launch is compiled.
-    0: by their work, 16 to 10,000."""
+    """With `speculate`, the items of a launch that an interpreter runs before the launch is
+    compiled. 0: by their work, 16 to 10,000."""
     cache: bool = Options.cache
     """Read the code from the cache on disk, and store it there."""
     required: bool = Options.required
-    """A refusal or failure of this backend is an error. If off, the next backend is tried, and after
-    the last the interpreter runs the region; the reason is recorded."""
+    """A refusal or failure of this backend is an error. If off, the next backend is tried, and
+    after the last the interpreter runs the region; the reason is recorded."""
     guard_limit: Count = Options.guard_limit
     """Failures of one guard after which the region is compiled again without it."""
     guard_share: Annotated[float, pydantic.Field(ge=0, le=1)] = Options.guard_share
-    """The share of the items of a launch, where they run out of order, that may fail one guard: from
-    16 failures on, or `guard_limit` if that is less, a larger share causes a recompilation without
-    it."""
+    """The share of the items of a launch, where they run out of order, that may fail one guard:
+    from 16 failures on, or `guard_limit` if that is less, a larger share causes a recompilation
+    without it."""
     recompile_limit: CountOrNever = Options.recompile_limit
     """The number of times that a region is compiled again with its remaining speculations; then it
     is compiled without any."""

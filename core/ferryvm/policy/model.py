@@ -116,7 +116,8 @@ class LaunchPlacing(enum.Enum):
     MEASURED = "measured"
     """All backends are places; each range of items runs where it is expected to end first."""
     SPLIT = "split"
-    """All backends are places; each range of items is divided among them, so that all end at once."""
+    """All backends are places; each range of items is divided among them, so that all end at
+    once."""
 
 
 _EVERYTHING = When()

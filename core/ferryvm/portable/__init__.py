@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exported functions: files for programs without ferryvm, with a proof of what they compute; and back.
+"""Exported functions: files for programs without ferryvm, with a proof of what they compute; and
+back.
 
     Verified ─ subject: a wrapper ─┬─ plain: plain form ─> target: code, header, harnesses ─┐
                                    └─ vector: calls on the reference interpreter ───────────┴─> folder
     folder ─ imported: digests, vectors ─> a function of Python and of programs
 
-docs/export.md is the manual, docs/decisions/2026-11-26-export.md and 2026-11-26-import.md have the reasons.
-Names are imported lazily: what imports loads nothing of what exports.
+docs/export.md is the manual, docs/decisions/2026-11-26-export.md and 2026-11-26-import.md have the
+reasons. Names are imported lazily: what imports loads nothing of what exports.
 """
 
 from __future__ import annotations

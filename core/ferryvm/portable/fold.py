@@ -18,9 +18,11 @@ from ferryvm.portable.subject import Subject
 
 
 def folded(subject: Subject, values: Mapping[str, str | float]) -> Subject:
-    """The subject with some arguments as constants, by their names in the program or the exported code.
+    """The subject with some arguments as constants, by their names in the program or the exported
+    code.
 
-    Raises FerryError for a name that is no argument, or an array, and for a value that its type lacks.
+    Raises FerryError for a name that is no argument, or an array, and for a value that its type
+    lacks.
     """
     if not values:
         return subject

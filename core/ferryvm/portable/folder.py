@@ -96,8 +96,8 @@ def _item(subject: Subject, name: str, options: ExportOptions) -> PlainFunction:
 
 
 def export_subject(subject: Subject, directory: Path, options: ExportOptions) -> Exported:
-    """Write the folder of a subject. Raises ExportError for what cannot be exported, FerryError for a
-    folder that is not empty or cannot be written."""
+    """Write the folder of a subject. Raises ExportError for what cannot be exported, FerryError for
+    a folder that is not empty or cannot be written."""
     write = target(options.target)
     check_directory(directory)
     subject = folded(subject, options.fold)
@@ -131,8 +131,8 @@ def export_region(
 ) -> Exported:
     """Write a folder with a region of a program as a function.
 
-    Raises UnknownNameError for an unknown region or target, ExportError for code that cannot be exported,
-    FerryError for a folder that is not empty.
+    Raises UnknownNameError for an unknown region or target, ExportError for code that cannot be
+    exported, FerryError for a folder that is not empty.
     """
     options = options or ExportOptions()
     target(options.target)

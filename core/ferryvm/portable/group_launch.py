@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches of groups by generated code (`ferryvm.skeleton.group_launch`), exported for groups of one size.
+"""Launches of groups by generated code (`ferryvm.skeleton.group_launch`), exported for groups of
+one size.
 
     groups of f with i64[] _  ( x length count size -- )     the program's: any count and size
     f in groups               ( groups x -- )                the exported one: whole groups of a constant size
 
-So the code of a group has constants where compilers of kernels want them. A size is that of the program's
-launches, if it is a constant there, or one that is asked for.
+So the code of a group has constants where compilers of kernels want them. A size is that of the
+program's launches, if it is a constant there, or one that is asked for.
 """
 
 from __future__ import annotations
@@ -39,12 +40,13 @@ class GroupLauncher(NamedTuple):
     function: int
     """The one that the program names."""
     arrays: tuple[Element | None, ...]
-    """By its arguments: the elements of the array that each group makes, None if all share the argument."""
+    """By its arguments: the elements of the array that each group makes, None if all share the
+    argument."""
 
 
 def group_launcher(verified: Verified, name: str) -> GroupLauncher | None:
-    """The launcher of a name, or of groups of a function with that name; None if there is none. Raises
-    ExportError if there are several."""
+    """The launcher of a name, or of groups of a function with that name; None if there is none.
+    Raises ExportError if there are several."""
     program = verified.program
     numbers = {function.name: number for number, function in enumerate(program.functions)}
     found = [
@@ -84,8 +86,8 @@ def _launcher(
 def groups_subject(
     verified: Verified, launcher: GroupLauncher, members: int | None, origin: str
 ) -> Subject:
-    """The launch of whole groups as the subject. `members`: of a group; None: as the program has it. Raises
-    ExportError if that is no constant."""
+    """The launch of whole groups as the subject. `members`: of a group; None: as the program has
+    it. Raises ExportError if that is no constant."""
     program = verified.program
     of = program.functions[launcher.function]
     position = program.source_map.position(of.entry)

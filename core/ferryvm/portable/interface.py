@@ -41,7 +41,8 @@ class ArrayArgument:
     element: Element
     direction: Direction
     shape: tuple[str, ...] = ()
-    """Arguments that are the lengths of its dimensions, whose product is the length; () if it has one."""
+    """Arguments that are the lengths of its dimensions, whose product is the length; () if it has
+    one."""
 
     @property
     def length_name(self) -> str:
@@ -79,10 +80,11 @@ class Geometry:
     """The work-items of a launch."""
 
     counts: tuple[str, ...]
-    """The arguments that are the numbers of items along each axis, or of groups if there are some. Items
-    along the last axis are neighbours."""
+    """The arguments that are the numbers of items along each axis, or of groups if there are some.
+    Items along the last axis are neighbours."""
     group: tuple[int, ...] | None = None
-    """The members of a group along axes of their own, of which the first one has the neighbours; None: no groups."""
+    """The members of a group along axes of their own, of which the first one has the neighbours;
+    None: no groups."""
 
     @property
     def members(self) -> int:
@@ -95,8 +97,8 @@ class Geometry:
         return max(len(self.counts), len(self.group or ()))
 
     def count(self, dimension: int) -> str | None:
-        """The argument that is the number of items or groups in a dimension, of which 0 has the neighbours; None if
-        there is one."""
+        """The argument that is the number of items or groups in a dimension, of which 0 has the
+        neighbours; None if there is one."""
         return self.counts[-1 - dimension] if dimension < len(self.counts) else None
 
     def size(self, dimension: int) -> int:
@@ -115,18 +117,18 @@ class Interface:
     errors: dict[Trap, tuple[int, ...]]
     """Lines of the source at which each error can happen; 0 for unknown ones."""
     is_item: bool = False
-    """It runs one item of a launch, whose number is its first argument; vectors have the number of items
-    in the place of that."""
+    """It runs one item of a launch, whose number is its first argument; vectors have the number of
+    items in the place of that."""
     geometry: Geometry | None = None
-    """Of a launch whose items the target runs by itself: then the arguments that are numbers of items are no
-    parameters of the code."""
+    """Of a launch whose items the target runs by itself: then the arguments that are numbers of
+    items are no parameters of the code."""
     status: str | None = None
     """The name of the last argument, which points to the status, or to one for each item; None: the
     function returns it."""
     folded: tuple[FoldedArgument, ...] = ()
     group: int | None = None
-    """Work-items of a group, of which the last may have more of them than there are items, whose number is
-    an argument then; None: there are as many as items, and it is none."""
+    """Work-items of a group, of which the last may have more of them than there are items, whose
+    number is an argument then; None: there are as many as items, and it is none."""
 
     @property
     def launched(self) -> tuple[Argument, ...]:

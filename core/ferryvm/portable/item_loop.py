@@ -6,10 +6,10 @@
                                          for each member: A      values that live across the barrier
                                          for each member: B      are elements of context arrays
 
-Parallel regions are those of `ferryvm.ir.group`: their copies and the homes of values, here in plain form, which
-has no states. All members come to each barrier, and those that are behind one to the same next one, since that was
-checked; so the last member of a region says which region is the next. A member that fails returns: groups run in order, and
-so do members between two barriers.
+Parallel regions are those of `ferryvm.ir.group`: their copies and the homes of values, here in
+plain form, which has no states. All members come to each barrier, and those that are behind one to
+the same next one, since that was checked; so the last member of a region says which region is the
+next. A member that fails returns: groups run in order, and so do members between two barriers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ _CONTEXTS = {F64: Element.F64, F32: Element.F32, I64: Element.I64, I32: Element.
 
 
 def item_loops(function: PlainFunction) -> PlainFunction:
-    """The launch of groups as a function, from the code of a member with the interface of its launch."""
+    """The launch of groups as a function, from the code of a member with the interface of its
+    launch."""
     return _Loops(function).run()
 
 
@@ -89,7 +90,8 @@ class _Loops(FlowBuilder):
         )
 
     def _parameters(self) -> list[Parameter]:
-        """Move the parameters to the new entry; the indices of a group, which become those of loops."""
+        """Move the parameters to the new entry; the indices of a group, which become those of
+        loops."""
         start = self.body.blocks[0]
         indices, rest = start.parameters[: self.axes], start.parameters[self.axes :]
         start.parameters = []
@@ -144,7 +146,8 @@ class _Loops(FlowBuilder):
     # --- loops over groups ------------------------------------------------------------------
 
     def _group_loops(self, indices: list[Parameter]) -> tuple[Block, Block]:
-        """The block in which a group begins, and the one behind its end, which leads to the next group."""
+        """The block in which a group begins, and the one behind its end, which leads to the next
+        group."""
         zero, one = self.constant(I64, 0), self.constant(I64, 1)
         heads = [self.labels.block(self.entry, f"groups{axis}") for axis in range(self.axes)]
         done = self.labels.block(self.entry, "done")

@@ -47,8 +47,8 @@ _KNOWN = PURE | {
 
 
 def check_calls(subject: Subject, module: Module, body: Body) -> None:
-    """Raise ExportError if a call remains after inlining: for a recursion, for what keeps the callee
-    from returning, or for what is done there that has no plain form."""
+    """Raise ExportError if a call remains after inlining: for a recursion, for what keeps the
+    callee from returning, or for what is done there that has no plain form."""
     for operation in body.operations:
         if operation.name != "call":
             continue
@@ -64,8 +64,8 @@ def check_calls(subject: Subject, module: Module, body: Body) -> None:
 
 
 def check_exportable(subject: Subject, body: Body, allowed: frozenset[str] = frozenset()) -> None:
-    """Raise ExportError for the first operation, in the order of the code, that has no plain form, those `allowed` left
-    out."""
+    """Raise ExportError for the first operation, in the order of the code, that has no plain form,
+    those `allowed` left out."""
     found = [
         operation
         for block in body.blocks
@@ -80,7 +80,8 @@ def check_exportable(subject: Subject, body: Body, allowed: frozenset[str] = fro
 
 
 def is_transfer_check(subject: Subject, operation: Operation) -> bool:
-    """True for the exit in front of a fill or copy of many elements, which the machine does in parts."""
+    """True for the exit in front of a fill or copy of many elements, which the machine does in
+    parts."""
     if operation.name != "allocate_if":
         return False
     opcode = subject.verified.program.code.opcodes[operation.exit.pc]

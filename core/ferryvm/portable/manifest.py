@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifest of an exported folder: all that a program needs to call the function and to check it.
+"""The manifest of an exported folder: all that a program needs to call the function and to check
+it.
 
 docs/export.md describes it, `manifest.schema.json` beside this module is its JSON Schema.
 """

@@ -3,8 +3,9 @@
 
     item of the launch ─ ferryvm.ir.member ─> a member, barriers, arrays of the group ─> plain form
 
-Targets with work-groups print a member; others run loops over members (`ferryvm.portable.item_loop`). In the first ones
-a member that fails goes on to all barriers (`ferryvm.ir.member.failure`); in the others it returns.
+Targets with work-groups print a member; others run loops over members
+(`ferryvm.portable.item_loop`). In the first ones a member that fails goes on to all barriers
+(`ferryvm.ir.member.failure`); in the others it returns.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def refuse_barriers(subject: Subject, body: Body) -> None:
 
 
 def replace_barrier_exits(subject: Subject, body: Body) -> None:
-    """Replace exits at barriers by barriers, before anything else is changed. Raises ExportError."""
+    """Replace exits at barriers by barriers, before anything else is changed. Raises
+    ExportError."""
     try:
         mark_barriers(body, subject.verified.program)
     except UngroupedError as error:
@@ -90,8 +92,8 @@ def replace_barrier_exits(subject: Subject, body: Body) -> None:
 
 
 def member_code(subject: Subject, body: Body, has_axes: bool) -> MemberCode:
-    """Make an item of groups one member of its group; `has_axes`: the target has axes of members. Raises
-    ExportError."""
+    """Make an item of groups one member of its group; `has_axes`: the target has axes of members.
+    Raises ExportError."""
     sink_launch_exits(body)
     for block in body.blocks:
         block.operations = [o for o in block.operations if o.name not in _LAUNCH]
@@ -129,8 +131,8 @@ def member_code(subject: Subject, body: Body, has_axes: bool) -> MemberCode:
 
 
 def finish_member(subject: Subject, body: Body, code: MemberCode, goes_on: bool) -> None:
-    """Find what the target needs of code that has passed the passes; `goes_on`: a member that fails goes on to the
-    barriers of the others. Raises ExportError."""
+    """Find what the target needs of code that has passed the passes; `goes_on`: a member that fails
+    goes on to the barriers of the others. Raises ExportError."""
     form = code.form
     eliminate_member_checks(body, form)
     number_values(body)  # without threading jumps, which would part members in front of barriers
@@ -164,8 +166,8 @@ def _check_ends(body: Body) -> None:
 
 
 def _drop_polls(body: Body) -> None:
-    """Remove the polls of loops that end whether members have failed or not: of those with barriers, and those that
-    count to what no element decides."""
+    """Remove the polls of loops that end whether members have failed or not: of those with
+    barriers, and those that count to what no element decides."""
     passed = passed_values(body)
 
     def ends(loop: Loop) -> bool:

@@ -6,9 +6,9 @@
     operands below it on the stack          further parameters, which it pushes first
     leaves to pc 40 or to pc 52             -> (…, exit): 0 for pc 40, 1 for pc 52
 
-Parameters are the locals that the loop reads before it writes them; results are those that it writes and
-that something reads after it. Statics remain statics: `ferryvm.portable.subject` makes arguments of them.
-(Liveness: Aho, Lam, Sethi, Ullman: Compilers, 2007, section 9.2.5.)
+Parameters are the locals that the loop reads before it writes them; results are those that it
+writes and that something reads after it. Statics remain statics: `ferryvm.portable.subject` makes
+arguments of them. (Liveness: Aho, Lam, Sethi, Ullman: Compilers, 2007, section 9.2.5.)
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Outlined(NamedTuple):
 
 
 def outline(region: Region) -> Outlined:
-    """The loop that a region is. Raises ExportError for one in which exceptions are caught, or that has
-    a jump table with targets outside."""
+    """The loop that a region is. Raises ExportError for one in which exceptions are caught, or that
+    has a jump table with targets outside."""
     return _Outline(region).run()
 
 

@@ -20,9 +20,10 @@ Its operations are the pure ones of the region IR, and:
 | `fail_if` | trap, line | boolean | notes the error of a member, which goes on, if it holds |
 | `member`, `member_index`, `barrier`, `has_failed` | | | as of `ferryvm.ir.member` |
 
-Terminators are `jump`, `branch`, `switch`, `return`, and `error` with a trap and a line. Pointers are
-parameters of the entry block, or arrays that the function has for itself; only operations on arrays use them, and comparisons of two. There are
-no states. `ferryvm.portable.verifier` checks all of it.
+Terminators are `jump`, `branch`, `switch`, `return`, and `error` with a trap and a line. Pointers
+are parameters of the entry block, or arrays that the function has for itself; only operations on
+arrays use them, and comparisons of two. There are no states. `ferryvm.portable.verifier` checks all
+of it.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ MEMBER_NAMES = ("member", "failed", "error", "phase", "first_failed")
 """Names in the printed code of a member, which no argument has."""
 
 NESTS = 2
-"""The level from which on iterations of outer loops are interleaved, where that is profitable: several times
-as fast, and much longer. Others stay as they are."""
+"""The level from which on iterations of outer loops are interleaved, where that is profitable:
+several times as fast, and much longer. Others stay as they are."""
 
 VERSIONED = 3
 """The level from which on all loops have a version without range checks."""
@@ -202,8 +203,8 @@ def _optimised(subject: Subject, level: int) -> tuple[Module, Body]:
 
 
 def plain_member(subject: Subject, name: str, level: int, *, runs_members: bool) -> PlainFunction:
-    """The plain form of a member of a group; `subject`: the item that is the group. `runs_members`: the target runs
-    members by itself, in work-groups.
+    """The plain form of a member of a group; `subject`: the item that is the group. `runs_members`:
+    the target runs members by itself, in work-groups.
 
     Raises ExportError for code that has none.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python functions as exported ones: `ferryvm.export`.
 
-A version of the function, for the kinds of its arguments, is the program whose function is exported. An
-array of NumPy of one dimension is a pointer and a length; of more, its lengths follow.
+A version of the function, for the kinds of its arguments, is the program whose function is
+exported. An array of NumPy of one dimension is a pointer and a length; of more, its lengths follow.
 """
 
 from __future__ import annotations
@@ -46,16 +46,18 @@ def export(
     group: int | Sequence[int] | None = None,
     dimensions: int = 1,
 ) -> Exported:
-    """Write a folder with a Python function or kernel for programs without ferryvm; what was written.
+    """Write a folder with a Python function or kernel for programs without ferryvm; what was
+    written.
 
     `arguments`: a kind for each parameter, as an example value (`2.0`, an array of NumPy), a type
-    (`float`, `int`, `bool`, `np.float32`), or a text for arrays (`"float64[:]"`, `"int32[:, :]"`). The
-    others are as of `ExportOptions`. Of a kernel a launch is exported: in groups of the size `group`, which is as of
-    `ferryvm.launch`, or without groups of so many `dimensions`. Where Python would raise an exception, or go on with integers of
-    more than 64 bits, the exported function returns an error.
+    (`float`, `int`, `bool`, `np.float32`), or a text for arrays (`"float64[:]"`, `"int32[:, :]"`).
+    The others are as of `ExportOptions`. Of a kernel a launch is exported: in groups of the size
+    `group`, which is as of `ferryvm.launch`, or without groups of so many `dimensions`. Where
+    Python would raise an exception, or go on with integers of more than 64 bits, the exported
+    function returns an error.
 
-    Raises UnsupportedError for what cannot be compiled, ExportError for what cannot be exported, and
-    FerryError for a folder that is not empty. docs/export.md has examples.
+    Raises UnsupportedError for what cannot be compiled, ExportError for what cannot be exported,
+    and FerryError for a folder that is not empty. docs/export.md has examples.
     """
     options = ExportOptions(target, name, seed, vectors, optimize, fold or {})
     target_of(target)
@@ -151,7 +153,8 @@ def _subject(name: str, version: Version) -> Subject:
 def _arrays(
     name: str, version: Version, at: int
 ) -> tuple[dict[int, int], dict[int, tuple[int, ...]]]:
-    """The lengths and shapes of arrays, as of `function_subject`; `at`: the number of the first argument."""
+    """The lengths and shapes of arrays, as of `function_subject`; `at`: the number of the first
+    argument."""
     position = Position(version.code.co_filename, version.code.co_firstlineno, 1)
     lengths: dict[int, int] = {}
     shapes: dict[int, tuple[int, ...]] = {}

@@ -14,8 +14,9 @@ from ferryvm.verify import Verified
 
 
 def region_subject(verified: Verified, name: str, group: int | None = None) -> Subject:
-    """A region of a program as the subject. `group`: the members of its groups, where the program's launches of them
-    have no constant size, or another one is wanted. Raises UnknownNameError, or ExportError."""
+    """A region of a program as the subject. `group`: the members of its groups, where the program's
+    launches of them have no constant size, or another one is wanted. Raises UnknownNameError, or
+    ExportError."""
     found = region(verified, name)
     program = verified.program
     functions = waiting(verified)

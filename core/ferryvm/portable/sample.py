@@ -68,9 +68,10 @@ def inputs(
     axes: int = 0,
     folded: Mapping[int, int] = _NONE,
 ) -> Iterator[list[Input]]:
-    """Arguments of one call after another, without end: first those of a small one, then lengths and edge
-    values in turn, then ever more of it by chance. `shapes`: the arguments that are lengths of the dimensions
-    of an array; `axes`: so many of the first ones are numbers of items; `folded`: those that have one value."""
+    """Arguments of one call after another, without end: first those of a small one, then lengths
+    and edge values in turn, then ever more of it by chance. `shapes`: the arguments that are
+    lengths of the dimensions of an array; `axes`: so many of the first ones are numbers of items;
+    `folded`: those that have one value."""
     chance = random.Random(f"vectors {seed}")
     arrays = [kind for kind in kinds if isinstance(kind, Element)]
     number = 0

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random inputs of launches of groups, by a seed: few groups, arrays with an element for each item, small numbers.
+"""Random inputs of launches of groups, by a seed: few groups, arrays with an element for each item,
+small numbers.
 
-Most calls of a kernel need sizes that fit together, so these are chosen first; every fourth call has some that do not fit.
+Most calls of a kernel need sizes that fit together, so these are chosen first; every fourth call
+has some that do not fit.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ def group_inputs(
     sizes: Sequence[int],
     folded: Mapping[int, int],
 ) -> Iterator[list[Input]]:
-    """Arguments of one launch after another, without end. `sizes`: members of a group along each axis; so many of the
-    first arguments are the numbers of groups. `shapes`, `folded`: as of `ferryvm.portable.sample.inputs`."""
+    """Arguments of one launch after another, without end. `sizes`: members of a group along each
+    axis; so many of the first arguments are the numbers of groups. `shapes`, `folded`: as of
+    `ferryvm.portable.sample.inputs`."""
     chance = random.Random(f"groups {seed}")
     number = 0
     while True:

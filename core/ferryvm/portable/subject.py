@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The subject of an export: a function of a program in a wrapper, whose interface is the exported one.
+"""The subject of an export: a function of a program in a wrapper, whose interface is the exported
+one.
 
     f          (i64 i64) -> (f64)             reads static s, changes static t
     wrapper    (i64 i64 S T) -> (f64 T)       static.set s, static.set t, call f, static.get t, return
 
-The wrapper is bytecode that is added to the program, so the reference interpreter runs the same thing
-that compilers lift. The start function of the program with the wrapper only halts: its work is no part
-of the export.
+The wrapper is bytecode that is added to the program, so the reference interpreter runs the same
+thing that compilers lift. The start function of the program with the wrapper only halts: its work
+is no part of the export.
 """
 
 from __future__ import annotations
@@ -58,10 +59,12 @@ class Subject:
     folded: Mapping[int, int] = dataclasses.field(default_factory=dict)
     """Parameters that are constants in the code, and no arguments: their bits."""
     item: Subject | None = None
-    """Of a launch: one of its items, whose first parameters are its indices along the axes, where the launch has
-    the numbers of items; the others are those of the launch, without these numbers unless `counts_items`."""
+    """Of a launch: one of its items, whose first parameters are its indices along the axes, where
+    the launch has the numbers of items; the others are those of the launch, without these numbers
+    unless `counts_items`."""
     axes: int = 0
-    """Of a launch: the number of its first parameters that are numbers of items, or of groups if it has some."""
+    """Of a launch: the number of its first parameters that are numbers of items, or of groups if it
+    has some."""
     counts_items: bool = False
     """True if items take the numbers of items behind their indices."""
     has_groups: bool = False
@@ -85,8 +88,8 @@ class Subject:
         return self.verified.program.source_map.position(pc)
 
     def place(self, state: FrameState) -> Position | None:
-        """The source position of an exit: of the innermost call that has one, since generated functions
-        have none."""
+        """The source position of an exit: of the innermost call that has one, since generated
+        functions have none."""
         return self.position(self.placed(state))
 
     def placed(self, state: FrameState) -> int:
@@ -112,9 +115,10 @@ def function_subject(
     """A function of a program as the subject. Raises ExportError if it takes or returns what has no
     plain form.
 
-    `lengths`: the parameters that are no arguments, but the length of the array that another parameter
-    is; `shapes`, by parameters of the function: as of `Subject`; `result_names`: other ones than `result`; `sets_statics`: statics are
-    set to their arguments, which the launch of an item does.
+    `lengths`: the parameters that are no arguments, but the length of the array that another
+    parameter is; `shapes`, by parameters of the function: as of `Subject`; `result_names`: other
+    ones than `result`; `sets_statics`: statics are set to their arguments, which the launch of an
+    item does.
     """
     program = verified.program
     function = program.functions[number]
@@ -208,7 +212,8 @@ def _number(t: ValueType, what: str, position: Position | None) -> Type:
 def launch_subject(
     verified: Verified, number: int, origin: str, has_groups: bool = False
 ) -> Subject:
-    """A launch of a function's items as the subject; `origin`: the region; `has_groups`: the items are groups. Raises ExportError as `function_subject` does, and for items that change statics."""
+    """A launch of a function's items as the subject; `origin`: the region; `has_groups`: the items
+    are groups. Raises ExportError as `function_subject` does, and for items that change statics."""
     item = function_subject(verified, number)
     _refuse_changes(item)
     program = item.verified.program
@@ -244,9 +249,9 @@ def _refuse_changes(item: Subject) -> None:
 
 
 def grid_subject(item: Subject, axes: int, has_groups: bool, sizes: tuple[int, ...]) -> Subject:
-    """A launch of an item that takes an index and a number of items for each axis, then what all share; items along
-    the last axis are neighbours. `sizes`: the members of a group along each axis, if items are groups. The launch sets the statics of its
-    items."""
+    """A launch of an item that takes an index and a number of items for each axis, then what all
+    share; items along the last axis are neighbours. `sizes`: the members of a group along each
+    axis, if items are groups. The launch sets the statics of its items."""
     _refuse_changes(item)
     program, called = item.verified.program, item.wrapper
     types = program.signature(called).parameters[axes:]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Targets by name: each writes the files of a function in plain form, and says how they are compiled.
+"""Targets by name: each writes the files of a function in plain form, and says how they are
+compiled.
 
-A target is a package of its own with a function `PlainFunction -> Written`. It is imported when it is
-asked for.
+A target is a package of its own with a function `PlainFunction -> Written`. It is imported when it
+is asked for.
 """
 
 from __future__ import annotations

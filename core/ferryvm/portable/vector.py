@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Golden vectors: calls of a subject by the reference interpreter, arguments and outcome as bits.
 
-Calls that do not end within their fuel are left out, since a receiver cannot wait for them. The text form
-is made of words with white space between them:
+Calls that do not end within their fuel are left out, since a receiver cannot wait for them. The
+text form is made of words with white space between them:
 
     ferryvm-vectors 1 axpy            version and name
     v 7 1542                          a vector: its number, the status
@@ -113,8 +113,8 @@ class Vectors(NamedTuple):
 def golden_vectors(
     subject: Subject, seed: int, count: int, size: int, members: int | None = None
 ) -> Vectors:
-    """Up to so many vectors, whose text has at most so many bytes; half of them end with an error at most. `members`: of
-    the groups that a launch has. Raises ExportError if no call ends."""
+    """Up to so many vectors, whose text has at most so many bytes; half of them end with an error
+    at most. `members`: of the groups that a launch has. Raises ExportError if no call ends."""
     kinds = [kind for _, kind in subject.parameters]
     calls = _Calls(subject, FUEL if members is None else GROUP_FUELS[0])
     found: list[Vector] = []
@@ -178,8 +178,8 @@ class _Calls:
         self.name = export.name
 
     def call(self, arguments: Sequence[Input]) -> tuple[Vector | None, int]:
-        """The outcome of a call, None if it ran out of fuel or its items are not independent; and the fuel that
-        it took."""
+        """The outcome of a call, None if it ran out of fuel or its items are not independent; and
+        the fuel that it took."""
         given: list[Any] = []
         for (_, kind), argument in zip(self.subject.parameters, arguments, strict=True):
             if isinstance(argument, ArrayInput):

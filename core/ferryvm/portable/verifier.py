@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verifier of plain form: a function that passes has no machine left, and is as its interface says.
+"""The verifier of plain form: a function that passes has no machine left, and is as its interface
+says.
 
-It runs for each export, before a target prints the function: a fault of a pass would otherwise be code that
-golden vectors find at the receiver, or do not. The shapes of pure operations are those of the IR.
+It runs for each export, before a target prints the function: a fault of a pass would otherwise be
+code that golden vectors find at the receiver, or do not. The shapes of pure operations are those of
+the IR.
 """
 
 from __future__ import annotations

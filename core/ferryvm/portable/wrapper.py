@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that are added to a program, in bytecode: what is exported, and what the reference interpreter calls."""
+"""Functions that are added to a program, in bytecode: what is exported, and what the reference
+interpreter calls."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _HALT = BY_MNEMONIC["halt"].opcode
 
 
 class Wrapper:
-    """A function under construction, behind the code of a program. Its parameters are the first locals."""
+    """A function under construction, behind the code of a program. Its parameters are the first
+    locals."""
 
     def __init__(
         self, program: Program, name: str, parameters: Sequence[ValueType], names: Sequence[str]
@@ -78,7 +80,8 @@ def with_function(
     locals_: tuple[ValueType, ...] = (),
     origins: Sequence[int] = (),
 ) -> Program:
-    """The program with one more function, which is its only export, and a start function that halts.
+    """The program with one more function, which is its only export, and a start function that
+    halts.
 
     `origins`: the instructions whose source positions its own have.
     """

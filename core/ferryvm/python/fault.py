@@ -13,8 +13,8 @@ NO_SET = "; write a list of bools by item, or compare neighbours in sorted(xs)"
 
 
 class UnsupportedError(FerryError):
-    """A Python function uses what cannot be compiled; the message names line and construct, and says
-    what to write instead."""
+    """A Python function uses what cannot be compiled; the message names line and construct, and
+    says what to write instead."""
 
     def __init__(self, message: str, position: Position | None = None, name: str = "") -> None:
         self.position = position
@@ -51,4 +51,5 @@ class EitherItemError(NotCompilableError):
 
 
 class UnknownItemsError(NotCompilableError):
-    """The kind of a list's items is not known: it is empty, unless another variable has the list."""
+    """The kind of a list's items is not known: it is empty, unless another variable has the
+    list."""

@@ -34,8 +34,8 @@ def is_update(opcode: int) -> bool:
 
 
 def commuting(program: Program, pc: int) -> Update | None:
-    """The update of the instruction at `pc`, if others of its kind may come before or after it; None
-    if its order matters."""
+    """The update of the instruction at `pc`, if others of its kind may come before or after it;
+    None if its order matters."""
     update = _UPDATES[program.code.opcodes[pc]]
     if update is Update.EXCHANGE or pc + 1 >= len(program.code):
         return None

@@ -62,7 +62,8 @@ class Facts:
     host_calls: int
     """Number of instructions that call a host function, with callees."""
     launches: int
-    """Number of instructions that begin a launch, with callees; a launch is not counted for itself."""
+    """Number of instructions that begin a launch, with callees; a launch is not counted for
+    itself."""
     allocates: bool
     """True if it allocates heap, with callees."""
     reads_heap: bool
@@ -96,8 +97,8 @@ class Facts:
     """Items of a launch, as the program last had it when its code, or code of its items, got hot; 0
     if it has not, and for other regions."""
     item_work: int = 0
-    """Instructions of one item of a launch, with callees: each counts as often as the profile counted
-    the loop or function around it, or ten times for each loop if it did not. 0 for other
+    """Instructions of one item of a launch, with callees: each counts as often as the profile
+    counted the loop or function around it, or ten times for each loop if it did not. 0 for other
     regions."""
     bytes_read: int = 0
     """Bytes of the arrays among the arguments of a launch that its items may read, as the program
@@ -105,8 +106,8 @@ class Facts:
     bytes_written: int = 0
     """Bytes of the arrays that they may write, likewise."""
     bytes_resident: int = 0
-    """Bytes of the arrays among the arguments of a launch of which a device with memory of its own has
-    copies, likewise."""
+    """Bytes of the arrays among the arguments of a launch of which a device with memory of its own
+    has copies, likewise."""
     resident_on: str = ""
     """The device that has copies of most of these; empty if none has any."""
 

@@ -8,9 +8,9 @@ and a shift, with l the binary logarithm of n, rounded up:
 
     item / n = item * m >> 31 + l, where m is 2^(31 + l) / n, rounded down, + 1
 
-It is exact since 0 < m * n - 2^(31 + l) <= 2^l, and the product is below 2^63. (Granlund, Montgomery:
-Division by Invariant Integers using Multiplication, PLDI 1994, theorem 4.2.) Launches of launches
-would need no division; their outer items alone would be independent for backends.
+It is exact since 0 < m * n - 2^(31 + l) <= 2^l, and the product is below 2^63. (Granlund,
+Montgomery: Division by Invariant Integers using Multiplication, PLDI 1994, theorem 4.2.) Launches
+of launches would need no division; their outer items alone would be independent for backends.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ def grid(of: Grid) -> list[FunctionListing]:
 
 
 def _check_count(writer: Writer, sizes: range, too_many: str) -> None:
-    """Trap if the product of sizes, which are not negative, is beyond the largest number of items."""
+    """Trap if the product of sizes, which are not negative, is beyond the largest number of
+    items."""
     possible = writer.label()
     for number, size in enumerate(sizes):
         writer.get(size)

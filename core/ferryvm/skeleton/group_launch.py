@@ -50,9 +50,9 @@ class GroupLaunch(NamedTuple):
 
 
 def group_launch(of: GroupLaunch) -> list[FunctionListing]:
-    """The function that launches groups, ( shared lengths count size -- ), and those that it needs. An
-    array of length 0 has an element for each item of its group. It traps for a negative number of
-    items, and for a size below 1."""
+    """The function that launches groups, ( shared lengths count size -- ), and those that it needs.
+    An array of length 0 has an element for each item of its group. It traps for a negative number
+    of items, and for a size below 1."""
     numbers: list[Type] = [I64] * (of.lengths + 2)
     writer = Writer(of.name, [*of.shared, *numbers])
     arguments = range(len(of.shared) + len(numbers))

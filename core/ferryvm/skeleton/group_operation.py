@@ -4,8 +4,8 @@
     item 0     value ───────────── barrier ─┬─ values[0] = value, combine ─ barrier ─ values[0] ─>
     item i     values[i] = value ─ barrier ─┘                               barrier ─ values[0] ─>
 
-The values are in an array of the group, an element for each item, and item 0 combines them there, in
-the order of a reduction, or of a scan, of that array. It launches nothing and makes no object.
+The values are in an array of the group, an element for each item, and item 0 combines them there,
+in the order of a reduction, or of a scan, of that array. It launches nothing and makes no object.
 Two barriers are enough for one operation after another on the same array: before the first one an
 item writes its own element, which nobody else reads then. Item 0, whose element all read behind the
 second one, waits with its value until they have done so.
@@ -44,8 +44,8 @@ def group_broadcast_name(values: ArrayType) -> str:
 
 
 def group_reduction(operation: Operation, values: ArrayType) -> list[FunctionListing]:
-    """The function that reduces the values of a group, ( value item values -- value ), of which there
-    is one."""
+    """The function that reduces the values of a group, ( value item values -- value ), of which
+    there is one."""
 
     def combine(item: _Item) -> None:
         writer = item.writer
@@ -100,9 +100,9 @@ def _set_end(item: _Item, at: int, count: int, block: int, end: int) -> None:
 def group_scan(
     operation: Operation, values: ArrayType, *, is_exclusive: bool
 ) -> list[FunctionListing]:
-    """The function that scans the values of a group, ( value item values -- value ), of which there is
-    one. An item gets the combination of the values of all items up to it; `is_exclusive`: without
-    its own, the identity if it is the first, so the operation is no function."""
+    """The function that scans the values of a group, ( value item values -- value ), of which there
+    is one. An item gets the combination of the values of all items up to it; `is_exclusive`:
+    without its own, the identity if it is the first, so the operation is no function."""
 
     def combine(item: _Item) -> None:
         writer = item.writer
@@ -194,8 +194,8 @@ class _Item:
     def __init__(
         self, name: str, values: ArrayType, *, further: int = 0, result: int | None = None
     ) -> None:
-        """`further`: the number of i64 parameters behind the value; `result`: the parameter with the
-        index of the value that an item gets, if that is not 0."""
+        """`further`: the number of i64 parameters behind the value; `result`: the parameter with
+        the index of the value that an item gets, if that is not 0."""
         assert isinstance(values.value, Type)
         assert values in VALUE_ARRAYS
         self.type, self.array, self._result = values.value, values, result

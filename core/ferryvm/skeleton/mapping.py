@@ -25,8 +25,8 @@ from ferryvm.skeleton.writer import Writer
 
 
 class Mapping(NamedTuple):
-    """A map: `arrays` has for each parameter of the function the type of the arrays whose elements it
-    gets, or None if all items share one argument; the results are the elements of `to`."""
+    """A map: `arrays` has for each parameter of the function the type of the arrays whose elements
+    it gets, or None if all items share one argument; the results are the elements of `to`."""
 
     function: str
     signature: Signature
@@ -41,11 +41,11 @@ class Mapping(NamedTuple):
     """True if the adapter gets an array of u8 behind those for the results: items whose element is
     not 0 do nothing."""
     pairs: tuple[int, ...] = ()
-    """The numbers of the parameters that get the first part of a pair, for the adapter; the one behind
-    each gets the second part, and has no array."""
+    """The numbers of the parameters that get the first part of a pair, for the adapter; the one
+    behind each gets the second part, and has no array."""
     pairs_to: tuple[int, ...] = ()
-    """The numbers of the results that are the first part of a pair; the one behind each is the second
-    part, of the same array."""
+    """The numbers of the results that are the first part of a pair; the one behind each is the
+    second part, of the same array."""
 
     @property
     def form(self) -> str:
@@ -86,8 +86,8 @@ class Mapping(NamedTuple):
 
     @property
     def outside(self) -> tuple[ValueType, ...]:
-        """The types of the adapter's parameters for those of the function: two for a sequence, one for
-        a pair."""
+        """The types of the adapter's parameters for those of the function: two for a sequence, one
+        for a pair."""
         return tuple(
             each
             for n, type_ in enumerate(self.parameters)

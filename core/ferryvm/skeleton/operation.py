@@ -52,7 +52,8 @@ class Operation(NamedTuple):
         writer.set(into)
 
     def value(self, m: Emitter[V], type_: Type, left: V, right: V) -> V:
-        """The combination of two values, which the code of `combine` computes; it is no function."""
+        """The combination of two values, which the code of `combine` computes; it is no
+        function."""
         if self.name in ("min", "max") and not type_.is_float:
             condition = Condition.LT_S if self.name == "min" else Condition.GT_S
             return m.select(m.compare(type_, condition, left, right), left, right)

@@ -3,8 +3,8 @@
 
     name ─> kind, operation, type ─> generated again ─> the same code? ─> Pattern
 
-A compiler may run such items by code of its own, which follows the order in another way: as groups of
-work-items do, which cannot be had from the code of one item. A name alone proves nothing.
+A compiler may run such items by code of its own, which follows the order in another way: as groups
+of work-items do, which cannot be had from the code of one item. A name alone proves nothing.
 """
 
 from __future__ import annotations

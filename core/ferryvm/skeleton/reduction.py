@@ -37,8 +37,8 @@ def reduction_name(operation: Operation, array: ArrayType, has_initial: bool) ->
 def reduction(
     operation: Operation, array: ArrayType, has_initial: bool = False
 ) -> list[FunctionListing]:
-    """The function that reduces arrays of numbers, ( array -- value ) or ( initial array -- value ),
-    and those that it needs. With a function and no initial value an empty array traps."""
+    """The function that reduces arrays of numbers, ( array -- value ) or ( initial array -- value
+    ), and those that it needs. With a function and no initial value an empty array traps."""
     assert isinstance(array.value, Type), "only arrays of numbers are reduced"
     results = OF_VALUE[array.value]
     sources = {f"reduce {operation} {source}: block": source for source in (array, results)}
@@ -144,8 +144,8 @@ def _block(writer: Writer, operation: Operation, array: ArrayType) -> FunctionLi
 def reduce_elements(
     writer: Writer, operation: Operation, array: ArrayType, source: int, at: int, end: int
 ) -> int:
-    """Reduce the elements of an array from one index up to another one above it, which are in locals;
-    the local with the result."""
+    """Reduce the elements of an array from one index up to another one above it, which are in
+    locals; the local with the result."""
     value = array.value
     bound = writer.local(I64)
     width = 1 if operation.is_function else ACCUMULATORS

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`define-constant`: a name for a literal. Each use of the name is that literal, whose type its context
-gives it; so a constant takes no static, and compilers see its value."""
+"""`define-constant`: a name for a literal. Each use of the name is that literal, whose type its
+context gives it; so a constant takes no static, and compilers see its value."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Code for `throw`, `try` and `finally`: ranges of code with their handlers.
 
-An exception is a value under one tag. The cleanup of `finally` is there twice: behind the code that it
-follows, and in a handler of all exceptions, which throws the record again.
+An exception is a value under one tag. The cleanup of `finally` is there twice: behind the code that
+it follows, and in a handler of all exceptions, which throws the record again.
 """
 
 from __future__ import annotations

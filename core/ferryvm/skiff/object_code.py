@@ -436,7 +436,8 @@ class ObjectCode:
 
 
 def piece_function(texts: list[tree.Text]) -> FunctionListing:
-    """The function that stores the bytes of an i64, the lowest first: array, index, bytes, count."""
+    """The function that stores the bytes of an i64, the lowest first: array, index, bytes,
+    count."""
     position = texts[0].place.position
     items: list[Item] = []
 

@@ -175,7 +175,8 @@ class _Reader:
         return restart
 
     def _lose_name(self, stack: list[_Open]) -> None:
-        """Record the name that an unclosed `define`, `define-constant` or `define-struct` would have defined."""
+        """Record the name that an unclosed `define`, `define-constant` or `define-struct` would
+        have defined."""
         head = stack[0].items[0] if stack[0].items else None
         if not (
             isinstance(head, Atom) and head.text in ("define", "define-constant", "define-struct")

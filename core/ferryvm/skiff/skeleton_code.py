@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of generated functions for `for-each-item`, `map`, `map!`, `reduce`, `scan`, and the operations
-of groups, and these functions."""
+"""Calls of generated functions for `for-each-item`, `map`, `map!`, `reduce`, `scan`, and the
+operations of groups, and these functions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`for-each-item`, `barrier`, `map`, `map!`, `reduce`, `scan`, and those of groups, from their datum
-to a node."""
+"""`for-each-item`, `barrier`, `map`, `map!`, `reduce`, `scan`, and those of groups, from their
+datum to a node."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of `map`, `map!`, `reduce` and `scan`: functions take the values of elements, and yield values."""
+"""Types of `map`, `map!`, `reduce` and `scan`: functions take the values of elements, and yield
+values."""
 
 from __future__ import annotations
 

@@ -217,8 +217,8 @@ class Launch(Node):
 
 @record.dataclass(eq=False)
 class GroupArray(Node):
-    """`group-array`: an argument of `for-each-group` that each group makes; without a length it has an
-    element for each item."""
+    """`group-array`: an argument of `for-each-group` that each group makes; without a length it has
+    an element for each item."""
 
     element: SkiffType
     length: Node | None
@@ -226,7 +226,8 @@ class GroupArray(Node):
 
 @record.dataclass(eq=False)
 class GroupLaunch(Node):
-    """`for-each-group`: calls of a function with each item and its number in a group, and arguments."""
+    """`for-each-group`: calls of a function with each item and its number in a group, and
+    arguments."""
 
     count: Node
     size: Node | None

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of a group on values of NumPy in CPython, in the order that docs/parallel.md states."""
+"""Operations of a group on values of NumPy in CPython, in the order that docs/parallel.md
+states."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _Operation = Callable[[Any, Any], Any]
 def group_results(
     function: Callable[..., Any], values: Sequence[Any], others: Sequence[Any]
 ) -> Any:
-    """The results of the items of a group, from the values of all; `others`: the further arguments of item 0.
+    """The results of the items of a group, from the values of all; `others`: the further arguments
+    of item 0.
 
     Raises TypeError for values that cannot be combined.
     """

@@ -33,13 +33,13 @@ def check_kernel(
     backends: Sequence[str] | None = None,
     races: bool = True,
 ) -> tuple[Any, ...]:
-    """The arguments after a launch of a kernel, after a comparison of all backends with CPython: type and
-    message of the exception, or the arrays afterwards, bit for bit.
+    """The arguments after a launch of a kernel, after a comparison of all backends with CPython:
+    type and message of the exception, or the arrays afterwards, bit for bit.
 
-    Arguments as of `ferryvm.launch`; each run has copies of them. `backends`: their names; by default
-    all that can run here. `races`: check that items are independent, too, and raise KernelError if they
-    are not. Raises PythonDifferenceError, which names the backend and both outcomes, and
-    the exception of CPython if all agree on it.
+    Arguments as of `ferryvm.launch`; each run has copies of them. `backends`: their names; by
+    default all that can run here. `races`: check that items are independent, too, and raise
+    KernelError if they are not. Raises PythonDifferenceError, which names the backend and both
+    outcomes, and the exception of CPython if all agree on it.
     """
     wanted = outcome_of(lambda *given: run_kernel(kernel, n, *given, group=group), arguments)
     for backend in usable_backends() if backends is None else backends:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels executed by CPython, for comparison: each item of a group is a thread, one of which runs at a time.
+"""Kernels executed by CPython, for comparison: each item of a group is a thread, one of which runs
+at a time.
 
 group ── resume item 0 ──> it waits or ends ── resume item 1 ──> …    all have waited: from the first again
 """
@@ -34,8 +35,8 @@ def run_kernel(
     *arguments: Any,
     group: int | Sequence[int] | None = None,
 ) -> None:
-    """Launch a kernel in CPython, slowly: items in order, and those of a group up to each barrier. A debugger
-    and `print` show what each does.
+    """Launch a kernel in CPython, slowly: items in order, and those of a group up to each barrier.
+    A debugger and `print` show what each does.
 
     Arguments as of `ferryvm.launch`. Raises KernelError as that does, and what an item raises.
     """

@@ -68,7 +68,8 @@ def moves(
     if schedule in (Schedule.NONE, Schedule.INDEPENDENCE):
         raise ValueError("without a schedule a program does not move")
     if schedule in (Schedule.EVERY_BOUNDARY, Schedule.COLLECT, Schedule.SUSPEND):
-        # The seed determines the first one, so that with two backends each can get either instruction.
+        # The seed determines the first one, so that with two backends each can get either
+        # instruction.
         first = seed % len(names)
         yield from ((name, 1) for name in itertools.cycle((*names[first:], *names[:first])))
         return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A watchdog that interrupts backends at a time limit: a program that ends on one must end on all.
 
-The limit is one of processor time, in which a busy machine compiles no less; one that waits without using
-any is stopped at a multiple of it.
+The limit is one of processor time, in which a busy machine compiles no less; one that waits without
+using any is stopped at a multiple of it.
 
 One thread polls the watched runs a few times a second. Watching a run costs two updates of a
 dictionary, so a thousand short runs per second can be watched.
@@ -22,8 +22,8 @@ PATIENCE = 60.0
 """Default time limit of a run, in seconds of processor time."""
 
 WAITING = 3
-"""The time limit by the clock, as a multiple of that of processor time. A campaign ends workers without progress
-later."""
+"""The time limit by the clock, as a multiple of that of processor time. A campaign ends workers
+without progress later."""
 
 _LOOKS = 0.1
 """Seconds between two polls."""

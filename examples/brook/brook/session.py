@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole texts, and the inputs of `ferry repl --language brook`.
 
-Each input is a program of its own that is started with the statics and the objects of the one before
-(`Engine.start(after=...)`). So that function values stay valid, it holds the functions of all inputs
-before, in their order, and statics and types begin with those before: the inputs are compiled again,
-and only the last one is called.
+Each input is a program of its own that is started with the statics and the objects of the one
+before (`Engine.start(after=...)`). So that function values stay valid, it holds the functions of
+all inputs before, in their order, and statics and types begin with those before: the inputs are
+compiled again, and only the last one is called.
 """
 
 from __future__ import annotations

@@ -175,7 +175,8 @@ def test_no_temporary_folder_is_told_with_the_variable(
 
 
 def _stored(monkeypatch: pytest.MonkeyPatch, payload: bytes) -> list[bytes]:
-    """The genuine payloads of entries that are stored from now on, with `payload` in their place."""
+    """The genuine payloads of entries that are stored from now on, with `payload` in their
+    place."""
     payloads: list[bytes] = []
     store = Entry.try_store
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planted faults of parallel regions: a wrong element of a context array, a stale value, a phase left out, a record
-that lacks something. Each is found by a program that is left at every safepoint, against the reference."""
+"""Planted faults of parallel regions: a wrong element of a context array, a stale value, a phase
+left out, a record that lacks something. Each is found by a program that is left at every safepoint,
+against the reference."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Items that wait at barriers, as native code of parallel regions: left at every safepoint, held against
-the reference."""
+"""Items that wait at barriers, as native code of parallel regions: left at every safepoint, held
+against the reference."""
 
 from __future__ import annotations
 
@@ -176,7 +176,8 @@ TEXTS = {
 
 
 def agree(text: str) -> None:
-    """Leave the items of a program's group at each safepoint; fail unless the end is that of the reference."""
+    """Leave the items of a program's group at each safepoint; fail unless the end is that of the
+    reference."""
     assert [*differences(text)] == []
 
 

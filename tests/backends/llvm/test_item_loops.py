@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops over items that are divided into rows, made once for each side of a branch, without checks, and several items
-at once: left at safepoints, held against the reference."""
+"""Loops over items that are divided into rows, made once for each side of a branch, without checks,
+and several items at once: left at safepoints, held against the reference."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ TILES = """
 (groups 4 a b c)
 (print! (reduce + c))
 """
-"""Two rows of eight items, for which an inner loop of two iterations runs together, in each of two tiles."""
+"""Two rows of eight items, for which an inner loop of two iterations runs together, in each of two
+tiles."""
 
 APART = """
 (define (member item t)
@@ -93,7 +94,8 @@ def test_items_of_a_row_run_together_and_have_no_checks() -> None:
 
 
 def test_tiles_are_told_from_arguments_and_context_arrays_from_each_other() -> None:
-    """Loops over items have no comparisons of addresses in front: LLVM knows that these do not overlap."""
+    """Loops over items have no comparisons of addresses in front: LLVM knows that these do not
+    overlap."""
     text = TILES.format(first=0).replace(
         "(define (group number n a b c)\n  (define left (make-array f64 16))\n"
         "  (define right (make-array f64 16))",

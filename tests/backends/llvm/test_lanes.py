@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Items in lanes of vectors: results, output, states and traps are those of the loop, to the bit."""
+"""Items in lanes of vectors: results, output, states and traps are those of the loop, to the
+bit."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Native code on arrays and structs ends as the reference does: the same results, traps, objects."""
+"""Native code on arrays and structs ends as the reference does: the same results, traps,
+objects."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies for launches that do not depend on the one that runs go on beside its kernel, on another queue."""
+"""Copies for launches that do not depend on the one that runs go on beside its kernel, on another
+queue."""
 
 from __future__ import annotations
 
@@ -103,8 +104,8 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_what_a_launch_does_not_need_is_copied_while_it_runs(commands: list[str]) -> None:
-    """The first kernel is behind the array that it reads, and beside the one of the second launch; this
-    one is beside the results of the first."""
+    """The first kernel is behind the array that it reads, and beside the one of the second launch;
+    this one is beside the results of the first."""
     source = program(APART)
     assert on_device(source) == in_order(source)
     first = [*commands[commands.index("send") :]]

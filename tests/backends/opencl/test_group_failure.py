@@ -45,8 +45,8 @@ PERMUTED = """
 """The members of a group permute its elements; a negative one traps in the second phase."""
 
 FAILING = [(group, member) for group in (1, 5, 11) for member in (0, 3, 7)] + [(-1, 0)]
-"""Elements of which one is negative: of the first group that is not run in order before the launch is hot, of a
-middle, the last one, likewise in it; of none."""
+"""Elements of which one is negative: of the first group that is not run in order before the launch
+is hot, of a middle, the last one, likewise in it; of none."""
 
 
 @pytest.fixture(autouse=True)
@@ -87,8 +87,8 @@ def test_a_group_that_fails_in_the_middle_is_as_in_order(
 
 
 def is_as_in_order(group: int, found: list[Numbers], expected: list[Numbers]) -> bool:
-    """True if arrays are as after groups in order up to one that fails; those behind it are done, or have not
-    begun."""
+    """True if arrays are as after groups in order up to one that fails; those behind it are done,
+    or have not begun."""
     if group < 0:
         return all((one == two).all() for one, two in zip(found, expected, strict=True))
     end = SIZE * (group + 1)

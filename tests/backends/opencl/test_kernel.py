@@ -50,8 +50,8 @@ PROGRAMS = {
 
 PROGRAM_ITEMS = [item for item in checks() if item.group != "instruction"]
 SOME = PROGRAM_ITEMS[::148]
-"""A part of the conformance suite, for memory that is copied; tests/conformance/test_backends.py has
-it wrapped, and `ferry conformance --backend opencl` runs all of it."""
+"""A part of the conformance suite, for memory that is copied; tests/conformance/test_backends.py
+has it wrapped, and `ferry conformance --backend opencl` runs all of it."""
 
 
 def outcome(engine: Engine, text: str) -> tuple[object, ...]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of the object space a launch sends the chunks of its arrays alone; what else is in them is neither lost nor
-old."""
+"""Of the object space a launch sends the chunks of its arrays alone; what else is in them is
+neither lost nor old."""
 
 from __future__ import annotations
 

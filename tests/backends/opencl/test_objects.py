@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels read and write elements, fields and types as the reference does, and leave to allocate."""
+"""Kernels read and write elements, fields and types as the reference does, and leave to
+allocate."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions and scans by kernels of their patterns: the bits of the order, and no access elsewhere."""
+"""Reductions and scans by kernels of their patterns: the bits of the order, and no access
+elsewhere."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ def test_other_drivers_and_versions_get_the_text_alone(
 def test_declarations_are_those_of_the_header(device: Device) -> None:
     if not pocl_header.is_replaced(device):
         pytest.skip(f"{device} is not the PoCL whose headers are known")
-    # With the header, a declaration that it does not have would be a further function, and a call of
-    # one of them ambiguous or not linked; a different result is an error of its own.
+    # With the header, a declaration that it does not have would be a further function, and a call
+    # of one of them ambiguous or not linked; a different result is an error of its own.
     calls = (
         "(float)clz(1u) + clz(1ul) + popcount(1u) + popcount(1ul) + sqrt(2.0f) + fma(1.0, 2.0, 3.0)"
     )

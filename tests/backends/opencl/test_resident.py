@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of maps that remain on a device with memory of its own: chains of maps copy nothing between."""
+"""Results of maps that remain on a device with memory of its own: chains of maps copy nothing
+between."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches on devices with memory of their own that spare copies: results stay there while launches follow
-one another, and arrays that items overwrite are not sent. States are those of the loops in order."""
+"""Launches on devices with memory of their own that spare copies: results stay there while launches
+follow one another, and arrays that items overwrite are not sent. States are those of the loops in
+order."""
 
 from __future__ import annotations
 
@@ -264,7 +265,8 @@ GROUPS = """
 def test_results_of_groups_remain_while_groups_follow(
     most: int, times: int, pulled: list[int]
 ) -> None:
-    """With 255 some groups come to an index that is out of bounds: they are undone on the device."""
+    """With 255 some groups come to an index that is out of bounds: they are undone on the
+    device."""
     source = ferryvm.compile(GROUPS.format(most=most, times=times))
     found, expected = outcome(started(source)), in_order(source)
     assert isinstance(expected[0], str) == (most > 127)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A launch is split over threads and a device with memory of its own, which brings back what its own items
-have stored."""
+"""A launch is split over threads and a device with memory of its own, which brings back what its
+own items have stored."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 def divided(
     places: Sequence[LaunchPlace], first: int, limit: int, _in_order: float
 ) -> list[split.Part]:
-    """Two halves, the first one on the last place each second time, whatever these are expected to take."""
+    """Two halves, the first one on the last place each second time, whatever these are expected to
+    take."""
     middle = min(split._rounded_up((first + limit) // 2, places), limit)
     ends = [(first, middle), (middle, limit)] if len(places) > 1 else [(first, limit)]
     order = [*places] if limit % 2 else [*reversed(places)]
@@ -161,7 +162,8 @@ def test_small_arrays_are_left_to_threads() -> None:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads run their part after the device has got its arrays, and before its results come back."""
+    """Threads run their part after the device has got its arrays, and before its results come
+    back."""
     pushed, done, active = threading.Event(), threading.Event(), threading.Event()
     push, pull, run = CopiedMemory.push, CopiedMemory.pull, ThreadedRanges.run
     run_parts = split.Split.run

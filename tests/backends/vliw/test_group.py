@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Items that wait for each other: nests over rows of items in the region IR for the processor, and the order of
-what they access."""
+"""Items that wait for each other: nests over rows of items in the region IR for the processor, and
+the order of what they access."""
 
 from __future__ import annotations
 
@@ -117,7 +117,8 @@ TURNS = """
 (while (< i 24) (array-set! x i (+ 1 (* i i))) (set! i (+ i 1)))
 (for-each-item 6 (group x to))
 """
-"""An item's own number is in a context array, which the next iteration, and the next group, store into."""
+"""An item's own number is in a context array, which the next iteration, and the next group, store
+into."""
 
 
 @pytest.mark.parametrize("text", [REST, TURNS], ids=["rest", "turns"])

@@ -117,7 +117,8 @@ def test_a_gap_has_the_cause_that_the_next_operation_waited_for(
 
 
 def test_a_register_is_not_written_before_it_was_read() -> None:
-    """The load is written back a cycle after the last operation that reads what was there before."""
+    """The load is written back a cycle after the last operation that reads what was there
+    before."""
     reads = (add(B, ONE, to=C),)
     found = stalls(program([reads, 2, (load(B),), (add(D, ONE),), reads, (STOP,), 3]))
     assert found[:4] == (None, Cause.REGISTER, Cause.REGISTER, None)

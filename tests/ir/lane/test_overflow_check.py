@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lanes of small numbers run without checks of overflow, and lanes of others leave where items do."""
+"""Lanes of small numbers run without checks of overflow, and lanes of others leave where items
+do."""
 
 from __future__ import annotations
 

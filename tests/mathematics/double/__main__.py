@@ -99,9 +99,9 @@ def _terms(
     ranges: list[tuple[Number, Number, Number]],
     count: int,
 ) -> list[list[float]]:
-    """For each power of t the coefficients of f(c + t) for centers c, with the least and the largest t
-    for each: value and slope as pairs, and `count` terms of what is left over t^2. `bend`: half of the
-    second derivative."""
+    """For each power of t the coefficients of f(c + t) for centers c, with the least and the
+    largest t for each: value and slope as pairs, and `count` terms of what is left over t^2.
+    `bend`: half of the second derivative."""
     columns = []
     for center, low, high in ranges:
         column = []

@@ -2,8 +2,8 @@
 """Minimax polynomials by the exchange of Remez, in 300 bits (Muller, "Elementary Functions", 3rd
 edition, 3.5).
 
-Interpolation (`tests.mathematics.chebyshev`) loses up to two bits, which f64 has not to spare; f32 has
-them, and its coefficients are kept because all operands were tried with them.
+Interpolation (`tests.mathematics.chebyshev`) loses up to two bits, which f64 has not to spare; f32
+has them, and its coefficients are kept because all operands were tried with them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that are values: chosen by a condition, passed on, in tuples; `nonlocal`; `map` and `filter`."""
+"""Functions that are values: chosen by a condition, passed on, in tuples; `nonlocal`; `map` and
+`filter`."""
 
 from __future__ import annotations
 

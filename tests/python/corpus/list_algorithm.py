@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of everyday code on lists and tuples: sorting, tables, graphs, matrices, searching, permutations,
-run lengths."""
+"""Functions of everyday code on lists and tuples: sorting, tables, graphs, matrices, searching,
+permutations, run lengths."""
 
 from __future__ import annotations
 

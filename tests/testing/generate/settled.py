@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights with which random programs stay as they are when instructions are added.
 
-An instruction of weight 0 is not drawn, so it moves no other choice. Tests of shares and digests use
-these weights: a new instruction that computes changes which programs a seed has, and a share of
+An instruction of weight 0 is not drawn, so it moves no other choice. Tests of shares and digests
+use these weights: a new instruction that computes changes which programs a seed has, and a share of
 some hundred programs differs from seed to seed.
 """
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps, reductions and scans in random bytecode: all of them occur, in main and in items, in several
-blocks, and their items are independent."""
+"""Maps, reductions and scans in random bytecode: all of them occur, in main and in items, in
+several blocks, and their items are independent."""
 
 from __future__ import annotations
 

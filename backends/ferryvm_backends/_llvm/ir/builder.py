@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions of LLVM IR: a method for each, which adds a line to a block and returns the value."""
+"""Instructions of LLVM IR: a method for each, which adds a line to a block and returns the
+value."""
 
 from __future__ import annotations
 
@@ -137,7 +138,8 @@ class IRBuilder:
         return self._value(kind, text)
 
     def permuted(self, a: Value, b: Value, places: Sequence[int]) -> Value:
-        """The vector of the elements at some places of two vectors of one type, one after the other."""
+        """The vector of the elements at some places of two vectors of one type, one after the
+        other."""
         assert isinstance(a.type, VectorType)
         kind = VectorType(a.type.element, len(places))
         chosen = ", ".join(f"i32 {place}" for place in places)

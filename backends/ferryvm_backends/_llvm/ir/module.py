@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules of LLVM IR, which are their text: what they declare, their functions, and blocks of these.
+"""Modules of LLVM IR, which are their text: what they declare, their functions, and blocks of
+these.
 
 Module ── globals: Function ── Block: phis, lines, end
           GlobalVariable

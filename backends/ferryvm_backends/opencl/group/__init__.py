@@ -4,8 +4,8 @@
     outer launch of n groups ─> NDRange of n x members ─┬─ all groups done
                                                         └─ members that would leave ─> groups in order
 
-`ferryvm.ir.member` makes the code of a member. The sizes of a group become constants of the kernel; where
-they depend on statics or arguments, a kernel is built when a launch begins with them.
+`ferryvm.ir.member` makes the code of a member. The sizes of a group become constants of the kernel;
+where they depend on statics or arguments, a kernel is built when a launch begins with them.
 """
 
 from __future__ import annotations

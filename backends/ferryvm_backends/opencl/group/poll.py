@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops of members that need no polls, since they end after a number of iterations that the host knows."""
+"""Loops of members that need no polls, since they end after a number of iterations that the host
+knows."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ _HALVINGS = 64
 def drop_polls(
     body: Body, form: GroupForm, state: FrameState, has_arguments: bool
 ) -> tuple[tuple[Bound, ...], ...]:
-    """Remove the polls of loops whose iterations are bounded; the bounds of each such loop and of the
-    loops around it. A step that is an argument is checked at the entry, in its `state`. `has_arguments`:
-    bounds may be arguments, too."""
+    """Remove the polls of loops whose iterations are bounded; the bounds of each such loop and of
+    the loops around it. A step that is an argument is checked at the entry, in its `state`.
+    `has_arguments`: bounds may be arguments, too."""
     ranges = member_ranges(body, form)
     loops = find_loops(body)
     known = {loop: _bound(loop, body, ranges, state) for loop in loops}

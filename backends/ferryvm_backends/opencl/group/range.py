@@ -36,8 +36,9 @@ class GroupRanges(RangeRunner):
         arguments: int,
         make: Callable[[Sizes, bool], GroupSlices],
     ) -> None:
-        """`arguments`: words that items share; `make`: makes the runner for some sizes, which is exact if that is
-        wanted, see `ferryvm_backends.opencl.group.text.group_text`. Raises BackendError."""
+        """`arguments`: words that items share; `make`: makes the runner for some sizes, which is
+        exact if that is wanted, see `ferryvm_backends.opencl.group.text.group_text`. Raises
+        BackendError."""
         self._where, self._leaves, self._arguments, self._make = where, leaves, arguments, make
         self._made: dict[tuple[tuple[int, ...], bool], GroupSlices | BackendError] = {}
         self._exact: set[tuple[int, ...]] = set()

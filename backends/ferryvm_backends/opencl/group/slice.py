@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slices of a range of groups: each is checked, then all of its groups run that no member would leave.
+"""Slices of a range of groups: each is checked, then all of its groups run that no member would
+leave.
 
 check ─> marks ─> ranges without marks ─> work ─> marks ─> undone        a group with a mark begins in order
 
-Where members can fail in the middle the arrays that groups change are copied in front of the first slice. If any group
-fails all are as before again, and all others run again: groups do not depend on each other, so they do the same.
+Where members can fail in the middle the arrays that groups change are copied in front of the first
+slice. If any group fails all are as before again, and all others run again: groups do not depend on
+each other, so they do the same.
 """
 
 from __future__ import annotations

@@ -60,7 +60,8 @@ from ferryvm_backends.opencl.text import (
 )
 
 _LARGEST = 1 << 14
-"""Operations of a function that becomes part of a member's code, at most: a call would refuse the group."""
+"""Operations of a function that becomes part of a member's code, at most: a call would refuse the
+group."""
 
 _FOLDS = 3
 """Times that constants are folded, until branches on sizes are decided."""
@@ -76,8 +77,8 @@ class GroupText:
 
 
 def group_leaves(items: Region, options: Options) -> tuple[Leaf, ...]:
-    """The values on which the sizes of a launch's groups depend; `items`: the function of its items. Raises
-    RefusalError if the launch has none that can run as work-groups."""
+    """The values on which the sizes of a launch's groups depend; `items`: the function of its
+    items. Raises RefusalError if the launch has none that can run as work-groups."""
     from ferryvm.ir.lift import lift
 
     module = lift(items, False, options.unseen, (), True, {}, options.known, False)
@@ -95,9 +96,10 @@ def group_text(
     sizes: Mapping[Leaf, int],
     is_exact: bool = False,
 ) -> GroupText:
-    """The kernel of groups for some values of `group_leaves`. `is_exact`: each member makes its own checks, where it comes
-    to them; else some are made before, for more than it needs, and loops are as long as the host finds them to
-    be. Raises RefusalError for items of another form, and for groups that the device has no room for."""
+    """The kernel of groups for some values of `group_leaves`. `is_exact`: each member makes its own
+    checks, where it comes to them; else some are made before, for more than it needs, and loops are
+    as long as the host finds them to be. Raises RefusalError for items of another form, and for
+    groups that the device has no room for."""
     try:
         return _group_text(items, options, device, memory_mode, sizes, is_exact)
     except UngroupedError as error:
@@ -109,8 +111,8 @@ def _refused(error: UngroupedError) -> RefusalError:
 
 
 def _one(module: Module, items: Region) -> tuple[Body, FrameState]:
-    """The function of the items, with all that it calls, and the state of all its exits, which is that
-    of its entry."""
+    """The function of the items, with all that it calls, and the state of all its exits, which is
+    that of its entry."""
     program = items.verified.program
     body = module.functions[items.function]
     function = program.functions[items.function]

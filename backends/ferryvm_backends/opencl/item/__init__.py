@@ -39,23 +39,23 @@ class ItemShape:
     is_block: bool
     """True if a work-item runs the loop of the launch for several items."""
     entry: int | None = None
-    """pc of the entry of the function where all items leave there: slots have no frames, which the host
-    knows; None if they may leave elsewhere."""
+    """pc of the entry of the function where all items leave there: slots have no frames, which the
+    host knows; None if they may leave elsewhere."""
     headers: tuple[HeaderWord, ...] = ()
     """Header words of what these words refer to, which items share, too."""
     stored: frozenset[StoredArray] = frozenset()
     """Arrays among these words that items may store into without marks."""
     overwritten: frozenset[int] = frozenset()
-    """Numbers of these arrays of which each item that is done has stored its own element, and none is
-    read; only where all items leave at their entry."""
+    """Numbers of these arrays of which each item that is done has stored its own element, and none
+    is read; only where all items leave at their entry."""
     read: frozenset[int] = frozenset()
     """Numbers of the arrays whose elements items read then."""
     arrays: frozenset[int] | None = None
-    """Numbers of these words that are references, if items access no other objects than these refer to,
-    which are arrays of numbers; None if they may."""
+    """Numbers of these words that are references, if items access no other objects than these refer
+    to, which are arrays of numbers; None if they may."""
     undone: tuple[tuple[int, int], ...] | None = None
-    """Arrays, by the numbers of these words, that are to be as before if any item fails, and bytes of an element;
-    None if none can fail."""
+    """Arrays, by the numbers of these words, that are to be as before if any item fails, and bytes
+    of an element; None if none can fail."""
     marks_others: bool = True
     """True if items may store anything else, which sets dirty marks."""
     bounds: tuple[tuple[Bound, ...], ...] | None = None
@@ -68,7 +68,8 @@ class ItemShape:
 
     @property
     def stores_own_alone(self) -> bool:
-        """True if each item changes nothing but elements with its own number, of arrays of numbers."""
+        """True if each item changes nothing but elements with its own number, of arrays of
+        numbers."""
         is_own = all(one.is_own for one in self.stored) and not self.marks_others
         return is_own and self.arrays is not None
 

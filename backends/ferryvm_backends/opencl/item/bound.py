@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops of items that end after a number of iterations which the host knows before the launch.
 
-A loop that may go on for ever is polled, which keeps a GPU's compiler from unrolling it. Where all loops
-of an item count up to values that all items share, these bound the iterations of each loop by a
-product, over the loop and those around it. If the sum is small enough, the kernel is one without polls.
+A loop that may go on for ever is polled, which keeps a GPU's compiler from unrolling it. Where all
+loops of an item count up to values that all items share, these bound the iterations of each loop by
+a product, over the loop and those around it. If the sum is small enough, the kernel is one without
+polls.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ MOST_ITERATIONS = 1 << 26
 
 
 def loop_bounds(module: Module, function: int) -> tuple[tuple[Bound, ...], ...] | None:
-    """The bounds of each loop of the items' function and of the loops around it; None if one has none
-    that is known, or the function calls others."""
+    """The bounds of each loop of the items' function and of the loops around it; None if one has
+    none that is known, or the function calls others."""
     body = module.functions[function]
     if len(module.functions) > 1:
         return None

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Header words of the arrays that items share, passed with the launch instead of loaded by each item.
+"""Header words of the arrays that items share, passed with the launch instead of loaded by each
+item.
 
     array ──> header, length, place on the device ──> arguments of the kernel
 
 Each work-item would load them one after another, and search the place of elements outside of the
-object space; that takes longer than what many items do. Nothing changes a header while items run: an
-item that would make an object leaves.
+object space; that takes longer than what many items do. Nothing changes a header while items run:
+an item that would make an object leaves.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class StoredArray:
     bytes: int
     """Of an element."""
     is_own: bool
-    """True if an item stores into the element with its own number alone: then chunks are never marked,
-    since all that a range of items may have stored into is known."""
+    """True if an item stores into the element with its own number alone: then chunks are never
+    marked, since all that a range of items may have stored into is known."""
 
 
 def passed_headers(module: Module, function: int, most: int) -> tuple[HeaderWord, ...]:
@@ -88,8 +89,8 @@ def stored_arrays(
 def changed_arrays(
     body: Body, changes: Sequence[Operation], headers: Sequence[HeaderWord]
 ) -> tuple[tuple[int, int], ...] | None:
-    """The arrays that items change, by the numbers of arguments, with bytes of an element; None if they
-    change anything else."""
+    """The arrays that items change, by the numbers of arguments, with bytes of an element; None if
+    they change anything else."""
     places = _places(body, headers)
     found: dict[int, int] = {}
     for operation in changes:
@@ -122,8 +123,9 @@ def _places(body: Body, headers: Sequence[HeaderWord]) -> dict[Value, int]:
 def overwritten(
     body: Body, stored: Mapping[Operation, StoredArray], headers: Sequence[HeaderWord]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """The arrays, by the numbers of arguments, of which each item that does not leave stores its own
-    element, and those whose elements items read; none of the first where they may access others."""
+    """The arrays, by the numbers of arguments, of which each item that does not leave stores its
+    own element, and those whose elements items read; none of the first where they may access
+    others."""
     parameters = body.blocks[0].parameters
     passed = parameters[len(parameters) - len(headers) :]
     places: dict[Value, int] = {p: n for p, (n, _) in zip(passed, headers, strict=True)}

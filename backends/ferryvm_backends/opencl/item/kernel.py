@@ -43,7 +43,8 @@ def kernel_queue(session: Session) -> Any:
 
 
 def seconds_of(event: Any) -> float:
-    """The seconds that a command of `kernel_queue` has taken by the device's clock. Raises cl.Error."""
+    """The seconds that a command of `kernel_queue` has taken by the device's clock. Raises
+    cl.Error."""
     profile: Any = event.profile
     return float(1e-9 * (profile.end - profile.start))
 
@@ -71,8 +72,8 @@ class ItemKernel:
         """True if the places of copied objects are arguments."""
 
     def bind(self, places: Sequence[BufferOffset], suspended: Any, skipped: Any) -> None:
-        """Set all arguments but the launch. `places`: of statics and heap, and of copied objects and
-        their tables."""
+        """Set all arguments but the launch. `places`: of statics and heap, and of copied objects
+        and their tables."""
         statics, heap, *copied = places
         arguments = [statics.buffer, statics.offset, heap.buffer, heap.offset, suspended, skipped]
         if self.has_objects:
@@ -113,8 +114,8 @@ class ItemKernel:
         event: Any = None,
         after: Any = None,
     ) -> None:
-        """Start the items from one up to another, so many by each work-item; `event`: a pointer for the
-        event of that; `after`: the event of what comes before. Raises BackendError.
+        """Start the items from one up to another, so many by each work-item; `event`: a pointer for
+        the event of that; `after`: the event of what comes before. Raises BackendError.
 
         PoCL runs them in the thread that enqueues. pyopencl would hold Python's lock meanwhile, and
         then no thread could set the interrupt flag.
@@ -130,7 +131,8 @@ class ItemKernel:
             raise BackendError(f"opencl: a launch failed: {error_name(error)}")
 
     def _sizes(self, items: int, block: int, local: int) -> tuple[Any, ...]:
-        """Dimensions, offset, sizes of all and of a group; groups follow each other along the first axis."""
+        """Dimensions, offset, sizes of all and of a group; groups follow each other along the first
+        axis."""
         local = self.group or local
         groups = -(-items * self._lanes // (local * block))
         axes = self._axes if self.group else (local, 1, 1)

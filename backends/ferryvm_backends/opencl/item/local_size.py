@@ -2,10 +2,10 @@
 """The size of groups of work-items: measured once for a kernel on a device, and cached.
 
 Slices of the first long range have groups of different sizes, in turn; the size with the least time
-for all its slices, by the device's clock, is that of all later ones. Slices are so long that they fill
-the device: a size with many groups may be the best one for few items, and take three times as long for
-many. Ranges before that have groups of the default size. Which size is best depends on registers and
-memory accesses of the kernel, in ways that differ by device.
+for all its slices, by the device's clock, is that of all later ones. Slices are so long that they
+fill the device: a size with many groups may be the best one for few items, and take three times as
+long for many. Ranges before that have groups of the default size. Which size is best depends on
+registers and memory accesses of the kernel, in ways that differ by device.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ LEAST = SLICE * _SLICES
 
 
 def slice_items(items: int) -> int:
-    """Items of each slice of a range of so many that is measured: all of it is, since a size may be the
-    best one for fewer items only."""
+    """Items of each slice of a range of so many that is measured: all of it is, since a size may be
+    the best one for fewer items only."""
     return -(-items // _SLICES)
 
 

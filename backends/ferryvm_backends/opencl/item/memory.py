@@ -60,7 +60,8 @@ class ItemMemory(abc.ABC):
         written: Container[int],
         arrays: AccessedArrays | None,
     ) -> list[BufferOffset]:
-        """As `push`; until `pull` nothing on the host reads or writes what items may have stored."""
+        """As `push`; until `pull` nothing on the host reads or writes what items may have
+        stored."""
         return self.push(control, marks, written, arrays)
 
     @abc.abstractmethod
@@ -92,7 +93,8 @@ class ItemMemory(abc.ABC):
         raise BackendError("opencl: nothing remains on a device that works in the host's memory")
 
     def leave(self, control: ControlBlock, residency: Residency) -> None:
-        """Let results remain on the device: `pull` does not copy them. Raises BackendError, cl.Error."""
+        """Let results remain on the device: `pull` does not copy them. Raises BackendError,
+        cl.Error."""
         raise BackendError("opencl: nothing remains on a device that works in the host's memory")
 
     @property
@@ -108,15 +110,16 @@ class ItemMemory(abc.ABC):
     def accessed(
         self, shape: ItemShape, control: ControlBlock, words: Sequence[int]
     ) -> AccessedArrays | None:
-        """All arrays that items access; `words`: which they share; None if they may access others."""
+        """All arrays that items access; `words`: which they share; None if they may access
+        others."""
         if shape.arrays is None:
             return None
         objects = frozenset(words[n] for n in shape.arrays if is_object(words[n]))
         return AccessedArrays(frozenset(self.elements(control, one) for one in objects), objects)
 
     def check_apart(self, shape: ItemShape, control: ControlBlock, words: Sequence[int]) -> None:
-        """Raise BackendError if what comes back from the device may have more in it than what items have
-        stored."""
+        """Raise BackendError if what comes back from the device may have more in it than what items
+        have stored."""
         return
 
     def overwritten(
@@ -127,9 +130,10 @@ class ItemMemory(abc.ABC):
         items: tuple[int, int],
         is_part: bool,
     ) -> dict[int, int]:
-        """Arrays of which a range of items stores all elements and that they do not read: addresses of
-        the elements, and bytes of one. `is_part`: nothing but what these items have stored comes back, and
-        no other launch follows on the device; then it is enough that they store whole chunks."""
+        """Arrays of which a range of items stores all elements and that they do not read: addresses
+        of the elements, and bytes of one. `is_part`: nothing but what these items have stored comes
+        back, and no other launch follows on the device; then it is enough that they store whole
+        chunks."""
         found: dict[int, int] = {}
         read = {words[number] for number in shape.read}
         first, limit = items
@@ -153,8 +157,8 @@ class ItemMemory(abc.ABC):
 
     @abc.abstractmethod
     def save(self, control: ControlBlock, reference: int, size: int) -> Saved:
-        """A copy of the elements of an array as the device has them, between `push` and `pull`; `size`: bytes of
-        an element. Raises BackendError, cl.Error."""
+        """A copy of the elements of an array as the device has them, between `push` and `pull`;
+        `size`: bytes of an element. Raises BackendError, cl.Error."""
 
     @abc.abstractmethod
     def mark(self, control: ControlBlock, reference: int, start: int, end: int) -> None:

@@ -7,13 +7,13 @@
 | blocks are scanned | runs items | scan a block each, through tiles in local memory |
 | blocks are combined | runs items | combine an element each, 64 at a time |
 
-Neighbouring work-items of a device access neighbouring elements, in local memory where the order has
-one of them access a row. (Bell and Hoberock: Thrust, in GPU Computing Gems, 2011, has both forms; Harris:
-Optimizing Parallel Reduction in CUDA, 2007.)
+Neighbouring work-items of a device access neighbouring elements, in local memory where the order
+has one of them access a row. (Bell and Hoberock: Thrust, in GPU Computing Gems, 2011, has both
+forms; Harris: Optimizing Parallel Reduction in CUDA, 2007.)
 
 Nothing here can trap: the host has checked that all elements exist before
-(`ferryvm_backends.opencl.item.pattern`). An element that is stored is canonical if it is a NaN, unless
-it was only copied.
+(`ferryvm_backends.opencl.item.pattern`). An element that is stored is canonical if it is a NaN,
+unless it was only copied.
 """
 
 from __future__ import annotations

@@ -78,8 +78,8 @@ _POLLS = LOOK << 14
 does not see an interrupt."""
 
 _FULL = 1 << 11
-"""Work-items for each compute unit that a slice has at least there: with fewer some of the device is
-idle, and the slice takes no less time."""
+"""Work-items for each compute unit that a slice has at least there: with fewer some of the device
+is idle, and the slice takes no less time."""
 
 LONGEST = 2.0
 """Seconds of a range after which no further slice begins there: what has been suspended waits."""
@@ -116,8 +116,8 @@ class ItemRanges(RangeRunner):
         local: LocalSize,
         pattern: PatternKernel | None = None,
     ) -> None:
-        """`polled`: makes a kernel that polls its loops, where `kernel` does not; `region`: the launch;
-        `local`: the size of groups; `pattern`: of the items, if they have one."""
+        """`polled`: makes a kernel that polls its loops, where `kernel` does not; `region`: the
+        launch; `local`: the size of groups; `pattern`: of the items, if they have one."""
         self._kernel, self._memory, self._shape = kernel, memory, shape
         self._polled = functools.cache(polled)
         self._device = memory.session.device
@@ -355,8 +355,8 @@ class ItemRanges(RangeRunner):
         self._commit(objects, found, limit)
 
     def _sets_marks(self, control: ControlBlock, words: list[int], items: int) -> bool:
-        """True if items are to mark chunks of arrays that they store into anywhere: if these have many
-        more elements than there are items. Else all their chunks count as marked."""
+        """True if items are to mark chunks of arrays that they store into anywhere: if these have
+        many more elements than there are items. Else all their chunks count as marked."""
         others = (one.argument for one in self._shape.stored if not one.is_own)
         lengths = (self._memory.header_word(control, words[n], LENGTH) for n in others)
         return any(length > _SPARSE * items for length in lengths)
@@ -376,8 +376,8 @@ class ItemRanges(RangeRunner):
     def _give(
         self, kernel: ItemKernel, control: ControlBlock, start: int, words: list[int], marks: bool
     ) -> None:
-        """Tell a kernel where the machine stands; `start`: the word of the launch's frame; `marks`: see
-        `_sets_marks`."""
+        """Tell a kernel where the machine stands; `start`: the word of the launch's frame; `marks`:
+        see `_sets_marks`."""
         first = start if self._shape.is_block else control.sp
         kernel.give(
             words,

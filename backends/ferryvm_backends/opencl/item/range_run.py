@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of a range of work-items in the device's terms: slots of items that are left, and ranges
-that have not begun."""
+"""The outcome of a range of work-items in the device's terms: slots of items that are left, and
+ranges that have not begun."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def put_back(host: Bytes, saved: Bytes, size: int, found: RangeRun) -> None:
 
 
 def at_entry(slots: Slots, words: list[int], entry: int, parameters: int, locals_: int) -> Slots:
-    """The slots of items at the entry of their function, with their frames; `words`: that all items share;
-    `parameters`, `locals_`: words of the frame."""
+    """The slots of items at the entry of their function, with their frames; `words`: that all items
+    share; `parameters`, `locals_`: words of the frame."""
     size = 1 + len(words) + HEADER_WORDS + locals_
     found = np.zeros((len(slots), SLOT_WORDS + size), np.uint64)
     found[:, ITEM] = found[:, SLOT_WORDS] = slots[:, 0]
@@ -74,8 +74,8 @@ def is_guard(slots: Slots) -> npt.NDArray[np.bool_]:
 
 
 def stops(slots: Slots, guards: Sequence[int]) -> npt.NDArray[np.int64]:
-    """The instructions in front of which items left, which go on there or at their entry; `guards`: pcs of
-    guards by number."""
+    """The instructions in front of which items left, which go on there or at their entry; `guards`:
+    pcs of guards by number."""
     places = np.array([*guards, 0], np.int64)
     failed = is_guard(slots)
     numbers = np.where(failed, slots[:, STATUS] >> np.uint64(EXIT_SHIFT), 0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements of an array as they were before items changed them, for items whose changes may have to be undone."""
+"""Elements of an array as they were before items changed them, for items whose changes may have to
+be undone."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@
 
 After a launch that nobody disturbed only the head is read, and it is zero.
 
-An item that leaves after the last slot is lost. So items stop to begin long before, at `enough` slots.
-Of blocks, of which each compute unit runs one after another, those that have begun by then need two
-slots for each unit: a block puts back its rest, too. A work-item of one item sees only what was so
-when its slice began; so there are slots for all items of a slice.
+An item that leaves after the last slot is lost. So items stop to begin long before, at `enough`
+slots. Of blocks, of which each compute unit runs one after another, those that have begun by then
+need two slots for each unit: a block puts back its rest, too. A work-item of one item sees only
+what was so when its slice began; so there are slots for all items of a slice.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ SLICE = 1 << 24
 """Work-items of one NDRange at most."""
 
 _ENOUGH = {True: 1 << 10, False: 1 << 14}
-"""Suspended items after which no further ones begin, of blocks and of single items: so many follow one
-another before the next range, which costs a device with memory of its own more."""
+"""Suspended items after which no further ones begin, of blocks and of single items: so many follow
+one another before the next range, which costs a device with memory of its own more."""
 
 _PART = 64
 """The slots take this part of a device's memory at most."""
@@ -90,7 +90,8 @@ class Suspended:
         """Memory for slots, which the device copies fast."""
 
     def provide(self, wanted: SlotLayout) -> None:
-        """Provide buffers that are large enough, with a head of zeros. Raises BackendError, cl.Error."""
+        """Provide buffers that are large enough, with a head of zeros. Raises BackendError,
+        cl.Error."""
         if self.skipped is None or self.skipped.size < wanted.slice:
             if self._of_skipped is not None:
                 self._of_skipped.release()
@@ -113,8 +114,8 @@ class Suspended:
         self._of_slots = self._of_skipped = self.slots = self.skipped = None
 
     def head(self, queue: Any = None) -> Any:
-        """The head, once the kernel has ended; `queue`: of the kernel, where it is not the session's. Raises
-        BackendError, cl.Error."""
+        """The head, once the kernel has ended; `queue`: of the kernel, where it is not the
+        session's. Raises BackendError, cl.Error."""
         queue = queue or self._session.queue
         event = cl.enqueue_copy(queue, self._head, self.slots, is_blocking=False)
         finish(queue)

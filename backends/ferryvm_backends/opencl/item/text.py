@@ -67,8 +67,8 @@ def item_text(
     polls: bool = False,
 ) -> tuple[KernelText, ItemShape]:
     """The kernel of the items of a launch, which call the function `items`. Raises RefusalError for
-    what the device does not support, and for frames that are too large. `polls`: poll loops, also those
-    of single items that end soon, if `ItemShape.bounds` are small."""
+    what the device does not support, and for frames that are too large. `polls`: poll loops, also
+    those of single items that end soon, if `ItemShape.bounds` are small."""
     is_block = memory_mode != COPIED
     part = launch if is_block else items
     module = improved(part, options, items=True) if is_block else _items(items, options)
@@ -118,8 +118,8 @@ def item_text(
 
 
 def _arrays(items: Region) -> frozenset[int] | None:
-    """Numbers of the words that items share which are references, if these refer to all objects that items
-    access, and the objects are arrays of numbers; None if there may be others."""
+    """Numbers of the words that items share which are references, if these refer to all objects
+    that items access, and the objects are arrays of numbers; None if there may be others."""
     program, access = items.verified.program, object_access(items)
     statics = (program.statics[n].type for n in region_effects(items).statics_read)
     parameters = program.signature(items.function).parameters[1:]

@@ -200,7 +200,8 @@ class _MemoryAccesses:
 
 
 def are_of_other_items(one: MemoryOperand, other: MemoryOperand) -> bool:
-    """True if two items of a launch access memory, in one iteration of a loop, with no barrier between."""
+    """True if two items of a launch access memory, in one iteration of a loop, with no barrier
+    between."""
     return one.item is not None and other.item is not None and one.item.is_other(other.item)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jump threading: branches to a block that is one jump go where that goes.
 
-A jump takes its delay slots, in which such a block does nothing. In front of a loop it stays, as the loop's
-preheader. (Muchnick: Advanced Compiler Design and Implementation, 1997, section 18.11.)
+A jump takes its delay slots, in which such a block does nothing. In front of a loop it stays, as
+the loop's preheader. (Muchnick: Advanced Compiler Design and Implementation, 1997, section 18.11.)
 """
 
 from __future__ import annotations

@@ -121,18 +121,21 @@ class AccessingItem(NamedTuple):
     of_iteration: bool
     """True if each iteration of the innermost loop has other items."""
     iteration: int = 0
-    """Number of its iteration: of several that are scheduled as one, or in a proof from the first one on."""
+    """Number of its iteration: of several that are scheduled as one, or in a proof from the first
+    one on."""
     iterations: int = 1
     """Iterations that are scheduled as one."""
 
     def is_other(self, item: AccessingItem) -> bool:
-        """True if another item is certainly not this one, and does not wait for it between the two accesses."""
+        """True if another item is certainly not this one, and does not wait for it between the two
+        accesses."""
         if self.iteration != item.iteration:
             return self.of_iteration and item.of_iteration
         return self.loop == item.loop and self.number != item.number
 
     def in_pass(self, number: int) -> AccessingItem:
-        """The item in the n-th pass of a loop, from 0 on, in the iterations of the program's loop."""
+        """The item in the n-th pass of a loop, from 0 on, in the iterations of the program's
+        loop."""
         return self._replace(iteration=number * self.iterations + self.iteration, iterations=1)
 
     def in_copy(self, number: int) -> AccessingItem:
@@ -153,8 +156,8 @@ class MemoryOperand:
     part: Part | None = None
     """The part of the object space, for an access to it; of the stack, for a context array."""
     item: AccessingItem | None = None
-    """For an access by an item of a launch: which one. Accesses of two items, one of which stores, have no
-    byte in common if no barrier is between: so the program promises (docs/parallel.md)."""
+    """For an access by an item of a launch: which one. Accesses of two items, one of which stores,
+    have no byte in common if no barrier is between: so the program promises (docs/parallel.md)."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)

@@ -42,8 +42,8 @@ class Cause(enum.Enum):
     REGISTER = "register_reuse"
     """It overwrites a register that others still read, or write before."""
     WRITE_BACK = "write_back"
-    """The block starts with empty cycles, in which results that were issued before an exit to it are
-    written back."""
+    """The block starts with empty cycles, in which results that were issued before an exit to it
+    are written back."""
     INITIATION = "initiation_interval"
     """The next pass of a pipelined loop does not begin yet."""
     OTHER = "other"

@@ -77,8 +77,8 @@ class MemoryAliasing:
 
 def _are_parts_apart(one: SymbolicAccess, other: SymbolicAccess) -> bool:
     """True if two accesses are to different parts of the object space: words of headers, fields of
-    the types that declare them, elements of one type of arrays; or to two context arrays of a group. An access that is not as large as
-    what its part consists of may be anywhere."""
+    the types that declare them, elements of one type of arrays; or to two context arrays of a
+    group. An access that is not as large as what its part consists of may be anywhere."""
     if one.part is None or other.part is None:
         return False
     are_in_them = _is_of_its_part(one) and _is_of_its_part(other)

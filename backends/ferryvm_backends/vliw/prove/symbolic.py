@@ -355,8 +355,9 @@ class SymbolicExecutor:
     def _access(
         self, state: SymbolicState, place: MemoryOperand, address: Term, guard: Guard | None
     ) -> AccessNumber:
-        """The bytes that an operation accesses. All bundles with an operation of a pipelined loop share its
-        place. A wrong number of a pass can prove nothing: the block's meaning has no such access."""
+        """The bytes that an operation accesses. All bundles with an operation of a pipelined loop
+        share its place. A wrong number of a pass can prove nothing: the block's meaning has no such
+        access."""
         number = state.passes.get(place, 0)
         if place.item is not None:
             state.passes[place] = number + 1

@@ -71,7 +71,8 @@ class SymbolicAccess:
     part: Part | None = None
     """The part of the object space that they belong to, for those of that space."""
     item: AccessingItem | None = None
-    """The item of a launch that accesses them, with its iteration from the start of the block on."""
+    """The item of a launch that accesses them, with its iteration from the start of the block
+    on."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulation of a program by the simulator that takes less time in all.
 
-Native code of a small program takes as long to make as the interpreter takes for some hundred cycles.
-So a program without loops is interpreted until its runs have had that many cycles: then it has cost
-at most twice as much as with the better choice. Metrics and final state are the same.
+Native code of a small program takes as long to make as the interpreter takes for some hundred
+cycles. So a program without loops is interpreted until its runs have had that many cycles: then it
+has cost at most twice as much as with the better choice. Metrics and final state are the same.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ native code takes 5 milliseconds and more to make."""
 
 
 MEDIUM = 2_000
-"""Operations of a program past which its code is first made quickly: it takes 1.3 s of processor time less for 5,000
-operations, and a cycle 1.5 times as long."""
+"""Operations of a program past which its code is first made quickly: it takes 1.3 s of processor
+time less for 5,000 operations, and a cycle 1.5 times as long."""
 MANY = 20_000_000
 """Cycles of such a program after which its code is made well."""
 

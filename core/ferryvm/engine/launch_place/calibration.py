@@ -55,8 +55,8 @@ class Calibration:
     in_order: Mapping[str, float]
     """Time of one where items run one after another; empty if the backend is not native."""
     alone: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Time of one where a device has few items, each of which takes as long as it does; empty likewise
-    for native code, where that is the time in order."""
+    """Time of one where a device has few items, each of which takes as long as it does; empty
+    likewise for native code, where that is the time in order."""
 
     @property
     def title(self) -> str:
@@ -92,7 +92,8 @@ def _machine() -> dict[str, str]:
 
 
 def device_name(compiler: Compiler, device: str) -> str:
-    """The full name of a device that `Options.device` means. Raises BackendError if there is none."""
+    """The full name of a device that `Options.device` means. Raises BackendError if there is
+    none."""
     if not compiler.capabilities.devices:
         return ""
     return compiler.versions(device).get("device", device)
@@ -129,8 +130,8 @@ def staleness(found: Calibration, compiler: Compiler) -> str:
 
 
 def store(found: Calibration) -> None:
-    """Keep a calibration, in place of an earlier one of the device. Raises BackendError if it cannot
-    be written; then the earlier one remains."""
+    """Keep a calibration, in place of an earlier one of the device. Raises BackendError if it
+    cannot be written; then the earlier one remains."""
     devices = {**load(found.backend).by_device, found.device: found}
     document = {
         "format": _FORMAT,

@@ -4,14 +4,15 @@
     range ─> expected time on each place ─┬─ trial due: another place, or in order ─┐
                                           └─ the least: there ──────────────────────┴─> found time
 
-The first place has the code that the interpreter enters, and runs until others are compiled. Another
-place is compiled once the launch has taken some time, if it is expected to be quicker. Then an eighth of a
-range is its first trial, or all of it on a device that paces itself; later ones are whole ranges, whose items are those that
-other places ran. They come when the launch has had twice as many ranges, so they cost little however wrong
-the model is, and a place that a disturbed or cold run made look slow is tried again. Items in order are tried
-in the same way; before they have been timed twice, no launch stays within the code around it, which would
-never leave for it any more, unless it is tiny. What is chosen depends on times and counts alone: with a clock of its own the same is chosen
-again.
+The first place has the code that the interpreter enters, and runs until others are compiled.
+Another place is compiled once the launch has taken some time, if it is expected to be quicker. Then
+an eighth of a range is its first trial, or all of it on a device that paces itself; later ones are
+whole ranges, whose items are those that other places ran. They come when the launch has had twice
+as many ranges, so they cost little however wrong the model is, and a place that a disturbed or cold
+run made look slow is tried again. Items in order are tried in the same way; before they have been
+timed twice, no launch stays within the code around it, which would never leave for it any more,
+unless it is tiny. What is chosen depends on times and counts alone: with a clock of its own the
+same is chosen again.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from ferryvm.wrapper import CodeWrapper
 Clock = Callable[[], float]
 
 Compile = Callable[[Machine, int, Callable[[RangeRunner | str], None]], None]
-"""Requests the code of the place of a number; its runner is given to a function, or the reason that there
-is none; now or later, in any thread."""
+"""Requests the code of the place of a number; its runner is given to a function, or the reason that
+there is none; now or later, in any thread."""
 
 PROMISING = 1.25
 """A place is compiled early if it is expected to take less than this times the best one's time."""
@@ -59,8 +60,8 @@ _FIRST_IN_ORDER = 4
 """The number of the range that is the first to be tried in order."""
 
 SLICE = 1.0
-"""Seconds of a range at once, where the place does not decide that: a trap or a host call of an item
-takes effect after that at the latest."""
+"""Seconds of a range at once, where the place does not decide that: a trap or a host call of an
+item takes effect after that at the latest."""
 
 EXIT = 50e-6
 """Seconds of leaving code for a launch and of coming back, besides the launch itself; measured."""
@@ -73,7 +74,8 @@ UNTIMED_WORTH = 20e-6
 mislead."""
 
 _STREAK, _STREAK_AFTER = 7, 8
-"""So many ranges with as many items follow the last decision, as soon as there were so many times more."""
+"""So many ranges with as many items follow the last decision, as soon as there were so many times
+more."""
 
 _TIMINGS = 2
 """Ranges that have to be timed in order before a launch stays within the code around it."""
@@ -123,8 +125,8 @@ class PlacedRanges(RangeRunner):
 
     @property
     def _in_order(self) -> float:
-        """Seconds of an item in order: as found, else by the model from what was learned on the first
-        place, since a sample is of the first items, which may differ from the others."""
+        """Seconds of an item in order: as found, else by the model from what was learned on the
+        first place, since a sample is of the first items, which may differ from the others."""
         if self._alone.unit is not None:
             return self._alone.unit
         first = self._places[0]
@@ -183,8 +185,8 @@ class PlacedRanges(RangeRunner):
         return self._run(place, machine, first, end, check=most, is_part=end < limit)
 
     def resident(self, items: int, residency: Residency) -> RangeRunner | None:
-        """The runner of the place that has elements; without any, that of the place which is expected
-        to end first, if it is a device."""
+        """The runner of the place that has elements; without any, that of the place which is
+        expected to end first, if it is a device."""
         memory = residency.memory
         best, _ = self._best(items)
         for place in self._ready() if memory is not None else [best]:
@@ -304,8 +306,9 @@ class PlacedRanges(RangeRunner):
         check: float = math.inf,
         is_part: bool = False,
     ) -> RangeOutcome:
-        """Run a range on a place. `check`: the place's first range is to show whether it takes longer
-        than that; `is_part`: it is a part of a range, whose time is not that of other parts."""
+        """Run a range on a place. `check`: the place's first range is to show whether it takes
+        longer than that; `is_part`: it is a part of a range, whose time is not that of other
+        parts."""
         runner = place.runner
         assert runner is not None
         if not runner.has_slices:

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from ferryvm.policy import Choice
 
 BACKGROUND = 0.25
-"""The part of the time that compiling takes after which it is begun in the background: the launch waits
-for nothing meanwhile."""
+"""The part of the time that compiling takes after which it is begun in the background: the launch
+waits for nothing meanwhile."""
 
 Find = Callable[[str], "Compiler"]
 """The compiler of a name; raises BackendError."""

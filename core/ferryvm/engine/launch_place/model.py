@@ -20,8 +20,8 @@ CALIBRATED = "calibrated"
 """The source of figures that were measured."""
 
 DEFAULT_LAUNCH = {True: 50e-6, False: 500e-6}
-"""Seconds of a launch on threads, and on a device, where nothing was calibrated: calibrations have found
-40 to 60 us, and 80 us on PoCL to 450 us on a GPU."""
+"""Seconds of a launch on threads, and on a device, where nothing was calibrated: calibrations have
+found 40 to 60 us, and 80 us on PoCL to 450 us on a GPU."""
 
 DEFAULT_COMPILE = 1.0
 """Seconds of a compilation likewise."""
@@ -43,15 +43,16 @@ class CostModel:
     source: str
     """The origin of these figures: `calibrated`, or why they are defaults."""
     alone: float = 0.0
-    """Time of one item among few over its time in order: no range takes less. 0: it is not known."""
+    """Time of one item among few over its time in order: no range takes less. 0: it is not
+    known."""
 
     def work(self, items: int) -> float:
         """The time of so many items, without launch and copies, over that of one in order."""
         return max(items * self.ratio, self.alone)
 
     def expected(self, items: int, item_seconds: float, is_resident: bool = False) -> float:
-        """Seconds of so many items; `item_seconds`: of one in order; `is_resident`: the arrays are on
-        the device."""
+        """Seconds of so many items; `item_seconds`: of one in order; `is_resident`: the arrays are
+        on the device."""
         copies = 0.0 if is_resident else self.copy_seconds
         return self.launch_seconds + copies + item_seconds * self.work(items)
 

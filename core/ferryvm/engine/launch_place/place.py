@@ -4,11 +4,11 @@
     asleep ── expected to pay ──> compiling ─┬─> ready ── its device fails ──> gone
                                              └─> gone (refused)
 
-An expected time comes from the model until ranges have run there. Each teaches how long an item would
-take in order for the model to be right; the least of the last ones takes the place of what was measured
-in order, since other work of the machine can only add to a time. So the model says how a time depends
-on the number of items. A short range, whose time is mostly that of a launch, teaches the time of a launch in
-the same way.
+An expected time comes from the model until ranges have run there. Each teaches how long an item
+would take in order for the model to be right; the least of the last ones takes the place of what
+was measured in order, since other work of the machine can only add to a time. So the model says how
+a time depends on the number of items. A short range, whose time is mostly that of a launch, teaches
+the time of a launch in the same way.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class LaunchPlace:
         self._largest = FAR
         # They are read several times for each range.
         self.unit: float | None = None
-        """Seconds of an item in order, as its own times say by the model; None before the first run."""
+        """Seconds of an item in order, as its own times say by the model; None before the first
+        run."""
         self.launch_seconds = model.launch_seconds
         """Seconds of a launch, besides its items."""
 

@@ -5,10 +5,10 @@
                                          part ─ place, in a thread ─┼─> what is left, in order ─> record
                                          part ─ the first place ────┘
 
-While they run, what is left of each part is gathered, and nothing is written into the launch: so all
-see the machine as it was. There is no collection. Then one record is made of all, in the order of items:
-it is that of a runner which has run the whole range, so host calls keep their order, and the lowest item
-that traps is the first to go on.
+While they run, what is left of each part is gathered, and nothing is written into the launch: so
+all see the machine as it was. There is no collection. Then one record is made of all, in the order
+of items: it is that of a runner which has run the whole range, so host calls keep their order, and
+the lowest item that traps is the first to go on.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ class Split:
         self._fault: BaseException | None = None
 
     def run(self) -> None:
-        """Run all parts. Raises the exceptions of the first part's runner, and of a signal handler once the
-        machine's state is exact."""
+        """Run all parts. Raises the exceptions of the first part's runner, and of a signal handler
+        once the machine's state is exact."""
         try:
             start(self._act)
         except BaseException:  # a thread that has begun all the same does nothing
@@ -250,8 +250,8 @@ class Part:
 
 
 def divided(places: Sequence[LaunchPlace], first: int, limit: int, in_order: float) -> list[Part]:
-    """A range in parts, one for each place, that are expected to end at the same time; a place whose
-    launch alone takes longer has none. `in_order`: seconds of an item in order."""
+    """A range in parts, one for each place, that are expected to end at the same time; a place
+    whose launch alone takes longer has none. `in_order`: seconds of an item in order."""
     taking = list(places)
     while True:
         rates = [1.0 / place.each(in_order) for place in taking]

@@ -72,8 +72,8 @@ class Choices:
     unmarked: Mapping[Operation, str] = dataclasses.field(default_factory=dict)
     """Stores of elements that set no dirty mark unless a condition holds, which may be empty."""
     at_entry: bool = False
-    """All exits are in the state of the function's entry: it only returns the status, with the number of
-    a guard that has failed from bit `GUARD_SHIFT` on, and writes no frame."""
+    """All exits are in the state of the function's entry: it only returns the status, with the
+    number of a guard that has failed from bit `GUARD_SHIFT` on, and writes no frame."""
     guarded: frozenset[Operation] = frozenset()
     """Operations that may do harm in a member of a group that has failed."""
     fence: str = ""
@@ -132,7 +132,8 @@ def function_name(number: int, level: int) -> str:
 def head(
     shared: PrintingContext, body: Body, number: int | None, name: str, *, cold: bool = False
 ) -> str:
-    """The head of a body's function; `number` is None for a region's own. `cold`: it rarely runs."""
+    """The head of a body's function; `number` is None for a region's own. `cold`: it rarely
+    runs."""
     d = shared.dialect
     if number is None:
         return f"{d.apart}{d.internal}{d.status} {name}({d.parameters})"

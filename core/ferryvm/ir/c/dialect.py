@@ -74,8 +74,8 @@ class Dialect:
     constant: str = "static const "
     """Declaration specifiers of arrays of constants, with the space after them."""
     look_up: str = "#define {name}_at(n) {name}[n]\n"
-    """The definition of the function of an index, `{name}_at`, for an array of constants `{name}`; its
-    `{type}`, `{letter}` and `{bits}` are those of an element."""
+    """The definition of the function of an index, `{name}_at`, for an array of constants `{name}`;
+    its `{type}`, `{letter}` and `{bits}` are those of an element."""
     byte: str = "uint8_t"
     space: str = ""
     """Qualifier of pointers to the machine's memory, with the space after it."""

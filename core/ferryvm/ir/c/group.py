@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Barriers and arrays of groups, as OpenCL C statements (The OpenCL Specification 1.2, 6.12.8).
 
-Members that fail go on, see `ferryvm.ir.member.failure`. A variable, `failed`, says so, and is returned at the
-end. In a member that has failed guarded operations with a value yield 0, divisions have the divisor 1, and others
-do nothing.
+Members that fail go on, see `ferryvm.ir.member.failure`. A variable, `failed`, says so, and is
+returned at the end. In a member that has failed guarded operations with a value yield 0, divisions
+have the divisor 1, and others do nothing.
 """
 
 from __future__ import annotations

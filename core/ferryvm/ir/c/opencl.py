@@ -5,7 +5,8 @@ The machine's segments are arguments of the kernel, because pointers inside of b
 on a device. The clauses are those of The OpenCL Specification 1.2: contraction is switched off
 (6.12.2), shifts by less than the width are those of C (6.3), conversions to float round to nearest
 (6.2.3.2), `sqrt` and division of f32 round correctly with the build option for it (5.6.4.2), of f64
-always (7.4). Where a device has no such option, `BY_F64` is defined: then those of f32 are those of f64, rounded.
+always (7.4). Where a device has no such option, `BY_F64` is defined: then those of f32 are those of
+f64, rounded.
 
 Bytes of the heap are read and written through packed structures (6.11.1), which may be at any
 address; `may_alias`, in compilers that support it, declares that they overlap objects of other
@@ -61,9 +62,9 @@ static inline {type} {name}_at(ulong n)
 #define {name}_at(n) {name}[n]
 #endif
 """
-"""Tables of constants. NVIDIA's `__constant` memory serves one address of a warp at a time; 1: by an
-address in the generic space (PTX ISA, 9.7.9.20, cvta), which is cached as global memory is. `python -m
-benchmarks math --device gpu --tables 0,1` compares them."""
+"""Tables of constants. NVIDIA's `__constant` memory serves one address of a warp at a time; 1: by
+an address in the generic space (PTX ISA, 9.7.9.20, cvta), which is cached as global memory is.
+`python -m benchmarks math --device gpu --tables 0,1` compares them."""
 
 PRELUDE = """\
 #ifdef cl_khr_fp64
@@ -226,7 +227,8 @@ def _overflows(t: Type, c: str, s: str) -> dict[str, str]:
 
 
 def _unless_by_f64(rounded: str, *body: str) -> tuple[str, ...]:
-    """The body of a function of f32, or an expression of f64, rounded, where `BY_F64` is defined."""
+    """The body of a function of f32, or an expression of f64, rounded, where `BY_F64` is
+    defined."""
     return (f"#ifdef {BY_F64}", f"return (float){rounded};", "#else", *body, "#endif")
 
 

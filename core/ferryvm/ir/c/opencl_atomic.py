@@ -41,8 +41,8 @@ _PRAGMA = f"""\
 
 
 def atomics(mark: str) -> dict[str, str]:
-    """The helpers on elements of objects by name. `mark`: the statement that sets the dirty mark of an address
-    relative to a base; empty where stores set none."""
+    """The helpers on elements of objects by name. `mark`: the statement that sets the dirty mark of
+    an address relative to a base; empty where stores set none."""
     found = {_LONG: _PRAGMA}
     for bytes_ in (4, 8):
         for kind in Atomic:

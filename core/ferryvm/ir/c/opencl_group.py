@@ -29,9 +29,9 @@ LOCAL = "CLK_LOCAL_MEM_FENCE"
 EVERYWHERE = "CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE"
 """Fences of barriers: behind which members read arrays of their group, or any."""
 
-# LLVM 14 moves the same calls at the ends of blocks into a common successor, also barriers, and then stores in front
-# of them. So a loop that a barrier ends gets two back edges, which become two loops, of which the inner one
-# ends when the first member leaves it (PoCL 3.0).
+# LLVM 14 moves the same calls at the ends of blocks into a common successor, also barriers, and
+# then stores in front of them. So a loop that a barrier ends gets two back edges, which become two
+# loops, of which the inner one ends when the first member leaves it (PoCL 3.0).
 BARRIER = """\
 #ifdef __has_attribute
 #if __has_attribute(nomerge)
@@ -56,8 +56,8 @@ def group_dialect(
     apart: bool,
     objects: bool,
 ) -> Dialect:
-    """The dialect for a group. `check`, `work`: the C functions of a member; `types`: of the words that
-    they take after the item. The flags are as for `ferryvm.ir.c.opencl.opencl`."""
+    """The dialect for a group. `check`, `work`: the C functions of a member; `types`: of the words
+    that they take after the item. The flags are as for `ferryvm.ir.c.opencl.opencl`."""
     base = items_dialect(
         ItemEntry(len(types), None, False, ""), aligned=aligned, apart=apart, objects=objects
     )
@@ -169,8 +169,8 @@ __kernel{head}\
 
 
 def _accesses(is_narrow: bool) -> dict[str, str]:
-    """The helpers on arrays of groups; `is_narrow`: by offsets of 32 bits, which a GPU computes sooner. A vectoriser
-    does not see that elements are neighbours if these may wrap."""
+    """The helpers on arrays of groups; `is_narrow`: by offsets of 32 bits, which a GPU computes
+    sooner. A vectoriser does not see that elements are neighbours if these may wrap."""
     found = {}
     place = "array + (uint)offset" if is_narrow else "array + offset"
     for bytes_, c in _BYTES.items():

@@ -10,8 +10,8 @@ grow the heap or call the host: there it leaves, as at a trap, in the state befo
 Then it claims a slot by an atomic counter and copies its frames there. So nothing of an item is in
 the machine's memory but what it has stored, and items can run in any order.
 
-There are two kinds of code. A work-item calls the function of the items, whose frame begins at word 0
-of the private ones; or it runs a block of items, by the loop of the launch on its own copy of the
+There are two kinds of code. A work-item calls the function of the items, whose frame begins at word
+0 of the private ones; or it runs a block of items, by the loop of the launch on its own copy of the
 launch's frame, whose range is the block. A processor is a vector machine for loops, not for
 work-items. The addresses that stack checks compare are those that the frames would have on the
 machine's stack.
@@ -183,9 +183,9 @@ class ItemEntry:
 
     @property
     def stop(self) -> str:
-        """True if no further item is to begin. A work-item of one item may see what was true when the
-        kernel began: it reads through a cache, since all work-items read this word. Where all leave
-        at their entry they do not wait for that: those that find no slot have not begun."""
+        """True if no further item is to begin. A work-item of one item may see what was true when
+        the kernel began: it reads through a cache, since all work-items read this word. Where all
+        leave at their entry they do not wait for that: those that find no slot have not begun."""
         if self.frame is None:
             return "false"
         return f"{'*(volatile __global uint *)&' if self.has_root else ''}suspended->stop"
@@ -260,9 +260,9 @@ def opening(
     runs_dry: bool = True,
 ) -> str:
     """The structures, then `more`, and the kernel up to where it has its `place` and objects.
-    `arguments`: words that items share; `frame`: of frames; `group`: work-items that each group
-    has along each axis, none for any number; `place`: the number of the item in the slice;
-    `name`: of the kernel; `runs_dry`: it has a dry run. PoCL 3.0 takes the return of that for a condition of
+    `arguments`: words that items share; `frame`: of frames; `group`: work-items that each group has
+    along each axis, none for any number; `place`: the number of the item in the slice; `name`: of
+    the kernel; `runs_dry`: it has a dry run. PoCL 3.0 takes the return of that for a condition of
     barriers, and may find that all the rest is never reached."""
     bound = tried = ""
     if objects and apart:
@@ -345,9 +345,8 @@ def _entry(entry: ItemEntry, apart: bool, objects: bool) -> str:
 
 
 def items_dialect(entry: ItemEntry, *, aligned: bool, apart: bool, objects: bool) -> Dialect:
-    """The dialect for the items of a launch. The flags are as for
-    `ferryvm.ir.c.opencl.opencl`. A work-item that has no slot, after `most`, sets `lost`: its frames
-    are gone.
+    """The dialect for the items of a launch. The flags are as for `ferryvm.ir.c.opencl.opencl`. A
+    work-item that has no slot, after `most`, sets `lost`: its frames are gone.
     """
     base = opencl(aligned=aligned, apart=apart, objects=objects)
     fields = (f"{opencl_object.FIELDS}{_MARKS}" if apart else _OBJECTS) if objects else ""

@@ -23,8 +23,8 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64, Type
 
 LEFT, FIRST_TAG, DISTANCES = 1, 2, 8
-"""The field `exited` of what functions return: 0, `LEFT`, or `FIRST_TAG` and above for an exception:
-`DISTANCES` times its tag, and the words from its first value to the end of its frame."""
+"""The field `exited` of what functions return: 0, `LEFT`, or `FIRST_TAG` and above for an
+exception: `DISTANCES` times its tag, and the words from its first value to the end of its frame."""
 
 
 class SideExits:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Branches of items on what all of them have in common: the loop over items is made once for each side.
+"""Branches of items on what all of them have in common: the loop over items is made once for each
+side.
 
     for each item: if more then A else B    ─>    if more then (for each item: A) else (for each item: B)
 
-A region behind a barrier in a loop has such a branch where the loop goes on, or ends. (Allen, Kennedy: Optimizing
-Compilers for Modern Architectures, 2001, section 9.7: loop unswitching.) Requires `code_motion`.
+A region behind a barrier in a loop has such a branch where the loop goes on, or ends. (Allen,
+Kennedy: Optimizing Compilers for Modern Architectures, 2001, section 9.7: loop unswitching.)
+Requires `code_motion`.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ _MOST = 4
 
 
 def split_item_loops(body: Body) -> int:
-    """Make loops over items whose branches are the same for all items once for each side; the number of
-    loops that were divided."""
+    """Make loops over items whose branches are the same for all items once for each side; the
+    number of loops that were divided."""
     made: dict[Block, int] = {}
     while (found := _next(body, made)) is not None:
         loop, block = found
@@ -36,7 +38,8 @@ def split_item_loops(body: Body) -> int:
 
 
 def item_poll(loop: Loop) -> Operation | None:
-    """The poll at the end of a loop over a region's items, or over rows of them; None if it is another loop."""
+    """The poll at the end of a loop over a region's items, or over rows of them; None if it is
+    another loop."""
     if loop.back_edge is None or not loop.latch.operations:
         return None
     last = loop.latch.operations[-1]
@@ -63,7 +66,8 @@ def _next(body: Body, made: dict[Block, int]) -> tuple[Loop, Block] | None:
 
 
 def fix_ends(body: Body) -> None:
-    """Let code behind a loop over items use the end to which all come, where that is a constant: there is an item."""
+    """Let code behind a loop over items use the end to which all come, where that is a constant:
+    there is an item."""
     new: dict[Value, Value] = {}
     for loop in find_loops(body):
         if item_poll(loop) is None or loop.back_edge is None:
@@ -77,8 +81,8 @@ def fix_ends(body: Body) -> None:
 
 
 def _split(body: Body, loop: Loop, block: Block) -> Block:
-    """Make a clone of a loop, which has one side of a block's branch, while the loop has the other one; the header of
-    the clone."""
+    """Make a clone of a loop, which has one side of a block's branch, while the loop has the other
+    one; the header of the clone."""
     end = block.end
     clone = LoopClone(body, loop, prefix="other")
     first, original, preheader = (clone.new_block(n) for n in ("sides", "yes", "no"))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of items that no item fails, since the number of items is a constant.
 
-The passes that come before show which lengths are constants, so this is for the loops over items after them.
+The passes that come before show which lengths are constants, so this is for the loops over items
+after them.
 """
 
 from __future__ import annotations

@@ -5,13 +5,14 @@
                                                       └─> header of L1 ─> … whole loop
 
 A region begins in the middle of the loops around its barrier. So it has the rest of their present
-iterations first, and each loop as a whole behind that, which its header enters: a copy of a block is
-named by the number of loops around the barrier, from the inside out, of which a new iteration has
-begun or that control has left. Thus every cycle of the copy is a loop with its own header and poll.
+iterations first, and each loop as a whole behind that, which its header enters: a copy of a block
+is named by the number of loops around the barrier, from the inside out, of which a new iteration
+has begun or that control has left. Thus every cycle of the copy is a loop with its own header and
+poll.
 
-A value may come from the region's start, where it is loaded or computed, or from its definition in the
-copy; where both meet a block gets a parameter. (Braun et al.: Simple and Efficient Construction of
-Static Single Assignment Form, CC 2013. All edges are known, so no block is unsealed.)
+A value may come from the region's start, where it is loaded or computed, or from its definition in
+the copy; where both meet a block gets a parameter. (Braun et al.: Simple and Efficient Construction
+of Static Single Assignment Form, CC 2013. All edges are known, so no block is unsealed.)
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from ferryvm.ir.group.launch import Barrier
 from ferryvm.ir.loop.preheader import Labels
 
 Node = tuple[Block, int]
-"""A block, and the number of loops around the region's barrier that are behind control, of those from
-the inside out."""
+"""A block, and the number of loops around the region's barrier that are behind control, of those
+from the inside out."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -59,9 +60,9 @@ class RegionCopy:
         entry_value: Callable[[Value], Value],
         phase: Phase | None,
     ) -> None:
-        """`start`: the block with which it begins; `name`: of its blocks; `entry_value`: a value of the
-        original at its start, which that loads or computes; `phase`: of its states,
-        if there are some."""
+        """`start`: the block with which it begins; `name`: of its blocks; `entry_value`: a value of
+        the original at its start, which that loads or computes; `phase`: of its states, if there
+        are some."""
         self.homes, self.launch = homes, homes.launch
         self._entry_value, self._phase = entry_value, phase
         self._around = [loop for loop in self.launch.loops if start in {*loop.members}]
@@ -69,8 +70,8 @@ class RegionCopy:
         self._members = {loop: {*loop.members} for loop in self.launch.loops}
         self._barriers = {barrier.block: barrier for barrier in self.launch.barriers}
         self.ends: list[tuple[Block, Node, Barrier | None]] = []
-        """The blocks in which it ends: without terminators, each with the barrier at which it does; None:
-        items end there."""
+        """The blocks in which it ends: without terminators, each with the barrier at which it does;
+        None: items end there."""
         self._copies: dict[Node, _Copy] = {}
         self._bound: dict[Edge, dict[Parameter, Value]] = {}
         self._states: dict[tuple[Node, FrameState], FrameState] = {}
@@ -78,7 +79,8 @@ class RegionCopy:
         self._find(labels, name)
 
     def _behind(self, block: Block, level: int) -> int:
-        """The number of loops that are behind control at a block: those that it is not in, at least."""
+        """The number of loops that are behind control at a block: those that it is not in, at
+        least."""
         while level < len(self._around) and block not in self._members[self._around[level]]:
             level += 1
         return level

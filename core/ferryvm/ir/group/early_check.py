@@ -5,9 +5,9 @@
         …                                     ─>      leave, and an interpreter runs these items
                                                   for each item: …
 
-Each item makes such a check, so one fails if that of the extreme items does, and the loop has no exit that keeps a
-compiler from running items together. Control leaves in front of the first item, with those that are done at the
-region's end, as where a poll leaves. Requires `code_motion`.
+Each item makes such a check, so one fails if that of the extreme items does, and the loop has no
+exit that keeps a compiler from running items together. Control leaves in front of the first item,
+with those that are done at the region's end, as where a poll leaves. Requires `code_motion`.
 """
 
 from __future__ import annotations

@@ -6,14 +6,14 @@
                       └──> done 0 ─> dispatch ─> head 1 ─> item 1 … latch 1 ─> done 1 ─> dispatch …
                                         └── all have ended ──> header, behind the last item
 
-`group` decides: parallel regions are for a launch of which no item has started, with room for its context
-arrays above its frames on the stack, and for the record that an exit may have to write, and without a null
-reference, read-only array or full stack that checks of items look for. Control leaves in front of all others,
-which an interpreter runs.
+`group` decides: parallel regions are for a launch of which no item has started, with room for its
+context arrays above its frames on the stack, and for the record that an exit may have to write, and
+without a null reference, read-only array or full stack that checks of items look for. Control
+leaves in front of all others, which an interpreter runs.
 
-A region that is entered from one other region only follows it; the others follow a dispatch, so that the
-loop around regions has one header. Behind a region with several ends, the first item's end decides; if
-another item has come to another one, control leaves, for the engine to trap.
+A region that is entered from one other region only follows it; the others follow a dispatch, so
+that the loop around regions has one header. Behind a region with several ends, the first item's end
+decides; if another item has come to another one, control leaves, for the engine to trap.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from ferryvm.verify import Verified
 
 
 def form_groups(module: Module, verified: Verified, dearest: int = DEAREST) -> None:
-    """Run the items of launches in parallel regions where they wait at barriers; `Module.groups` has these
-    launches, `Module.ungrouped` the reasons for others. `dearest`: as for `Homes`."""
+    """Run the items of launches in parallel regions where they wait at barriers; `Module.groups`
+    has these launches, `Module.ungrouped` the reasons for others. `dearest`: as for `Homes`."""
     for body in module.bodies:
         for pc in uninlined(body, verified):
             module.ungrouped[pc] = "their function calls itself, never returns, or is too large"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that all parallel regions of a launch share: the choice in front of them, the addresses of
-context arrays, phases of states, and the description of the frames of items that wait."""
+"""Operations that all parallel regions of a launch share: the choice in front of them, the
+addresses of context arrays, phases of states, and the description of the frames of items that
+wait."""
 
 from __future__ import annotations
 
@@ -65,16 +66,16 @@ class GroupBuilder(FlowBuilder):
         self._places: dict[Value, int] = {}
         """Of values that phases have, their places."""
         self.dispatch = self.labels.block(launch.header, "dispatch")
-        """The block that enters the region whose number it is passed. It is lifted from a barrier: the
-        loops over items alone are lifted from the launch."""
+        """The block that enters the region whose number it is passed. It is lifted from a barrier:
+        the loops over items alone are lifted from the launch."""
         self.dispatch.pc = launch.barriers[0].exit.exit.pc
         self.dispatch.parameters = [Parameter(I64)]
 
     # --- in front of the group --------------------------------------------------------------
 
     def new_block(self, name: str, pc: int | None = None) -> Block:
-        """A new block behind those that were made, lifted from an instruction: the launch's, if none is
-        given."""
+        """A new block behind those that were made, lifted from an instruction: the launch's, if
+        none is given."""
         block = self.labels.block(self.launch.header, name)
         block.pc = self.launch.pc if pc is None else pc
         self.made.append(block)
@@ -193,7 +194,8 @@ class GroupBuilder(FlowBuilder):
             pc, header, end = outer.bits - 1, header - distance.bits, first
 
     def phase(self, region: int, arrived: Value, started: Value) -> Phase:
-        """The phase of a region where so many items have come to its end, and so many have started."""
+        """The phase of a region where so many items have come to its end, and so many have
+        started."""
         values = (arrived, started, self.launch.limit, self.context, *self._places)
         return Phase(self.group, region, values)
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The homes of values that live across barriers: what all items share, what is computed anew in each
-region, and context arrays for the others.
+"""The homes of values that live across barriers: what all items share, what is computed anew in
+each region, and context arrays for the others.
 
     shared      computed once, in front of the group: it depends on what all items share
     computed    computed anew, from the item's number and what is shared, if that is cheap
     stored      an element of a context array for each item, stored at barriers behind which it is used
 
-What all items have in common at a barrier, such as the number of a tile, is stored by each, since some may have
-passed the next barrier when control leaves; a region loads it once.
+What all items have in common at a barrier, such as the number of a tile, is stored by each, since
+some may have passed the next barrier when control leaves; a region loads it once.
 
 Checks of shared values for null, read-only arrays, and a full stack are made in front of the group.
 
-A value is live at a barrier if it is used behind it, by states too, or is a word of the frames of an item
-that waits there. (Liveness: Muchnick, 1997, section 14.1.3.)
+A value is live at a barrier if it is used behind it, by states too, or is a word of the frames of
+an item that waits there. (Liveness: Muchnick, 1997, section 14.1.3.)
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from ferryvm.ir.operation import FIXED, PURE
 from ferryvm.isa.trap import Trap
 
 DEAREST = 16
-"""The cost of a value that is computed anew, with all that it depends on: about that of a few loads."""
+"""The cost of a value that is computed anew, with all that it depends on: about that of a few
+loads."""
 
 _COST = {"mul": 3, "apply": 99, "ffma": 4, "fsqrt": 20, "lookup": 4} | dict.fromkeys(
     ("div_s", "div_u", "rem_s", "rem_u", "fdiv"), 20
@@ -41,7 +42,8 @@ _EARLY = frozenset({Trap.STACK_OVERFLOW, Trap.NULL_REFERENCE, Trap.READ_ONLY_ARR
 """The traps of checks that are made in front of a group, whether or not its items come to them."""
 
 _UNMOVED = frozenset({"cast", "table_function", "type_word"})
-"""Operations that are computed in one place only: they are partial in what no check of them says."""
+"""Operations that are computed in one place only: they are partial in what no check of them
+says."""
 
 
 class Homes:
@@ -106,8 +108,9 @@ class Homes:
         return all(map(self.is_shared, value.arguments))
 
     def _find_uniformity(self) -> Uniformity | None:
-        """The values that items have in common when they come to a barrier; None if some may come to one that
-        others do not come to, or in another iteration: then these have nothing in common."""
+        """The values that items have in common when they come to a barrier; None if some may come
+        to one that others do not come to, or in another iteration: then these have nothing in
+        common."""
         launch = self.launch
         blocks = [block for block in launch.body.blocks if block in launch.members]
         varying = [launch.number, *launch.header.operations]

@@ -3,8 +3,8 @@
 
     split_item_loops ─> spare_item_checks ─> divide_into_rows ─> passes of a compiler ─> check_before_loops
 
-So most loops over items have no exits and no branches that are the same for all items, and their items access
-neighbouring elements: a compiler can run several together.
+So most loops over items have no exits and no branches that are the same for all items, and their
+items access neighbouring elements: a compiler can run several together.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ferryvm.ir.passes.value_numbering import number_values
 
 
 def improve_item_loops(body: Body, of_rows: Callable[[Body], object] | None = None) -> None:
-    """Improve the loops over the items of parallel regions. `of_rows`: a pass for rows that have all checks of their
-    items yet, behind which checks are often invariant."""
+    """Improve the loops over the items of parallel regions. `of_rows`: a pass for rows that have
+    all checks of their items yet, behind which checks are often invariant."""
     if split_item_loops(body):
         number_values(body)
         thread_jumps(body)

@@ -191,8 +191,8 @@ class ItemLoop:
         direct: dict[int, int],
         back: FrameState | None,
     ) -> Edge:
-        """The edge behind items that have come to an end; `back`: the state of a poll, if the dispatch is
-        in front of this region."""
+        """The edge behind items that have come to an end; `back`: the state of a poll, if the
+        dispatch is in front of this region."""
         form = self.formation
         if not end:
             return Edge(form.launch.header, [form.launch.limit])

@@ -4,8 +4,8 @@
     header: launch.test ──> start ─> … ─> barrier 1 ─> behind 1 ─> … ─> (back edge) header
         └──> behind the launch
 
-Its blocks are split, so that each barrier ends a block. Where the launch is refused there is a reason,
-and nothing has changed but that.
+Its blocks are split, so that each barrier ends a block. Where the launch is refused there is a
+reason, and nothing has changed but that.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _REFUSED = {
 
 
 class NotGroupedError(Exception):
-    """The items of a launch cannot run in parallel regions; the message is the reason, empty if nobody
-    needs to know."""
+    """The items of a launch cannot run in parallel regions; the message is the reason, empty if
+    nobody needs to know."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -97,8 +97,8 @@ class Launch:
 
 
 def launch_loops(body: Body, program: Program) -> list[tuple[Loop, list[Operation]]]:
-    """The loops of launches in a body whose items wait, inner ones first, each with its barriers that are
-    in no launch inside."""
+    """The loops of launches in a body whose items wait, inner ones first, each with its barriers
+    that are in no launch inside."""
     exits = [
         operation
         for operation in body.operations

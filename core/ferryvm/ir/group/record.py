@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record of a launch, as an exit from a parallel region finds it in context arrays.
 
-Of each item that waits, its frames are words of these kinds: constants, values that all items share,
-the item's number, what is computed from these, and elements of context arrays. So the record of a
-group is a function of its phase (`ferryvm.ir.graph.Phase`), and no exit has to name all items' words.
+Of each item that waits, its frames are words of these kinds: constants, values that all items
+share, the item's number, what is computed from these, and elements of context arrays. So the record
+of a group is a function of its phase (`ferryvm.ir.graph.Phase`), and no exit has to name all items'
+words.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import dataclasses
 from ferryvm.isa.type import WORD_BYTES, Type
 
 ARRIVED, STARTED, ITEMS, CONTEXT, FIRST_SHARED = range(5)
-"""Places in `Phase.values`: items below the first have come to an end of the region, items from the second
-on have not started; the number of items; the address of the context arrays; then what items share."""
+"""Places in `Phase.values`: items below the first have come to an end of the region, items from the
+second on have not started; the number of items; the address of the context arrays; then what items
+share."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,8 +81,8 @@ class Wait:
 
 @dataclasses.dataclass(eq=False)
 class Group:
-    """A launch whose items run in parallel regions. Region 0 is from the start of items to their first
-    barriers; region n from barrier n on, which is `barriers[n - 1]`."""
+    """A launch whose items run in parallel regions. Region 0 is from the start of items to their
+    first barriers; region n from barrier n on, which is `barriers[n - 1]`."""
 
     number: int
     """Its place in `Module.groups`."""

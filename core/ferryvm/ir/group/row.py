@@ -5,8 +5,9 @@
         row = item / 16                       for column in 0 … 15:
         column = item - 16 row      ─>            item = 16 row + column
 
-So what follows from the row does not vary in the inner loop, and neighbours access neighbouring elements. Which
-values are quotients is told by their values for each item, however they are computed.
+So what follows from the row does not vary in the inner loop, and neighbours access neighbouring
+elements. Which values are quotients is told by their values for each item, however they are
+computed.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class _Items(NamedTuple):
 
 
 def divide_into_rows(body: Body) -> int:
-    """Make two loops of each loop over items that divide their number by a constant; the number of loops that were
-    divided."""
+    """Make two loops of each loop over items that divide their number by a constant; the number of
+    loops that were divided."""
     done: set[Block] = set()
     made = 0
     while (items := _next(body, done)) is not None:
@@ -101,8 +102,8 @@ def _items(body: Body, loop: Loop) -> _Items | None:
 
 
 def _is_plain(loop: Loop, variable: InductionVariable, poll: Operation) -> bool:
-    """True if nothing behind a loop uses an operation of it, and its poll no value of it but the number of items
-    that are done."""
+    """True if nothing behind a loop uses an operation of it, and its poll no value of it but the
+    number of items that are done."""
     assert loop.back_edge is not None
     place = loop.header.parameters.index(variable.value)
     following = loop.back_edge.edge.arguments[place]

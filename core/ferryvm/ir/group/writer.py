@@ -7,10 +7,11 @@
                └──> done ─┬─────────────> out: record, number and limit of the launch
                           └─> phase ──────┘
 
-It makes the pieces that `ferryvm.machine.barrier` would have made: of items that are still to run, the
-lowest one first, and of those that wait, the highest one first, behind a phase. There is room for them in
-the object space, which the code has made sure of before the group began. A target lowers the body as that
-of a function, and runs it after the words of an exit's state have been written.
+It makes the pieces that `ferryvm.machine.barrier` would have made: of items that are still to run,
+the lowest one first, and of those that wait, the highest one first, behind a phase. There is room
+for them in the object space, which the code has made sure of before the group began. A target
+lowers the body as that of a function, and runs it after the words of an exit's state have been
+written.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ _WORDS = ArrayElement.I64.array.number
 
 
 def record_body(owner: Body, phase: Phase) -> Body:
-    """The body of a function that writes the record of a phase's group; `owner`: the body that exits in
-    such a phase, in whose frame it runs. Its parameters are the number of the region, and
+    """The body of a function that writes the record of a phase's group; `owner`: the body that
+    exits in such a phase, in whose frame it runs. Its parameters are the number of the region, and
     `Phase.values`."""
     group = phase.group
     body = Body(f"record{group.number}", owner.function, group.pc, False, (), owner.parameters)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assignments of edges in lanes: parameters of blocks, masks, and values that are used behind loops.
+"""Assignments of edges in lanes: parameters of blocks, masks, and values that are used behind
+loops.
 
 An edge assigns where it begins, in the lanes that take it. If another edge to the same block has
 assigned before, in other lanes, the two are blended. The edge out of a divergent loop also assigns

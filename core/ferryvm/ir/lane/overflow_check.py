@@ -5,10 +5,10 @@
     suspend (overflows (i + j) * i)  ─>    any:   the block with its checks
                                            small: the block without those that small numbers pass
 
-A vector of 64-bit products takes several instructions, and the test of its overflow more. Where items and
-loop variables, which are uniform or consecutive, are below 2^30, sums and products of them fit. The
-comparison is of scalars, for all lanes. (Loop versioning, for one block; the ranges are intervals: Cousot
-and Cousot, Abstract Interpretation, POPL 1977.)
+A vector of 64-bit products takes several instructions, and the test of its overflow more. Where
+items and loop variables, which are uniform or consecutive, are below 2^30, sums and products of
+them fit. The comparison is of scalars, for all lanes. (Loop versioning, for one block; the ranges
+are intervals: Cousot and Cousot, Abstract Interpretation, POPL 1977.)
 
 Runs last, on the finished body. Preserves effects and exits.
 """
@@ -80,8 +80,8 @@ class _SmallNumbers:
                 self.excluded[operation] = None
 
     def _passes(self, p: Value) -> bool:
-        """True if a condition is a test of an overflow that does not happen; for that, more numbers may
-        have to be small."""
+        """True if a condition is a test of an overflow that does not happen; for that, more numbers
+        may have to be small."""
         if not isinstance(p, Operation) or p not in self._varying:
             return False
         if p.name == "all":

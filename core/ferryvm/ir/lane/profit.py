@@ -28,8 +28,8 @@ REASON = "its items' loops access elements one after another, which lanes would 
 
 
 def is_better_scalar(item: Body) -> bool:
-    """True if a loop of an item's code accesses elements that are consecutive, or in equal steps, from
-    one iteration to the next, but not from one item to the next."""
+    """True if a loop of an item's code accesses elements that are consecutive, or in equal steps,
+    from one iteration to the next, but not from one item to the next."""
     strides = _Strides(item)
     return any(_walks(loop, strides) for loop in find_loops(item) if loop.is_innermost)
 

@@ -38,8 +38,8 @@ def vectorise(
     check: bool = False,
 ) -> None:
     """Give the module of a launch's loop a body of lanes, `module.lanes`; or, in `module.scalar`,
-    the reason that it has none. `unseen`, `known`: as for `lift`; `always`: also where that does not pay;
-    `check`: as for `optimise`.
+    the reason that it has none. `unseen`, `known`: as for `lift`; `always`: also where that does
+    not pay; `check`: as for `optimise`.
 
     The function of the items is lifted anew, as a function: in the module it may be part of the
     loop.

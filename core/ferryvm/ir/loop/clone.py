@@ -67,8 +67,8 @@ class Clones:
         is_omitted: Callable[[Operation], bool],
         replaced: Mapping[Operation, Value] | None = None,
     ) -> None:
-        """Give the clone of a block its operations, without the omitted ones. `replaced`: operations
-        in whose place clones use other values, each with that value."""
+        """Give the clone of a block its operations, without the omitted ones. `replaced`:
+        operations in whose place clones use other values, each with that value."""
         operations = []
         for each in old.operations:
             if replaced and each in replaced:

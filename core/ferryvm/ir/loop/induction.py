@@ -109,8 +109,8 @@ def find_induction_variable(loop: Loop, nest: Loop | None = None) -> InductionVa
 
 
 def find_descending_variable(loop: Loop, m: Builder) -> InductionVariable | None:
-    """The variable of a loop that continues while it is above its bound, and decreases by a constant;
-    None if none is recognised. `m`: builds the bound."""
+    """The variable of a loop that continues while it is above its bound, and decreases by a
+    constant; None if none is recognised. `m`: builds the bound."""
     end = loop.header.end
     p = end.arguments[0] if end.name == "branch" else None
     if not isinstance(p, Operation) or p.name != "compare" or p.fact(0, Type) is not I64:

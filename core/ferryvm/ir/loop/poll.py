@@ -31,7 +31,8 @@ class ShortLoops(NamedTuple):
     polls: frozenset[Operation]
     """Theirs."""
     times: dict[Block, int]
-    """The executions of each of their blocks each time that the outermost of them is entered, at most."""
+    """The executions of each of their blocks each time that the outermost of them is entered, at
+    most."""
 
 
 def short_loops(body: Body, lengthy: Collection[int] = ()) -> ShortLoops:
@@ -62,9 +63,9 @@ def poll_costs(
     """The cost of each poll of a body, in units of `POLL_BUDGET`, by the length of its loop.
 
     All blocks of a loop are between its header and its latch in the order; other blocks between
-    them may count, too, so no loop has to be found. A poll after a host call, a fill or a copy costs
-    the whole budget, because the duration of these is unknown. `lengthy`: functions that perform
-    them; `times`: executions of blocks, where they are known to be several.
+    them may count, too, so no loop has to be found. A poll after a host call, a fill or a copy
+    costs the whole budget, because the duration of these is unknown. `lengthy`: functions that
+    perform them; `times`: executions of blocks, where they are known to be several.
     """
     times = times or {}
     places = {block: place for place, block in enumerate(body.blocks)}

@@ -4,10 +4,10 @@
 A check is *eliminated* if it passes wherever the objects that the nest accesses are in bounds
 (`ferryvm.ir.loop.access`), or if its smallest index is not negative and its largest is below a
 limit that is invariant in the nest. Lengths of arrays are, and two arrays are one or do not
-overlap; so of arrays it only matters, for loads that a copy is to hoist, which are stored into.
-A test of overflow is eliminated if its operands are so small that none can happen. An index that counts
-from the end where it is negative is found not to be, and the copy uses it as it is.
-First and last byte of an access are found at the extremes of each induction variable
+overlap; so of arrays it only matters, for loads that a copy is to hoist, which are stored into. A
+test of overflow is eliminated if its operands are so small that none can happen. An index that
+counts from the end where it is negative is found not to be, and the copy uses it as it is. First
+and last byte of an access are found at the extremes of each induction variable
 (`ferryvm.ir.loop.iteration_space`). Building the checks changes nothing in the body.
 """
 
@@ -416,8 +416,8 @@ class RuntimeChecks:
 
 
 def _tested_for_zero(p: Operation) -> Value | None:
-    """The i64 that is zero where a condition holds, also one that is converted to f64; None for other
-    conditions."""
+    """The i64 that is zero where a condition holds, also one that is converted to f64; None for
+    other conditions."""
     if p.name != "compare" or p.static not in ((I64, Condition.EQ), (F64, Condition.EQ)):
         return None
     number, zero = p.arguments

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranges of signed integers in a loop, as intervals of constants.
 
-A parameter of the loop's header whose next value has a range has that one in all iterations, provided
-that its first value is in it: this is *assumed*, and has to be checked before the loop. A hash that each
-iteration masks with 2^32 - 1 is such a value. (Interval analysis: Cousot and Cousot, Abstract
-Interpretation, POPL 1977; without widening, as no range depends on its own.)
+A parameter of the loop's header whose next value has a range has that one in all iterations,
+provided that its first value is in it: this is *assumed*, and has to be checked before the loop. A
+hash that each iteration masks with 2^32 - 1 is such a value. (Interval analysis: Cousot and Cousot,
+Abstract Interpretation, POPL 1977; without widening, as no range depends on its own.)
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class ValueRanges:
         """Ranges of the header's parameters that first values have to be in."""
 
     def fits(self, p: Operation) -> bool:
-        """True if the operation of a test of overflow does not overflow; for that, more ranges may be
-        assumed."""
+        """True if the operation of a test of overflow does not overflow; for that, more ranges may
+        be assumed."""
         t, before = p.fact(0, Type), dict(self.assumed)
         a, b = (self.range(each) for each in p.arguments)
         name = p.name.removesuffix("_overflows")

@@ -8,8 +8,8 @@
          each waits at its barriers                 `barrier` waits for the other members
 
 `size` finds how large a group is, `form` makes the code of a member, `uniformity` shows that all
-members come to each barrier, `check` removes checks that cannot fail, and `boundary` takes the others out,
-to be made before a group begins. None of them depends on a target.
+members come to each barrier, `check` removes checks that cannot fail, and `boundary` takes the
+others out, to be made before a group begins. None of them depends on a target.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Axes of a group: indices of a member that its code computes from its number become those of the target.
+"""Axes of a group: indices of a member that its code computes from its number become those of the
+target.
 
     row = member / 16            row    = member_index 1 16 16
     column = member - 16 row     column = member_index 0 1 16      16 along axis 0, the rest along axis 1
 
-A target that runs members in several dimensions has them without a division, and sees that neighbours along
-axis 0 access neighbouring elements. The values for each member tell which ones these are, however they are computed.
+A target that runs members in several dimensions has them without a division, and sees that
+neighbours along axis 0 access neighbouring elements. The values for each member tell which ones
+these are, however they are computed.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@
       if worse: leave                                                    fail_if worse
       … barrier … return                                                 … barrier … return
 
-A member that leaves in the middle would have to tell the others, which wait for it. So the exits are taken
-out of a member's code. Those that can be foreseen, which do not depend on an element, are made by a *check* of all
-members of a group, which comes first and changes nothing. Where a member would leave elsewhere it fails
-(`failure`), and the group has to be undone.
+A member that leaves in the middle would have to tell the others, which wait for it. So the exits
+are taken out of a member's code. Those that can be foreseen, which do not depend on an element, are
+made by a *check* of all members of a group, which comes first and changes nothing. Where a member
+would leave elsewhere it fails (`failure`), and the group has to be undone.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def check_barriers(body: Body, form: GroupForm, where: Where) -> None:
 
 
 def take_exits(body: Body, form: GroupForm) -> tuple[Body, frozenset[Operation] | None]:
-    """Remove all exits from code that has been split at barriers: the code of the check, and the operations of
-    the body that are guarded, None if no member can fail. Raises UngroupedError."""
+    """Remove all exits from code that has been split at barriers: the code of the check, and the
+    operations of the body that are guarded, None if no member can fail. Raises UngroupedError."""
     early, is_short = _early(body)
     check = copied(body)
     for block, copy in zip(body.blocks, check.blocks, strict=True):
@@ -75,8 +75,8 @@ def _truncate(check: Body) -> None:
 
 
 def _early(body: Body) -> tuple[set[Operation], bool]:
-    """The exits that the check has; true if all of them are at the entry, since an element decides where
-    control goes from there, or a loop may take long."""
+    """The exits that the check has; true if all of them are at the entry, since an element decides
+    where control goes from there, or a loop may take long."""
     passed = passed_values(body)
     first = _first_phase(body)
     is_short = any(
@@ -158,7 +158,8 @@ def _is_barrier(block: Block) -> bool:
 
 
 def _first_phase(body: Body) -> set[Block]:
-    """The blocks in front of the first barriers; a block behind one may be among them only in a loop."""
+    """The blocks in front of the first barriers; a block behind one may be among them only in a
+    loop."""
     found, waiting = set[Block](), [body.blocks[0]]
     while waiting:
         block = waiting.pop()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of members that cannot fail, and checks in loops that can be made before them.
 
-The ranges of values (`value_range`) show that most checks of indices into arrays of a group cannot fail.
+The ranges of values (`value_range`) show that most checks of indices into arrays of a group cannot
+fail.
 
-A check of an affine index moves in front of its loop (`range_check`), where a doubt that it may fail in
-any iteration is a reason to leave: a group that leaves needlessly only runs in order.
+A check of an affine index moves in front of its loop (`range_check`), where a doubt that it may
+fail in any iteration is a reason to leave: a group that leaves needlessly only runs in order.
 """
 
 from __future__ import annotations
@@ -78,10 +79,10 @@ def _possible(condition: Value, block: Block, ranges: MemberRanges) -> Value:
 def hoist_argument_checks(
     body: Body, form: GroupForm, state: FrameState, is_exact: bool = False
 ) -> None:
-    """Check arguments at the entry, in its `state`, wherever members check them: whether they are null or
-    read-only, the room on the stack, indices that arguments and the member determine, where branches on
-    these lead to the check. Unless it is to be exact, an index is checked for its largest value, or the limit
-    that a branch has found of it."""
+    """Check arguments at the entry, in its `state`, wherever members check them: whether they are
+    null or read-only, the room on the stack, indices that arguments and the member determine, where
+    branches on these lead to the check. Unless it is to be exact, an index is checked for its
+    largest value, or the limit that a branch has found of it."""
     graph, ranges = ControlFlowGraph(body), member_ranges(body, form)
     movable: dict[Value, bool] = {}
     entry = body.blocks[0]
@@ -109,8 +110,8 @@ def hoist_argument_checks(
         return Operation("compare", BOOLEAN, condition.static, (largest, limit))
 
     def limit_of(condition: Value, block: Block) -> Value | None:
-        """The condition that an index may pass the length, if branches have found limits of it: all of these
-        are above."""
+        """The condition that an index may pass the length, if branches have found limits of it: all
+        of these are above."""
         if is_exact or not isinstance(condition, Operation) or condition.name != "compare":
             return None
         index, length = condition.arguments
@@ -183,9 +184,9 @@ def _path(
     is_movable: Callable[[Value], bool],
     after: Mapping[Block, Block | None] | None,
 ) -> list[tuple[Value, bool]] | None:
-    """The tests of branches that lead to a block, each with its result; None if one of them cannot be
-    computed at the entry. `after`: post-dominators, if a block to which several edges lead is to be one of the branch
-    above."""
+    """The tests of branches that lead to a block, each with its result; None if one of them cannot
+    be computed at the entry. `after`: post-dominators, if a block to which several edges lead is to
+    be one of the branch above."""
     found: list[tuple[Value, bool]] = []
     while place:
         above = graph.dominators.parent(place)

@@ -5,11 +5,13 @@
     %x = element_load %place, %i     %x = element_load …            guarded: 0 if the member has failed
     element_store %place, %j, %x     element_store …                guarded: nothing then
 
-A member that left would let the others wait for ever. So it goes on to the end, through all barriers, with
-values of no use: what may do harm then, such as an access whose index it has not checked, is *guarded*. Loops
-that may take long end early in a member that has failed. The group has to be undone.
+A member that left would let the others wait for ever. So it goes on to the end, through all
+barriers, with values of no use: what may do harm then, such as an access whose index it has not
+checked, is *guarded*. Loops that may take long end early in a member that has failed. The group has
+to be undone.
 
-Control must come to barriers whether members have failed or not: `boundary` finds that out afterwards.
+Control must come to barriers whether members have failed or not: `boundary` finds that out
+afterwards.
 """
 
 from __future__ import annotations
@@ -77,8 +79,8 @@ def _only_traps(block: Block) -> bool:
 def defer_exits(
     body: Body, form: GroupForm, exits: dict[Operation, Operation] | None = None
 ) -> frozenset[Operation] | None:
-    """Let members fail where they would leave; the guarded operations, None if no member can fail. `exits`: receives
-    the former exits by what is in their place. Raises UngroupedError."""
+    """Let members fail where they would leave; the guarded operations, None if no member can fail.
+    `exits`: receives the former exits by what is in their place. Raises UngroupedError."""
     polled = {b for b in body.blocks if any(o.name == "poll" for o in b.operations)}
     graph = ControlFlowGraph(body)
     for loop in loops_of(graph):
@@ -104,8 +106,8 @@ def defer_exits(
 
 
 def _end_early(loop: Loop, latches: Sequence[Block], has_barrier: bool) -> None:
-    """Let a loop that may take long end in members that have failed; one with barriers in all members at once,
-    after so many iterations that they fail. Raises UngroupedError."""
+    """Let a loop that may take long end in members that have failed; one with barriers in all
+    members at once, after so many iterations that they fail. Raises UngroupedError."""
     block, is_yes = _test(loop)
     end = block.end
     if has_barrier:
@@ -127,8 +129,8 @@ def _end_early(loop: Loop, latches: Sequence[Block], has_barrier: bool) -> None:
 
 
 def _test(loop: Loop) -> tuple[Block, bool]:
-    """A block at whose end each iteration may leave a loop; true if it does so where the condition holds. Raises
-    UngroupedError."""
+    """A block at whose end each iteration may leave a loop; true if it does so where the condition
+    holds. Raises UngroupedError."""
     graph, own = loop.graph, {*loop.members}
     for place in loop.places:
         end = graph.blocks[place].end

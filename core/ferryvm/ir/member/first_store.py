@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of a group that need not be zero at the start: members store all elements before any is read.
+"""Arrays of a group that need not be zero at the start: members store all elements before any is
+read.
 
 array[member] = …   by all members, so each element
 barrier

@@ -7,9 +7,9 @@
     entry … ─> b1: the member %member ─> barrier ─┬─ first member ─> behind … return
                                                   └─ others ─> return
 
-All exits are in the state of the entry of the outer item, where a group that is not to begin goes on in
-order (`boundary`). The arrays that the item makes for its members become `group_array`, the place of elements
-that the target has for each group.
+All exits are in the state of the entry of the outer item, where a group that is not to begin goes
+on in order (`boundary`). The arrays that the item makes for its members become `group_array`, the
+place of elements that the target has for each group.
 
 Requires inlined calls and constant sizes. Raises UngroupedError for items of another form.
 """

@@ -65,8 +65,8 @@ def launch_test(loop: Loop) -> Operation:
 
 
 def leaves(body: Body, program: Program) -> tuple[Leaf, ...]:
-    """The values on which the sizes of a group depend, in an order of their own. Raises UngroupedError if that
-    is not known when the outer launch begins."""
+    """The values on which the sizes of a group depend, in an order of their own. Raises
+    UngroupedError if that is not known when the outer launch begins."""
     changed = {o.static[0] for o in body.operations if o.name == "set_static"}
     found = set()
     for value in _sources(_sizes(body, program), body):

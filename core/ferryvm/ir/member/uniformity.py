@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Uniformity: the values that all members of a group have in common, and the blocks to which all come.
+"""Uniformity: the values that all members of a group have in common, and the blocks to which all
+come.
 
 A branch on a value that varies sends members apart until its post-dominator: the blocks between are
 *divergent*. Parameters there and at the join vary, also those of a loop that members leave in different
@@ -20,7 +21,8 @@ from ferryvm.ir.graph import Block, Constant, Operation, Value
 from ferryvm.ir.operation import SHAPES, Role
 
 _COMMON = frozenset({"static", "iterations_spent"})
-"""Operations that yield the same for all members that come to them together, although memory decides."""
+"""Operations that yield the same for all members that come to them together, although memory
+decides."""
 
 
 class Uniformity:
@@ -29,8 +31,8 @@ class Uniformity:
     def __init__(
         self, blocks: Sequence[Block], varying: Iterable[Value], end: Block | None = None
     ) -> None:
-        """`varying`: values that differ from member to member; `end`: the block where members end that is not
-        one of theirs; None: they return."""
+        """`varying`: values that differ from member to member; `end`: the block where members end
+        that is not one of theirs; None: they return."""
         self.blocks = blocks
         self.varying = {*varying}
         self.divergent: set[Block] = set()
@@ -44,8 +46,8 @@ class Uniformity:
         return isinstance(value, Constant) or value not in self.varying
 
     def behind(self, block: Block) -> Block | None:
-        """The first block to which all members come that have come to a block and do not leave; None
-        if that is the end."""
+        """The first block to which all members come that have come to a block and do not leave;
+        None if that is the end."""
         return self._after.get(block)
 
     def _spread(self) -> bool:
@@ -95,8 +97,9 @@ class Uniformity:
 
 
 def post_dominators(blocks: Sequence[Block], end: Block | None = None) -> dict[Block, Block | None]:
-    """The immediate post-dominator of each block from which control may come to a return, or to `end`, which is
-    none of the blocks: None if there is none of them in front of that. Exits are no edges."""
+    """The immediate post-dominator of each block from which control may come to a return, or to
+    `end`, which is none of the blocks: None if there is none of them in front of that. Exits are no
+    edges."""
     sources: dict[Block, list[Block]] = {block: [] for block in blocks}
     last = []
     for block in blocks:

@@ -56,7 +56,8 @@ class MemberRanges:
     """The ranges of values in the code of a member, as it was when this was made."""
 
     def __init__(self, body: Body, member: Value, members: int, item: Value | None = None) -> None:
-        """`member`: the number of the member, of so many; `item`: that of the group, if it is known."""
+        """`member`: the number of the member, of so many; `item`: that of the group, if it is
+        known."""
         self._member, self._members, self._item = member, members, item
         self._graph = graph = ControlFlowGraph(body)
         self._home = graph.definitions
@@ -98,8 +99,8 @@ class MemberRanges:
         return False
 
     def ends_by_factors(self, loop: Loop) -> bool:
-        """True if a loop halves a number while that is above a number that is not negative, or doubles
-        one while it is below a bound."""
+        """True if a loop halves a number while that is above a number that is not negative, or
+        doubles one while it is below a bound."""
         end = loop.header.end
         test = end.arguments[0] if end.name == "branch" else None
         if not isinstance(test, Operation) or test.name != "compare" or loop.entry is None:
@@ -317,8 +318,8 @@ class MemberRanges:
     # --- branches ---------------------------------------------------------------------------
 
     def _find_facts(self) -> dict[Value, list[tuple[Block, Condition, Value, bool]]]:
-        """The facts on values in a block and those it dominates: the condition of the only edge that leads
-        there."""
+        """The facts on values in a block and those it dominates: the condition of the only edge
+        that leads there."""
         found: dict[Value, list[tuple[Block, Condition, Value, bool]]] = {}
         graph = self._graph
         for place, block in enumerate(graph.blocks):

@@ -75,9 +75,9 @@ def defer_canonicalisation(body: Body) -> None:
 
 
 def _separate_first_values(body: Body) -> None:
-    """Give loops their own parameters for floats whose first value may be any NaN, as one from memory
-    may, and whose next ones are results of arithmetic. So that arithmetic works on raw values; what
-    observes bits sees the first value itself in the first iteration:
+    """Give loops their own parameters for floats whose first value may be any NaN, as one from
+    memory may, and whose next ones are results of arithmetic. So that arithmetic works on raw
+    values; what observes bits sees the first value itself in the first iteration:
 
         b0(%first, %x):  %seen = select %first, %word, %x
     """

@@ -36,8 +36,8 @@ space."""
 
 def hoist_invariants(body: Body, fields: bool = False) -> None:
     """Move invariant operations out of loops. `fields`: also loads of fields that a loop does not
-    change. Of a reference that is null, words at the start of the object space are read then, and not
-    used."""
+    change. Of a reference that is null, words at the start of the object space are read then, and
+    not used."""
     guarded: set[Operation] = set()
     for loop in add_preheaders(body):
         if loop.entry is not None:

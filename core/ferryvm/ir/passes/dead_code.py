@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dead-code elimination: remove operations without a use, parameters with one value, and all but one of
-equal parameters.
+"""Dead-code elimination: remove operations without a use, parameters with one value, and all but
+one of equal parameters.
 
 Requires no other pass; preserves effects. Two parameters of a block are equal if each edge has the
 same argument for both. A block parameter whose arguments are all one value (or

@@ -3,18 +3,18 @@
 
     before:  trap_if %bad [12: %a %b - - %x %y]        after:  trap_if %bad [0: %a %b - - 0]
 
-What continues runs the function again from its start, which comes to the same exit: only work is lost.
-So no value has to live until an exit for its frame alone, and there is one frame to be written
-instead of one for each exit. That suits the items of a launch on a device, where few leave and each
-register costs parallelism.
+What continues runs the function again from its start, which comes to the same exit: only work is
+lost. So no value has to live until an exit for its frame alone, and there is one frame to be
+written instead of one for each exit. That suits the items of a launch on a device, where few leave
+and each register costs parallelism.
 
-With this a check may also come earlier than its instruction, since an item that leaves needlessly only
-runs in order. `hoist_entry_checks` moves checks of arguments to the entry that each run of the function
-comes to unless it leaves: nulls, bounds, read-only arrays. An item that passes them has no exit left
-where it accesses its own elements, neither before nor after a store.
+With this a check may also come earlier than its instruction, since an item that leaves needlessly
+only runs in order. `hoist_entry_checks` moves checks of arguments to the entry that each run of the
+function comes to unless it leaves: nulls, bounds, read-only arrays. An item that passes them has no
+exit left where it accesses its own elements, neither before nor after a store.
 
-`leave_at_entry` requires a body whose calls have been inlined as far as wanted, and runs before other
-passes, which find what is no longer used. Both preserve effects; exits only as described.
+`leave_at_entry` requires a body whose calls have been inlined as far as wanted, and runs before
+other passes, which find what is no longer used. Both preserve effects; exits only as described.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def entry_state(body: Body, locals_: Sequence[Type]) -> FrameState:
 
 
 def leave_at_entry(body: Body, state: FrameState) -> None:
-    """Give exits that nothing has been changed before the state of the entry; calls keep theirs, which
-    their callees' frames stand on."""
+    """Give exits that nothing has been changed before the state of the entry; calls keep theirs,
+    which their callees' frames stand on."""
     changed = _changed_before(body)
     for block in body.blocks:
         is_changed = block in changed

@@ -6,10 +6,10 @@
     b2:  jump b3(%f)                           %v = select %p, %t, %f
     b3 (%v):                                   jump b3(%v)
 
-A branch that depends on data is predicted wrong about every second time, which costs more than a few
-operations. LLVM does the same, but not where a side has a check. A check of a side fails only where
-control would have come to it, in the same state. (Allen, Kennedy, Porterfield, Warren: Conversion of
-Control Dependence to Data Dependence, POPL 1983.)
+A branch that depends on data is predicted wrong about every second time, which costs more than a
+few operations. LLVM does the same, but not where a side has a check. A check of a side fails only
+where control would have come to it, in the same state. (Allen, Kennedy, Porterfield, Warren:
+Conversion of Control Dependence to Data Dependence, POPL 1983.)
 
 Requires no other pass; runs late, since branches teach others what is known. Preserves effects and
 exits.

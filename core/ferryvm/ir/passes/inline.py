@@ -7,22 +7,22 @@
 
 So the loop over items is a loop like any other: passes hoist, version, unroll and pipeline it.
 
-*States.* An exit of inlined code leaves several frames at once: those of the body, and above it those
-of the calls that were inlined, in one list of words. They are the words of the call's state up to the
-callee's frame; the callee's parameters; the callee's header, which the call's state has as constants
-(return pc, distance); then the callee's locals and operands. `FrameState.header` is the word where the
-header of the innermost frame is, its pc that of the innermost function. Statics and the heap pointer
-are those of all frames: a static that a caller has not stored is one that the callee does not see.
-A lowering needs `Body.header_of`, and nothing else: exits never go through a caller any more. To
-recover the outer frames, walk the headers: the caller's pc is the return pc minus one, its header is
-`distance` words below.
+*States.* An exit of inlined code leaves several frames at once: those of the body, and above it
+those of the calls that were inlined, in one list of words. They are the words of the call's state
+up to the callee's frame; the callee's parameters; the callee's header, which the call's state has
+as constants (return pc, distance); then the callee's locals and operands. `FrameState.header` is
+the word where the header of the innermost frame is, its pc that of the innermost function. Statics
+and the heap pointer are those of all frames: a static that a caller has not stored is one that the
+callee does not see. A lowering needs `Body.header_of`, and nothing else: exits never go through a
+caller any more. To recover the outer frames, walk the headers: the caller's pc is the return pc
+minus one, its header is `distance` words below.
 
-A call is inlined if its callee does not call itself, returns, is not too large, and if nothing catches
-its exceptions: then a `throw` of the callee leaves. Calls in the callee are inlined first, in place.
-(Muchnick: Advanced Compiler Design and Implementation, 1997, section 15.2.)
+A call is inlined if its callee does not call itself, returns, is not too large, and if nothing
+catches its exceptions: then a `throw` of the callee leaves. Calls in the callee are inlined first,
+in place. (Muchnick: Advanced Compiler Design and Implementation, 1997, section 15.2.)
 
-Requires bodies as lifted: it runs before all other passes. Preserves effects and exits. Leaves jumps to
-`jump_threading`, and constants to `value_numbering`; functions without calls are removed.
+Requires bodies as lifted: it runs before all other passes. Preserves effects and exits. Leaves
+jumps to `jump_threading`, and constants to `value_numbering`; functions without calls are removed.
 """
 
 from __future__ import annotations
@@ -180,7 +180,8 @@ class _Inlining:
         self.values[old] = new
 
     def _static(self, old: Operation) -> tuple[Static, ...]:
-        """The attributes of an operation; words of the callee's frame are counted from the body's."""
+        """The attributes of an operation; words of the callee's frame are counted from the
+        body's."""
         at = _WORD_AT.get(old.name)
         if at is None:
             return old.static

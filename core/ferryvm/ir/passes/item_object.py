@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of items are released where their items end: a launch's items use the same memory in turn.
+"""Objects of items are released where their items end: a launch's items use the same memory in
+turn.
 
     start:  %top = object_top            latch:  release_objects %top
             … the item makes objects             poll …
 
-An object that an item makes is garbage when the item ends, unless a reference to it is in a static, in an
-object, or in what a function returns. Where items store no reference at all, and call nothing, no object
-outlives its item; then a loop over items, such as groups with arrays of their own, causes no collection,
-and a thread does with a small part of the object space.
+An object that an item makes is garbage when the item ends, unless a reference to it is in a static,
+in an object, or in what a function returns. Where items store no reference at all, and call
+nothing, no object outlives its item; then a loop over items, such as groups with arrays of their
+own, causes no collection, and a thread does with a small part of the object space.
 
-Large arrays have their elements outside of the space. An item finds these prepared when it starts, so
-it releases nothing then.
+Large arrays have their elements outside of the space. An item finds these prepared when it starts,
+so it releases nothing then.
 
 Requires that items' calls are inlined. Preserves exits: objects are in memory at all times.
 """
@@ -30,8 +31,8 @@ from ferryvm.verify import Verified
 
 
 def release_item_objects(module: Module, body: Body, verified: Verified) -> int:
-    """Release the objects of items in the launches of a body whose items let none escape; the number of
-    these launches."""
+    """Release the objects of items in the launches of a body whose items let none escape; the
+    number of these launches."""
     if not any(operation.name == "set_object_top" for operation in body.operations):
         return 0
     made = 0

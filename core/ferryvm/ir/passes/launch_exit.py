@@ -5,8 +5,9 @@
          branch done leave() b1()            ─>    behind.b0:  continue_launch_if record
                                                             jump leave()
 
-`launch.test` leaves for a piece only if the items of the range are done, and the branch behind it asks
-the same. So the loop over items has one exit less, the one that would be tested for each of them.
+`launch.test` leaves for a piece only if the items of the range are done, and the branch behind it
+asks the same. So the loop over items has one exit less, the one that would be tested for each of
+them.
 
 Requires no other pass. Preserves effects and exits.
 """

@@ -111,7 +111,8 @@ def _address(load: Operation) -> _Address:
 
 
 def _is_of_other(load: Operation, change: Operation) -> bool:
-    """True if another item of an unrolled loop makes a change, which the item that loads does not see."""
+    """True if another item of an unrolled loop makes a change, which the item that loads does not
+    see."""
     one, other = load.item, change.item
     return (
         one is not None
@@ -217,7 +218,8 @@ class _Forwarding(Builder):
     def _in_iteration(self) -> Iterator[tuple[Operation, Operation]]:
         """Loads, with earlier loads of the same value."""
         there: dict[_Address, tuple[Operation, list[Operation]]] = {}
-        """By address the first load, with the changes since then that may be of the loaded bytes."""
+        """By address the first load, with the changes since then that may be of the loaded
+        bytes."""
         for operation in self.operations:
             if operation.name in _LOADS:
                 address = _address(operation)

@@ -68,9 +68,9 @@ def version_loops(
     """Version all nests that profit from it; the number of these nests.
 
     `apart`: check that arrays that a nest stores into are not others of the same type, too, so that
-    accesses to them have footprints; `footprints`: receives those of the accesses in the versions without checks; `largest`: the
-    largest number of operations of a nest; `remarks`: receives the outcome for each nest, and code
-    then reports which version is executed.
+    accesses to them have footprints; `footprints`: receives those of the accesses in the versions
+    without checks; `largest`: the largest number of operations of a nest; `remarks`: receives the
+    outcome for each nest, and code then reports which version is executed.
     """
     footprints = {} if footprints is None else footprints
     made = 0

@@ -6,12 +6,13 @@
     element_store f64 %c, %i, canonical %z          element_store f64 %c, %i, %z
                                                     canonicalise_elements f64 %a, %i, %x, %b, …
 
-Stores to the heap are combined likewise, by `canonicalise f64 %address, %x, …`. A comparison and a selection before a store lengthen the recurrence through memory from one
-iteration to the next; `canonicalise` is off that path. Nothing between the stores may observe that
-they are raw. Observers are exits, and loads other than those that overlap none of the stored bytes,
-or that read exactly one stored value and yield an operand of float arithmetic. (A load of a part of
-a NaN yields a number.) An observer ends a group of stores. Elements of one kind are the same or
-apart, and overlap nothing else.
+Stores to the heap are combined likewise, by `canonicalise f64 %address, %x, …`. A comparison and a
+selection before a store lengthen the recurrence through memory from one iteration to the next;
+`canonicalise` is off that path. Nothing between the stores may observe that they are raw. Observers
+are exits, and loads other than those that overlap none of the stored bytes, or that read exactly
+one stored value and yield an operand of float arithmetic. (A load of a part of a NaN yields a
+number.) An observer ends a group of stores. Elements of one kind are the same or apart, and overlap
+nothing else.
 
 Requires `canonicalisation`, which decides what is raw, and `loop_versioning` for loads of other
 addresses. (No published source is known to us; the pass uses the footprints of loop versioning as
@@ -97,7 +98,8 @@ def _has_stride(place: Footprint | None) -> TypeGuard[Footprint]:
 
 
 def _may_overlap(operation: Operation, store: Operation) -> bool:
-    """True if a load or store may access bytes of a store: both the heap, or elements of one kind."""
+    """True if a load or store may access bytes of a store: both the heap, or elements of one
+    kind."""
     is_element = operation.name.startswith("element_")
     if is_element != (store.name == "element_store"):
         return False

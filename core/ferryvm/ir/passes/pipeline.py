@@ -17,9 +17,9 @@ If `exit_threading` has changed the body, its flags are folded: `dead_code`, `va
 `code_motion` runs before `value_numbering`, which merges equal operations of several preheaders.
 `jump_threading` bypasses preheaders, so loops with two entries get them again then.
 
-The copies that `loop_versioning` makes load what is invariant before their loops, as the row of a list of
-lists. For compilers that load fields there, `code_motion`, `value_numbering` and `check_elimination` run
-again then: a row's checks are invariant.
+The copies that `loop_versioning` makes load what is invariant before their loops, as the row of a
+list of lists. For compilers that load fields there, `code_motion`, `value_numbering` and
+`check_elimination` run again then: a row's checks are invariant.
 
 `canonicalisation` runs late: it lets states refer to virtual values, and other passes would only
 move the operations that it inserts. Level 0 leaves the body as lifted; level 3 is as level 2.
@@ -71,10 +71,10 @@ def optimise(
     """Improve a module in place; higher levels (0 to 3) run more passes.
 
     `verified`: the program, for the checks. `unrolled`: fully unroll short loops. `apart`: as for
-    `version_loops`, for compilers that order accesses themselves. `check`: verify
-    the module before and after each pass, as `FERRYVM_CHECK_IR` does. `remarks`: code reports the
-    executed versions of nests. `fields`: as for `hoist_invariants`, for compilers whose code can read
-    the first page of the object space.
+    `version_loops`, for compilers that order accesses themselves. `check`: verify the module before
+    and after each pass, as `FERRYVM_CHECK_IR` does. `remarks`: code reports the executed versions
+    of nests. `fields`: as for `hoist_invariants`, for compilers whose code can read the first page
+    of the object space.
     """
     verify = checker(module, verified, check)
     verify()
@@ -149,7 +149,8 @@ def _optimise(
         footprints = module.footprints
         largest = UNROLLED_NEST if unrolled else LARGEST_NEST
         nests = module.nests if remarks else None
-        # Loops over items have no checks that need two versions: `ferryvm.ir.group` makes them in front.
+        # Loops over items have no checks that need two versions: `ferryvm.ir.group` makes them in
+        # front.
         versions = not has_groups(body) and version_loops(
             body, footprints, largest, nests, apart=apart
         )

@@ -13,16 +13,17 @@ increases while i < n. With 0 <= i and n at most 2^31, i never wraps. A checked 
 base + scale * i, with a base within 2^61 of zero and a scale within 2^31, does not wrap then, and
 is monotonic: its extremes are those for the first i and for n - 1. The lower one must not be
 negative, the upper one must be below the limit. All of this is checked at run time, so no static
-bounds are needed. Where i decreases while i > n, the ends are exchanged. (Gupta: Optimizing Array Bound
-Checks Using Flow Analysis, 1993, section 5, hoists the checks themselves. Here they are not moved, so
-that none fails early.)
+bounds are needed. Where i decreases while i > n, the ends are exchanged. (Gupta: Optimizing Array
+Bound Checks Using Flow Analysis, 1993, section 5, hoists the checks themselves. Here they are not
+moved, so that none fails early.)
 
-An index that two limits bound, such as the length of a list and that of the array with its items, is
-compared with the second one only if that is below the first: this is found before the loop, whatever the
-index. So are conditions that do not vary. Neither needs a variable, and the loop may have any effects.
+An index that two limits bound, such as the length of a list and that of the array with its items,
+is compared with the second one only if that is below the first: this is found before the loop,
+whatever the index. So are conditions that do not vary. Neither needs a variable, and the loop may
+have any effects.
 
-Otherwise loops that store into the heap are excluded: a store may change a limit that lies there, and the
-runtime checks were measured to cost more than they save.
+Otherwise loops that store into the heap are excluded: a store may change a limit that lies there,
+and the runtime checks were measured to cost more than they save.
 
 Requires `code_motion`: one edge enters each loop, and invariant values are outside. Preserves
 effects and exits; adds blocks before loops.
@@ -74,9 +75,10 @@ def hoist_range_checks(
     certain: Callable[[Loop], bool] | None = None,
     invariant: bool = False,
 ) -> int:
-    """Hoist range checks of all loops that profit from it; the number of these loops. `groups`: also of
-    outer loops, and with barriers, which change no limit: of members of groups. `certain`: only of loops for which
-    this holds, and where the condition implies that a check fails, but for numbers near the largest; `invariant`: also of loops whose checks are all of loop invariants."""
+    """Hoist range checks of all loops that profit from it; the number of these loops. `groups`:
+    also of outer loops, and with barriers, which change no limit: of members of groups. `certain`:
+    only of loops for which this holds, and where the condition implies that a check fails, but for
+    numbers near the largest; `invariant`: also of loops whose checks are all of loop invariants."""
     made: dict[Block, tuple[Block, ...]] = {}
     labels = Labels(body)
     loops = find_loops(body)
@@ -130,7 +132,8 @@ class _LoopChecks(Builder):
         self.bounded: list[_RangeCheck] = []
         """Checks of values that are below another limit by then."""
         self.limits: dict[tuple[Value, Value], None] = {}
-        """The first limit of such a value and the second one, which also bounds it unless it is smaller."""
+        """The first limit of such a value and the second one, which also bounds it unless it is
+        smaller."""
         self.is_descending = False
         self.variable = self._find_induction_variable()
         counts: dict[Value, Range] = {}
@@ -187,7 +190,8 @@ class _LoopChecks(Builder):
     def _find_check(
         self, check: Operation, place: int, limits: dict[Value, list[tuple[int, Value]]]
     ) -> None:
-        """Sort a check in; `limits`: of values that have been checked, with the places of the checks."""
+        """Sort a check in; `limits`: of values that have been checked, with the places of the
+        checks."""
         p = check.arguments[0]
         if self.loop.is_invariant(p):
             self.fixed.append(check)
@@ -352,7 +356,8 @@ class _LoopChecks(Builder):
         return self.affine.extremes(expression, {variable.value: ends})
 
     def _last(self, variable: InductionVariable) -> Value:
-        """The largest value of a rising variable in an iteration, or a larger one below the bound."""
+        """The largest value of a rising variable in an iteration, or a larger one below the
+        bound."""
         start, step = variable.start, variable.step
         last = self.sub(I64, variable.bound, self.one)
         if not self._always or not isinstance(step, Constant) or step is self.one:

@@ -48,9 +48,9 @@ LARGEST = 2200
 def unroll(
     body: Body, launches: Collection[int] = (), is_wanted: Callable[[Loop], bool] = lambda _: True
 ) -> int:
-    """Unroll inner loops, innermost first; the number of unrolled loops. `launches`: pcs of the heads of
-    loops over items, whose operations are numbered by items then; `is_wanted`: True for loops that may be
-    unrolled."""
+    """Unroll inner loops, innermost first; the number of unrolled loops. `launches`: pcs of the
+    heads of loops over items, whose operations are numbered by items then; `is_wanted`: True for
+    loops that may be unrolled."""
     made = 0
     done: set[Block] = set()
     taken = max((o.item.loop for o in body.operations if o.item is not None), default=0)
@@ -181,7 +181,8 @@ class _Unrolling:
     def _item(
         self, old: UnrolledItem | None, number: int, renumbered: Mapping[int, int]
     ) -> UnrolledItem | None:
-        """The item of an operation in an iteration. `renumbered`: the iteration's numbers of unrolled loops."""
+        """The item of an operation in an iteration. `renumbered`: the iteration's numbers of
+        unrolled loops."""
         if self.launch is not None and (old is None or old.launch == self.launch):
             inner = 0 if old is None else old.number
             return UnrolledItem(self.launch, self.own, inner * MOST_ITERATIONS + number)

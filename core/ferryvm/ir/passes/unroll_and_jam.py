@@ -6,20 +6,21 @@
         c[j] = s                                 c[j] = s0; …; c[j + 7] = s7; back to ahead
                                          rest:   outer(j), for the iterations that are left
 
-An inner loop that adds up floats waits for each addition; several independent sums wait together, and
-LLVM puts them into a vector. The order of each sum remains. (Allen, Kennedy: Optimizing Compilers for
-Modern Architectures, 2001, section 8.4.)
+An inner loop that adds up floats waits for each addition; several independent sums wait together,
+and LLVM puts them into a vector. The order of each sum remains. (Allen, Kennedy: Optimizing
+Compilers for Modern Architectures, 2001, section 8.4.)
 
-The first sum is that of the iteration which runs; the others are speculative, and nothing else sees them
-before their iterations come. So states, of polls and of what stands behind the inner loop, are those of
-the original. Where a condition of an iteration ahead does not hold, such as that of the outer loop, that a
-check passes, or that the checks of the inner loop cannot fail (`range_check`), the original loop runs,
-from the iteration that is next. There is none if all conditions are known to hold.
+The first sum is that of the iteration which runs; the others are speculative, and nothing else sees
+them before their iterations come. So states, of polls and of what stands behind the inner loop, are
+those of the original. Where a condition of an iteration ahead does not hold, such as that of the
+outer loop, that a check passes, or that the checks of the inner loop cannot fail (`range_check`),
+the original loop runs, from the iteration that is next. There is none if all conditions are known
+to hold.
 
-Requires that what the inner loop and the code before it load is not stored behind the inner loop: it is of
-other elements or fields, or of an array at another place, which is compared before the loop. Requires
-`code_motion`, for one entry into each loop, and `range_check`; preserves effects and exits. Copies of
-accesses have the footprints of their originals.
+Requires that what the inner loop and the code before it load is not stored behind the inner loop:
+it is of other elements or fields, or of an array at another place, which is compared before the
+loop. Requires `code_motion`, for one entry into each loop, and `range_check`; preserves effects and
+exits. Copies of accesses have the footprints of their originals.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ def unswitch(
 ) -> int:
     """Unswitch loops whose checks depend on a doubt; the number of these loops.
 
-    `footprints`: of accesses; receives those of their copies. `least`: loops of fewer operations are
-    left as they are.
+    `footprints`: of accesses; receives those of their copies. `least`: loops of fewer operations
+    are left as they are.
     """
     done: set[Block] = set()
     made = 0

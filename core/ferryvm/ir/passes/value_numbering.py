@@ -2,10 +2,11 @@
 """Value numbering: fold constants, apply identities, and replace operations by equal earlier ones.
 
 One preorder walk over the dominator tree. An operation is simplified (`ferryvm.ir.simplify`), or
-replaced by an equal one in a dominating block; so is a load from the heap, of a field of a struct, or of an
-element of an array, with no store there and no call on any path between. (Briggs, Cooper, Simpson: Value Numbering, 1997, section 4; loads by numbering
-the memory between two changes of it; elements of each kind are one memory.) Header words of objects are
-never changed, so loads of them are equal wherever their object is; those of a new object are known.
+replaced by an equal one in a dominating block; so is a load from the heap, of a field of a struct,
+or of an element of an array, with no store there and no call on any path between. (Briggs, Cooper,
+Simpson: Value Numbering, 1997, section 4; loads by numbering the memory between two changes of it;
+elements of each kind are one memory.) Header words of objects are never changed, so loads of them
+are equal wherever their object is; those of a new object are known.
 
 Requires no other pass. Preserves blocks, edges, effects and exits, but for checks that cannot fail.
 """
@@ -35,8 +36,8 @@ from ferryvm.ir.operation import (
 from ferryvm.ir.simplify import simplify
 
 Memory = tuple[int, int]
-"""A version of the heap, of all fields, or of the elements of a kind: a block, and the number of changes
-in it."""
+"""A version of the heap, of all fields, or of the elements of a kind: a block, and the number of
+changes in it."""
 
 Part = tuple[Static, ...]
 """A part of memory: the name of the loads from it; for elements with their kind."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pieces of meanings over f64, or f32 where that is said: constants, bounds, and sums and products as
-unevaluated pairs.
+"""Pieces of meanings over f64, or f32 where that is said: constants, bounds, and sums and products
+as unevaluated pairs.
 
 A *pair* `(high, low)` stands for the exact sum of two floats, where `low` is at most half a unit in
 the last place of `high` (Dekker, "A floating-point technique for extending the available

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The harness in C: a program that calls an exported function with its golden vectors.
 
-It reads them with the standard library only, allocates each array in its exact size, so that a sanitizer
-finds accesses out of bounds, and prints a line for each vector that fails.
+It reads them with the standard library only, allocates each array in its exact size, so that a
+sanitizer finds accesses out of bounds, and prints a line for each vector that fails.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plain form as C11: one function with plain arguments, and the helpers that it calls.
 
-It is printed by the printer of `ferryvm.ir.c`, so arithmetic is spelled once; arrays, errors and the
-head of the function are printed here. Integers are unsigned in it, since their arithmetic wraps.
+It is printed by the printer of `ferryvm.ir.c`, so arithmetic is spelled once; arrays, errors and
+the head of the function are printed here. Integers are unsigned in it, since their arithmetic
+wraps.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ class Spelling:
     space: str = ""
     """Qualifier of pointers, with the space after it."""
     group: str = ""
-    """Qualifier of pointers into arrays of a group, where updates of these have functions of their own."""
+    """Qualifier of pointers into arrays of a group, where updates of these have functions of their
+    own."""
 
     def element(self, element: Element) -> str:
         """The type of elements."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks an exported function with its golden vectors: check.py [LIBRARY [FOLDER]].
 
-It needs no more than the standard library of Python 3.10. The status is 1 if a vector fails, 2 if the files
-are damaged.
+It needs no more than the standard library of Python 3.10. The status is 1 if a vector fails, 2 if
+the files are damaged.
 """
 
 from __future__ import annotations

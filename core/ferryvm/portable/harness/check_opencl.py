@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks an exported kernel with its golden vectors: check.py [DEVICE [FOLDER]].
 
-It needs NumPy and pyopencl. DEVICE is a part of the name of a device; without it the first one of the first
-platform is taken. The status is 1 if a vector fails, 2 if the files are damaged or there is no device.
+It needs NumPy and pyopencl. DEVICE is a part of the name of a device; without it the first one of
+the first platform is taken. The status is 1 if a vector fails, 2 if the files are damaged or there
+is no device.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks an exported kernel in PTX with its golden vectors: check.py [DEVICE [FOLDER]].
 
-It needs the standard library of Python 3.10, and the driver of CUDA. DEVICE is a number; without it the first
-device is taken. The status is 1 if a vector fails, 2 if the files are damaged or there is no device.
+It needs the standard library of Python 3.10, and the driver of CUDA. DEVICE is a number; without it
+the first device is taken. The status is 1 if a vector fails, 2 if the files are damaged or there is
+no device.
 """
 
 from __future__ import annotations

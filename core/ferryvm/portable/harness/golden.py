@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Golden vectors of an exported function, calls with them, and the report of a check.
 
-It needs no more than the standard library of Python 3.10. A *call* takes the arguments that are numbers,
-arrays and the number of items, in the order of the manifest: numbers as those of ctypes, arrays as `Memory`.
-It returns the status and the results.
+It needs no more than the standard library of Python 3.10. A *call* takes the arguments that are
+numbers, arrays and the number of items, in the order of the manifest: numbers as those of ctypes,
+arrays as `Memory`. It returns the status and the results.
 """
 
 from __future__ import annotations
@@ -153,7 +153,8 @@ _OPERATIONS: Any = {
 
 
 def expression(text: str | int, names: Mapping[str, int]) -> int:
-    """The value of an expression of whole numbers, names, + - * // and parentheses. Raises ValueError."""
+    """The value of an expression of whole numbers, names, + - * // and parentheses. Raises
+    ValueError."""
 
     def value(node: ast.AST) -> int:
         if isinstance(node, ast.Constant) and type(node.value) is int:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The description of a kernel that is to be imported: its manifest, checked, and the files that it names.
+"""The description of a kernel that is to be imported: its manifest, checked, and the files that it
+names.
 
     manifest.json ── keys (types, names) ── rules between arguments ──> Description
                                                                           │ files, each read once
                                                                           └─ digests ──> a private copy
 
-A manifest that is written by hand may leave out all but `format`, `entry`, `target` and `arguments`.
-Code is loaded from the private copy only, so it is the code whose digest was checked.
+A manifest that is written by hand may leave out all but `format`, `entry`, `target` and
+`arguments`. Code is loaded from the private copy only, so it is the code whose digest was checked.
 """
 
 from __future__ import annotations
@@ -136,8 +137,8 @@ class Description(NamedTuple):
 def read_description(folder: Path) -> Description:
     """The description of a folder.
 
-    Raises UnknownNameError for a target that cannot be imported, ImportRefusedError for a folder without
-    a manifest, with a fault in it, or with a file that is not as the manifest says.
+    Raises UnknownNameError for a target that cannot be imported, ImportRefusedError for a folder
+    without a manifest, with a fault in it, or with a file that is not as the manifest says.
     """
     text = read_bytes(folder / MANIFEST, _MOST, error=ImportRefusedError) or b""
     try:
@@ -171,8 +172,8 @@ def _named_files(folder: Path, keys: Manifest, suffix: str) -> dict[str, str]:
 
 
 def _code_names(folder: Path, keys: Manifest, suffix: str) -> list[str]:
-    """The files of the code: those that the manifest names, or the one that is named like the entry. A library
-    that is not in the folder is the system's."""
+    """The files of the code: those that the manifest names, or the one that is named like the
+    entry. A library that is not in the folder is the system's."""
     if keys.build.library is not None:
         return [keys.build.library] if (folder / keys.build.library).is_file() else []
     return keys.build.sources or [f"{keys.entry}{suffix}"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host functions named on a command line: a folder with a kernel, or as `ferryvm.engine.host_module` says."""
+"""Host functions named on a command line: a folder with a kernel, or as
+`ferryvm.engine.host_module` says."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from ferryvm.machine.host import HostFunction
 
 
 def add(registry: HostRegistry, texts: Iterable[str]) -> dict[str, HostFunction]:
-    """Offer the host functions that texts name; these functions by name. Raises HostError, ImportRefusedError."""
+    """Offer the host functions that texts name; these functions by name. Raises HostError,
+    ImportRefusedError."""
     added: dict[str, HostFunction] = {}
     for text in texts:
         if not Path(text).is_dir():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imported kernels as functions of Python over arrays of NumPy, and as host functions of programs."""
+"""Imported kernels as functions of Python over arrays of NumPy, and as host functions of
+programs."""
 
 from __future__ import annotations
 
@@ -53,9 +54,9 @@ class ImportedTrapError(FerryError):
 class ImportedKernel:
     """A function of plain arguments, which is called with numbers and arrays of NumPy.
 
-    A call takes the numbers and arrays of the manifest, in its order; lengths follow from arrays. Its
-    value is the result, a tuple of several, or None. Raises CallError for arguments that do not fit, and
-    ImportedTrapError for an error that the kernel returns.
+    A call takes the numbers and arrays of the manifest, in its order; lengths follow from arrays.
+    Its value is the result, a tuple of several, or None. Raises CallError for arguments that do not
+    fit, and ImportedTrapError for an error that the kernel returns.
     """
 
     def __init__(self, description: Description, call: Call, vectors: int) -> None:
@@ -184,12 +185,12 @@ def import_kernel(
 ) -> ImportedKernel:
     """A function of the code in a folder that ferryvm has exported, or that has a manifest.
 
-    Its golden vectors are tried first, in a child process. `device`: a part of the name of an OpenCL
-    device; `unproved`: accept a manifest without vectors.
+    Its golden vectors are tried first, in a child process. `device`: a part of the name of an
+    OpenCL device; `unproved`: accept a manifest without vectors.
 
-    The code runs with all rights of this process. Raises ImportRefusedError for a folder that is not as
-    its manifest says, or that has no vectors; for code that cannot be loaded here, and for a vector that
-    fails, which it names.
+    The code runs with all rights of this process. Raises ImportRefusedError for a folder that is
+    not as its manifest says, or that has no vectors; for code that cannot be loaded here, and for a
+    vector that fails, which it names.
     """
     folder = Path(directory)
     if not folder.is_dir():

@@ -10,7 +10,8 @@
 | `ptx` | the driver of CUDA |
 | `wasm` | wasmtime, if it is installed |
 
-A loader is asked twice for the same folder: in a child that tries the vectors, then in this process.
+A loader is asked twice for the same folder: in a child that tries the vectors, then in this
+process.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of a function in a WebAssembly module, whose arguments are copied into the module's memory."""
+"""Calls of a function in a WebAssembly module, whose arguments are copied into the module's
+memory."""
 
 from __future__ import annotations
 

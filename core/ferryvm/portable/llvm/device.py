@@ -8,8 +8,8 @@
       ...                                  ; store it into its status if it is an error
     }
 
-The kernel of a function that is called once is for one work-item, and stores the status in any case. Statuses
-are as those of the target `opencl`: see `ferryvm.portable.opencl.source`.
+The kernel of a function that is called once is for one work-item, and stores the status in any
+case. Statuses are as those of the target `opencl`: see `ferryvm.portable.opencl.source`.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from ferryvm.errors import FerryError
 
 
 def emit_text(module: str, target: str, triple: str, processor: str) -> str:
-    """Assembly of a module, whose internal functions are inlined. Raises FerryError for a target that
-    this LLVM lacks."""
+    """Assembly of a module, whose internal functions are inlined. Raises FerryError for a target
+    that this LLVM lacks."""
     made, machine = _parsed(module, target, triple, processor)
     text: str = machine.emit_assembly(made)
     return text

@@ -89,8 +89,8 @@ class FunctionText:
     def __init__(
         self, function: PlainFunction, space: str = "", has_exact_division: bool = True
     ) -> None:
-        """`space`: that of arrays and results, such as ` addrspace(1)`; `has_exact_division`: quotients and
-        roots of f32 are rounded as IEEE 754 says."""
+        """`space`: that of arrays and results, such as ` addrspace(1)`; `has_exact_division`:
+        quotients and roots of f32 are rounded as IEEE 754 says."""
         self.pointer, self.is_device = f"ptr{space}", bool(space)
         self.has_exact_division = has_exact_division
         while expand(function.body):
@@ -285,7 +285,8 @@ class FunctionText:
         return self._converted("bitcast", types[1], values[0], types[0])
 
     def _by_f64(self, name: str, values: list[str]) -> str:
-        """A quotient or root of f32 by f64, which rounds right; devices may have worse ones of f32."""
+        """A quotient or root of f32 by f64, which rounds right; devices may have worse ones of
+        f32."""
         wide = [self._converted("fpext", F32, value, F64) for value in values]
         if name == "fdiv":
             made = self._new(f"fdiv double {wide[0]}, {wide[1]}")
@@ -438,7 +439,8 @@ class FunctionText:
         self._add(f"call void {name}(ptr {target}, ptr {source}, i64 {size}, i1 false)")
 
     def _copy(self, elements: Element, target: str, source: str, count: str) -> None:
-        """Copy elements one after the other: from the last on if the target is behind the source."""
+        """Copy elements one after the other: from the last on if the target is behind the
+        source."""
         c, p = _element(elements), self.pointer
         one, other = (self._new(f"ptrtoint {p} {each} to i64") for each in (target, source))
         is_behind = self._new(f"icmp ugt i64 {one}, {other}")
@@ -467,8 +469,8 @@ class FunctionText:
 
 
 def _part_edges(body: Body) -> None:
-    """Give edges blocks of their own where a block has several to the same one: a phi instruction tells values apart by
-    blocks."""
+    """Give edges blocks of their own where a block has several to the same one: a phi instruction
+    tells values apart by blocks."""
     labels = Labels(body)
     made: list[Block] = []
     for block in body.blocks:

@@ -173,8 +173,8 @@ static int32_t call(const struct value *v, uint64_t *found)
 
 
 def check_text(interface: Interface, exact: Sequence[str], otherwise: Sequence[str]) -> str:
-    """The source of the harness; options of clBuildProgram for a device that divides numbers of f32 as IEEE
-    754 says, and for others."""
+    """The source of the harness; options of clBuildProgram for a device that divides numbers of f32
+    as IEEE 754 says, and for others."""
     host = _HOST.replace("@EXACT@", " ".join(exact)).replace("@OTHERWISE@", " ".join(otherwise))
     return harness_text(interface, _INCLUDE, _launch(interface) + host)
 

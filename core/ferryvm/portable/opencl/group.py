@@ -12,8 +12,9 @@
             status[...] = failed;
     }
 
-A member that fails goes on to all barriers, and others may compute with what it has not stored. So the error of a group is
-that of its lowest member in the earliest phase, the code between two barriers: the one that comes first where members run in order.
+A member that fails goes on to all barriers, and others may compute with what it has not stored. So
+the error of a group is that of its lowest member in the earliest phase, the code between two
+barriers: the one that comes first where members run in order.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts that kernels of items and of groups share: their heads, indices of work-items, the function that they call."""
+"""The parts that kernels of items and of groups share: their heads, indices of work-items, the
+function that they call."""
 
 from __future__ import annotations
 

@@ -8,8 +8,9 @@
             status[get_global_id(0)] = failed;
     }
 
-A kernel cannot return a status. Of a launch each item has one, which is stored if it is an error; so a
-caller makes them zeros before. The kernel of a function that is called once runs as one work-item.
+A kernel cannot return a status. Of a launch each item has one, which is stored if it is an error;
+so a caller makes them zeros before. The kernel of a function that is called once runs as one
+work-item.
 """
 
 from __future__ import annotations

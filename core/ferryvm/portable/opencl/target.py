@@ -17,8 +17,8 @@ FLAGS = ("-cl-std=CL1.2",)
 """Options of clBuildProgram."""
 
 DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
-"""The option for devices that divide numbers of f32 as IEEE 754 says, where they are asked to. On others
-f64 serves: the macro `BY_F64`."""
+"""The option for devices that divide numbers of f32 as IEEE 754 says, where they are asked to. On
+others f64 serves: the macro `BY_F64`."""
 
 _MAKEFILE = """\
 # Proves the kernel @NAME@ with its golden vectors on a device: make check [DEVICE=PART OF ITS NAME]

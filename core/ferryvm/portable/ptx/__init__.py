@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The target `ptx`: a kernel for graphics processors of NVIDIA, with a harness for CUDA's driver."""
+"""The target `ptx`: a kernel for graphics processors of NVIDIA, with a harness for CUDA's
+driver."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plain form as WebAssembly code.
 
-Each value is a local variable. Control flow is nested after the dominator tree (Ramsey: Beyond Relooper,
-ICFP 2022): a join is a label of a `block` around the code that leads to it, the head of a loop a label of a
-`loop`. Bodies of the region IR are reducible, so nothing else is needed.
+Each value is a local variable. Control flow is nested after the dominator tree (Ramsey: Beyond
+Relooper, ICFP 2022): a join is a label of a `block` around the code that leads to it, the head of a
+loop a label of a `loop`. Bodies of the region IR are reducible, so nothing else is needed.
 """
 
 from __future__ import annotations

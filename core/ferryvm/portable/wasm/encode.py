@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""WebAssembly modules of one function, in the binary format (WebAssembly Core Specification 2.0, chapter 5).
+"""WebAssembly modules of one function, in the binary format (WebAssembly Core Specification 2.0,
+chapter 5).
 
 An instruction is a mnemonic of the text format and its immediates: numbers, or bits of a constant.
 """
@@ -120,8 +121,8 @@ def module(
     code: Iterable[Instruction],
     pages: int = 1,
 ) -> bytes:
-    """A module that exports a memory of so many pages, which may grow, as `memory`, and a function with these
-    parameters that returns an i32."""
+    """A module that exports a memory of so many pages, which may grow, as `memory`, and a function
+    with these parameters that returns an i32."""
     signature = b"\x60" + _vector([bytes([TYPES[t]]) for t in parameters])
     signature += _vector([bytes([TYPES[Type.I32]])])
     runs = [(t, len([*same])) for t, same in itertools.groupby(locals_)]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPython goes on with Python functions that were stopped, from their statements and variables.
 
-It executes the statements of the graph (`ferryvm.python.control_flow.graph`), each compiled by CPython itself, so
-results and exceptions are its own. A frame that called another one goes on with the value of the
-call.
+It executes the statements of the graph (`ferryvm.python.control_flow.graph`), each compiled by
+CPython itself, so results and exceptions are its own. A frame that called another one goes on with
+the value of the call.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def _raise(error: BaseException) -> Any:
 
 
 def _raise_again(error: BaseException) -> NoReturn:
-    """Raise an exception that was raised before, with the context of then, which `raise` replaces by what
-    a caller handles."""
+    """Raise an exception that was raised before, with the context of then, which `raise` replaces
+    by what a caller handles."""
     context = error.__context__
     try:
         raise error
@@ -215,7 +215,8 @@ class _Frame:
         return None
 
     def _handling(self, block: Block, index: int, called: Callable[[], Any] | None) -> Block | None:
-        """The block after one, as of `_run`; its exceptions refer to the one that is being handled."""
+        """The block after one, as of `_run`; its exceptions refer to the one that is being
+        handled."""
         handled = self.variables.get(block.handled) if block.handled is not None else None
         if handled is None:
             return self._run(block, index, called)
@@ -227,8 +228,8 @@ class _Frame:
             return self._run(block, index, called)
 
     def _run(self, block: Block, index: int, called: Callable[[], Any] | None) -> Block | None:
-        """The block after one, which is executed from a statement on; None for the end of the function,
-        whose value is in a variable then."""
+        """The block after one, which is executed from a statement on; None for the end of the
+        function, whose value is in a variable then."""
         if called is not None:
             step = (*block.statements, block.end)[index]
             assert step is not None

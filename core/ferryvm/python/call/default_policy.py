@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engines of Python functions, and the policies of those that are given none.
 
-Items of maps are ordinary Python: branches for errors and rare cases, numbers that are the same for all.
-So the default policy has guesses in launches: what their first items do not do is left out of the code
-(docs/mixed-execution.md).
+Items of maps are ordinary Python: branches for errors and rare cases, numbers that are the same for
+all. So the default policy has guesses in launches: what their first items do not do is left out of
+the code (docs/mixed-execution.md).
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _AROUND_LAUNCHES = {
 
 
 def device_policy(backend: str) -> Policy:
-    """The policy of functions on a backend with devices: a launch's items run on a device, and the code
-    that launches them does not, since it would leave the device at once, for each map."""
+    """The policy of functions on a backend with devices: a launch's items run on a device, and the
+    code that launches them does not, since it would leave the device at once, for each map."""
     found = Policy.for_compiler(backend)
     (rule,) = build_ours({"rule": [_AROUND_LAUNCHES]}).rules
     return record.replace(found, rules=(rule, *found.rules))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explanations of Python functions: their versions, what the engine did with them, where CPython ran.
+"""Explanations of Python functions: their versions, what the engine did with them, where CPython
+ran.
 
     versions by kinds ── placements of their instances ──> regions ──┐
     calls that CPython ran, refusals ── counted by reason ───────────┴──> text, or HTML in a notebook
@@ -34,8 +35,8 @@ class VersionExplanation:
 
 @dataclasses.dataclass(frozen=True)
 class FunctionExplanation:
-    """The versions of a function, and the calls that CPython ran or that were refused; `str` has it as
-    text, and a notebook shows it as HTML."""
+    """The versions of a function, and the calls that CPython ran or that were refused; `str` has it
+    as text, and a notebook shows it as HTML."""
 
     name: str
     versions: tuple[VersionExplanation, ...]

@@ -29,8 +29,9 @@ def method(
     left: Left,
     otherwise: Callable[..., Any],
 ) -> Callable[..., Any]:
-    """The method that calls `compiled`, the function of a version, with arguments of exactly these types,
-    and `otherwise` with all others, and where the Python function has other code. `left`: called where `compiled` raises."""
+    """The method that calls `compiled`, the function of a version, with arguments of exactly these
+    types, and `otherwise` with all others, and where the Python function has other code. `left`:
+    called where `compiled` raises."""
     made: Callable[..., Any] = _maker(tuple(each.__name__ for each in types))(
         python, python.__code__, version, compiled, left, otherwise, _MISSING, *types
     )

@@ -218,7 +218,8 @@ class PythonFunction(Generic[P, R]):
         raise error.with_traceback(None)
 
     def version(self, values: Sequence[Any]) -> Version:
-        """The version for arguments, which is compiled if there is none. Raises UnsupportedError."""
+        """The version for arguments, which is compiled if there is none. Raises
+        UnsupportedError."""
         kinds = []
         for name, value in zip(self._signature.parameters, values, strict=True):
             try:
@@ -260,8 +261,9 @@ class PythonFunction(Generic[P, R]):
         """The version for kinds of arguments, and the free names that are further ones. Raises
         UnsupportedError.
 
-        `target`: the kind to which results are converted, after the version without it; `function`: the
-        one that is called, of the same code and module; `is_closed`: no free name is an argument.
+        `target`: the kind to which results are converted, after the version without it; `function`:
+        the one that is called, of the same code and module; `is_closed`: no free name is an
+        argument.
         """
         function = function or self.__ferryvm_function__
         free = NO_NAMES if is_closed else self._free.get(kinds, NO_NAMES)
@@ -294,8 +296,9 @@ class PythonFunction(Generic[P, R]):
         stale: Version | None,
         function: types.FunctionType,
     ) -> Version | None:
-        """A version that takes free names as arguments, and those that have changed since a stale one
-        was made; None if there are none, or the results would be of other kinds than with constants."""
+        """A version that takes free names as arguments, and those that have changed since a stale
+        one was made; None if there are none, or the results would be of other kinds than with
+        constants."""
         if stale is not None:
             free = free.with_arguments(stale.dependencies.changed_names(function), function)
         of_free = free.kinds(function)

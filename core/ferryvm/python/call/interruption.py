@@ -51,8 +51,8 @@ def left_by(error: ProgramInterrupted, count: int) -> list[tuple[int, int]]:
 
 
 def ended(version: Version, error: BaseException, left: Callable[[BaseException], Any]) -> Any:
-    """The value of a call in whose middle an exception came that is no error of ours. `left`: the end of
-    a call that raises."""
+    """The value of a call in whose middle an exception came that is no error of ours. `left`: the
+    end of a call that raises."""
     if isinstance(error, StatementError):
         frames, raised = version.frames_at(error), error.error
     elif isinstance(error, ProgramInterrupted) and isinstance(error.call, Call):
@@ -84,8 +84,8 @@ class Stopped(NamedTuple):
 
 
 def unless_it_goes_on(error: ProgramInterrupted) -> Stopped | None:
-    """The end of a run that Ctrl-C interrupted; None if the process's handler raises nothing: then the
-    run has gone on to its own end. Raises what it raises."""
+    """The end of a run that Ctrl-C interrupted; None if the process's handler raises nothing: then
+    the run has gone on to its own end. Raises what it raises."""
     while True:
         raised = error.raised or _handled()
         if raised is not None or error.call is None:

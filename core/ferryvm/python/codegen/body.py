@@ -250,8 +250,8 @@ class Body(Code):
         return True
 
     def push_converted(self, node: ast.expr, kind: Kind) -> None:
-        """Push the value of an expression as an element of an array of results: the items of a tuple
-        by themselves."""
+        """Push the value of an expression as an element of an array of results: the items of a
+        tuple by themselves."""
         if isinstance(kind, Tuple) and isinstance(node, ast.Tuple):
             for item, each in zip(kind.items, node.elts, strict=True):
                 self.push_converted(each, item)

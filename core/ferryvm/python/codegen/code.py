@@ -37,8 +37,8 @@ class Shared:
         self.error: Tag = self.program.tag("python", [I64, I64])
         """The tag of exceptions, with the numbers of the site and of the type."""
         self.limit: Tag = self.program.tag("python limit", [I64])
-        """The tag that nothing catches: Python raises the exception, or would go on. It has the number
-        of the site."""
+        """The tag that nothing catches: Python raises the exception, or would go on. It has the
+        number of the site."""
         self.arrays: list[tuple[Any, Static]] = []
         """Arrays that free names refer to, and the statics that hold them."""
         self.hosts: list[HostFunction] = []
@@ -120,8 +120,8 @@ class Functions(Protocol):
         target: Kind | None = None,
         node: ast.AST | None = None,
     ) -> Compiled:
-        """The compiled function, with the kinds of results that are known so far; for calls of which
-        clauses get these exceptions. `target`: the kind that all results have."""
+        """The compiled function, with the kinds of results that are known so far; for calls of
+        which clauses get these exceptions. `target`: the kind that all results have."""
 
 
 class Code(abc.ABC):
@@ -136,8 +136,8 @@ class Code(abc.ABC):
         self.compared = ComparedFloats((), ())
         """Variables that are never negative."""
         self.caught: frozenset[type[BaseException]] = frozenset()
-        """Exceptions that a clause in compiled code gets, if code here raises them. CPython raises all
-        others."""
+        """Exceptions that a clause in compiled code gets, if code here raises them. CPython raises
+        all others."""
         self.all_locals: dict[tuple[str, Kind], list[Local]] = {}
         """The locals of each variable, by its kind."""
         self.error = shared.error
@@ -208,7 +208,8 @@ class Code(abc.ABC):
         self._shared.has_effects = True
 
     def group_values(self, dtype: str) -> Local | None:
-        """The array for values of a dtype that items of a group combine; None if the function gets none yet."""
+        """The array for values of a dtype that items of a group combine; None if the function gets
+        none yet."""
         self._shared.group_values.add(dtype)
         found = self.all_locals.get((f"%values {dtype}", Array(dtype, 1)))
         return None if found is None else found[0]
@@ -218,8 +219,8 @@ class Code(abc.ABC):
         return List(widened_item(item, self._shared.widened))
 
     def call_host(self, names: Sequence[str], statement: ast.stmt) -> None:
-        """Call a host function that executes a statement, with the variables of these names that have
-        values."""
+        """Call a host function that executes a statement, with the variables of these names that
+        have values."""
         names = [name for name in names if name in self.env]
         kinds = [self.env[name] for name in names]
         self.has_effect()
@@ -312,7 +313,8 @@ class Code(abc.ABC):
         self.f.i64_const(number)
 
     def emitted(self, emit: Callable[[], bool], caught: frozenset[type[BaseException]]) -> bool:
-        """The result of a function that adds code whose exceptions are caught, if of these types."""
+        """The result of a function that adds code whose exceptions are caught, if of these
+        types."""
         self.caught = caught
         found = emit()
         self.caught = frozenset()

@@ -158,8 +158,8 @@ def _is_evaluated(node: ast.expr) -> bool:
 
 
 def known_comparison(node: ast.Compare, left: Kind, right: Kind) -> bool | None:
-    """The value of a comparison that kinds determine; None for others. Raises NotCompilableError for one
-    by `is` that they do not."""
+    """The value of a comparison that kinds determine; None for others. Raises NotCompilableError
+    for one by `is` that they do not."""
     op = node.ops[0]
     if isinstance(op, ast.Eq | ast.NotEq):
         if _are_comparable(left, right):

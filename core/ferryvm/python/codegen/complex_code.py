@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators on complex numbers, which are two floats: the kind of the result, and code for it.
 
-Python's follow CPython's Objects/complexobject.c, operation by operation, so that signs of zeros and
-last digits are its own; NumPy's divide as its scalars do. Python 3.14 changed the rules for complex
-numbers with a NaN, and beside floats: there, CPython computes the first, and the second are refused.
+Python's follow CPython's Objects/complexobject.c, operation by operation, so that signs of zeros
+and last digits are its own; NumPy's divide as its scalars do. Python 3.14 changed the rules for
+complex numbers with a NaN, and beside floats: there, CPython computes the first, and the second are
+refused.
 """
 
 from __future__ import annotations

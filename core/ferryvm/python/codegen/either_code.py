@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Items of lists that have one of several kinds: code goes on in a version for the kind that one has.
+"""Items of lists that have one of several kinds: code goes on in a version for the kind that one
+has.
 
 xs = [0] * n            ints
 xs[0] = 0.5             and floats: the program is built again, in which all such lists have both

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from ferryvm.python.control_flow.graph import Statement, Terminator
 
 MOST_CLOSURES = 8
-"""Closures in one another, as a recursion makes them that passes on a lambda which calls the one before."""
+"""Closures in one another, as a recursion makes them that passes on a lambda which calls the one
+before."""
 
 
 def is_inner(kind: Kind) -> bool:
@@ -53,8 +54,8 @@ def is_inner(kind: Kind) -> bool:
 
 
 def _argument_kind(b: Code, node: ast.expr) -> Kind:
-    """The kind of an argument of a compiled function: an inner function comes with the variables that it
-    uses. Raises NotCompilableError."""
+    """The kind of an argument of a compiled function: an inner function comes with the variables
+    that it uses. Raises NotCompilableError."""
     return _passed(b, node, b.kind(node))
 
 

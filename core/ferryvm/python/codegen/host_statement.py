@@ -18,8 +18,8 @@ from ferryvm.python.value.result import value_of
 def executing(
     name: str, source: Source, statement: ast.stmt, names: Sequence[str], kinds: Sequence[Kind]
 ) -> HostFunction:
-    """The host function that executes a statement; its arguments are the slots of the variables that
-    the statement reads."""
+    """The host function that executes a statement; its arguments are the slots of the variables
+    that the statement reads."""
     statements = Statements(source)
     code = statements.compiled(statement)
 

@@ -9,7 +9,8 @@ from ferryvm.build import Function, Local
 
 
 def push_from_end(f: Function, index: Local, push_size: Callable[[], object]) -> None:
-    """Push the index in a local; where it is negative, the size, which `push_size` pushes, is added."""
+    """Push the index in a local; where it is negative, the size, which `push_size` pushes, is
+    added."""
     f.local_get(index)
     push_size()
     f.i64_const(0)

@@ -133,8 +133,8 @@ def _begin_backwards(b: Code, node: ast.expr) -> Kind:
 def advance(
     b: Code, node: ast.AST, name: str, kind: Kind, over: Callable[[], None]
 ) -> tuple[Kind | None, Kind]:
-    """Push the next item of the iterator in a variable: its kind, and that of the iterator then; None
-    if there is none. Where it has ended, code that `over` adds leaves."""
+    """Push the next item of the iterator in a variable: its kind, and that of the iterator then;
+    None if there is none. Where it has ended, code that `over` adds leaves."""
     found, after, item = _advance(b, node, name, kind, b.locals(name, kind), over)
     if found is None:
         return None, kind

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts that are known when code is made: integers that are written out, and the types of values."""
+"""Facts that are known when code is made: integers that are written out, and the types of
+values."""
 
 from __future__ import annotations
 
@@ -66,8 +67,8 @@ _COMPARED: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
 
 
 def compared_length(node: ast.Compare, kind: Callable[[ast.expr], Kind]) -> bool | None:
-    """The value of a comparison of the length of a tuple, as `len(x) == 2`; None for other expressions.
-    `kind`: of an expression."""
+    """The value of a comparison of the length of a tuple, as `len(x) == 2`; None for other
+    expressions. `kind`: of an expression."""
     call, number = node.left, known_integer(node.comparators[0])
     if not isinstance(call, ast.Call) or getattr(call.func, "value", None) is not len:
         return None

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Code for lists: displays, items, and the kind of items of a list that was empty.
 
-An empty list has no kind of items yet; the first that is appended determines it. Another variable with
-the same list does not see that, so code for a list whose kind is not known asks the list itself.
+An empty list has no kind of items yet; the first that is appended determines it. Another variable
+with the same list does not see that, so code for a list whose kind is not known asks the list
+itself.
 """
 
 from __future__ import annotations
@@ -75,14 +76,15 @@ def display(b: Code, node: ast.List, kind: List) -> None:
 
 
 def push_item(b: Code, node: ast.expr, wanted: Kind) -> None:
-    """Push a value that becomes an item: a list in it, whose items may be not known yet, gets their kind.
-    Raises NotCompilableError for a value of another kind."""
+    """Push a value that becomes an item: a list in it, whose items may be not known yet, gets their
+    kind. Raises NotCompilableError for a value of another kind."""
     found = b.push(node)
     adapt(b, node, found, wanted)
 
 
 def adapt(b: Code, node: ast.AST, found: Kind, wanted: Kind) -> None:
-    """Turn the value on the stack into another kind with the same values, of which more is known."""
+    """Turn the value on the stack into another kind with the same values, of which more is
+    known."""
     if found == wanted:
         return
     if isinstance(wanted, Either) and found in wanted.kinds:
@@ -114,7 +116,8 @@ def _settle_slots(b: Code, node: ast.AST, slots: list[Local], found: Kind, wante
 
 
 def settle(b: Code, node: ast.AST, of: Local, kind: List) -> None:
-    """Give a list the kind of its items, which code did not know. CPython takes over if it has others."""
+    """Give a list the kind of its items, which code did not know. CPython takes over if it has
+    others."""
     f = b.f
     f.local_get(of)
     f.call(list_function.settle(b, kind))
@@ -226,7 +229,8 @@ def item(b: Code, node: ast.Subscript, of: Local, kind: List) -> Kind:
 
 
 def check_store(b: Code, step: Store, kind: List) -> None:
-    """Raise NotCompilableError for an index that is no integer or slice, and for a list that may be any."""
+    """Raise NotCompilableError for an index that is no integer or slice, and for a list that may be
+    any."""
     known(step.array, kind)
     if not isinstance(step.index, ast.Slice):
         check_index(b, step.index)

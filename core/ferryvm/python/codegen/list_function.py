@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that compiled code calls for lists: each is made once in a program for the slots of items.
+"""Functions that compiled code calls for lists: each is made once in a program for the slots of
+items.
 
 None of them traps once it has changed a list, so that CPython may execute the statement again.
 """
@@ -248,8 +249,8 @@ def part(b: Code, layout: Layout) -> Function:
 
 
 def splice(b: Code, layout: Layout) -> Function:
-    """list, start, number, other list, kind ->: replace so many items by those of the other list, which
-    may be the same one."""
+    """list, start, number, other list, kind ->: replace so many items by those of the other list,
+    which may be the same one."""
 
     def make(program: Program, name: str) -> Function:
         struct = b.list_struct

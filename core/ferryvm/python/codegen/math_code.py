@@ -56,8 +56,8 @@ if hasattr(math, "exp2"):  # since Python 3.11
 
 
 def mathematical(b: Code, node: ast.Call, function: object) -> None:
-    """A function of `math`: ValueError outside its domain, OverflowError for an infinite result of a
-    finite operand."""
+    """A function of `math`: ValueError outside its domain, OverflowError for an infinite result of
+    a finite operand."""
     f = b.f
     name, domain = FUNCTIONS[function]
     b.push_as(node.args[0], FLOAT)

@@ -129,8 +129,8 @@ def _receiver(b: Body, step: Method) -> tuple[List, _Rule]:
 
 
 def _determined(b: Body, step: Method, of: List) -> List:
-    """The kind of a list that gets the items of a method's last argument, and of the lists in which it is
-    an item."""
+    """The kind of a list that gets the items of a method's last argument, and of the lists in which
+    it is an item."""
     kind = b.kind(step.arguments[-1])
     if step.method == "extend":
         found = _item_of(kind)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of NumPy's functions of two numbers: operators by their names, `minimum`, `clip` and others.
+"""Calls of NumPy's functions of two numbers: operators by their names, `minimum`, `clip` and
+others.
 
-Python numbers alone become NumPy's; beside a scalar they take its type. Results are scalars, and nothing
-warns.
+Python numbers alone become NumPy's; beside a scalar they take its type. Results are scalars, and
+nothing warns.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ def raise_again(b: Code, end: RaiseAgain) -> None:
 
 
 def set_caught(b: Code, node: ast.AST, handler: Handler, is_call: bool) -> None:
-    """Pop site and type of an exception that code at a node has raised, for a handler. `is_call`: True
-    if that may be in a function that it calls."""
+    """Pop site and type of an exception that code at a node has raised, for a handler. `is_call`:
+    True if that may be in a function that it calls."""
     if is_call:
         b.push_site(node)
     else:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators on NumPy's scalars: the kind of the result, and code for it.
 
-The types are those of NEP 50: a Python number takes the type of the scalar beside it. Integers wrap, a
-division by zero gives 0, or an infinity; NumPy warns there, compiled code does not.
+The types are those of NEP 50: a Python number takes the type of the scalar beside it. Integers
+wrap, a division by zero gives 0, or an infinity; NumPy warns there, compiled code does not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparisons of tuples, item by item, and of lists, by functions of `builtin_list`.
 
-CPython takes two items for equal if they are one object, which matters for NaNs. Compiled code cannot
-tell, and says so.
+CPython takes two items for equal if they are one object, which matters for NaNs. Compiled code
+cannot tell, and says so.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def is_sequence(kind: Kind) -> bool:
 
 
 def check(b: Code, node: ast.Compare) -> None:
-    """Raise UnknownItemsError for a list whose items are not known, NotCompilableError for values without
-    order."""
+    """Raise UnknownItemsError for a list whose items are not known, NotCompilableError for values
+    without order."""
     left, right = b.kind(node.left), b.kind(node.comparators[0])
     has_order = isinstance(left, Tuple) == isinstance(right, Tuple) and is_sequence(right)
     if isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE) and not has_order:
@@ -112,7 +112,8 @@ def _negate(b: Code, op: ast.cmpop) -> None:
 
 
 def _compare_tuples(b: Code, node: ast.Compare, left: Tuple, right: Tuple) -> None:
-    """Compare the items up to the first two that differ (the Python Language Reference, section 6.10.1)."""
+    """Compare the items up to the first two that differ (the Python Language Reference, section
+    6.10.1)."""
     f, op = b.f, node.ops[0]
     names = [
         _items(b, node, each, kind)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check if a statement can be compiled for the kinds that its variables have, before any code."""
+"""The check if a statement can be compiled for the kinds that its variables have, before any
+code."""
 
 from __future__ import annotations
 
@@ -52,8 +53,8 @@ def is_unassigned(b: Body, source: Source, step: Statement | Terminator) -> bool
 
 
 class Refusals:
-    """Statements that cannot be compiled for some kinds of variables: CPython goes on there. One that
-    cannot for any kinds is refused."""
+    """Statements that cannot be compiled for some kinds of variables: CPython goes on there. One
+    that cannot for any kinds is refused."""
 
     def __init__(self) -> None:
         self._refused: dict[tuple[int, int], NotCompilableError] = {}

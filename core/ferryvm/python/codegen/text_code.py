@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code for texts and bytes: `str` as views of an array of code points, `bytes` of an array of bytes.
+"""Code for texts and bytes: `str` as views of an array of code points, `bytes` of an array of
+bytes.
 
     s[2:5]     a view of the same array, like a slice of a NumPy array (`array_code`)
     s[i]       a text of one character, which is its code point in a slot

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled functions: the program for certain kinds of arguments, and the state where it stopped."""
+"""Compiled functions: the program for certain kinds of arguments, and the state where it
+stopped."""

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Versions of a barrier, of which items of one group may come to different ones: they have to be one instruction.
+"""Versions of a barrier, of which items of one group may come to different ones: they have to be
+one instruction.
 
     version 1:  which = 1 ─┐                    ┌─ which = 1 ──> behind it in version 1
                            ├──> the barrier ────┤
     version 2:  which = 2 ─┘                    └─ otherwise ──> behind it in version 2
 
-A variable that is a `numpy.float64` where an item has read an element, and a float where it has not, makes two versions of what
-follows. Versions to which all items come together, as in the first and later iterations of a loop, remain apart.
+A variable that is a `numpy.float64` where an item has read an element, and a float where it has
+not, makes two versions of what follows. Versions to which all items come together, as in the first
+and later iterations of a loop, remain apart.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ class BarrierVersions:
         """Sets of versions that are one barrier."""
 
     def begin(self, divergent: Collection[int]) -> None:
-        """Begin with code of the function. `divergent`: blocks whose ends lead items of a group apart."""
+        """Begin with code of the function. `divergent`: blocks whose ends lead items of a group
+        apart."""
         self._divergent = divergent
         self._edges: dict[Version, list[Version]] = {}
         self._waiting: set[Version] = set()
@@ -58,7 +61,8 @@ class BarrierVersions:
             self._splitting.add(self._present)
 
     def class_of(self, version: Version) -> int | None:
-        """State that a version begins with a barrier; the number of the class to which it belongs."""
+        """State that a version begins with a barrier; the number of the class to which it
+        belongs."""
         self._waiting.add(version)
         return next((n for n, each in enumerate(self._classes) if version in each), None)
 

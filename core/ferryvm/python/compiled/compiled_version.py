@@ -43,8 +43,8 @@ class Version:
         engine: Engine,
         free: FreeNames = NO_NAMES,
     ) -> None:
-        """`kinds`: of the arguments, then of the free names `free`; `target`: the kind to which results
-        are converted. Raises UnsupportedError."""
+        """`kinds`: of the arguments, then of the free names `free`; `target`: the kind to which
+        results are converted. Raises UnsupportedError."""
         self.kinds, self.free = tuple(kinds), free
         unit = self._unit(function, target)
         self.results, self.sites, self.has_effects = unit.results, unit.sites, unit.has_effects

@@ -40,8 +40,8 @@ class ItemVersions:
         self._body, self._barriers, self._go = body, barriers, go
 
     def are_split(self, node: ast.AST, block: Block, index: int) -> bool:
-        """True if code goes on at a statement in versions, for the kinds that a variable may have that the
-        one before has assigned."""
+        """True if code goes on at a statement in versions, for the kinds that a variable may have
+        that the one before has assigned."""
         env = self._body.env
         for name in [name for name in env if name.startswith(either_code.PREFIX)]:
             del env[name]

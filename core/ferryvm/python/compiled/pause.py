@@ -104,8 +104,9 @@ def paused_frames(
     sites: Sites,
     made: int,
 ) -> list[PausedFrame] | None:
-    """The frames of Python functions, innermost first; None if there are none, or very many. `made`: the
-    word of a frame of `list_argument.entry` with the lists that the call got, which get their items."""
+    """The frames of Python functions, innermost first; None if there are none, or very many.
+    `made`: the word of a frame of `list_argument.entry` with the lists that the call got, which get
+    their items."""
     stack, program = machine.memory.stack, machine.program
     pc, fp = machine.control.pc, machine.control.fp
     words = _Words(machine, references, sites)

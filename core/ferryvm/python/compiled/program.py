@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program for a Python function and certain kinds of arguments, with all functions that it calls."""
+"""A program for a Python function and certain kinds of arguments, with all functions that it
+calls."""
 
 from __future__ import annotations
 
@@ -53,10 +54,10 @@ class Unit:
         free: tuple[str, ...] = (),
         layout: Layout | None = None,
     ) -> None:
-        """`kinds`: of its arguments, then of the free names `free`, which are further ones; `target`:
-        the kind to which all results are converted; `layout`: that of launches, if it is a kernel, for which
-        the first arguments are the numbers of items, or of groups if there are some. Raises
-        UnsupportedError."""
+        """`kinds`: of its arguments, then of the free names `free`, which are further ones;
+        `target`: the kind to which all results are converted; `layout`: that of launches, if it is
+        a kernel, for which the first arguments are the numbers of items, or of groups if there are
+        some. Raises UnsupportedError."""
         self._function = function
         self._sources: dict[_Function, tuple[Source, Lowering]] = {}
         self._results: dict[_Key, list[Kind]] = {}
@@ -104,7 +105,8 @@ class Unit:
             found += sum(lowering.compared.dropped for _, lowering in self._sources.values())
 
     def _widen(self, mixed: MixedItemsError) -> bool:
-        """Let lists of one kind of items have another kind, too, and begin again; False if they have."""
+        """Let lists of one kind of items have another kind, too, and begin again; False if they
+        have."""
         before = dict(self._widened)
         both = either(mixed.item, mixed.other)
         changed = {mixed.item, mixed.other} if mixed.are_lists else {mixed.item}
@@ -121,8 +123,8 @@ class Unit:
             each.clear()
 
     def _add_values(self) -> int:
-        """Give the groups of a kernel arrays for values that were found to be combined; the number of these
-        arrays."""
+        """Give the groups of a kernel arrays for values that were found to be combined; the number
+        of these arrays."""
         entry, *others = self._key
         if isinstance(entry, KernelFunction):
             values = tuple(sorted({*entry.values, *self._shared.group_values}))
@@ -218,9 +220,9 @@ class Unit:
         target: Kind | None = None,
         node: ast.AST | None = None,
     ) -> Compiled:
-        """The compiled function, with the kinds of results that are known so far; for calls of which
-        clauses get these exceptions. `target`: the kind to which the results are converted. `node`:
-        the call."""
+        """The compiled function, with the kinds of results that are known so far; for calls of
+        which clauses get these exceptions. `target`: the kind to which the results are converted.
+        `node`: the call."""
         key = self._for_call(function, kinds), kinds, target, caught
         if node is not None:
             self._callers.setdefault(key, (self._compiling, node))

@@ -26,8 +26,8 @@ class SharedBarrier:
     """One instruction for several versions of a barrier, or of an operation of a group."""
 
     def __init__(self, statement: Statement, block: Block, number: int, of: int) -> None:
-        """`of`: the number of the class. Raises NotCompilableError for a call, whose places in the versions
-        are different ones."""
+        """`of`: the number of the class. Raises NotCompilableError for a call, whose places in the
+        versions are different ones."""
         if not isinstance(statement, Barrier | GroupOperation):
             raise NotCompilableError(statement.node, _DIFFERENT)
         self._statement, self._block, self._number = statement, block, number
@@ -38,8 +38,8 @@ class SharedBarrier:
         self._label: Label | None = None
 
     def prepare(self, b: Code) -> None:
-        """Add what a version does before the barrier. Raises NotCompilableError for values that cannot be
-        combined with those of other versions."""
+        """Add what a version does before the barrier. Raises NotCompilableError for values that
+        cannot be combined with those of other versions."""
         if isinstance(self._statement, GroupOperation):
             element = group_operation_code.prepare(b, self._statement)
             if self._element not in (None, element):

@@ -142,7 +142,8 @@ class Versions:
         kinds: dict[str, Kind],
         items: Container[str] = (),
     ) -> None:
-        """Go on at a statement of a block with variables of these kinds. `items`: more that it reads."""
+        """Go on at a statement of a block with variables of these kinds. `items`: more that it
+        reads."""
         live: Container[str] = block.live if index == 0 else live_after(block, index)
         if items:
             live = {name for name in kinds if name in live or name in items}

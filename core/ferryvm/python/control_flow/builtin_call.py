@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of built-in functions for which other expressions, or loops, stand: `min` with a key, generator
-expressions, `math.hypot` of several numbers."""
+"""Calls of built-in functions for which other expressions, or loops, stand: `min` with a key,
+generator expressions, `math.hypot` of several numbers."""
 
 from __future__ import annotations
 

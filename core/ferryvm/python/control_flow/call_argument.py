@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of functions that are compiled, too: arguments in the order of parameters, and functions as values."""
+"""Calls of functions that are compiled, too: arguments in the order of parameters, and functions as
+values."""
 
 from __future__ import annotations
 
@@ -92,7 +93,8 @@ def _check_plain(node: ast.Call) -> None:
 
 
 def _as_written(name: str) -> str:
-    """The name of a variable of a comprehension in the source; empty for other temporary variables."""
+    """The name of a variable of a comprehension in the source; empty for other temporary
+    variables."""
     while name.startswith("%"):
         name = name[1:].rpartition(" ")[0]
     return name
@@ -104,8 +106,8 @@ def bound_arguments(
     values: Sequence[ast.expr],
     keywords: tuple[str, ...],
 ) -> list[ast.expr]:
-    """An argument for each parameter of a function, defaults included. `keywords`: the names of the last
-    values."""
+    """An argument for each parameter of a function, defaults included. `keywords`: the names of the
+    last values."""
     count = len(values) - len(keywords)
     inner = function if isinstance(function, InnerFunction) else None
     signature = inner.signature if inner else inspect.signature(function, follow_wrapped=False)  # type: ignore[arg-type]  # a Python function

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variables whose floats are compared, added, multiplied and stored, and nothing else: they have one kind.
+"""Variables whose floats are compared, added, multiplied and stored, and nothing else: they have
+one kind.
 
     least = math.inf                least: float            total = 0.0         total: float
     for x in xs:                                            for x in xs:
         if x < least:               x: numpy.float64            total += x      the sum is a numpy.float64
             least = x               least: float            out[i] = total
 
-Otherwise the loop would have two versions, one until the first assignment. Comparisons, sums, differences and products of
-floats have the same bits for both kinds, and so have elements into which they are stored. A variable is such a one
-if it is read only by comparisons in conditions of branches, by stores, and by assignments to others of them, as it is
-or in sums and products. With anything else than a float of 64 bits or an int the kinds may be told apart (a
-numpy.float32 rounds a Python float): then the variable is none, and the program is built again.
+Otherwise the loop would have two versions, one until the first assignment. Comparisons, sums,
+differences and products of floats have the same bits for both kinds, and so have elements into
+which they are stored. A variable is such a one if it is read only by comparisons in conditions of
+branches, by stores, and by assignments to others of them, as it is or in sums and products. With
+anything else than a float of 64 bits or an int the kinds may be told apart (a numpy.float32 rounds
+a Python float): then the variable is none, and the program is built again.
 """
 
 from __future__ import annotations
@@ -49,15 +51,16 @@ class ComparedFloats:
         return FLOAT if kind == _NUMPY_FLOAT and name in self._names else kind
 
     def check_value(self, kind: Callable[[ast.expr], Kind], value: ast.expr) -> None:
-        """Drop the variables in the sums and products of a value that is assigned or stored, if there is anything
-        else than floats and ints. `kind`: of an operand."""
+        """Drop the variables in the sums and products of a value that is assigned or stored, if
+        there is anything else than floats and ints. `kind`: of an operand."""
         operands = [*_operands(value)]
         names = self._names & {each.id for each in operands if isinstance(each, ast.Name)}
         if len(operands) > 1 and names:
             self._drop(names, any(kind(each) not in _NUMBERS for each in operands))
 
     def check_stored(self, kind: Kind, value: ast.expr) -> None:
-        """Drop the variables in a value that is stored into anything else than an array of floats."""
+        """Drop the variables in a value that is stored into anything else than an array of
+        floats."""
         names = self._names & {each.id for each in _operands(value) if isinstance(each, ast.Name)}
         is_float = isinstance(kind, Array) and kind.dtype in ("float64", "float32")
         self._drop(names, not is_float)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comprehensions and generator expressions in a control-flow graph: loops, whose variables have names of
-their own."""
+"""Comprehensions and generator expressions in a control-flow graph: loops, whose variables have
+names of their own."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class Comprehensions(abc.ABC):
 
     @abc.abstractmethod
     def begin_loop(self, iterable: ast.expr, target: ast.expr) -> tuple[Block, Block]:
-        """Begin the body of a loop over an iterable: the head of the loop, and the block after it."""
+        """Begin the body of a loop over an iterable: the head of the loop, and the block after
+        it."""
 
     def comprehension(self, node: ast.ListComp) -> ast.expr:
         """The list that a comprehension makes."""
@@ -146,7 +147,8 @@ class Comprehensions(abc.ABC):
         return again, first[1]
 
     def generator_of(self, node: ast.expr) -> ast.GeneratorExp | None:
-        """A generator expression, or the one that a call of `map` or `filter` stands for; None for others."""
+        """A generator expression, or the one that a call of `map` or `filter` stands for; None for
+        others."""
         if isinstance(node, ast.GeneratorExp):
             return node
         function = self.constant(node.func) if isinstance(node, ast.Call) else None

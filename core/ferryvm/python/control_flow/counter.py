@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variables of a function that are never negative: numbers of ranges from 0 on, indices of items, and what is
-computed from them. As indices they need not be counted from the end.
+"""Variables of a function that are never negative: numbers of ranges from 0 on, indices of items,
+and what is computed from them. As indices they need not be counted from the end.
 
-Each assignment is assumed to be of such a number, until one is found that is not: by induction over the
-assignments that are executed, the rest never become negative. A sum that leaves 64 bits traps.
+Each assignment is assumed to be of such a number, until one is found that is not: by induction over
+the assignments that are executed, the rest never become negative. A sum that leaves 64 bits traps.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _counts_up(node: ast.expr | None, names: Collection[str]) -> bool:
 
 
 def is_from_zero(node: ast.expr, names: Collection[str]) -> bool:
-    """True for an int that is 0 or above: one that is written out, or computed from variables that are
-    such."""
+    """True for an int that is 0 or above: one that is written out, or computed from variables that
+    are such."""
     match node:
         case ast.Constant():
             return type(node.value) is int and node.value >= 0

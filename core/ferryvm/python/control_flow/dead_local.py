@@ -72,8 +72,8 @@ class DeadLocals:
         """The variables that versions of heads may read."""
 
     def at(self, pc: int, key: VersionKey, block: Block, live: Environment) -> list[LocalKey]:
-        """The locals that a version clears, whose code begins at a pc; `live`: the variables that it
-        may read."""
+        """The locals that a version clears, whose code begins at a pc; `live`: the variables that
+        it may read."""
         self._numbers[key] = len(self._starts)
         self._starts.append(pc)
         self._edges.append([])

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blocks of a kernel behind which items of one group may go on differently.
 
-A variable is uniform if all items of a group have the same value in it. Not uniform are indices of items, elements
-of arrays, results of calls, what is computed from them, and what is assigned where only some items come.
-(Karrenberg and Hack: Improving Performance of OpenCL on CPUs, CC 2012, section 4.)
+A variable is uniform if all items of a group have the same value in it. Not uniform are indices of
+items, elements of arrays, results of calls, what is computed from them, and what is assigned where
+only some items come. (Karrenberg and Hack: Improving Performance of OpenCL on CPUs, CC 2012,
+section 4.)
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from ferryvm.python.control_flow.graph import (
 
 
 def divergent_blocks(blocks: Sequence[Block], varying: Iterable[str]) -> frozenset[int]:
-    """The numbers of the blocks whose ends lead items of a group to different blocks. `varying`: the
-    parameters that are not uniform."""
+    """The numbers of the blocks whose ends lead items of a group to different blocks. `varying`:
+    the parameters that are not uniform."""
     found = {*varying}
     after = _postdominators(blocks)
     while True:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions, conditions and targets of assignments in a control-flow graph.
 
-What has control flow inside an expression (`and`, `or`, a conditional, a chain of comparisons, `min`)
-and calls of compiled functions become statements. Operands to their left are kept in temporary
-variables, so that all is evaluated in the order of the Python Language Reference, section 6.16.
+What has control flow inside an expression (`and`, `or`, a conditional, a chain of comparisons,
+`min`) and calls of compiled functions become statements. Operands to their left are kept in
+temporary variables, so that all is evaluated in the order of the Python Language Reference, section
+6.16.
 """
 
 from __future__ import annotations
@@ -88,11 +89,13 @@ class Expressions(KernelCalls):
                 raise NotCompilableError(target, "cannot compile this target of an assignment")
 
     def define(self, node: ast.AST, name: str) -> None:
-        """State that an inner function is defined here. Calls compile it; the variable says that it is there."""
+        """State that an inner function is defined here. Calls compile it; the variable says that it
+        is there."""
         self.graph.add(Assign(node, name, Known(self._source.inner[name], node)))
 
     def begin_loop(self, iterable: ast.expr, target: ast.expr) -> tuple[Block, Block]:
-        """Begin the body of a loop over an iterable: the head of the loop, and the block after it."""
+        """Begin the body of a loop over an iterable: the head of the loop, and the block after
+        it."""
         generator = self.generator_of(iterable)
         if generator is not None:
             return self.begin_generated(generator, target)
@@ -169,7 +172,8 @@ class Expressions(KernelCalls):
         return name_of(name, value)
 
     def evaluated(self, value: ast.expr) -> ast.expr:
-        """A value of which code may use the kind alone, or a part: what may raise is in variables."""
+        """A value of which code may use the kind alone, or a part: what may raise is in
+        variables."""
         match value:
             case ast.Constant() | Known() | ast.Name():
                 return value
@@ -425,7 +429,8 @@ class Expressions(KernelCalls):
         return like(node, ast.Call(Known(function, node.func), arguments, []))
 
     def _assigned(self, node: ast.Call, name: str, function: InnerFunction) -> str:
-        """Assign the variables that a call of an inner function has assigned; the variable with its value."""
+        """Assign the variables that a call of an inner function has assigned; the variable with its
+        value."""
         if self.graph.handlers:
             message = (
                 f"cannot compile a call of {function.name}, which assigns variables of this function, in try;"

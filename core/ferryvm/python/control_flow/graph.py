@@ -316,8 +316,8 @@ class Handler:
 
     @functools.cached_property
     def taken(self) -> tuple[frozenset[type[BaseException]], frozenset[type[BaseException]]]:
-        """The built-in exceptions that clauses of this handler and those around it get in compiled code;
-        and those that pass all of them."""
+        """The built-in exceptions that clauses of this handler and those around it get in compiled
+        code; and those that pass all of them."""
         around = self.block.handler
         outer, passing = around.taken if around is not None else (frozenset(), None)
         found, left = set(), set()
@@ -385,7 +385,8 @@ def expressions(step: Statement | Terminator) -> list[ast.expr]:
 
 
 def reads(step: Statement | Terminator) -> frozenset[str]:
-    """The names that a statement, or the end of a block, may read. Steps do not change, so it is found once."""
+    """The names that a statement, or the end of a block, may read. Steps do not change, so it is
+    found once."""
     known: frozenset[str] | None = vars(step).get("_names_read")
     if known is None:
         captured = step.captured if isinstance(step, Call | CallValue) else frozenset()
@@ -394,7 +395,8 @@ def reads(step: Statement | Terminator) -> frozenset[str]:
 
 
 def needs(step: Statement | Terminator) -> frozenset[str]:
-    """The names that a statement, or the end of a block, reads whatever functions do that it calls."""
+    """The names that a statement, or the end of a block, reads whatever functions do that it
+    calls."""
     known: frozenset[str] | None = vars(step).get("_names_needed")
     if known is None:
         known = vars(step)["_names_needed"] = frozenset(_needs(step))
@@ -446,7 +448,8 @@ def _before(statement: Statement, after: set[str], caught: set[str]) -> set[str]
 
 
 def _caught(block: Block) -> set[str]:
-    """The variables that are live where exceptions of a block go, and the one that they refer to."""
+    """The variables that are live where exceptions of a block go, and the one that they refer
+    to."""
     handler = block.handler
     handled = set() if block.handled is None else {block.handled}
     return handled if handler is None else handled | set(handler.block.live) - {handler.name}
@@ -464,8 +467,8 @@ def _at_end(block: Block) -> set[str]:
 
 
 def find_live(blocks: list[Block]) -> None:
-    """Determine the live variables at the start of each block: iterated to the fixed point (Aho, Lam,
-    Sethi and Ullman, Compilers, section 9.2.5)."""
+    """Determine the live variables at the start of each block: iterated to the fixed point (Aho,
+    Lam, Sethi and Ullman, Compilers, section 9.2.5)."""
     has_changed = True
     while has_changed:
         has_changed = False

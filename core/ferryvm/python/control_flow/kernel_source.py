@@ -6,7 +6,8 @@
     f             (indices, group numbers, counts, arrays, arguments)
     helpers       (arguments, indices, group numbers, counts) functions that ask for them, or wait
 
-A group is a launch within an item of another launch (docs/parallel.md), so these are ordinary functions.
+A group is a launch within an item of another launch (docs/parallel.md), so these are ordinary
+functions.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class Layout:
     """The sizes of a group; None if there are no groups."""
 
     def names(self, what: str) -> list[str]:
-        """The parameters for the axes: `index`, `group` and `count`, of items, or of groups if there
-        are some."""
+        """The parameters for the axes: `index`, `group` and `count`, of items, or of groups if
+        there are some."""
         return [f"%{what} {axis}" for axis in range(self.dimensions)]
 
     @property
@@ -67,7 +68,8 @@ class KernelFunction:
     given: tuple[tuple[str, Constant], ...] = ()
     """The parameters that are functions, which are constants of the code."""
     values: tuple[str, ...] = ()
-    """The dtypes of values that items of a group combine, for each of which a group has an array."""
+    """The dtypes of values that items of a group combine, for each of which a group has an
+    array."""
 
     @functools.cached_property
     def source(self) -> KernelSource:
@@ -191,8 +193,8 @@ def _is_none(node: ast.expr | None) -> bool:
 
 
 def needs_item(function: types.FunctionType, test: Callable[[object], bool] = is_work_item) -> bool:
-    """True for a function that may ask for the place of an item, or wait, or calls one that does. `test`: for
-    one of the functions that do."""
+    """True for a function that may ask for the place of an item, or wait, or calls one that does.
+    `test`: for one of the functions that do."""
     seen: set[types.FunctionType] = set()
     waiting = [function]
     while waiting:

@@ -7,8 +7,8 @@
         case int(n):                isinstance(%1, int); n = %1
             ...
 
-Kinds determine the tests of types, so code is made for the cases that a value can come to. Names are assigned when
-a whole pattern has matched, before the guard.
+Kinds determine the tests of types, so code is made for the cases that a value can come to. Names
+are assigned when a whole pattern has matched, before the guard.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class _Pattern:
         self._otherwise = otherwise
 
     def test(self, node: ast.pattern, value: ast.expr) -> _Names:
-        """Add the test of a pattern against a value, a variable or a tuple of them; the names that it
-        assigns. Raises NotCompilableError."""
+        """Add the test of a pattern against a value, a variable or a tuple of them; the names that
+        it assigns. Raises NotCompilableError."""
         match node:
             case ast.MatchAs():
                 names = {} if node.pattern is None else self.test(node.pattern, value)
@@ -191,7 +191,8 @@ class _Pattern:
 
 
 def _sequences() -> tuple[type, ...]:
-    """The types that CPython takes for sequences here: arrays, once a library has registered them."""
+    """The types that CPython takes for sequences here: arrays, once a library has registered
+    them."""
     known = (list, tuple, range, np.ndarray)
     return tuple(each for each in known if each.__flags__ & _PY_TPFLAGS_SEQUENCE)
 

@@ -22,8 +22,8 @@ from ferryvm.python.value.kind import (
 
 
 def disagreement(function: types.FunctionType, name: str, kind: Kind) -> str | None:
-    """The annotation of a parameter of which an argument of a kind is no value; None if it is one, or
-    if the annotation says nothing of numbers. As in PEP 484 an int is a float, too."""
+    """The annotation of a parameter of which an argument of a kind is no value; None if it is one,
+    or if the annotation says nothing of numbers. As in PEP 484 an int is a float, too."""
     annotation = function.__annotations__.get(name)
     if isinstance(annotation, str):
         try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Code objects of CPython, compared with the definitions in a source.
 
-A source is read when a function is compiled, and may be another one than the function was made from:
-several lambdas stand on a line, and a file may be edited after it was imported.
+A source is read when a function is compiled, and may be another one than the function was made
+from: several lambdas stand on a line, and a file may be edited after it was imported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _PADDING = frozenset(
 
 
 def has_code(node: ast.Lambda, code: types.CodeType) -> bool:
-    """True if CPython makes this code of a lambda: another one may have the same line and parameters."""
+    """True if CPython makes this code of a lambda: another one may have the same line and
+    parameters."""
     return _is_alike(_made(node, code), code)
 
 
@@ -37,8 +38,8 @@ def is_made_from(node: ast.FunctionDef | ast.Lambda, function: types.FunctionTyp
 
 
 def _all_names(code: types.CodeType) -> Iterator[str]:
-    """The names in code and in that of functions in it; those of private attributes have the class in
-    front."""
+    """The names in code and in that of functions in it; those of private attributes have the class
+    in front."""
     yield from (*code.co_names, *code.co_varnames, *code.co_freevars)
     for each in code.co_consts:
         if isinstance(each, types.CodeType):

@@ -2,7 +2,8 @@
 """Dependencies of compiled Python functions: free names, attributes of modules, and the functions
 themselves, whose code or defaults may be replaced.
 
-They are compared in each call, so that code is made again as soon as CPython would do something else.
+They are compared in each call, so that code is made again as soon as CPython would do something
+else.
 """
 
 from __future__ import annotations
@@ -150,7 +151,8 @@ class Dependencies:
 
 
 def are_alike(one: object, other: object) -> bool:
-    """True if two functions are one, or have the same code, module, defaults, and free variables."""
+    """True if two functions are one, or have the same code, module, defaults, and free
+    variables."""
     if one is other:
         return True
     if not (isinstance(one, types.FunctionType) and isinstance(other, types.FunctionType)):

@@ -4,8 +4,8 @@
     map(lambda x: x * k, xs)     k is a constant of the code, until it has another value;
                                  then the code takes k as a further argument, for good
 
-A constant makes better code, so names begin as one. Functions of the same code, such as a lambda that
-each iteration of a loop makes anew, share their versions.
+A constant makes better code, so names begin as one. Functions of the same code, such as a lambda
+that each iteration of a loop makes anew, share their versions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class FreeNames:
         self._places = [(cells.index(name) if name in cells else None, name) for name in self.names]
 
     def values(self, function: types.FunctionType) -> tuple[Any, ...]:
-        """Their values, in a function of this code. Raises KeyError or ValueError if one has none."""
+        """Their values, in a function of this code. Raises KeyError or ValueError if one has
+        none."""
         if not self.names:
             return ()
         cells, names = function.__closure__ or (), function.__globals__

@@ -143,7 +143,8 @@ class GivenSource(Source):
         return self._given[name] if name in self._given else super().value(name)
 
     def _check(self, node: ast.AST, name: str, is_python: bool) -> None:
-        """Refuse assignments of a parameter, and what could tell Python functions that are alike apart."""
+        """Refuse assignments of a parameter, and what could tell Python functions that are alike
+        apart."""
         for each in ast.iter_child_nodes(node):
             if isinstance(each, ast.Name) and each.id == name:
                 if not isinstance(each.ctx, ast.Load):

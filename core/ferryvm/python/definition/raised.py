@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions of compiled Python functions: those that Python raises, with its lines in the traceback."""
+"""Exceptions of compiled Python functions: those that Python raises, with its lines in the
+traceback."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _Entry = tuple[types.FrameType, int, int]
 
 
 class StatementError(BaseException):
-    """A statement that CPython executes has raised an exception. No clause of a program catches it."""
+    """A statement that CPython executes has raised an exception. No clause of a program catches
+    it."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -40,8 +42,9 @@ def site_of(error: TrapError, sites: Sites) -> Site | None:
 
 
 def too_deep(error: TrapError, site: Site, most: int) -> RecursionError:
-    """The exception for a call that stopped at a site with more than `most` frames, where Python cannot
-    take over; with a traceback of the compiled functions. Python's own recursion ends before."""
+    """The exception for a call that stopped at a site with more than `most` frames, where Python
+    cannot take over; with a traceback of the compiled functions. Python's own recursion ends
+    before."""
     reason = site.message or site.type.__name__
     where = f"{site.function}, {site.position.file}:{site.position.line}"
     raised = RecursionError(
@@ -53,8 +56,8 @@ def too_deep(error: TrapError, site: Site, most: int) -> RecursionError:
 
 
 def caught_error(site: Site, *calls: Site) -> BaseException:
-    """The exception that compiled code has caught, with the line that raised it, and that of the call in
-    the function that has caught it; those of calls between these are not known."""
+    """The exception that compiled code has caught, with the line that raised it, and that of the
+    call in the function that has caught it; those of calls between these are not known."""
     raised = site.type() if site.message is None else site.type(site.message)
     places = [(each.function, each.position) for each in (site, *calls)]
     return raised.with_traceback(_chained(_entry(*place) for place in places))

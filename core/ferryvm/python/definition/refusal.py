@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refusals of Python functions that CPython runs then, remembered as long as nothing has changed."""
+"""Refusals of Python functions that CPython runs then, remembered as long as nothing has
+changed."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ def without_numbers(message: str) -> str:
 
 
 class Refusal:
-    """The error for a function, and what else could be compiled may depend on: all names in the codes
-    of the function and of those that it calls."""
+    """The error for a function, and what else could be compiled may depend on: all names in the
+    codes of the function and of those that it calls."""
 
     def __init__(
         self, error: UnsupportedError, function: types.FunctionType, kinds: tuple[Kind, ...] = ()

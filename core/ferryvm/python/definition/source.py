@@ -59,7 +59,8 @@ class Source:
         self.variables = frozenset((*own, *free))
         """Names that are variables of the function itself."""
         self.assigned: tuple[str, ...] = ()
-        """Variables of the function around it that it assigns, whose values it returns behind its own."""
+        """Variables of the function around it that it assigns, whose values it returns behind its
+        own."""
         self.inner: dict[str, InnerFunction] = inner_functions(self)
         """The functions that are defined in it, by their names."""
         self._cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
@@ -163,7 +164,8 @@ class InnerFunction:
         name: str,
         written: ast.Lambda | None = None,
     ) -> None:
-        """`written`: a lambda as it was written, if variables of a comprehension have other names in it."""
+        """`written`: a lambda as it was written, if variables of a comprehension have other names
+        in it."""
         self.outer, self.node, self.name = outer, node, name
         self.code = _code_of(outer, node if written is None else written)
         self._renamed = written is not None
@@ -191,8 +193,8 @@ class InnerFunction:
 
     @functools.cached_property
     def assigned(self) -> tuple[str, ...]:
-        """The variables of the outer function that a call may assign (`nonlocal`). Its code returns their
-        values, too, behind its own value."""
+        """The variables of the outer function that a call may assign (`nonlocal`). Its code returns
+        their values, too, behind its own value."""
         found: set[str] = set()
         for each in self._reached:
             for node in ast.walk(each.node):
@@ -288,7 +290,8 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _code_of(outer: Source, node: ast.FunctionDef | ast.Lambda) -> types.CodeType:
-    """The code of a function that is defined in another one, of which CPython knows the variables."""
+    """The code of a function that is defined in another one, of which CPython knows the
+    variables."""
     name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
     wanted = [argument.arg for argument in _arguments(node)]
     line = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])

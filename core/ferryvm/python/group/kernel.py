@@ -4,8 +4,8 @@
     launch(f, n, out, x, group=64)  ──>  a version of f for groups of 64 and the kinds of out and x
                                     ──>  n / 64 groups, each of which is a launch of 64 items
 
-The items of a group wait for each other at barriers, and share its arrays. Arrays of the caller are read
-and written where they are.
+The items of a group wait for each other at barriers, and share its arrays. Arrays of the caller are
+read and written where they are.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ MOST_DIMENSIONS = 3
 
 
 class Kernel(Generic[P]):
-    """A Python function that `ferryvm.launch` calls for each of many items; made by `ferryvm.kernel`."""
+    """A Python function that `ferryvm.launch` calls for each of many items; made by
+    `ferryvm.kernel`."""
 
     __ferryvm_launches__ = True
 
@@ -72,8 +73,8 @@ class Kernel(Generic[P]):
         return found
 
     def explain(self) -> FunctionExplanation:
-        """The versions that were compiled, by forms of launches and kinds of arguments, and what the
-        engine did with each."""
+        """The versions that were compiled, by forms of launches and kinds of arguments, and what
+        the engine did with each."""
         from ferryvm.python.call.explanation import FunctionExplanation
 
         found = [each.explain() for each in self._launched.values()]
@@ -85,8 +86,8 @@ class Kernel(Generic[P]):
 def kernel(function: Callable[P, None], /) -> Kernel[P]:
     """A kernel: a Python function that `ferryvm.launch` calls for each of many items; a decorator.
 
-    `function`: returns nothing, and is compiled for the types of arguments as by `ferryvm.function`.
-    docs/kernels.md has the rules. Raises TypeError for anything else.
+    `function`: returns nothing, and is compiled for the types of arguments as by
+    `ferryvm.function`. docs/kernels.md has the rules. Raises TypeError for anything else.
     """
     return Kernel(function)
 
@@ -103,11 +104,12 @@ def launch(
 ) -> None:
     """Call a kernel for each of `n` items, in groups of `group` items that wait for each other.
 
-    `n`: the number of items, or a tuple with one for each of up to three axes, the last of which changes
-    fastest; multiples of `group`, which has as many numbers. Without `group` the items are independent.
-    `arguments`: the same for all items; arrays of NumPy are read and written where they are. `backend`,
-    `policy`: as of `Engine`. `check`: "independence" runs it on the backend `reference`, slowly, and raises
-    KernelError for two items of which one accesses what the other one writes.
+    `n`: the number of items, or a tuple with one for each of up to three axes, the last of which
+    changes fastest; multiples of `group`, which has as many numbers. Without `group` the items are
+    independent. `arguments`: the same for all items; arrays of NumPy are read and written where
+    they are. `backend`, `policy`: as of `Engine`. `check`: "independence" runs it on the backend
+    `reference`, slowly, and raises KernelError for two items of which one accesses what the other
+    one writes.
 
     Raises KernelError for sizes that do not fit, and where items do not all wait at one barrier;
     UnsupportedError for what cannot be compiled; what an item raises, with a note that names the

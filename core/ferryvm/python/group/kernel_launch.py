@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches of a kernel of one form: its versions by kinds of arguments, and the exceptions of its items."""
+"""Launches of a kernel of one form: its versions by kinds of arguments, and the exceptions of its
+items."""
 
 from __future__ import annotations
 
@@ -92,7 +93,8 @@ class LaunchedKernel(PythonFunction[..., None]):
     def _dependence(
         self, version: KernelVersion, counts: Sequence[int], error: FerryError
     ) -> KernelError | None:
-        """The error for items that are not independent; None if an error is about something else."""
+        """The error for items that are not independent; None if an error is about something
+        else."""
         text = str(error)
         found = described(text, self.layout, counts, version.line) if self._is_checked else None
         return None if found is None else KernelError(f"{self.__name__}: {found}")

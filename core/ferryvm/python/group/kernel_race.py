@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages about items of kernels that are not independent, with items and groups by their indices."""
+"""Messages about items of kernels that are not independent, with items and groups by their
+indices."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ _PAIR = re.compile(r"items (\d+) and (\d+) of the launch at .*?:(\d+):\d+ are")
 
 
 def described(text: str, layout: Layout, counts: Sequence[int], line: int) -> str | None:
-    """The message for a kernel of one about a launch; None if it is about something else. `line`: that of
-    the definition, where a launch of groups stands."""
+    """The message for a kernel of one about a launch; None if it is about something else. `line`:
+    that of the definition, where a launch of groups stands."""
     found = _PAIR.search(text)
     if found is None:
         return None

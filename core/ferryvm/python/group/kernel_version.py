@@ -41,8 +41,8 @@ class KernelVersion(Version):
         return unit
 
     def launch(self, counts: Sequence[int], values: Sequence[object]) -> None:
-        """Launch so many items, or groups if there are some, along each axis. Raises what the call of an
-        instance raises."""
+        """Launch so many items, or groups if there are some, along each axis. Raises what the call
+        of an instance raises."""
         flat = values if self.flat is None else self.flat(values)
         self.use(lambda function: function(*counts, *flat))
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Atomic updates of elements of arrays: `ferryvm.atomic_add` and others.
 
-CPython executes them as they are written here: it does so in one thread, where no other item comes between.
+CPython executes them as they are written here: it does so in one thread, where no other item comes
+between.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ def _element(array: Any, index: Any) -> Any:
 def atomic_add(array: Any, index: Any, value: Any) -> Any:
     """The former value of an element, to which another one is added; sums wrap, as NumPy's.
 
-    `array`: of int32, uint32, int64 or uint64. `index`: an int, or a tuple of some. Other items see the
-    element before or after. Raises TypeError, IndexError and ValueError, as all of these functions.
+    `array`: of int32, uint32, int64 or uint64. `index`: an int, or a tuple of some. Other items see
+    the element before or after. Raises TypeError, IndexError and ValueError, as all of these
+    functions.
     """
     found = _element(array, index)
     array[index] = found + value
@@ -35,14 +37,16 @@ def atomic_add(array: Any, index: Any, value: Any) -> Any:
 
 
 def atomic_min(array: Any, index: Any, value: Any) -> Any:
-    """The former value of an element, which gets the smaller one of it and another; not of uint64."""
+    """The former value of an element, which gets the smaller one of it and another; not of
+    uint64."""
     found = _element(array, index)
     array[index] = min(found, value)
     return found
 
 
 def atomic_max(array: Any, index: Any, value: Any) -> Any:
-    """The former value of an element, which gets the larger one of it and another; not of uint64."""
+    """The former value of an element, which gets the larger one of it and another; not of
+    uint64."""
     found = _element(array, index)
     array[index] = max(found, value)
     return found

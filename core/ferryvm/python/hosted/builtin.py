@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Built-in functions that are Python functions of the subset: they are compiled where they are called.
+"""Built-in functions that are Python functions of the subset: they are compiled where they are
+called.
 
 They do what CPython's do, errors included.
 """
@@ -139,8 +140,8 @@ def _inverse(a: Any, modulus: Any) -> Any:
 
 
 def contains(wanted: Any, values: Any) -> Any:
-    """True if a value equals one of some. Raises ValueError where two are not numbers: Python asks if
-    they are the same object."""
+    """True if a value equals one of some. Raises ValueError where two are not numbers: Python asks
+    if they are the same object."""
     for value in values:
         if value == wanted:
             return True

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of lists that are Python functions of the subset: they are compiled for the kinds of lists.
+"""Functions of lists that are Python functions of the subset: they are compiled for the kinds of
+lists.
 
 Where one stops, CPython executes the statement again, so none stops after it has changed a list. An
 exception with a computed message is CPython's to raise: it knows if two objects are the same one,

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of `cmath` in the subset of Python that is compiled: they are compiled where they are called.
+"""Functions of `cmath` in the subset of Python that is compiled: they are compiled where they are
+called.
 
-They are composed of functions of real numbers as CPython's Modules/cmathmodule.c composes them. Operands
-that are not finite, or near to the ends of the exponents, are left to CPython by `raise` with a computed
-argument.
+They are composed of functions of real numbers as CPython's Modules/cmathmodule.c composes them.
+Operands that are not finite, or near to the ends of the exponents, are left to CPython by `raise`
+with a computed argument.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on complex numbers in the subset of Python that is compiled: they are compiled where code
-needs them.
+"""Operators on complex numbers in the subset of Python that is compiled: they are compiled where
+code needs them.
 
-They take and return real and imaginary parts, and do what CPython's Objects/complexobject.c and NumPy's
-scalars do, operation by operation. `raise` with a computed argument leaves the call to CPython.
+They take and return real and imaginary parts, and do what CPython's Objects/complexobject.c and
+NumPy's scalars do, operation by operation. `raise` with a computed argument leaves the call to
+CPython.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Built-in functions and methods of numbers, and functions of `math`, in the subset of Python that is
 compiled: they are compiled where they are called.
 
-They do what CPython's do, bit for bit where those are exact. `raise` with a computed argument leaves the
-call to CPython.
+They do what CPython's do, bit for bit where those are exact. `raise` with a computed argument
+leaves the call to CPython.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ def _power_of_ten(count: Any) -> Any:
 
 
 def _rounded_float(value: Any, digits: Any) -> Any:
-    """The float nearest to the decimal number that is nearest to a float. Up to 10^22 powers of ten are
-    exact, so that one division, or product, of exact numbers has the bits of CPython's conversion."""
+    """The float nearest to the decimal number that is nearest to a float. Up to 10^22 powers of ten
+    are exact, so that one division, or product, of exact numbers has the bits of CPython's
+    conversion."""
     if value == 0.0 or not math.isfinite(value):
         return value
     size = abs(value)
@@ -303,7 +304,8 @@ def unit_in_last_place(x: Any) -> Any:
 
 
 def exact_sum(seq: Any) -> Any:
-    """`math.fsum`, by Shewchuk's partial sums (Discrete & Computational Geometry 18, 1997), rounded once."""
+    """`math.fsum`, by Shewchuk's partial sums (Discrete & Computational Geometry 18, 1997), rounded
+    once."""
     partials = [0.0] * 64
     length = 0
     for item in seq:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions as functions of Python numbers, for the functions that are compiled in the place of built-in
-ones."""
+"""Instructions as functions of Python numbers, for the functions that are compiled in the place of
+built-in ones."""
 
 from __future__ import annotations
 

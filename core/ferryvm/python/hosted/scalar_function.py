@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of NumPy's scalars in the subset of Python that is compiled: they are compiled where operators
-and calls need them."""
+"""Functions of NumPy's scalars in the subset of Python that is compiled: they are compiled where
+operators and calls need them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions by which the items of kernels know their places and wait: `ferryvm.item` and others.
+"""The functions by which the items of kernels know their places and wait: `ferryvm.item` and
+others.
 
-Compiled code has none of them: they stand for parameters and instructions (`ferryvm.python.control_flow.kernel_call`). Where
-CPython executes a kernel, as `ferryvm.testing.check_kernel` does, they ask the item that runs in the thread.
+Compiled code has none of them: they stand for parameters and instructions
+(`ferryvm.python.control_flow.kernel_call`). Where CPython executes a kernel, as
+`ferryvm.testing.check_kernel` does, they ask the item that runs in the thread.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from ferryvm.errors import FerryError
 
 
 class KernelError(FerryError):
-    """A kernel was launched with sizes that do not fit, is used outside of a launch, or its items do
-    not all wait at one barrier."""
+    """A kernel was launched with sizes that do not fit, is used outside of a launch, or its items
+    do not all wait at one barrier."""
 
 
 class WorkItem(abc.ABC):
@@ -102,8 +104,8 @@ def barrier() -> None:
 def group_array(shape: int | tuple[int, ...], dtype: Any) -> Any:
     """The array of the group, one for all of its items; its elements are 0 when the group begins.
 
-    `shape`: the same for all items: constants, arguments and `group_size()`. `dtype`: a type of NumPy,
-    or its name in ferryvm, such as "f64", "i32", "u8".
+    `shape`: the same for all items: constants, arguments and `group_size()`. `dtype`: a type of
+    NumPy, or its name in ferryvm, such as "f64", "i32", "u8".
     """
     return _item("group_array").array(shape, dtype)
 
@@ -129,7 +131,8 @@ def group_max(value: Any) -> Any:
 
 
 def group_scan(value: Any) -> Any:
-    """The sum of the values of the items of the group up to this one, itself included; as `group_sum`."""
+    """The sum of the values of the items of the group up to this one, itself included; as
+    `group_sum`."""
     return _item("group_scan").combine(group_scan, value)
 
 
@@ -139,8 +142,8 @@ def group_scan_before(value: Any) -> Any:
 
 
 def group_broadcast(value: Any, item: int = 0) -> Any:
-    """The value of one item of the group, as an element of an array; as `group_sum`. `item`: its number in
-    the group, in row-major order, which is that of the first item for all."""
+    """The value of one item of the group, as an element of an array; as `group_sum`. `item`: its
+    number in the group, in row-major order, which is that of the first item for all."""
     return _item("group_broadcast").combine(group_broadcast, value, item)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A map of one Python function over certain kinds of arguments: its version, and how it is launched.
+"""A map of one Python function over certain kinds of arguments: its version, and how it is
+launched.
 
     kinds of elements ──> version ──> kind of results ──> launch ─┬─> results
                                                       ▲           └─> an item that traps
@@ -207,8 +208,8 @@ class MapPlan:
     # --- running ----------------------------------------------------------------------------
 
     def free(self, function: types.FunctionType) -> tuple[Any, ...] | None:
-        """The values of the free names that are arguments of the code; None if it is not for them, or
-        anything else has changed."""
+        """The values of the free names that are arguments of the code; None if it is not for them,
+        or anything else has changed."""
         version = self.version
         if version.code is not function.__code__:
             return None
@@ -223,7 +224,8 @@ class MapPlan:
         return found if [_kind_key(value) for value in found] == self._of_free else None
 
     def run(self, values: Sequence[Any], out: Any, mask: Any = None) -> Any:
-        """The results, in these arrays if there are some. `mask`: True for items that are left out."""
+        """The results, in these arrays if there are some. `mask`: True for items that are left
+        out."""
         values, shape = self.checked(values)
         results = self.results(shape, out, mask)
         if mask is not None and mask.shape != shape:
@@ -261,7 +263,8 @@ class MapPlan:
         return tuple(results) if isinstance(self._target, Tuple) else results[0]
 
     def checked(self, values: Sequence[Any]) -> tuple[Sequence[Any], tuple[int, ...]]:
-        """The arguments with tuples of arrays taken apart, and the one shape of all. Raises CallError."""
+        """The arguments with tuples of arrays taken apart, and the one shape of all. Raises
+        CallError."""
         if self._tuples:
             values = self._apart(values)
         first, *others = self._elementwise
@@ -282,8 +285,8 @@ class MapPlan:
         return _Items(values, results, mask, items.is_fresh)
 
     def _launch(self, items: _Items, base: int) -> TrapError | None:
-        """Compute the items, the first of which has the number `base`; the trap of the first one that
-        traps."""
+        """Compute the items, the first of which has the number `base`; the trap of the first one
+        that traps."""
         values, results, mask, _ = items
         passed = self.passed(results)
         given = self.flat(values)
@@ -335,7 +338,8 @@ class MapPlan:
         out: Sequence[Any],
         is_fresh: bool,
     ) -> None:
-        """A map in an instance; without checks of dtypes after the first one in that of the version."""
+        """A map in an instance; without checks of dtypes after the first one in that of the
+        version."""
         is_direct = self._is_direct and function is self.version.function
         if is_direct and not is_fresh:
             shape = _shape(given[self._elementwise[0]])
@@ -350,8 +354,8 @@ class MapPlan:
     def _go_on(
         self, error: TrapError, items: _Items, start: int, end: int, shape: tuple[int, ...]
     ) -> None:
-        """Let CPython finish the item that trapped, and launch those after it, again and again, up to
-        `end`. `start`: the number of the first item that was launched."""
+        """Let CPython finish the item that trapped, and launch those after it, again and again, up
+        to `end`. `start`: the number of the first item that was launched."""
         results = [_flat_part(each, 0, each.size) for each in items.results]
         found: TrapError | None = error
         while found is not None:

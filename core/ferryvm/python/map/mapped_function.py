@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ferryvm.python.call.explanation import FunctionExplanation
 
 _functions: dict[tuple[int, int], PythonFunction[..., Any]] = {}
-"""By the addresses of code and module, which they refer to. Equal codes may stand in different files."""
+"""By the addresses of code and module, which they refer to. Equal codes may stand in different
+files."""
 
 
 _called: dict[tuple[int, int], tuple[Any, PythonFunction[..., Any]]] = {}
@@ -30,8 +31,8 @@ _called: dict[tuple[int, int], tuple[Any, PythonFunction[..., Any]]] = {}
 
 
 def python_function(form: str, function: Any, count: int) -> PythonFunction[..., Any]:
-    """The compiled function of a Python function, for an operation; of a built-in one, that of a function that
-    calls it with so many arguments. Raises TypeError."""
+    """The compiled function of a Python function, for an operation; of a built-in one, that of a
+    function that calls it with so many arguments. Raises TypeError."""
     if isinstance(function, PythonFunction):
         return function
     if not isinstance(function, types.FunctionType) and is_function(function):
@@ -58,9 +59,9 @@ def _calling(function: Any, count: int) -> PythonFunction[..., Any]:
 
 
 def explain(function: Callable[..., Any]) -> FunctionExplanation:
-    """The history of a Python function that was called by `ferryvm.function`, mapped, or launched: the versions
-    by the types of arguments, what the engine compiled of each, where and how long it ran, and the
-    calls that CPython ran or that were refused, with the reasons.
+    """The history of a Python function that was called by `ferryvm.function`, mapped, or launched:
+    the versions by the types of arguments, what the engine compiled of each, where and how long it
+    ran, and the calls that CPython ran or that were refused, with the reasons.
 
     It prints as text, and a notebook shows it as HTML. Raises TypeError for anything else than a
     Python function, and for one that was neither called nor mapped by ferryvm.

@@ -34,14 +34,15 @@ def map(
     out: npt.NDArray[Any] | Sequence[npt.NDArray[Any]] | None = None,
     **arguments: Any,
 ) -> Any:
-    """The values of a function for the elements of arrays at each index, as an array of their shape; a
-    tuple of arrays if it has several results.
+    """The values of a function for the elements of arrays at each index, as an array of their
+    shape; a tuple of arrays if it has several results.
 
     `function`: a Python function, also one of `ferryvm.function`, or a function of an instance.
-    `arrays`: arrays of one shape, of NumPy or any library whose arrays it can read, and ranges, for its
-    parameters in order; a number stands for an array of it. `arguments`: those of the other parameters, by name, as they are: an array
-    is the same for all items. `out`: the array for the results, or one for each; it may be one of
-    those that are read. For a function of an instance, `arguments` may be arrays of elements, too.
+    `arrays`: arrays of one shape, of NumPy or any library whose arrays it can read, and ranges, for
+    its parameters in order; a number stands for an array of it. `arguments`: those of the other
+    parameters, by name, as they are: an array is the same for all items. `out`: the array for the
+    results, or one for each; it may be one of those that are read. For a function of an instance,
+    `arguments` may be arrays of elements, too.
 
     Raises CallError for arguments that do not fit, UnsupportedError for a function that cannot be
     compiled, and what the function raises for the first item that raises. docs/python.md has
@@ -136,8 +137,9 @@ def map_into(
     *arrays: Any,
     **arguments: Any,
 ) -> Any:
-    """The array for the results, or a tuple of them, with the values of a function for the elements of
-    arrays at each index: as `map` with `out`, also where the function has a parameter of that name.
+    """The array for the results, or a tuple of them, with the values of a function for the elements
+    of arrays at each index: as `map` with `out`, also where the function has a parameter of that
+    name.
     """
     if hasattr(function, "__ferryvm__"):
         return array_map.map(function, *arrays, out=out, **arguments)

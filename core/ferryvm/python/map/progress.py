@@ -36,8 +36,8 @@ class ShownProgress:
         self._bar = bar
 
     def parts(self, name: str, count: int) -> Iterator[tuple[int, int]]:
-        """The parts of a map of a function over a number of items: the first item, and the one after
-        the last. The time between two parts determines the size of the next."""
+        """The parts of a map of a function over a number of items: the first item, and the one
+        after the last. The time between two parts determines the size of the next."""
         task = self._bar.add_task(f"map of {name}", total=count)
         first, size = 0, FIRST
         while first < count:
@@ -57,8 +57,9 @@ shown_progress: contextvars.ContextVar[ShownProgress | None] = contextvars.Conte
 
 @contextlib.contextmanager
 def progress() -> Iterator[None]:
-    """A context in which maps of Python functions show a bar with their progress and the time that is
-    left, on standard error. Maps run in parts then, so those of less than a second take a little longer.
+    """A context in which maps of Python functions show a bar with their progress and the time that
+    is left, on standard error. Maps run in parts then, so those of less than a second take a little
+    longer.
     """
     from rich.console import Console
     from rich.progress import (

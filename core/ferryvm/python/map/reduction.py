@@ -45,12 +45,13 @@ CHUNK = 1 << 20
 
 def reduce(function: Callable[..., Any], array: Any, initial: Any = None) -> Any:
     """All elements of an array of numbers combined by a function of two values, which must be
-    associative, with an initial value in front of them, if there is one: a scalar of the array's dtype,
-    of a range or a list an item of it.
+    associative, with an initial value in front of them, if there is one: a scalar of the array's
+    dtype, of a range or a list an item of it.
 
     `function`: a Python function, also one of `ferryvm.function`, or a function of an instance.
-    `array`: a NumPy array of any shape, a range, or a list of floats, ints or bools. The order is that of docs/parallel.md, so sums of
-    floats may differ from `functools.reduce` in their last digits.
+    `array`: a NumPy array of any shape, a range, or a list of floats, ints or bools. The order is
+    that of docs/parallel.md, so sums of floats may differ from `functools.reduce` in their last
+    digits.
 
     Raises CallError for an array without elements and no initial value (except for a function of an
     instance that is one operation with a neutral element), and for arguments that do not fit;
@@ -68,8 +69,8 @@ def scan(
     itself included, by a function of two values, which must be associative.
 
     `function`, `array`: as for `reduce`. The result is `out`, which has the shape of the array and
-    may be the same, or a fresh array; for a function of an instance that has one dimension. Raises as
-    `reduce`, but an array without elements has a result without elements.
+    may be the same, or a fresh array; for a function of an instance that has one dimension. Raises
+    as `reduce`, but an array without elements has a result without elements.
     """
     if hasattr(function, "__ferryvm__"):
         return array_map.scan(function, array, out=out)
@@ -279,8 +280,8 @@ class _Combination:
         return out
 
     def _elements(self, error: FerryError) -> Iterable[Any]:
-        """All elements, for CPython, which computes the whole after a trap. Raises the error if that
-        cannot be done."""
+        """All elements, for CPython, which computes the whole after a trap. Raises the error if
+        that cannot be done."""
         if not isinstance(error, TrapError):
             raise error.with_traceback(None)
         site = site_of(error, self._version.sites)

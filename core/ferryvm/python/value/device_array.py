@@ -6,8 +6,8 @@
         zs = ferryvm.map(g, ys)      nothing is copied between the two
     np.asarray(zs)                   now the host has them
 
-On a device with memory of its own the elements are in a buffer there. Elsewhere, and where items were
-not run by a device, they are in an ndarray from the start, and it makes no difference.
+On a device with memory of its own the elements are in a buffer there. Elsewhere, and where items
+were not run by a device, they are in an ndarray from the start, and it makes no difference.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ is_resident: contextvars.ContextVar[bool] = contextvars.ContextVar("is_resident"
 
 @contextlib.contextmanager
 def resident() -> Iterator[None]:
-    """A context in which maps of Python functions return a `DeviceArray`, or a tuple of these, in place
-    of NumPy arrays: results remain on a device with memory of its own until they are looked at."""
+    """A context in which maps of Python functions return a `DeviceArray`, or a tuple of these, in
+    place of NumPy arrays: results remain on a device with memory of its own until they are looked
+    at."""
     token = is_resident.set(True)
     try:
         yield
@@ -40,9 +41,9 @@ def resident() -> Iterator[None]:
 class DeviceArray:
     """The results of a map, which may be on a device alone. It cannot be changed.
 
-    `numpy.asarray` has them as a read-only array, which is copied from the device at the first look;
-    so do indices, loops, and NumPy's functions. `ferryvm.map`, `reduce` and `scan` take it where they
-    take an array. Looks raise BackendError if the device has failed by then.
+    `numpy.asarray` has them as a read-only array, which is copied from the device at the first
+    look; so do indices, loops, and NumPy's functions. `ferryvm.map`, `reduce` and `scan` take it
+    where they take an array. Looks raise BackendError if the device has failed by then.
     """
 
     __slots__ = ("__weakref__", "_array", "_elements", "_lock")
@@ -134,7 +135,8 @@ class DeviceArray:
         return self.array().tolist()
 
     def __dlpack__(self, **options: Any) -> Any:
-        """The elements for another library, which may change them: from then on the host's count."""
+        """The elements for another library, which may change them: from then on the host's
+        count."""
         found = self.array()
         self._elements = None
         found.flags.writeable = True
@@ -152,8 +154,8 @@ def device_arrays(value: Any) -> list[DeviceArray]:
 
 
 def memory_of(value: Any) -> Any:
-    """A value with the arrays of the host in the place of results on devices, whose elements they may
-    lack."""
+    """A value with the arrays of the host in the place of results on devices, whose elements they
+    may lack."""
     if type(value) is tuple:
         return tuple(map(memory_of, value))
     return value.memory if type(value) is DeviceArray else value

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements of arrays: the dtypes that hold values of kinds, and the arrays for Python's own objects.
+"""Elements of arrays: the dtypes that hold values of kinds, and the arrays for Python's own
+objects.
 
     [1.5, 2.5]  ── all of one type ──>  an array of float64, whose elements are Python's floats
 

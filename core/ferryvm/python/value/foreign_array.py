@@ -21,8 +21,8 @@ _METHODS = ("__array_interface__", "__dlpack__", "__array__")
 
 
 def viewed_array(value: Any) -> Any:
-    """An argument with arrays of NumPy in the place of those of other libraries. Raises MisfitError for
-    one that they do not give."""
+    """An argument with arrays of NumPy in the place of those of other libraries. Raises MisfitError
+    for one that they do not give."""
     if type(value) in _OURS or isinstance(value, np.ndarray | np.generic):
         return value
     if type(value) is tuple:

@@ -55,8 +55,8 @@ class TupleIterator(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class ArrayIterator(Kind):
-    """An iterator of an array: of its elements, or of views of one dimension less. Slots: those of the
-    array, and the next index."""
+    """An iterator of an array: of its elements, or of views of one dimension less. Slots: those of
+    the array, and the next index."""
 
     of: Array
 

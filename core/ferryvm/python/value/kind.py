@@ -187,8 +187,8 @@ class Tuple(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class Closure(Kind):
-    """An inner function that another function got as an argument. Slots: those of the variables of the function
-    around it that it uses, with the values that they had at the call."""
+    """An inner function that another function got as an argument. Slots: those of the variables of
+    the function around it that it uses, with the values that they had at the call."""
 
     function: Any
     """An `InnerFunction`."""
@@ -211,7 +211,8 @@ class Closure(Kind):
 @dataclasses.dataclass(frozen=True)
 class Array(Kind):
     """A NumPy array. Slots of one with contiguous elements: the array, and its lengths in each
-    dimension; of a view: the array, the number of the first element, lengths, strides in elements."""
+    dimension; of a view: the array, the number of the first element, lengths, strides in
+    elements."""
 
     dtype: str
     dimensions: int
@@ -233,7 +234,8 @@ class Array(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class Text(Kind):
-    """A text, or bytes. Slots: those of a view of an array of one dimension, of code points or bytes."""
+    """A text, or bytes. Slots: those of a view of an array of one dimension, of code points or
+    bytes."""
 
     type: type
     """`str` or `bytes`."""
@@ -301,8 +303,8 @@ class List(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class Either(Kind):
-    """An item of a list whose items have several kinds: no variable has it. Slots: the number of the kind
-    among `kinds`, then the slots of each of them."""
+    """An item of a list whose items have several kinds: no variable has it. Slots: the number of
+    the kind among `kinds`, then the slots of each of them."""
 
     kinds: tuple[Kind, ...]
 
@@ -336,8 +338,8 @@ _numbers: dict[Kind, int] = {kind: number for number, kind in _numbered.items()}
 
 
 def _number_of_item(kind: Kind) -> int:
-    """The number of a kind of items: that of a tuple or a list is a digest of it, so that programs do
-    not depend on what was compiled before."""
+    """The number of a kind of items: that of a tuple or a list is a digest of it, so that programs
+    do not depend on what was compiled before."""
     found = _numbers.get(kind)
     if found is None:
         digest = hashlib.blake2b(repr(kind).encode(), digest_size=8).digest()
@@ -367,8 +369,8 @@ def has_list(kind: Kind) -> bool:
 
 
 def united(one: Kind, other: Kind) -> Kind | None:
-    """The kind of both of two values; lists whose items are not known yet get those of the other one.
-    None if there is none."""
+    """The kind of both of two values; lists whose items are not known yet get those of the other
+    one. None if there is none."""
     if one == other:
         return one
     if isinstance(one, Either) or isinstance(other, Either):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists as arguments: Python's lists go into a program as arrays of all their items, and what changes in
-them there is seen by Python afterwards.
+"""Lists as arguments: Python's lists go into a program as arrays of all their items, and what
+changes in them there is seen by Python afterwards.
 
     [[1, 2], [3]]  ──>  headers │ kind 2 … │ kind 1 … │ kind 2+ … │     items │ 1 2 3 │ 0 1 │
                                       a function of the program makes the lists of these
 
-Each list has a number, its origin, so that a list in the program is found to be one of Python's. Lists
-in lists come before those that they are in.
+Each list has a number, its origin, so that a list in the program is found to be one of Python's.
+Lists in lists come before those that they are in.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from ferryvm.python.value.result import flatten
 from ferryvm.python.value.value_kind import MisfitError, kind_of
 
 _HEADER = 7
-"""Numbers of a header: the kind of items, the length, and how many elements there are of each column; -1
-where the list has no such column."""
+"""Numbers of a header: the kind of items, the length, and how many elements there are of each
+column; -1 where the list has no such column."""
 _COLUMNS: tuple[ValueType, ...] = (I64, F64, I32, F32, LIST)
 _ITEMS = (("i64", Element.I64), ("f64", Element.F64), ("i32", Element.I32), ("f32", Element.F32))
 _DTYPES: dict[ValueType, Any] = {I64: np.int64, F64: np.float64, I32: np.int32, F32: np.float32}
@@ -164,8 +164,8 @@ class ListTable:
         return [found.astype(_DTYPES[kind.word], copy=False)]
 
     def _mixed_columns(self, kind: Either, values: Sequence[Any]) -> list[Any]:
-        """The columns of items of several kinds: the numbers of their kinds, and an array for each slot, with
-        zeros for items of other kinds."""
+        """The columns of items of several kinds: the numbers of their kinds, and an array for each
+        slot, with zeros for items of other kinds."""
         numbers = np.array([kind.kinds.index(kind_of(value)) for value in values], np.int64)
         found = [numbers]
         for number, each in enumerate(kind.kinds):
@@ -178,8 +178,8 @@ class ListTable:
 
 
 def passer(kinds: Sequence[Kind]) -> Any:
-    """The function from the arguments of a Python function to those of the compiled one, and the lists
-    among them by their origin."""
+    """The function from the arguments of a Python function to those of the compiled one, and the
+    lists among them by their origin."""
 
     def passed(values: Sequence[Any]) -> tuple[list[Any], Sequence[list[Any]]]:
         table, found = ListTable(), list[Any]()
@@ -196,8 +196,8 @@ def passer(kinds: Sequence[Kind]) -> Any:
 def entry(
     program: Program, struct: Struct, function: Function, kinds: Sequence[Kind]
 ) -> tuple[Function, Local]:
-    """The function that takes arguments as `passer` has them, calls another one, and returns its results
-    and an array of all lists; and the local with that array."""
+    """The function that takes arguments as `passer` has them, calls another one, and returns its
+    results and an array of all lists; and the local with that array."""
     slots = [slot for kind in kinds for slot in kind.slots]
     given = {f"slot {n}": I64 if slot is LIST else slot for n, slot in enumerate(slots)}
     arrays = {"headers": Element.I64.array} | {name: each.array for name, each in _ITEMS}
@@ -307,7 +307,8 @@ def with_items(
     size: Local,
     elements: Elements,
 ) -> None:
-    """Copy so many elements, a number that is on the stack, too, into a column, and go on behind them."""
+    """Copy so many elements, a number that is on the stack, too, into a column, and go on behind
+    them."""
     f.i64_const(0)
     f.i64_ne()
     with f.if_():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of a program as Python's lists: new ones, or those that a call got, with what is in them now."""
+"""Lists of a program as Python's lists: new ones, or those that a call got, with what is in them
+now."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ _NAMES: dict[ValueType, str] = {I64: "i64", F64: "f64", I32: "i32", F32: "f32", 
 
 
 class ListReader:
-    """Reads lists of one machine, for a caller that excludes other threads. Each is one object, however
-    often it is read."""
+    """Reads lists of one machine, for a caller that excludes other threads. Each is one object,
+    however often it is read."""
 
     def __init__(
         self,
@@ -42,8 +43,8 @@ class ListReader:
         originals: Sequence[list[Any]] = (),
         changed: Container[int] | None = None,
     ) -> None:
-        """`originals`: the lists of Python by their origin; `changed`: the numbers of the kinds of items
-        of those that may have changed, None if all may have."""
+        """`originals`: the lists of Python by their origin; `changed`: the numbers of the kinds of
+        items of those that may have changed, None if all may have."""
         self._references, self._originals, self._changed = references, originals, changed
         self._made: dict[int, list[Any]] = {}
 

@@ -42,8 +42,8 @@ class BoundFunction(NamedTuple):
 
 
 Reader = Callable[..., Any]
-"""Turns what a call of an instance returns into the value of the Python function; a reader of lists may be
-given, too."""
+"""Turns what a call of an instance returns into the value of the Python function; a reader of lists
+may be given, too."""
 
 
 def reader(kinds: Sequence[Kind], name: str) -> Reader | None:
@@ -157,8 +157,8 @@ def _view(array: Any, numbers: Sequence[int], dimensions: int) -> Any:
 
 
 def arguments(kinds: Sequence[Kind]) -> Callable[[Sequence[Any]], list[Any]] | None:
-    """The function from the arguments of a Python function to those of the compiled one; None if they
-    are the same."""
+    """The function from the arguments of a Python function to those of the compiled one; None if
+    they are the same."""
     if all(
         len(kind.slots) == 1
         and not isinstance(kind, Array | Tuple | Text)
@@ -182,7 +182,8 @@ def _is_changed(kind: Kind) -> bool:
 
 
 def storage(array: Any) -> Any:
-    """An array as a program has it: of a type that has elements, or of the parts of complex numbers."""
+    """An array as a program has it: of a type that has elements, or of the parts of complex
+    numbers."""
     if array.dtype == bool:
         return array.view(np.uint8)
     if array.dtype == np.uint64:

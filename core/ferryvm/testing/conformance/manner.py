@@ -93,8 +93,8 @@ def exits(task: Task) -> Scripts:
 
 
 def again(task: Task) -> Scripts:
-    """At each host call, growth and allocation that leaves, entered again before it was handled: failing host functions and
-    a lack of memory leave the program there."""
+    """At each host call, growth and allocation that leaves, entered again before it was handled:
+    failing host functions and a lack of memory leave the program there."""
     yield _again(task, None)
 
 

@@ -160,8 +160,8 @@ class _Performer:
         return fault
 
     def _run(self, machine: Machine, counting: bool, bound: dict[str, int]) -> Status:
-        """Enter until it leaves for a reason other than a search for a handler, or the next piece of a
-        launch, for which the engine may change `bound`."""
+        """Enter until it leaves for a reason other than a search for a handler, or the next piece
+        of a launch, for which the engine may change `bound`."""
         opcodes, checker = machine.program.code.opcodes, ExitChecker(machine)
         while True:
             status = self.artifact.enter(machine, counting)

@@ -80,8 +80,8 @@ def write_objects(machine: Machine, wanted: ScriptObjects | None) -> None:
 
 
 def provision(machine: Machine) -> tuple[int, int] | None:
-    """The provision of an engine for the allocation that left: `object_end`, and bytes of elements to
-    prepare; None if the limit forbids it."""
+    """The provision of an engine for the allocation that left: `object_end`, and bytes of elements
+    to prepare; None if the limit forbids it."""
     objects, control = machine.objects, machine.control
     assert objects is not None
     elements = objects.outside_of_wanted()

@@ -28,8 +28,8 @@ class TrialOutcome(enum.Enum):
     UNSUPPORTED = "unsupported"
     """A backend could not run it; nothing is said of agreement."""
     REFUSED = "refused"
-    """A mutated image that is no program, or a Python function that cannot be compiled, in one clear
-    line."""
+    """A mutated image that is no program, or a Python function that cannot be compiled, in one
+    clear line."""
     DISAGREE = "disagree"
     MALFORMED = "malformed"
     """A pass of a compiler left IR that breaks a rule."""

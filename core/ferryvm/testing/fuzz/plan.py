@@ -22,7 +22,8 @@ GRACE = 3.0
 """Seconds that a worker's trial may still take when the campaign has ended."""
 
 _KERNEL_PATIENCE = 6
-"""Times the patience of other programs: a compiler takes 4 to 24 s of processor time for a kernel."""
+"""Times the patience of other programs: a compiler takes 4 to 24 s of processor time for a
+kernel."""
 
 MIX = (*(ProgramKind.BYTECODE,) * 9, ProgramKind.SKIFF)
 """The default kinds: a program in Skiff costs as much as ten in bytecode, nearly all of it in the
@@ -55,8 +56,8 @@ class CampaignPlan:
     hosts: tuple[str, ...] = ()
     """Host functions that the programs call, as `--hosts` names them."""
     patience: float = 10.0
-    """Seconds of processor time that a backend may take for a program before it is stopped; six times as
-    many for a kernel."""
+    """Seconds of processor time that a backend may take for a program before it is stopped; six
+    times as many for a kernel."""
     object_limit: int | None = None
     """Bytes of object memory of each program; None for OBJECT_LIMITS, or KERNEL_LIMITS, in turn. A
     mutated file comes from a state under LIMITS, which it keeps."""

@@ -243,7 +243,8 @@ class Body:
         self.vector_locals: dict[int, int] = {}
         """By address of a vector, the local that holds it."""
         self.exits: list[tuple[Label, Label]] = []
-        """Of the loops around, where the stack is as it is here: exits, and to the next iteration."""
+        """Of the loops around, where the stack is as it is here: exits, and to the next
+        iteration."""
         self.nesting = 0
         self.caught: frozenset[int] = frozenset()
         """Tags that statements around here catch, or callers."""

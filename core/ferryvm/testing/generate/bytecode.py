@@ -273,7 +273,8 @@ class _Maker:
     def _with_clauses(self, program: Program, first: int) -> Program:
         """The program with its clauses, whose depths are the operands where their ranges start.
 
-        A range in a handler is reached once the clauses around it are known, so those are the first.
+        A range in a handler is reached once the clauses around it are known, so those are the
+        first.
         """
         size = len(program.code)
 

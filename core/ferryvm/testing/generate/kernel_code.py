@@ -225,8 +225,8 @@ class KernelCode(Writer):
         return " ".join([*before, f"(set! {self.variable_of(helper.type)} {text})"])
 
     def phase_try(self) -> str:
-        """Barriers in a form that catches exceptions, which only come behind them: an item that left in
-        front of one would go on in other modes than the rest."""
+        """Barriers in a form that catches exceptions, which only come behind them: an item that
+        left in front of one would go on in other modes than the rest."""
         if self.thrown is None or self.depth >= _DEEPEST:
             return self.phase_barrier()
         t, around = self.chance.below(4), self.catches

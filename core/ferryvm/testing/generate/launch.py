@@ -4,8 +4,8 @@
     arrays of the items ─> locals       arguments … │ number ─> launch.begin ─> loop
                              └─ known after the launch, not before
 
-A launch gets arrays that nothing else refers to, and a place in each for every item. So whatever its
-items read, no other one writes.
+A launch gets arrays that nothing else refers to, and a place in each for every item. So whatever
+its items read, no other one writes.
 """
 
 from __future__ import annotations

@@ -413,8 +413,8 @@ class _Function:
         self.write.callees = [*self.write.callees, Callee(name, ("int",), "int")]
 
     def passed(self) -> None:
-        """A lambda that a helper calls twice, which uses variables of this function; or a function that
-        assigns one of them."""
+        """A lambda that a helper calls twice, which uses variables of this function; or a function
+        that assigns one of them."""
         scope, parameter, value = self.write.scope, self.fresh("p"), self.write.integer(1)
         numbers = self.write.names("int")
         if numbers and self.chance.flip(0.5):

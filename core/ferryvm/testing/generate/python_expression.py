@@ -2,9 +2,9 @@
 """Random expressions of Python functions, typed so that most of them can be compiled.
 
 A type is a name: `int`, `float`, `bool`, `number` (an int or a float), a dtype of NumPy for a
-scalar, `float64[2]` for an array of two dimensions, `ints`, `floats`, `pairs` and `numbers` for lists, `pair` for
-a tuple of an int and a float. Integers grow by a bounded number of bits an iteration, so that CPython,
-which goes on where 64 bits end, ends in time.
+scalar, `float64[2]` for an array of two dimensions, `ints`, `floats`, `pairs` and `numbers` for
+lists, `pair` for a tuple of an int and a float. Integers grow by a bounded number of bits an
+iteration, so that CPython, which goes on where 64 bits end, ends in time.
 """
 
 from __future__ import annotations

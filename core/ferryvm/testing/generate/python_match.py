@@ -20,7 +20,8 @@ class RandomCase:
 
 
 def subject(write: PythonExpressions, chance: Chance) -> tuple[str, str]:
-    """An expression, and its type: `int`, `number`, `ints`, or `two` for a tuple of two integers."""
+    """An expression, and its type: `int`, `number`, `ints`, or `two` for a tuple of two
+    integers."""
     lists, pairs = write.names("ints"), write.names("pair")
     if lists and chance.flip(0.3):
         return chance.pick(lists), "ints"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of maps, reductions and scans: the arrays that they get, and what is left.
 
-Arrays for results, and those that are read and written at once, are new ones that nothing else refers
-to before the call. So whatever the items read, no other one writes.
+Arrays for results, and those that are read and written at once, are new ones that nothing else
+refers to before the call. So whatever the items read, no other one writes.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Skeletons(Launches):
         return self.affords(cost + _AROUND, length * callee.heap)
 
     def _arrays(self, of: SkeletonFunction, length: int) -> dict[int, int]:
-        """Append code that makes the arrays; their locals, by parameter. What is written is new, and
-        may be what is read, too."""
+        """Append code that makes the arrays; their locals, by parameter. What is written is new,
+        and may be what is read, too."""
         callee, chance = of.callee, self.chance
         found: dict[int, int] = {}
         for number in of.written:

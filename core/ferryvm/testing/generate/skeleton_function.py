@@ -3,8 +3,8 @@
 
     element kinds, operations ─> ferryvm.skeleton ─> functions of the program, with their names
 
-They are those that the builder and Skiff generate, under the same names, so compilers recognise them.
-What they call for elements writes nothing that items share (`item`).
+They are those that the builder and Skiff generate, under the same names, so compilers recognise
+them. What they call for elements writes nothing that items share (`item`).
 """
 
 from __future__ import annotations

@@ -287,7 +287,8 @@ class Expressions:
         return text()
 
     def catching(self, inside: Callable[[], str], t: int) -> str:
-        """The text that `inside` writes, of that type, with forms around it that catch its exceptions."""
+        """The text that `inside` writes, of that type, with forms around it that catch its
+        exceptions."""
         assert self.thrown is not None
         around, self.catches = self.catches, True
         body = inside()

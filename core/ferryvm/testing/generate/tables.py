@@ -81,8 +81,8 @@ _SECTIONS = {
         ["item_object_trap/trap"],
     ),
 }
-"""The sections of statements, those for objects, the sections of traps, those for objects; each with
-the prefix of its methods, where that is another."""
+"""The sections of statements, those for objects, the sections of traps, those for objects; each
+with the prefix of its methods, where that is another."""
 
 
 def _choices(weights: Weights, methods_of: type, kind: CodeKind, has_objects: bool) -> Choices:

@@ -139,7 +139,8 @@ def _merged(path: str, changes: Mapping[str, object], base: Weights) -> Weights:
         known: Section = getattr(base, name)
         for key, weight in section.items():
             _check(path, name, key, weight, known)
-        # Sections of numbers are replaced as a whole; elsewhere an omitted key has its default weight.
+        # Sections of numbers are replaced as a whole; elsewhere an omitted key has its default
+        # weight.
         sections[name] = section if name in _OPEN else {**known, **section}
         if name not in ("chance", "instruction") and not any(sections[name].values()):
             raise WeightsError(f"{path}: [{name}]: one weight at least must be above 0")

@@ -92,7 +92,8 @@ def line_of(verified: Verified, names: list[str], pc: int) -> Line:
 def _items(
     verified: Verified, names: list[str], mine: list[int], entry: int
 ) -> tuple[list[Item], list[int], list[ClauseListing]]:
-    """The code of one function, which starts at its entry, with the pc of each item; its clauses."""
+    """The code of one function, which starts at its entry, with the pc of each item; its
+    clauses."""
     program = verified.program
     order = [pc for pc in mine if pc >= entry] + [pc for pc in mine if pc < entry]
     tables = {

@@ -98,8 +98,8 @@ class _BodyLowering:
         predicates: Predicates,
         record: RecordCode | None = None,
     ) -> None:
-        """`number`: of the function; None for the region's own body. `record`: it is the code at exits of
-        that function."""
+        """`number`: of the function; None for the region's own body. `record`: it is the code at
+        exits of that function."""
         footprints = module.footprints
         self.body, self.calling, self.number = body, calling, number
         self.predicates, self.record = predicates, record
@@ -108,7 +108,8 @@ class _BodyLowering:
         self.loops: dict[Block, frozenset[Block]] = {}
         """The blocks of the innermost loop around each block that is in one."""
         self.launches: dict[Block, int] = {}
-        """The blocks whose innermost loop is over the items of a launch, each with the pc of its head."""
+        """The blocks whose innermost loop is over the items of a launch, each with the pc of its
+        head."""
         for loop in reversed(find_loops(body)):
             members = frozenset(loop.members)
             self.loops.update(dict.fromkeys(members, members))
@@ -231,7 +232,8 @@ class _BodyLowering:
     # --- ends of blocks ---------------------------------------------------------------------
 
     def _end(self, block: Block) -> Block | None:
-        """The terminator of a block; the block to continue with, if this is its only predecessor."""
+        """The terminator of a block; the block to continue with, if this is its only
+        predecessor."""
         end = block.end
         self.emission.pc = end.pc
         operands = [self.emission.value(a) for a in end.arguments]

@@ -255,8 +255,8 @@ class PartialSchedule:
         del self.slots[number]
 
     def read_from_files(self, operands: Collection[Operand]) -> bool:
-        """Read operands from files that units' output registers have, in a schedule of all operations. False
-        if there are no ports for that; the schedule is of no use then."""
+        """Read operands from files that units' output registers have, in a schedule of all
+        operations. False if there are no ports for that; the schedule is of no use then."""
         for operand in operands:
             (use,) = (
                 use

@@ -2,9 +2,10 @@
 """Operands of the first iterations that later iterations read from units' output registers.
 
 Before the loop these values are in registers, so a read takes a port. Where no port is left, a unit
-that is idle in the prologue moves the value to its own output register some cycles earlier: the unit of the
-operation that computes it later, where that operation of the iteration before the first one would be; or
-any other one. All operands that read the value share it as long as the unit has it.
+that is idle in the prologue moves the value to its own output register some cycles earlier: the
+unit of the operation that computes it later, where that operation of the iteration before the first
+one would be; or any other one. All operands that read the value share it as long as the unit has
+it.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ class Prologue:
         self._write_backs: set[tuple[int, int]] = set()
         self._held: set[tuple[int, int]] = set()
         self._brought: dict[tuple[int, int], list[tuple[ForwardedValue, int]]] = defaultdict(list)
-        """Moves of the result of an operation so many iterations before the first one, each with the cycle from
-        which on a unit has it."""
+        """Moves of the result of an operation so many iterations before the first one, each with
+        the cycle from which on a unit has it."""
         for number in range(iterations):
             self._add_iteration(number)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Angles of f64 less a multiple of pi/2: x = k pi/2 + r + rest, where |r| is at most pi/4, or little
-more.
+"""Angles of f64 less a multiple of pi/2: x = k pi/2 + r + rest, where |r| is at most pi/4, or
+little more.
 
 *Below 2^20*, after Cody and Waite ("Software Manual for the Elementary Functions", 1980, chapter
 8), exact by `fma`: pi/2 has three parts. x - k HIGH is a multiple of 2^-53 below 1 and so a f64, and k

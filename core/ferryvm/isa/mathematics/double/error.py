@@ -4,8 +4,8 @@
     erf (c + t) = v + t (s + t R(t))         c = 25/64 j,  |t| <= 25/128
     erfc a = e^(-a^2) g(a)                   g (c + t) = v + t (s + t R(t))
 
-where j is from 0 to 15, and g has a center c in each quarter of an octave of a + 2. Values v and slopes s
-at the centers are pairs, in tables, as are the coefficients of R.
+where j is from 0 to 15, and g has a center c in each quarter of an octave of a + 2. Values v and
+slopes s at the centers are pairs, in tables, as are the coefficients of R.
 """
 
 from __future__ import annotations

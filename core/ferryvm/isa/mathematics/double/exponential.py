@@ -4,10 +4,10 @@
     x = (16 k + j) ln 2 / 16 + r,  |r| <= ln 2 / 32        e^x = 2^k 2^(j/16) e^r,  e^r = 1 + r + r^2 P(r)
 
 The reduction is that of Cody and Waite ("Software Manual for the Elementary Functions", 1980,
-chapter 6), exact by `fma`; the powers 2^(j/16) are in a table, with their errors (Tang, "Table-driven
-implementation of the exponential function in IEEE floating-point arithmetic", ACM Transactions on
-Mathematical Software 15(2), 1989). Where the result may be infinite, subnormal or NaN, a function
-that code branches over computes it again.
+chapter 6), exact by `fma`; the powers 2^(j/16) are in a table, with their errors (Tang,
+"Table-driven implementation of the exponential function in IEEE floating-point arithmetic", ACM
+Transactions on Mathematical Software 15(2), 1989). Where the result may be infinite, subnormal or
+NaN, a function that code branches over computes it again.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ def _rest(m: PureEmitter[V], bits: V, r: V) -> V:
 
 
 def scale_of(m: PureEmitter[V], bits: V) -> V:
-    """2^(n/16), a normal number; `bits` end with n = 16 k + j. The words of the table lack j 2^48, so
-    the addition of n 2^48 adds k to the exponent."""
+    """2^(n/16), a normal number; `bits` end with n = 16 k + j. The words of the table lack j 2^48,
+    so the addition of n 2^48 adds k to the exponent."""
     n = m.shl(I64, bits, m.constant(I64, 48))
     return m.reinterpret(F64, I64, m.add(I64, m.lookup(POWER_WORDS, bits), n))
 
@@ -161,14 +161,15 @@ def expm1_rare(m: PureEmitter[V], x: V) -> V:
 
 
 def nearest(m: PureEmitter[V], shifted: V) -> tuple[V, V]:
-    """The bits of a sum with `SHIFT`, which end with the nearest integer, and that integer as f64."""
+    """The bits of a sum with `SHIFT`, which end with the nearest integer, and that integer as
+    f64."""
     return m.reinterpret(I64, F64, shifted), sub(m, shifted, number(m, SHIFT))
 
 
 def lifted(m: PureEmitter[V], a: V, shifted: V, is_small: V) -> V:
-    """`a`, from 1/2 to 2, times 2^k, where k is the last bits of `shifted`, -1080 to 1024: infinite if
-    it is too large. An addition to the exponent; where the result is small it is a normal number, 2^64
-    times as large, at first."""
+    """`a`, from 1/2 to 2, times 2^k, where k is the last bits of `shifted`, -1080 to 1024: infinite
+    if it is too large. An addition to the exponent; where the result is small it is a normal
+    number, 2^64 times as large, at first."""
     fraction = m.constant(I64, 52)
     lift = m.select(is_small, m.constant(I64, _LIFT << 52), m.constant(I64, 0))
     exponent = m.add(I64, m.shl(I64, shifted, fraction), lift)

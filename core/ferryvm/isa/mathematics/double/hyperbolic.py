@@ -104,8 +104,9 @@ def _half_power(m: PureEmitter[V], a: V) -> V:
 
 
 def tanh(m: PureEmitter[V], x: V) -> V:
-    """(e^2a - 1) / (e^2a + 1) with the sign of x, a = |x|; -0 for -0. From 5/8 on 1 - 2 / (e^2a + 1), whose
-    rounding errors get smaller where the function gets flatter, so that it is monotonic."""
+    """(e^2a - 1) / (e^2a + 1) with the sign of x, a = |x|; -0 for -0. From 5/8 on 1 - 2 / (e^2a +
+    1), whose rounding errors get smaller where the function gets flatter, so that it is
+    monotonic."""
     a = clamped(m, magnitude(m, x), 0.0, _ONE)
     less, less_low = fast_two_sum(m, *less_one(m, add(m, a, a)))
     more, more_low = two_sum(m, less, number(m, 2.0))
@@ -114,7 +115,8 @@ def tanh(m: PureEmitter[V], x: V) -> V:
     dividend_low = m.select(is_small, less_low, number(m, 0.0))
     inverse = m.fdiv(F64, number(m, 1.0), more)
     quotient = mul(m, dividend, inverse)
-    # What the quotient lacks: (dividend + dividend_low - quotient (more + more_low + less_low)) / more.
+    # What the quotient lacks: (dividend + dividend_low - quotient (more + more_low + less_low)) /
+    # more.
     minus = negated(m, quotient)
     left = add(m, fma(m, minus, more, dividend), dividend_low)
     left = mul(m, fma(m, minus, add(m, more_low, less_low), left), inverse)

@@ -6,8 +6,8 @@
     atan2         of a <= b, which are |y| and |x|:  atan s,  s = a / b,  if that is at most 1/2,
                   else pi/4 + atan s,  s = (a - b) / (a + b);  atan s = s + s z P(z),  |s| <= 1/2
 
-s and the multiple of pi/4 are pairs, and what is added is small beside them. The theorems of addition
-are in Abramowitz and Stegun, 4.4.34 and 4.4.35.
+s and the multiple of pi/4 are pairs, and what is added is small beside them. The theorems of
+addition are in Abramowitz and Stegun, 4.4.34 and 4.4.35.
 """
 
 from __future__ import annotations

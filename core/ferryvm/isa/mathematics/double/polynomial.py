@@ -18,8 +18,8 @@ def polynomial(
     """The polynomial with these coefficients, lowest power first, by Estrin's scheme: about
     log2(n) dependent steps instead of n (Muller, "Elementary Functions", 3rd edition, 5.3).
 
-    `is_precise`: the last step is that of Horner's scheme, with one rounding instead of two, and the
-    others are those of `polynomial_by_fours`."""
+    `is_precise`: the last step is that of Horner's scheme, with one rounding instead of two, and
+    the others are those of `polynomial_by_fours`."""
     if is_precise:
         rest = polynomial_by_fours(m, x, coefficients[1:])
         return fma(m, x, rest, number(m, coefficients[0]))
@@ -36,8 +36,8 @@ def polynomial(
 
 
 def polynomial_by_fours(m: PureEmitter[V], x: V, coefficients: Sequence[float]) -> V:
-    """The same, of groups of four terms, which Horner's scheme over x^4 joins: as fast as Estrin's for
-    up to 12 coefficients, with a product less."""
+    """The same, of groups of four terms, which Horner's scheme over x^4 joins: as fast as Estrin's
+    for up to 12 coefficients, with a product less."""
     square = mul(m, x, x)
     fourth = mul(m, square, square)
     total: V | None = None

@@ -5,8 +5,8 @@
     ln |x| = k ln 2 + s + s z (1/12 + z (1/80 + z R(z)))
     y ln |x| = n ln 2 / 16 + r,  |r| <= ln 2 / 32,  |x|^y = 2^(n/16) e^r
 
-The exponent may be 2^10 units, whose error becomes the relative one of the result. So s and the terms
-up to 1/80 are pairs: the error of the logarithm is about 2^-66 of it.
+The exponent may be 2^10 units, whose error becomes the relative one of the result. So s and the
+terms up to 1/80 are pairs: the error of the logarithm is about 2^-66 of it.
 """
 
 from __future__ import annotations

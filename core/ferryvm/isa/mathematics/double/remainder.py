@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """fmod and remainder of f64: exact, also where the quotient has 2,000 bits.
 
-Where |x / y| is below 2^52, x - q y is exact, q being the rounded quotient as an integer, and q is off
-by one at most. Other operands have functions of their own, which compiled code branches over:
+Where |x / y| is below 2^52, x - q y is exact, q being the rounded quotient as an integer, and q is
+off by one at most. Other operands have functions of their own, which compiled code branches over:
 
     |x| = M 2^e, |y| = N 2^f, k = e - f        rest = (M 2^k mod N) 2^f
 
-where M and N are integers of 53 bits. 2^k mod N = (2^(k / 32))^32 2^(k mod 32) mod N: five squares, each
-a product of residues. A product is a pair, which `fma` makes exact, and its quotient by N needs no
-more than 52 bits because residues are at most N / 2 in magnitude (van der Hoeven, Lecerf and Quintin,
-"Modular SIMD arithmetic in Mathemagix", ACM Transactions on Mathematical Software 43, 2016, 3.3).
+where M and N are integers of 53 bits. 2^k mod N = (2^(k / 32))^32 2^(k mod 32) mod N: five squares,
+each a product of residues. A product is a pair, which `fma` makes exact, and its quotient by N
+needs no more than 52 bits because residues are at most N / 2 in magnitude (van der Hoeven, Lecerf
+and Quintin, "Modular SIMD arithmetic in Mathemagix", ACM Transactions on Mathematical Software 43,
+2016, 3.3).
 """
 
 from __future__ import annotations
@@ -120,8 +121,8 @@ class _Division(Generic[V]):
         return cls(mantissa, n, f, m.sub(I64, e, f))
 
     def residue(self, m: PureEmitter[V], k: V) -> V:
-        """The integer congruent to M 2^k modulo N from -N/2 to N/2, give or take 2; anything if k is
-        negative."""
+        """The integer congruent to M 2^k modulo N from -N/2 to N/2, give or take 2; anything if k
+        is negative."""
         modulus = _Modulus(m, self.n)
         count = m.constant(I64, _SQUARES)
         power = modulus.reduced(_power(m, m.shr_u(I64, k, count)))
@@ -149,7 +150,8 @@ class _Modulus(Generic[V]):
         m = self.m
         high = mul(m, a, b)
         low = fma(m, a, b, negated(m, high))  # at most N/8
-        # The quotient is below 2^51 (1 + 2^-17), so rounding takes 1/4 at most; `left` is below 4/5 N.
+        # The quotient is below 2^51 (1 + 2^-17), so rounding takes 1/4 at most; `left` is below 4/5
+        # N.
         quotient = fma(m, high, self.inverse, mul(m, high, self.inverse_low))
         left = fma(m, m.fnearest(F64, quotient), self.minus, high)
         again = fma(m, low, self.inverse, mul(m, left, self.inverse))

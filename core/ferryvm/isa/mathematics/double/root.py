@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """cbrt and hypot of f64.
 
-Both correct an approximation by its exact residue: y - (y^3 - a) / (3 y^2), and
-y + (s - y^2) / (2 y), where an inverse root is at hand. Zeros, infinities and NaN are selected at the end.
+Both correct an approximation by its exact residue: y - (y^3 - a) / (3 y^2), and y + (s - y^2) / (2
+y), where an inverse root is at hand. Zeros, infinities and NaN are selected at the end.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def hypot(m: PureEmitter[V], x: V, y: V) -> V:
 
 
 def _ordered(m: PureEmitter[V], a: V, b: V) -> tuple[V, V]:
-    """The larger and the smaller one of two numbers without signs, or NaN first: of them the larger one
-    has larger bits."""
+    """The larger and the smaller one of two numbers without signs, or NaN first: of them the larger
+    one has larger bits."""
     first, second = m.reinterpret(I64, F64, a), m.reinterpret(I64, F64, b)
     is_less = m.compare(I64, Condition.LT_U, first, second)
     return m.select(is_less, b, a), m.select(is_less, a, b)
@@ -99,9 +99,9 @@ def _squares(m: PureEmitter[V], a: V, b: V) -> tuple[V, V]:
 
 
 def root_of_sum(m: PureEmitter[V], s: V, low: V | None) -> V:
-    """The root of the sum of a positive normal number and a small one: r (1 + d P(d)) with
-    d = 1 - s r^2 is the inverse root from an estimate r within 4 percent, and a Newton step with
-    its half corrects the root. No root and no quotient are taken: those take as long as all the rest."""
+    """The root of the sum of a positive normal number and a small one: r (1 + d P(d)) with d = 1 -
+    s r^2 is the inverse root from an estimate r within 4 percent, and a Newton step with its half
+    corrects the root. No root and no quotient are taken: those take as long as all the rest."""
     half = m.shr_u(I64, m.reinterpret(I64, F64, s), m.constant(I64, 1))
     r = m.reinterpret(F64, I64, m.sub(I64, m.constant(I64, _ROOT_ORIGIN), half))
     d = fma(m, negated(m, mul(m, s, r)), r, number(m, 1.0))

@@ -7,10 +7,10 @@
     tan r = r + r (w + w T(w)),  w = r^2 / 2        T(0) = -1/3
 
 sin x is sin r or, for odd k, cos r: the coefficients of one polynomial are selected. tan x is tan r
-or -1 / tan r. r has a rest; w, the product r w, and the sum with r or 1 are pairs: the power of 2 in w costs no
-rounding, and little is left for the polynomials, near the extremes of sin nothing: so sin is
-monotonic there, too. Huge operands, infinities and NaN have functions of their own, which compiled
-code branches over.
+or -1 / tan r. r has a rest; w, the product r w, and the sum with r or 1 are pairs: the power of 2
+in w costs no rounding, and little is left for the polynomials, near the extremes of sin nothing: so
+sin is monotonic there, too. Huge operands, infinities and NaN have functions of their own, which
+compiled code branches over.
 """
 
 from __future__ import annotations

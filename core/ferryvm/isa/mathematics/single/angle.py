@@ -3,11 +3,11 @@
 
     atan2(y, x) = n pi/4 + atan s,  s = u / v,  |s| <= tan(pi/8)
 
-for |y| and |x| as for `atan_f32`, with n replaced by 4 - n and s negated for negative x. u and v are
-exact in f64. All that follows is a sum of two f64, so that the error is about 2^-57.
+for |y| and |x| as for `atan_f32`, with n replaced by 4 - n and s negated for negative x. u and v
+are exact in f64. All that follows is a sum of two f64, so that the error is about 2^-57.
 
-It is a sum of two f32 (`quick`) unless that leaves its rounding open: of the quotient of the lesser and the
-larger magnitude.
+It is a sum of two f32 (`quick`) unless that leaves its rounding open: of the quotient of the lesser
+and the larger magnitude.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32
 V = TypeVar("V")
 
 _PLAIN_DIVISORS = 2.0**-70, 2.0**100
-"""Divisors of quick results: with these and the least quotient, parts of sums are normal numbers."""
+"""Divisors of quick results: with these and the least quotient, parts of sums are normal
+numbers."""
 _LEAST = 2.0**-30
 """The least quotient of a quick result."""
 
 _MISSING = -7 * 2.0**-36, 17 * 2.0**-36
-"""By such parts of itself, at least and at most, a quick result is less than the angle. The roundings of its
-second part count, which is up to 2^-11 of it: there is one more than in `atan_f32`, of the quotient's second
-part. From -2.6 to 11.5 of 2^-36 were found; the test itself rounds by up to 1.8."""
+"""By such parts of itself, at least and at most, a quick result is less than the angle. The
+roundings of its second part count, which is up to 2^-11 of it: there is one more than in
+`atan_f32`, of the quotient's second part. From -2.6 to 11.5 of 2^-36 were found; the test itself
+rounds by up to 1.8."""
 
 _INFINITE = 2.0**400
 """It stands for infinity: no finite f32 has a quotient with it that is not rounded to 0."""

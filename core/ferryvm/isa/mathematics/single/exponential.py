@@ -82,8 +82,8 @@ def exp2_f32(m: PureEmitter[V], x: V) -> V:
 
 
 def thirty_seconds(m: PureEmitter[V], x: V, is_exact: bool = True) -> tuple[V, V, V]:
-    """Bits that end with n, and a sum: x is n ln 2 / 32 and that. If not `is_exact`, with the logarithm
-    of the error of 2^(n/32) as an f32."""
+    """Bits that end with n, and a sum: x is n ln 2 / 32 and that. If not `is_exact`, with the
+    logarithm of the error of 2^(n/32) as an f32."""
     n, bits = _nearest(m, fma(m, x, _short(m, 32 / math.log(2)), _short(m, _SHIFT), F32), _SHIFT)
     minus = negated(m, n, F32)
     first, second = (m.constant(F32, each) for each in coefficient.LN2_32)
@@ -94,8 +94,8 @@ def thirty_seconds(m: PureEmitter[V], x: V, is_exact: bool = True) -> tuple[V, V
 
 
 def scale_of(m: PureEmitter[V], bits: V) -> V:
-    """2^(n/32) as f32, a normal number; `bits` end with n. The words of the table lack j 2^18, so the
-    addition of n 2^18 adds to the exponent."""
+    """2^(n/32) as f32, a normal number; `bits` end with n. The words of the table lack j 2^18, so
+    the addition of n 2^18 adds to the exponent."""
     n = m.shl(I32, bits, m.constant(I32, 18))
     return m.reinterpret(F32, I32, m.add(I32, m.lookup(EXP_WORDS, bits), n))
 
@@ -105,13 +105,14 @@ def _short(m: PureEmitter[V], value: float) -> V:
 
 
 def _nearest(m: PureEmitter[V], shifted: V, shift: float) -> tuple[V, V]:
-    """The multiple of the last place of `shift` that a sum with it is nearest to, and the sum's bits."""
+    """The multiple of the last place of `shift` that a sum with it is nearest to, and the sum's
+    bits."""
     return sub(m, shifted, _short(m, shift), F32), m.reinterpret(I32, F32, shifted)
 
 
 def _quick_power(m: PureEmitter[V], x: V, reduced: tuple[V, V, V], bound: float, rare: str) -> V:
-    """2^(n/32) e^(high + low) for bits that end with n; of an operand `x` that is smaller than a bound,
-    where all parts of the sum are normal numbers."""
+    """2^(n/32) e^(high + low) for bits that end with n; of an operand `x` that is smaller than a
+    bound, where all parts of the sum are normal numbers."""
     bits, high, low = reduced
     r = add(m, high, low, F32)
     square = mul(m, r, r, F32)

@@ -91,8 +91,8 @@ def cosh_f32(m: PureEmitter[V], x: V) -> V:
 
 @dataclasses.dataclass(frozen=True)
 class _Parts(Generic[V]):
-    """Of a number n ln 2 / 32 + r: F and G as sums, r, what cosh r has above 1, and sinh of the whole
-    rest above r."""
+    """Of a number n ln 2 / 32 + r: F and G as sums, r, what cosh r has above 1, and sinh of the
+    whole rest above r."""
 
     f: V
     f_low: V

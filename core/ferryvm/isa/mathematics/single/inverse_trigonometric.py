@@ -92,8 +92,8 @@ def _is_beyond(m: PureEmitter[V], bits: V) -> V:
 
 
 def _quick_arcsine(m: PureEmitter[V], a: V, is_large: V, onto: tuple[V, V, V]) -> tuple[V, V]:
-    """asin s for s = a, or the root of (1 - a) / 2 if a is large, times a factor and added to a sum, as
-    f32, and true if its rounding is open."""
+    """asin s for s = a, or the root of (1 - a) / 2 if a is large, times a factor and added to a
+    sum, as f32, and true if its rounding is open."""
     square = fma(m, a, number(m, -0.5, F32), number(m, 0.5, F32), F32)
     root, root_low = quick_root(m, square)
     low = m.select(is_large, root_low, number(m, 0.0, F32))

@@ -8,8 +8,8 @@ They are sums of two f32 (`quick`) unless that leaves their rounding open:
 
 x = 2^k m,  m c = 1 + r,  |r| <= 1/32     log x = k log 2 - log c + (r - r^2 / 2 + r^3 Q(r)) log e
 
-where r is an f32, as c, from a table of 32 inverses, has few bits, and k log 2 - log c has a first part
-that is one.
+where r is an f32, as c, from a table of 32 inverses, has few bits, and k log 2 - log c has a first
+part that is one.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 
     x = j w + t,  |t| <= w / 2       f(x) = a0 + a1 t + a2 t^2 + ...,  a0, a1, ... from tables, by j
 
-for 32 multiples of a width w that has so few bits that t is exact. The first coefficients are sums of
-two f32, of which the first one of a0 is a multiple of 2^-22; the others need not be, since t is small. At 0
-the polynomial is one for positive t alone, and a0 is 0, so that the error is one of t.
+for 32 multiples of a width w that has so few bits that t is exact. The first coefficients are sums
+of two f32, of which the first one of a0 is a multiple of 2^-22; the others need not be, since t is
+small. At 0 the polynomial is one for positive t alone, and a0 is 0, so that the error is one of t.
 
 All are those of the function times 1 - e, where e is more than the error (`quick`).
 """
@@ -47,8 +47,8 @@ def piecewise(
 ) -> tuple[V, V]:
     """The function of an f32 or a sum of two that is not negative, as a sum.
 
-    `onto`: b, c and a factor that is a power of 2 or its negative: then b + c + factor f, where b is a
-    multiple of 2^-22, or 0, and either at least factor f or 0."""
+    `onto`: b, c and a factor that is a power of 2 or its negative: then b + c + factor f, where b
+    is a multiple of 2^-22, or 0, and either at least factor f or 0."""
     shift = number(m, _SHIFT, F32)
     shifted = fma(m, x, number(m, 1 / pieces.width, F32), shift, F32)
     place = sub(m, shifted, shift, F32)

@@ -4,10 +4,10 @@
     x = 2^k m,  m c = 1 + r,  |r| <= 1/16               log2 x = k - log2 c + r P(r)
     y log2 x = n / 16 + r,  |r| <= 1/32                 x^y = 2^(n/16) (1 + r Q(r))
 
-with c from a table of 16 inverses of mantissas: in f64 the result has an error of less than 2^-41 of
-itself. If that leaves open to which f32 it is nearest, which is so for one pair in 2^15, it is
-computed again (Ziv, "Fast evaluation of elementary mathematical functions with correctly rounded last
-bit", ACM Transactions on Mathematical Software 17(3), 1991), as are the special ones:
+with c from a table of 16 inverses of mantissas: in f64 the result has an error of less than 2^-41
+of itself. If that leaves open to which f32 it is nearest, which is so for one pair in 2^15, it is
+computed again (Ziv, "Fast evaluation of elementary mathematical functions with correctly rounded
+last bit", ACM Transactions on Mathematical Software 17(3), 1991), as are the special ones:
 
     |x| = 2^k m,  s = (m - 1) / (m + 1),  w = s^2       log2 |x| = k + s (c0 + w (c1 + w R(w)))
     y log2 |x| = n + r,  |r| <= 1/2       |x|^y = 2^n (1 + r (e0 + r (e1 + r E(r))))

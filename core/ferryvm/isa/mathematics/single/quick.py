@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quick results of f32: sums of two f32 that are right unless they are near the middle of two f32.
 
-A vector has twice as many f32 as f64, and a pair of f32 has 48 bits: enough for a result with an error
-of 2^-34 of itself. A rounding test (Ziv, "Fast evaluation of elementary mathematical functions with
-correctly rounded last bit", ACM Transactions on Mathematical Software 17(3), 1991) finds the few
-results that such an error could change. They are computed again in f64, by a function that code
-branches over.
+A vector has twice as many f32 as f64, and a pair of f32 has 48 bits: enough for a result with an
+error of 2^-34 of itself. A rounding test (Ziv, "Fast evaluation of elementary mathematical
+functions with correctly rounded last bit", ACM Transactions on Mathematical Software 17(3), 1991)
+finds the few results that such an error could change. They are computed again in f64, by a function
+that code branches over.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ V = TypeVar("V")
 
 
 def tested_sum(m: PureEmitter[V], high: V, low: V, error: float) -> tuple[V, V]:
-    """The f32 nearest to a sum of two, and true if an error of that part of `high` could change it."""
+    """The f32 nearest to a sum of two, and true if an error of that part of `high` could change
+    it."""
     return tested_range(m, high, low, -error, error)
 
 
 def tested_range(m: PureEmitter[V], high: V, low: V, least: float, most: float) -> tuple[V, V]:
-    """The f32 nearest to a number that exceeds a sum of two by `least` to `most` of `high`, and true if
-    there are two such."""
+    """The f32 nearest to a number that exceeds a sum of two by `least` to `most` of `high`, and
+    true if there are two such."""
     above = add(m, high, fma(m, high, number(m, most, F32), low, F32), F32)
     below = add(m, high, fma(m, high, number(m, least, F32), low, F32), F32)
     return above, m.compare(F32, Condition.NE, above, below)

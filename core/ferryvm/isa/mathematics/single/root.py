@@ -4,9 +4,9 @@
 Both are sums of two f32 (`quick`) unless that leaves their rounding open: an approximation, and a
 Newton step whose residue is computed in pairs. For cbrt in f64:
 
-Bits of a float are nearly its logarithm, so a third of them, negated, gives an estimate r of a^(-1/3)
-within 4 percent. One polynomial step makes it good to 2^-20. Then y = a r^2, cut to 18 bits so that
-y^3 is exact, needs the factor (1 + d)^(-1/3) with d = (y^3 - a) / a.
+Bits of a float are nearly its logarithm, so a third of them, negated, gives an estimate r of
+a^(-1/3) within 4 percent. One polynomial step makes it good to 2^-20. Then y = a r^2, cut to 18
+bits so that y^3 is exact, needs the factor (1 + d)^(-1/3) with d = (y^3 - a) / a.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def cbrt_rare(m: PureEmitter[V], x: V) -> V:
 def quick_root(m: PureEmitter[V], s: V, low: V | None = None) -> tuple[V, V]:
     """The root of a positive normal f32, or of a sum of two, as a sum with an error of 2^-37 of it.
 
-    A quick inverse root r and the root s r have errors of at most 2^-19.2, as all mantissas of s show, and
-    the Newton step to the root has one of 3/2 of their square, 2^-37.8."""
+    A quick inverse root r and the root s r have errors of at most 2^-19.2, as all mantissas of s
+    show, and the Newton step to the root has one of 3/2 of their square, 2^-37.8."""
     half = m.shr_u(I32, m.reinterpret(I32, F32, s), m.constant(I32, 1))
     r = m.reinterpret(F32, I32, m.sub(I32, m.constant(I32, _QUICK_ROOT_ORIGIN), half))
     d = fma(m, negated(m, mul(m, s, r, F32), F32), r, number(m, 1.0, F32), F32)
@@ -108,7 +108,8 @@ def quick_root(m: PureEmitter[V], s: V, low: V | None = None) -> tuple[V, V]:
 def hypot_f32(m: PureEmitter[V], x: V, y: V) -> V:
     """sqrt(x^2 + y^2); infinite if an operand is, even if the other one is NaN.
 
-    It is correctly rounded for all operands. The sum of squares is a pair with an error of 2^-46 of it."""
+    It is correctly rounded for all operands. The sum of squares is a pair with an error of 2^-46 of
+    it."""
     square, square_low = two_product(m, x, x, F32)
     other, other_low = two_product(m, y, y, F32)
     s, s_low = two_sum(m, square, other, F32)

@@ -39,8 +39,8 @@ _CUT = 29
 
 
 def is_near_middle(m: PureEmitter[V], a: V, error: int) -> V:
-    """True if an f64, of the range of normal f32, is within so many of its last places of the middle of
-    two f32: then an error of that size decides which one is nearest."""
+    """True if an f64, of the range of normal f32, is within so many of its last places of the
+    middle of two f32: then an error of that size decides which one is nearest."""
     middle = m.constant(I64, error - (1 << _CUT - 1) & I64.mask)
     cut = m.bit_and(
         I64, m.add(I64, m.reinterpret(I64, F64, a), middle), m.constant(I64, (1 << _CUT) - 1)

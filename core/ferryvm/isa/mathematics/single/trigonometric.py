@@ -10,8 +10,8 @@ such a pair for each of four ranges of |x|. n is the integer nearest to x c, and
 
     h = fma(x, d, fma(x, c, -n))
 
-where the inner operation is exact, or its error is small beside h: x c is a multiple of 2^-53.
-The part of 1 / pi behind d changes h by less than 2^-59. Code branches over the ranges but the first,
+where the inner operation is exact, or its error is small beside h: x c is a multiple of 2^-53. The
+part of 1 / pi behind d changes h by less than 2^-59. Code branches over the ranges but the first,
 that of operands below 2^49.
 """
 
