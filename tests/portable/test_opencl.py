@@ -75,6 +75,12 @@ def test_vectors_find_a_planted_mutation(
     assert "vector " in checked.stdout
 
 
+def test_sums_of_floats_in_loops_are_to_stay_in_order(opencl: Folder) -> None:
+    text = (opencl("dot") / "dot_kernel.cl").read_text("utf-8")
+    assert text.count("    in_order()\n    for (;;) {") == 1
+    assert "in_order" not in (opencl("steps") / "steps.cl").read_text("utf-8")
+
+
 def test_a_kernel_may_not_be_named_like_a_built_in_function(
     kernels: Verified, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ fixed names, which the dialect defines:
 | `interrupted(control)` | true if the program is to stop: called in loops, occasionally |
 | `entered(control)` | the same: called at each entry of a function |
 | `carried(a)` | `a`, an f64 that a loop without checks passes to its next iteration; optional |
+| `in_order()` | before a loop that passes floats to its next iteration; optional |
 | `host_stack()` | the lowest address in use of the native stack |
 | `nanoseconds()` | a clock |
 """

@@ -21,7 +21,7 @@ from ferryvm.ir.c.structure import structure
 from ferryvm.ir.graph import BOOLEAN, Block, Body, Edge, Operation, Parameter, Terminator, Value
 from ferryvm.ir.operation import SAFEPOINTS
 from ferryvm.ir.rule import Rules
-from ferryvm.isa.type import F64, I32, I64
+from ferryvm.isa.type import F32, F64, I32, I64
 
 _LEAVING = {"leave": "LEAVE", "trap": "TRAP", "halt": "HALT", "host": "HOST"}
 """Statuses of the terminators that leave."""
@@ -174,6 +174,9 @@ class FunctionPrinter:
         behind = self.structure.behind.get(block, [])
         around = self._loop, self._is_case
         self._loop, self._is_case = (block, behind[0] if behind else follow), False
+        passes_floats = any(each.type in (F32, F64) for each in block.parameters)
+        if passes_floats and "in_order" in self.dialect.helpers:
+            self.lines.add(self.scope.helper("in_order"))
         self.lines.open("for (;;) {")
         self._block(block, block)
         self.lines.close()

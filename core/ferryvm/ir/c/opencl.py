@@ -176,6 +176,16 @@ static inline double carried(double a)
 }
 """
 
+# Intel's OpenCL for processors (2026.22) computes sums of floats in vectors, in another order, also
+# without options that permit it. Its vectoriser heeds the hint; others may not reorder sums anyway.
+_IN_ORDER = """\
+#if defined(__clang__) && !defined(__NV_CL_C_VERSION)
+#define in_order() _Pragma("clang loop vectorize(disable)")
+#else
+#define in_order()
+#endif
+"""
+
 
 def _hint(name: str, parameter: str, builtin: str, given: str, otherwise: str) -> str:
     """A macro that expands to a builtin call if the compiler has it, else to `otherwise`."""
@@ -347,7 +357,7 @@ def opencl(aligned: bool = False, apart: bool = False, objects: bool = False) ->
         **_accesses(aligned, apart),
         **(opencl_object.objects(_BYTES, apart) if objects else {}),
         **_looks(apart),
-        **({} if aligned else {"carried": _CARRIED}),
+        **({} if aligned else {"carried": _CARRIED, "in_order": _IN_ORDER}),
     }
     fields = opencl_object.FIELDS if apart and objects else ""
     more = {"aligned": aligned, "apart": apart, "objects": objects}
