@@ -11,7 +11,7 @@ import pytest
 
 from ferryvm.backend import BackendError
 from ferryvm.engine.launch_place import calibration, chooser, model
-from ferryvm.engine.launch_place.calibration import CLASSES, Calibration, Known
+from ferryvm.engine.launch_place.calibration import CLASSES, Calibration, DeviceCalibrations
 from ferryvm.engine.launch_place.chooser import MOST_WORTH, UNTIMED_WORTH, PlacedRanges
 from ferryvm.engine.launch_place.model import CALIBRATED, CostModel
 from ferryvm.engine.launch_place.place import LaunchPlace, PlaceState
@@ -392,7 +392,7 @@ def test_a_calibration_is_kept_for_each_device(monkeypatch: pytest.MonkeyPatch) 
     one, other = _calibration("double", "one", 1.0), _calibration("double", "other", 2.0)
     calibration.store(one)
     calibration.store(other)
-    assert calibration.load("double") == Known({"one": one, "other": other}, "")
+    assert calibration.load("double") == DeviceCalibrations({"one": one, "other": other}, "")
     assert calibration.staleness(one, FunctionCompiler(compile_by_llvm)) == ""
     changed = FunctionCompiler(compile_by_llvm)
     monkeypatch.setattr(changed, "version", "9")
@@ -402,7 +402,9 @@ def test_a_calibration_is_kept_for_each_device(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.usefixtures("empty_cache")
 def test_a_stale_or_forged_calibration_is_refused_with_the_command() -> None:
     command = "run `ferry doctor --calibrate`"
-    assert calibration.load("nobody") == Known({}, f"nobody is not calibrated; {command}")
+    assert calibration.load("nobody") == DeviceCalibrations(
+        {}, f"nobody is not calibrated; {command}"
+    )
     old = _calibration("double", "old", 1.0)
     calibration.store(dataclasses.replace(old, versions={**old.versions, "processors": "0"}))
     assert calibration.load("double").why_not == (

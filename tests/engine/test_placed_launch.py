@@ -12,7 +12,7 @@ from ferryvm.calibrator import calibrate
 from ferryvm.engine import launching
 from ferryvm.engine.execution import Execution
 from ferryvm.engine.launch_place import calibration, chooser
-from ferryvm.engine.launch_place.calibration import CLASSES, Calibration, Known
+from ferryvm.engine.launch_place.calibration import CLASSES, Calibration, DeviceCalibrations
 from ferryvm.engine.parallel import ThreadedRanges
 from ferryvm.item_range import PlaceActivity, RangeOutcome
 from ferryvm.machine.chunk import ChunkLoop
@@ -66,7 +66,9 @@ def _started(
     mine = Native(compile_)
     known = {"llvm": _calibrated(LLVM, 0.5), "mine": _calibrated(mine, factor)}
     monkeypatch.setattr(
-        calibration, "load", lambda name: Known({"": known[name]} if name in known else {}, "")
+        calibration,
+        "load",
+        lambda name: DeviceCalibrations({"": known[name]} if name in known else {}, ""),
     )
     options = Options(background=False, cache=False, threads=2)
     choices = Choice("llvm", options), Choice("mine", options)
@@ -144,7 +146,7 @@ def test_without_a_calibration_the_default_policy_asks_llvm_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     why = "it is not calibrated; run `ferry doctor --calibrate`"
-    monkeypatch.setattr(calibration, "load", lambda _: Known({}, why))
+    monkeypatch.setattr(calibration, "load", lambda _: DeviceCalibrations({}, why))
     execution = Engine(policy=default()).start(ferryvm.assemble(MANY + STORE))
     execution.run()
     for place in [one for each in placements(execution) for one in each.launches]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import tomli
 
-from ferryvm.policy.check import Known, Reading, read_text
+from ferryvm.policy.check import KnownBackends, Reading, read_text
 from ferryvm.policy.fact import Values
 from ferryvm.policy.machine import MachineFacts
 from ferryvm.policy.predicate import When, read
@@ -68,7 +68,7 @@ def when(text: str) -> When:
 
 def check(text: str) -> Reading:
     """What comes of reading a file with that text."""
-    return read_text(text, "p.toml", Known(BACKENDS))
+    return read_text(text, "p.toml", KnownBackends(BACKENDS))
 
 
 def faults(text: str) -> list[str]:

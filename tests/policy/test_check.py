@@ -11,7 +11,7 @@ import pytest
 
 from ferryvm import policy
 from ferryvm.errors import FerryError
-from ferryvm.policy.check import Known, read_text
+from ferryvm.policy.check import KnownBackends, read_text
 
 from .sample import BACKENDS, check, faults
 
@@ -164,7 +164,9 @@ def test_a_mark_at_the_start_of_the_file_is_no_key(tmp_path: Path) -> None:
 
 
 def test_an_interpreter_without_cells_is_refused_in_plain_words() -> None:
-    known = Known(("plain", "threaded", "llvm"), ("plain", "threaded"), ("llvm",), ("plain",))
+    known = KnownBackends(
+        ("plain", "threaded", "llvm"), ("plain", "threaded"), ("llvm",), ("plain",)
+    )
     reading = read_text("interpreter = 'plain'\n", "p.toml", known)
     (placed,) = reading.faults
     assert str(placed) == (

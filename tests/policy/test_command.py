@@ -83,7 +83,7 @@ def test_show_prints_a_file_with_every_key(tmp_path: Path) -> None:
     code, out, err = ferry("show", "a.toml", cwd=tmp_path)
     assert (code, err) == (0, "")
     assert "optimize = 2" in out
-    names = check.Known(("llvm", "threaded"))
+    names = check.KnownBackends(("llvm", "threaded"))
     assert check.read_text(out, "", names).policy == check.read_text(GOOD, "", names).policy
 
 

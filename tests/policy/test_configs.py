@@ -29,7 +29,7 @@ def _backends(rules: Policy, kind: str) -> list[str]:
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_an_example_has_no_faults(path: Path) -> None:
-    assert check.read(path, check.Known(KNOWN)).faults == ()
+    assert check.read(path, check.KnownBackends(KNOWN)).faults == ()
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

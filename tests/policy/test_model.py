@@ -12,7 +12,7 @@ import pytest
 from ferryvm import policy
 from ferryvm.policy import Action, Choice, Options, Policy, Profile, Rule, Shadow
 from ferryvm.policy import check as checker
-from ferryvm.policy.check import Known
+from ferryvm.policy.check import KnownBackends
 from ferryvm.policy.condition import Like, Within
 from ferryvm.policy.model import PROMPT, build_ours
 from ferryvm.policy.predicate import Test, When
@@ -111,7 +111,7 @@ def test_policies_are_frozen() -> None:
 
 
 def test_the_checker_reads_the_default_policy_as_the_light_way_does() -> None:
-    reading = checker.read(policy.DEFAULT, Known(("llvm", "opencl", "threaded")))
+    reading = checker.read(policy.DEFAULT, KnownBackends(("llvm", "opencl", "threaded")))
     assert reading.faults == ()
     assert reading.policy == policy.default()
 

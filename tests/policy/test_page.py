@@ -6,12 +6,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ferryvm.policy.check import Known, read_text
+from ferryvm.policy.check import KnownBackends, read_text
 from ferryvm.policy.schema import markdown
 
 PAGE = (Path(__file__).parents[2] / "docs" / "policies.md").read_text(encoding="utf-8")
 INTERPRETERS = ("reference", "switch", "threaded")
-KNOWN = Known((*INTERPRETERS, "llvm", "opencl"), INTERPRETERS, ("llvm", "opencl"))
+KNOWN = KnownBackends((*INTERPRETERS, "llvm", "opencl"), INTERPRETERS, ("llvm", "opencl"))
 POLICY = re.compile(r"^```toml\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
 

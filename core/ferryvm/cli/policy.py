@@ -12,7 +12,7 @@ from ferryvm.cli.path import FILE
 from ferryvm.errors import FerryError, first_of
 
 if TYPE_CHECKING:
-    from ferryvm.policy.check import Known
+    from ferryvm.policy.check import KnownBackends
 
 
 @click.group()
@@ -61,10 +61,10 @@ def show(file: Path | None) -> None:
     click.echo(write(load(file, _known())), nl=False)
 
 
-def _known() -> Known:
+def _known() -> KnownBackends:
     """All backends, including those not usable here: a policy may be for another machine."""
     from ferryvm.backend import BackendError, Compiler, Interpreter
-    from ferryvm.policy.check import Known
+    from ferryvm.policy.check import KnownBackends
     from ferryvm.registry import Registry
 
     registry = Registry()
@@ -79,7 +79,7 @@ def _known() -> Known:
         (compilers if isinstance(backend, Compiler) else interpreters).append(name)
         if isinstance(backend, Interpreter) and not backend.capabilities.cells:
             without_cells.append(name)
-    return Known(registry.names, interpreters, compilers, without_cells)
+    return KnownBackends(registry.names, interpreters, compilers, without_cells)
 
 
 @policy.command()

@@ -81,7 +81,7 @@ def load(
     """
     from ferryvm.policy import check
 
-    return check.load(Path(path), check.Known(backends, interpreters, compilers))
+    return check.load(Path(path), check.KnownBackends(backends, interpreters, compilers))
 
 
 def choose(

@@ -28,7 +28,7 @@ from ferryvm.toml.table import MISSING, key_faults
 
 
 @dataclasses.dataclass(frozen=True)
-class Known:
+class KnownBackends:
     """The backends that a policy may name."""
 
     names: Collection[str]
@@ -75,18 +75,18 @@ class Reading:
     """In the order of the text; only warnings if there is a policy."""
 
 
-def load(path: FilePath, backends: Known) -> Policy:
+def load(path: FilePath, backends: KnownBackends) -> Policy:
     """The policy in a file. Raises PolicyError with every fault; warnings go to the log."""
     reading = read(path, backends)
     return settle(reading.policy, reading.faults, PolicyError)
 
 
-def read(path: FilePath, backends: Known) -> Reading:
+def read(path: FilePath, backends: KnownBackends) -> Reading:
     """As `load`, with the faults as values. Raises FerryError if the file cannot be read."""
     return read_text(text_of(path), str(path), backends)
 
 
-def read_text(text: str, file: str, backends: Known) -> Reading:
+def read_text(text: str, file: str, backends: KnownBackends) -> Reading:
     """The policy in a text; `file` is its name in messages."""
 
     def judge(document: dict[str, Any]) -> tuple[Policy | None, list[TomlFault]]:
@@ -100,7 +100,7 @@ def read_text(text: str, file: str, backends: Known) -> Reading:
     return Reading(*examine(text, file, keys.PolicyKeys, judge))
 
 
-def _key_faults(document: Mapping[str, Any], backends: Known) -> Iterator[TomlFault]:
+def _key_faults(document: Mapping[str, Any], backends: KnownBackends) -> Iterator[TomlFault]:
     """Violations of the declared keys."""
     for one in key_faults(keys.PolicyKeys, document):
         if one.found == MISSING:  # the name of a backend: everything else is optional
@@ -114,7 +114,7 @@ def _key_faults(document: Mapping[str, Any], backends: Known) -> Iterator[TomlFa
 
 
 def _rule_faults(
-    document: Mapping[str, Any], backends: Known, conditions: list[When]
+    document: Mapping[str, Any], backends: KnownBackends, conditions: list[When]
 ) -> Iterator[TomlFault]:
     """Faults of names of backends and of conditions; keys must be as declared.
 

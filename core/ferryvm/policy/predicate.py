@@ -169,11 +169,11 @@ def _all(parts: Iterable[Outcomes]) -> Outcomes:
 
 
 Report = Callable[[TomlFault], None]
-Known = Callable[[str], Fact | None]
+FindFact = Callable[[str], Fact | None]
 """From a name to the fact of that name."""
 
 
-def read(table: Mapping[str, object], path: Path, report: Report, known: Known = find) -> When:
+def read(table: Mapping[str, object], path: Path, report: Report, known: FindFact = find) -> When:
     """The predicate of a `when` table. Faults are reported, and the parts with faults are
     omitted."""
     tests: dict[str, Test] = {}
@@ -199,7 +199,7 @@ def read(table: Mapping[str, object], path: Path, report: Report, known: Known =
     return When(tuple(tests.values()), tuple(alternatives), exception)
 
 
-def _read_alternatives(value: object, path: Path, report: Report, known: Known) -> list[When]:
+def _read_alternatives(value: object, path: Path, report: Report, known: FindFact) -> list[When]:
     if not isinstance(value, list) or not value:
         report(TomlFault(path, f"found {show(value)}", "a list of tables, one at least"))
         return []
@@ -221,7 +221,9 @@ def _flat(name: str, path: Path, value: object) -> Iterator[tuple[str, Path, obj
         yield name, path, value
 
 
-def _read_test(name: str, path: Path, value: object, report: Report, known: Known) -> Test | None:
+def _read_test(
+    name: str, path: Path, value: object, report: Report, known: FindFact
+) -> Test | None:
     values = value if isinstance(value, list) else [value]
     if values and all(type(one) is str for one in values):
         test = _usual_test(name, tuple(values), known)
@@ -231,7 +233,7 @@ def _read_test(name: str, path: Path, value: object, report: Report, known: Know
 
 
 @functools.lru_cache(maxsize=1024)
-def _usual_test(name: str, texts: tuple[str, ...], known: Known) -> Test | None:
+def _usual_test(name: str, texts: tuple[str, ...], known: FindFact) -> Test | None:
     """The test of a fact for texts, None if there is a fault; cached, because rules repeat
     tests."""
     faults: list[TomlFault] = []
@@ -239,7 +241,7 @@ def _usual_test(name: str, texts: tuple[str, ...], known: Known) -> Test | None:
     return None if faults else test
 
 
-def _new_test(name: str, path: Path, value: object, report: Report, known: Known) -> Test | None:
+def _new_test(name: str, path: Path, value: object, report: Report, known: FindFact) -> Test | None:
     fact = known(name)
     if fact is None:
         report(_unknown(name, path))

@@ -45,7 +45,7 @@ def _declared_name(datum: Datum) -> Atom | None:
 
 
 @record.dataclass
-class Known:
+class EarlierTexts:
     """Definitions of a session's texts: the data that later texts need."""
 
     globals: dict[str, Global] = record.field(default_factory=dict)
@@ -57,21 +57,25 @@ class Known:
     """The statics of string literals."""
 
 
-def parse(datums: Many[Datum], faults: Faults, earlier: Known, file: str) -> tuple[Tree, Known]:
+def parse(
+    datums: Many[Datum], faults: Faults, earlier: EarlierTexts, file: str
+) -> tuple[Tree, EarlierTexts]:
     """The tree of a text, given what earlier texts of the session have defined; and what later
     ones can use."""
     return _Parser(faults, earlier, file).program(datums, earlier.functions)
 
 
 class _Parser(FormParser):
-    def __init__(self, faults: Faults, earlier: Known, file: str) -> None:
+    def __init__(self, faults: Faults, earlier: EarlierTexts, file: str) -> None:
         super().__init__(faults, dict(earlier.globals), file)
         self.scope.structs = dict(earlier.structs)
         self.texts = dict(earlier.texts)
 
     # Programs and functions
 
-    def program(self, datums: Many[Datum], earlier: dict[str, Sequence]) -> tuple[Tree, Known]:
+    def program(
+        self, datums: Many[Datum], earlier: dict[str, Sequence]
+    ) -> tuple[Tree, EarlierTexts]:
         definitions = Definitions(self.scope)
         definitions.declare(datums)
         pending: list[tuple[Function, Sequence]] = []
@@ -104,7 +108,7 @@ class _Parser(FormParser):
             self._function(function, definition)
         functions = [self.main, *(function for function, _ in own), *self.wrappers]
         visible = self.scope.globals
-        known = Known(
+        known = EarlierTexts(
             {n: meaning for n, meaning in visible.items() if not isinstance(meaning, Function)},
             {f.name: d for f, d in pending if visible.get(f.name) is f},
             self.scope.structs,

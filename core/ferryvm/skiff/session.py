@@ -18,7 +18,7 @@ from ferryvm.skiff.fault import Faults
 from ferryvm.skiff.generate import generate
 from ferryvm.skiff.inference import infer
 from ferryvm.skiff.object_type import ObjectTypes
-from ferryvm.skiff.parser import Known, parse
+from ferryvm.skiff.parser import EarlierTexts, parse
 from ferryvm.skiff.scope import BUILT_IN
 from ferryvm.skiff.tree import Tree, Variable
 
@@ -29,7 +29,7 @@ class Session:
     def __init__(self) -> None:
         self.inputs = 0
         self._statics: list[Variable] = []
-        self._known = Known()
+        self._known = EarlierTexts()
         self._types = ObjectTypes()
         self._texts: dict[str, str] = {}
 

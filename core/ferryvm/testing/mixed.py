@@ -56,9 +56,9 @@ def read(text: str, name: str, backends: tuple[str, ...]) -> Policy:
 
     Raises FerryError with its first fault.
     """
-    from ferryvm.policy.check import Known, read_text  # hardly any file has a policy
+    from ferryvm.policy.check import KnownBackends, read_text  # hardly any file has a policy
 
-    reading = read_text(text, name, Known(backends))
+    reading = read_text(text, name, KnownBackends(backends))
     if reading.policy is None:
         raise FerryError(str(next(it for it in reading.faults if not it.fault.is_warning)))
     return reading.policy

@@ -64,7 +64,7 @@ class Calibration:
         return title(self.backend, self.device)
 
 
-class Known(NamedTuple):
+class DeviceCalibrations(NamedTuple):
     """The calibrations of the devices of a backend, as far as they are of use."""
 
     by_device: Mapping[str, Calibration]
@@ -99,25 +99,29 @@ def device_name(compiler: Compiler, device: str) -> str:
     return compiler.versions(device).get("device", device)
 
 
-def load(backend: str) -> Known:
+def load(backend: str) -> DeviceCalibrations:
     """The calibrations of a backend that are of this machine, without asking the backend; it never
     raises. See `staleness` for the versions of the backend."""
     try:
         content, refused = _entry(backend).inspect()
         if refused:
-            return Known({}, f"the calibration of {backend} is refused: {refused}; run `{COMMAND}`")
+            return DeviceCalibrations(
+                {}, f"the calibration of {backend} is refused: {refused}; run `{COMMAND}`"
+            )
         if content is None:
-            return Known({}, f"{backend} is not calibrated; run `{COMMAND}`")
+            return DeviceCalibrations({}, f"{backend} is not calibrated; run `{COMMAND}`")
         found = _read(content)
     except (FerryError, ValueError, TypeError, KeyError) as error:
-        return Known({}, f"the calibration of {backend} cannot be used: {error}; run `{COMMAND}`")
+        return DeviceCalibrations(
+            {}, f"the calibration of {backend} cannot be used: {error}; run `{COMMAND}`"
+        )
     reason = ""
     for name, one in tuple(found.items()):
         changed = _changed(one.versions, _machine())
         if changed:
             reason = f"the calibration of {one.title} is stale: {changed}; run `{COMMAND}`"
             del found[name]
-    return Known(found, "" if found else reason)
+    return DeviceCalibrations(found, "" if found else reason)
 
 
 def staleness(found: Calibration, compiler: Compiler) -> str:

@@ -189,7 +189,7 @@ class Corner(enum.Enum):
     SKELETON = "maps, reductions and scans"
 
 
-class Known(NamedTuple):
+class ObjectLocal(NamedTuple):
     """A local that holds an object here, not null."""
 
     local: int
@@ -237,7 +237,7 @@ class Body:
         """Locals (i64) that are below a bound here."""
         self.blocks: list[tuple[int, int]] = []
         """Locals (i64) that hold an address here, and the bytes in bounds from there."""
-        self.objects: list[Known] = []
+        self.objects: list[ObjectLocal] = []
         self.idle_references: dict[int, list[int]] = {}
         """By type, locals that hold a reference for a moment, while they do not."""
         self.vector_locals: dict[int, int] = {}

@@ -20,8 +20,8 @@ from ferryvm.testing.generate.body import (
     SET,
     Corner,
     ItemFunction,
-    Known,
     Label,
+    ObjectLocal,
 )
 from ferryvm.testing.generate.catalogue import OPCODE
 from ferryvm.testing.generate.exception import Exceptions
@@ -165,4 +165,4 @@ class Launches(Exceptions):
             self.put(_LENGTH)
             self.store_result(I64)
         self.store_result(self.chance.pick(self.types.above[t]))
-        self.objects.append(Known(local, t, places))
+        self.objects.append(ObjectLocal(local, t, places))

@@ -18,8 +18,8 @@ from ferryvm.testing.generate.body import (
     JUMP_UNLESS,
     SET,
     Corner,
-    Known,
     Label,
+    ObjectLocal,
 )
 from ferryvm.testing.generate.catalogue import OPCODE
 from ferryvm.testing.generate.literal import I32, I64, MASK
@@ -98,7 +98,7 @@ class Objects(References):
         local = self.new_local(t)
         self.readable[t].append(local)
         self.put(SET, local)
-        self.objects.append(Known(local, t, length))
+        self.objects.append(ObjectLocal(local, t, length))
 
     # --- making and dropping --------------------------------------------------------------------
 
@@ -352,7 +352,7 @@ class Objects(References):
                     self.value(target.element, 1)
                 self.put(target.opcode("set"))
 
-    def _swept(self, one: Known, counter: int, opcode: int) -> None:
+    def _swept(self, one: ObjectLocal, counter: int, opcode: int) -> None:
         self.put(GET, one.local)
         self._index(counter, one.length)
         self.put(opcode)
@@ -418,7 +418,9 @@ class Objects(References):
         self._bound(count)
         self.put(family.opcode("load" if is_load else "store"))
 
-    def _known_array(self, wanted: list[int], length: int | None = None) -> tuple[Known, Family]:
+    def _known_array(
+        self, wanted: list[int], length: int | None = None
+    ) -> tuple[ObjectLocal, Family]:
         """A local with an array of one of the types, made here where there is none, of that length
         or of any."""
         found = [one for one in self.objects if one.type in wanted]

@@ -21,8 +21,8 @@ from ferryvm.testing.generate.body import (
     SET,
     STATIC_GET,
     SWAP,
-    Known,
     Label,
+    ObjectLocal,
 )
 from ferryvm.testing.generate.catalogue import OPCODE, eqz
 from ferryvm.testing.generate.heap import HeapTraffic
@@ -112,7 +112,7 @@ class References(HeapTraffic):
         yield local
         idle.append(local)
 
-    def known(self, t: int) -> list[Known]:
+    def known(self, t: int) -> list[ObjectLocal]:
         """The locals that hold an object of the type here."""
         return [one for one in self.objects if self.types.fits(one.type, t)]
 

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 
 from ferryvm.skeleton.scan import BLOCK
-from ferryvm.testing.generate.body import GET, SET, Corner, Known, SkeletonFunction
+from ferryvm.testing.generate.body import GET, SET, Corner, ObjectLocal, SkeletonFunction
 from ferryvm.testing.generate.catalogue import OPCODE
 from ferryvm.testing.generate.launch import Launches
 from ferryvm.testing.generate.literal import I64
@@ -121,4 +121,4 @@ class Skeletons(Launches):
     def _offer(self, local: int, t: int, length: int) -> None:
         """Let the following code refer to an array that items have written."""
         self.readable[t].append(local)
-        self.objects.append(Known(local, t, length))
+        self.objects.append(ObjectLocal(local, t, length))
