@@ -73,13 +73,13 @@ NESTED = """
 """
 
 TRAP = """
-(define (member item t)
+(define (member item t to)
   (array-set! t item item)
   (barrier)
-  (array-set! t (+ item (array-ref t 2)) 3)
+  (array-set! to (+ item (array-ref t 2)) 3)
   (barrier)
   (if (= item 0) (print! item)))
-(define (group) (for-each-item 4 (member (make-array i64 5))))
+(define (group) (for-each-item 4 (member (make-array i64 5) (make-array i64 5))))
 (group)
 """
 
