@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ferryvm.isa.declared_type import ArrayType
 from ferryvm.isa.element import Element
 from ferryvm.isa.launch import LAUNCH_WORDS
-from ferryvm.isa.object import LENGTH_OFFSET, PLACE_OFFSET, type_number
+from ferryvm.isa.object import LENGTH_OFFSET, PLACE_OFFSET, is_object, type_number
 from ferryvm.isa.type import I64, WORD_BYTES, Reference, signed
 from ferryvm.machine.active_item import MOST_FRAMES, innermost, running_launch
 from ferryvm.machine.state import Machine
@@ -105,8 +105,8 @@ def _arrays(machine: Machine, references: list[int]) -> Iterator[tuple[int, int,
     objects, types = machine.objects, machine.verified.types
     assert objects is not None  # the program has launches
     for reference in dict.fromkeys(references):
-        if not reference or reference & 1:
-            continue  # null, or a number in the reference itself
+        if not is_object(reference):
+            continue
         at = reference // WORD_BYTES
         number = type_number(objects.space.words[at])
         if number in _BYTES or isinstance(types.declared(number), ArrayType):

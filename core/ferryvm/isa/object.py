@@ -68,6 +68,12 @@ def header(number: int) -> int:
     return 2 * number + 1
 
 
+def is_object(reference: int) -> bool:
+    """True if a reference refers to an object: it is not null, nor a number in the reference
+    itself."""
+    return bool(reference) and not reference & 1
+
+
 def type_number(header_: int) -> int:
     """The type number of an object with this header."""
     return (header_ & TYPE_MASK) >> 1

@@ -24,6 +24,7 @@ from ferryvm.isa.object import (
     LENGTH_OFFSET,
     PLACE_OFFSET,
     STRUCT_HEADER_BYTES,
+    is_object,
     type_number,
 )
 from ferryvm.isa.type import WORD_BYTES, Reference
@@ -99,7 +100,7 @@ class HeldObject:
         for static, word in zip(machine.program.statics, machine.memory.statics, strict=False):
             if not roots and isinstance(static.type, Reference):
                 roots.append(int(word))
-        found = [word for word in roots if word and not word & 1]
+        found = [word for word in roots if is_object(word)]
         if not found:
             return
         reference = found[self._turn % len(found)]
@@ -139,7 +140,7 @@ class HeldObject:
             found = self._elements(objects, at)[:_MOST].cast("Q").tolist()
         else:
             found = []
-        return [word for word in found if word and not word & 1]
+        return [word for word in found if is_object(word)]
 
     def _elements(self, objects: ObjectMemory, at: int) -> memoryview:
         """The bytes of the elements of an array at a word, the first ones."""
@@ -167,8 +168,8 @@ class HeldObject:
 
     def _shown(self, objects: ObjectMemory, reference: int, depth: int) -> object:
         """The content of an object, without its place in memory."""
-        if not reference or reference & 1 or not depth:
-            return reference if not reference or reference & 1 else "object"
+        if not is_object(reference) or not depth:
+            return "object" if is_object(reference) else reference
         words = objects.space.words
         at = reference // WORD_BYTES
         if reference >= self._machine.control.object_top:

@@ -11,7 +11,7 @@ from collections.abc import Container, Hashable, Mapping, Sequence
 
 from ferryvm.backend import BackendError
 from ferryvm.ir.operation import LENGTH, PLACE
-from ferryvm.isa.object import PLACE_OFFSET
+from ferryvm.isa.object import PLACE_OFFSET, is_object
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
 from ferryvm.residency import Residency
@@ -28,11 +28,6 @@ from ferryvm_backends.opencl.segment import view
 from ferryvm_backends.opencl.wrapped import memories
 
 _MASK = (1 << 64) - 1
-
-
-def is_object(reference: int) -> bool:
-    """True if a reference refers to an object: to neither nothing nor a small integer."""
-    return bool(reference) and not reference & 1
 
 
 class ItemMemory(abc.ABC):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of indices in front of the loop over items that makes them.
+"""Range checks hoisted out of the loop over items that makes them.
 
     for each item: trap_if index >= length        if an index of an item is not below the length:
         …                                     ─>      leave, and an interpreter runs these items
