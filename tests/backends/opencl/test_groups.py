@@ -12,6 +12,7 @@ import ferryvm
 from ferryvm import Engine
 from ferryvm.backend import Options, RefusalError
 from ferryvm.ir.c.group import Groups
+from ferryvm.ir.member import form
 from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.state import Machine
 from ferryvm.region.launch import launch_numbers
@@ -64,6 +65,22 @@ SWAPPED = """
 """
 """Two dimensions, whose sizes are in a static."""
 
+EXCHANGED = """
+(define (step l g now then x out)
+  (array-set! now l (array-ref x (+ (* g 8) l)))
+  (barrier)
+  (define i 0)
+  (while (< i {times})
+    (array-set! then l (+ (array-ref now (% (+ l 3) 8)) (* 5 (array-ref now l))))
+    (barrier)
+    (let ((other now)) (set! now then) (set! then other))
+    (set! i (+ i 1)))
+  (array-set! out (+ (* g 8) l) (+ (array-ref now (- 7 l)) (* 3 (array-ref then l)))))
+(define (group g x out)
+  (for-each-item 8 (step g (make-array i64 8) (make-array i64 {length}) x out)))
+"""
+"""Members exchange two arrays after each step: an odd or an even number of times."""
+
 MAIN = """
 (define (fill i x) (array-set! x i (* i i)))
 (define x (make-array i64 400))
@@ -81,6 +98,7 @@ PROGRAMS = {
     "a trap in the second phase": REVERSED.format(last="(+ 7 (>> g 5))"),
     "sums": SUMS,
     "two dimensions": SWAPPED,
+    "exchanged arrays": EXCHANGED.format(times="(+ 2 (% (array-length x) 3))", length=8),
 }
 
 
@@ -155,6 +173,36 @@ def test_other_groups_are_refused_with_the_reason(member: str, device: Device) -
     with pytest.raises(RefusalError) as caught:
         text_of(MEMBER.format(member=member, count=8, length=8), device)
     assert re.search(f"its groups cannot be work-groups: {REFUSED[member]}", str(caught.value))
+
+
+def test_exchanged_arrays_are_parts_of_one(device: Device) -> None:
+    (array,) = text_of(EXCHANGED.format(times=3, length=8), device).form.arrays
+    assert (array.length, array.is_stored_first) == (16, False)
+
+
+def test_exchanged_arrays_of_different_lengths_are_refused(device: Device) -> None:
+    with pytest.raises(RefusalError, match="its members exchange arrays of different lengths"):
+        text_of(EXCHANGED.format(times=3, length=9), device)
+
+
+def test_a_variable_for_another_array_is_refused(device: Device) -> None:
+    text = "(define a tile) (if (< g 3) (set! a x)) (barrier) (array-set! out l (array-ref a l))"
+    with pytest.raises(RefusalError, match="an array of its groups is passed on"):
+        text_of(MEMBER.format(member=text, count=8, length=8), device)
+
+
+def test_compared_variables_for_arrays_are_refused(device: Device) -> None:
+    text = EXCHANGED.replace("(set! i (+ i 1))", "(set! i (+ i (if (eq? now then) 2 1)))")
+    with pytest.raises(RefusalError, match="an array of its groups is passed on"):
+        text_of(text.format(times=3, length=8), device)
+
+
+@pytest.mark.nightly
+def test_a_lost_offset_of_a_part_is_found(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(form, "add_offsets", lambda body, parts: None)
+    program = ferryvm.compile(PROGRAMS["exchanged arrays"] + MAIN)
+    found = outcome(on(OpenClBackend(device=str(device))).start(program))
+    assert found[:2] != outcome(Engine("threaded").start(program))[:2]
 
 
 @pytest.mark.nightly

@@ -34,6 +34,7 @@ from ferryvm.ir.graph import (
 from ferryvm.ir.loop.natural import Loop
 from ferryvm.ir.loop.preheader import Labels
 from ferryvm.ir.member import UngroupedError
+from ferryvm.ir.member.exchange import Exchange, add_offsets, exchanges, give_offsets
 from ferryvm.ir.member.size import launch_loops, launch_test
 from ferryvm.ir.operation import HEADER, LENGTH, PLACE, SHAPES, Role
 from ferryvm.ir.passes.dead_code import remove_dead_code
@@ -185,27 +186,28 @@ def _arrays(body: Body, loop: Loop) -> tuple[GroupArray, ...]:
         block.operations = [
             o for o in block.operations if o.name not in {*_ALLOCATION, "set_header_word"}
         ]
-    for reference, words in headers.items():
-        header, length = words[HEADER], words[LENGTH]
-        assert isinstance(header, Constant)
-        assert isinstance(length, Constant)
-        element = _ELEMENTS.get(type_number(header.bits))
-        if element is None:
-            raise UngroupedError("its items make objects that are no arrays of numbers")
+    parts: dict[Value, Value] = {}
+    for exchange in exchanges(body, headers):
         place = Operation("group_array", I64, (len(found),))
         places.append(place)
-        found.append(GroupArray(element, length.bits))
-        new[words[PLACE]] = place
-        for block in body.blocks:
-            for operation in block.operations:
-                if operation.arguments and operation.arguments[0] is reference:
-                    if operation.name == "header_word":
-                        new[operation] = {HEADER: header, LENGTH: length, PLACE: place}[
-                            operation.fact(0, int)
-                        ]
-                    elif operation.name == "compare":
-                        is_other = operation.static[1] is Condition.NE
-                        new[operation] = body.constant(BOOLEAN, is_other)
+        array, header, length = _array(exchange, headers)
+        offsets = give_offsets(body, exchange, array.bytes)
+        found.append(dataclasses.replace(array, length=len(exchange.references) * array.length))
+        for reference in exchange.references:
+            _stand_for(headers[reference][PLACE], place, offsets[reference], new, parts)
+        for operation in body.operations:
+            offset = offsets.get(operation.arguments[0]) if operation.arguments else None
+            if offset is None:
+                continue
+            if operation.name == "header_word":
+                word = operation.fact(0, int)
+                if word == PLACE:
+                    _stand_for(operation, place, offset, new, parts)
+                else:
+                    new[operation] = {HEADER: header, LENGTH: length}[word]
+            elif operation.name == "compare":
+                new[operation] = body.constant(BOOLEAN, operation.static[1] is Condition.NE)
+    add_offsets(body, parts)
     body.blocks[0].operations = [*places, *body.blocks[0].operations]
     substitute(body.blocks, new)
     remove_dead_code(body)
@@ -214,6 +216,35 @@ def _arrays(body: Body, loop: Loop) -> tuple[GroupArray, ...]:
         if users.get(reference):
             raise UngroupedError("an array of its groups is passed on, stored or compared")
     return tuple(found)
+
+
+def _array(
+    exchange: Exchange, headers: dict[Value, dict[int, Value]]
+) -> tuple[GroupArray, Constant, Constant]:
+    """One of the arrays of an exchange, and the words of its header. Raises UngroupedError."""
+    (first, *others) = [headers[reference] for reference in exchange.references]
+    header, length = first[HEADER], first[LENGTH]
+    assert isinstance(header, Constant)
+    assert isinstance(length, Constant)
+    element = _ELEMENTS.get(type_number(header.bits))
+    if element is None:
+        raise UngroupedError("its items make objects that are no arrays of numbers")
+    if any(other[HEADER] is not header or other[LENGTH] is not length for other in others):
+        raise UngroupedError("its members exchange arrays of different lengths or elements")
+    return GroupArray(element, length.bits), header, length
+
+
+def _stand_for(
+    value: Value,
+    place: Operation,
+    offset: Value,
+    new: dict[Value, Value],
+    parts: dict[Value, Value],
+) -> None:
+    """Let a value stand for a part of the array at a place."""
+    new[value] = place
+    if not isinstance(offset, Constant) or offset.bits:
+        parts[value] = offset
 
 
 # --- the launch -------------------------------------------------------------------------------
