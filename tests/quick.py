@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import zlib
 from collections.abc import Iterator
@@ -43,13 +44,17 @@ def chosen_level(item: pytest.Item) -> Iterator[None]:
     from ferryvm_backends.opencl import OpenClBackend
 
     number = zlib.crc32(item.name.encode())
-    in_room = any(room in item.path.parents for room in _FOLDERS)
     with contextlib.ExitStack() as levels:
-        if item.stash.get(QUICK, in_room and number % USUAL["llvm"] != 0):
+        if item.stash.get(QUICK, _in_room(item.path) and number % USUAL["llvm"] != 0):
             levels.enter_context(_quick(LlvmBackend))
         if number % USUAL["opencl"] != 1 and TIMES not in os.environ:
             levels.enter_context(_quick(OpenClBackend))
         yield
+
+
+@functools.cache
+def _in_room(file: Path) -> bool:
+    return any(room in file.parents for room in _FOLDERS)
 
 
 @contextlib.contextmanager

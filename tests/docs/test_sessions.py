@@ -136,6 +136,7 @@ def test_following_the_guide_adds_an_instruction(tmp_path: Path) -> None:
         "command",
         "conftest",
         "native",
+        "parallel",
         "processor_time",
         "quick",
         "tier",
