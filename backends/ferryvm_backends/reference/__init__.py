@@ -19,7 +19,7 @@ from ferryvm.named_tuple import NamedTuple
 from ferryvm.verify import Verified
 from ferryvm_backends.reference.cell import Cells, Function
 from ferryvm_backends.reference.emitter import ReferenceEmitter
-from ferryvm_backends.reference.independence import Independence
+from ferryvm_backends.reference.independence import Independence, is_watched
 from ferryvm_backends.reference.object import Departure, Violation
 
 
@@ -38,6 +38,8 @@ class _Step(NamedTuple):
     """The places and types of operands that are references."""
     frame_words: int
     """Words from the frame's header up to the top of the operands before it."""
+    is_watched: bool
+    """True if the check of independence has to see it."""
 
 
 class ReferenceArtifact(Artifact):
@@ -120,7 +122,7 @@ class ReferenceArtifact(Artifact):
     def _step(self, m: ReferenceEmitter, check: Independence | None) -> None:
         """Run one instruction; leaves the emitter as it was if the meaning raises `Departure`."""
         pc, sp, fp = m.pc, m.sp, m.fp
-        row, meaning, literals, popped, narrow, references, frame_words = self._steps[
+        row, meaning, literals, popped, narrow, references, frame_words, is_watched = self._steps[
             pc
         ] or self._made(pc)
         if sp != fp + frame_words:
@@ -140,7 +142,7 @@ class ReferenceArtifact(Artifact):
                 raise Violation(f"pc {pc}: operand {operands[place]:#x} is no {t}")
         for place, reference in references:
             m.check_reference(operands[place], reference)
-        if check is not None:
+        if check is not None and fp <= check.fp:
             check.before(row, fp, sp)
         m.sp = sp - popped
         try:
@@ -156,7 +158,7 @@ class ReferenceArtifact(Artifact):
             else:
                 stack[m.sp] = result
                 m.sp += 1
-        if check is not None:
+        if check is not None and is_watched:
             check.after(row, pc, self._immediates[pc], operands, fp, sp)
 
     def _made(self, pc: int) -> _Step:
@@ -179,6 +181,7 @@ class ReferenceArtifact(Artifact):
             ),
             tuple((n, t) for n, t in enumerate(types) if isinstance(t, Reference)),
             self._frame_words[owner] + self.verified.depth(pc),
+            is_watched(row),
         )
         return step
 

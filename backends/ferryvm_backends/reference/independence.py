@@ -16,6 +16,7 @@ do not count.
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,9 @@ _MOST_CALLS = 12
 """Calls between a launch in generated code and the form that it was made of, at most."""
 
 _ELEMENT_BYTES = {element.kind: element.bytes for element in Element}
+
+_WATCHED = frozenset({Effect.READS_STATIC, Effect.WRITES_STATIC, Effect.ALLOCATES})
+"""Effects on places that items share, apart from those on elements, fields and the heap."""
 
 Place = tuple[str, int, int]
 """A place in memory: its kind; the handle of an object, or 0; a number."""
@@ -131,6 +135,20 @@ class _Launch:
         self.item = item
 
 
+@functools.cache
+def is_watched(row: Instruction) -> bool:
+    """True for an instruction whose end the check has to see."""
+    if row.opcode in (_BEGIN, _ITEM, _BARRIER) or is_update(row.opcode):
+        return True
+    found = summary(row)
+    return (
+        row.chapter == "array"
+        or row.immediate is Immediate.FIELD
+        or bool(found.heap_bytes)
+        or not found.effects.isdisjoint(_WATCHED)
+    )
+
+
 class Independence:
     """The check, for one machine."""
 
@@ -138,6 +156,11 @@ class Independence:
         self._machine = machine
         self._launches: list[_Launch] = []
         """The launches that run, the innermost last."""
+        self.fp = -1
+        """The frame of the innermost one; -1 if none runs. `before` is for instructions in this
+        frame or further out only."""
+        self._positions: dict[int, Position | None] = {}
+        """Positions that were looked up, by pc."""
         self._handles: dict[int, int] = {}
         """Handles of the objects that were accessed, by reference."""
         self._collections = 0
@@ -150,20 +173,22 @@ class Independence:
             launches.pop()
         if launches and launches[-1].fp == fp and row.opcode != _CALL:
             launches[-1].item = None
+        self.fp = launches[-1].fp if launches else -1
         if not launches and self._handles:
             self._release()
 
     def after(
         self, row: Instruction, pc: int, immediate: int, operands: list[int], fp: int, sp: int
     ) -> None:
-        """Note what an instruction has done. `fp`, `sp`: before it. Raises DependenceError."""
+        """Note what a watched instruction has done. `fp`, `sp`: before it. Raises
+        DependenceError."""
         if row.opcode == _BEGIN:
-            self._launches.append(_Launch(fp, sp + LAUNCH_WORDS - 1, self._written(pc, fp)))
+            self._begin(_Launch(fp, sp + LAUNCH_WORDS - 1, self._written(pc, fp)))
         elif row.opcode == _ITEM:
             top = self._launches[-1] if self._launches else None
             if top is None or (top.fp, top.sp) != (fp, sp):
                 top = _Launch(fp, sp, self._written(pc, fp))
-                self._launches.append(top)
+                self._begin(top)
             top.item = signed(I64, self._machine.memory.stack[sp])
         elif row.opcode == _BARRIER:
             item = running_item(self._machine)
@@ -177,6 +202,10 @@ class Independence:
                 return
             for place, writes in self._accesses(row, immediate, operands):
                 self._note(place, _Verb.WRITE if writes else _Verb.READ, self._named(pc, fp))
+
+    def _begin(self, launch: _Launch) -> None:
+        self._launches.append(launch)
+        self.fp = launch.fp
 
     def _written(self, pc: int, fp: int) -> int:
         """The pc of a launch; in generated code, as of a map, that of the innermost call which
@@ -292,7 +321,9 @@ class Independence:
         )
 
     def _position(self, pc: int) -> Position | None:
-        return self._machine.program.source_map.position(pc)
+        if pc not in self._positions:
+            self._positions[pc] = self._machine.program.source_map.position(pc)
+        return self._positions[pc]
 
     def _at(self, pc: int) -> str:
         position = self._position(pc)
