@@ -33,7 +33,7 @@ class _Step(NamedTuple):
     popped: int
     """The number of its operands."""
     narrow: tuple[tuple[int, int, Type], ...]
-    """The places, masks and types of operands that are narrower than a word."""
+    """The places, behind literals, masks and types of operands that are narrower than a word."""
     references: tuple[tuple[int, Reference], ...]
     """The places and types of operands that are references."""
     frame_words: int
@@ -67,6 +67,7 @@ class ReferenceArtifact(Artifact):
     def enter(self, machine: Machine, counting: bool) -> Status:
         control = machine.control
         cells, step = self._cells[counting], self._step
+        fuel = control.fuel  # in the control block where control leaves this code
         places = cells.places
         m = ReferenceEmitter(machine)
         m.next, m.sp, m.fp = control.pc, control.sp, control.fp
@@ -82,13 +83,15 @@ class ReferenceArtifact(Artifact):
                 if m.jumped and control.interrupt:
                     status = Status.INTERRUPTED
                     break
-                if counting and control.fuel <= 0:
+                if counting and fuel <= 0:
                     status = Status.FUEL
                     break
                 if m.pc in places and not is_hidden:
                     found = cells.arrive(m.pc)
                     if found is not None:
+                        control.fuel = fuel
                         status = found if isinstance(found, Status) else _call(m, found)
+                        fuel = control.fuel
                         if status is not Status.LEAVE:
                             break
                         is_hidden = True
@@ -101,9 +104,11 @@ class ReferenceArtifact(Artifact):
                         raise
                     self._throw(m, machine)
                 if counting:
-                    control.fuel -= 1
+                    fuel -= 1
         except Departure as departure:
             status = departure.status
+        finally:
+            control.fuel = fuel
         control.pc, control.sp, control.fp, control.status = m.pc, m.sp, m.fp, status
         return status
 
@@ -129,14 +134,15 @@ class ReferenceArtifact(Artifact):
             raise Violation(f"pc {pc}: sp {sp}, fp {fp} are not what the verifier proved")
         m.next, m.jumped, m.changed = pc + 1, False, False
         stack = m.stack
+        operands: tuple[int, ...] | list[int]
         if popped == 0:
-            operands: list[int] = []
+            operands = literals
         elif popped == 1:  # by itself: a slice takes four times as long
-            operands = [stack[sp - 1]]
-        elif popped == 2:
-            operands = [stack[sp - 2], stack[sp - 1]]
+            operands = (*literals, stack[sp - 1]) if literals else (stack[sp - 1],)
+        elif popped == 2 and not literals:
+            operands = (stack[sp - 2], stack[sp - 1])
         else:
-            operands = stack[sp - popped : sp].tolist()
+            operands = [*literals, *stack[sp - popped : sp].tolist()]
         for place, mask, t in narrow:
             if operands[place] > mask:
                 raise Violation(f"pc {pc}: operand {operands[place]:#x} is no {t}")
@@ -146,20 +152,20 @@ class ReferenceArtifact(Artifact):
             check.before(row, fp, sp)
         m.sp = sp - popped
         try:
-            result = meaning(m, *literals, *operands)
+            result = meaning(m, *operands)
         except Departure:
             m.sp = sp
             raise
-        if result is not None:
-            if isinstance(result, tuple):
-                for slot in result:
-                    stack[m.sp] = slot
-                    m.sp += 1
-            else:
-                stack[m.sp] = result
+        if result.__class__ is int:
+            to = m.sp
+            stack[to] = result
+            m.sp = to + 1
+        elif result is not None:
+            for slot in result if isinstance(result, tuple) else (result,):
+                stack[m.sp] = slot
                 m.sp += 1
         if check is not None and is_watched:
-            check.after(row, pc, self._immediates[pc], operands, fp, sp)
+            check.after(row, pc, self._immediates[pc], operands[len(literals) :], fp, sp)
 
     def _made(self, pc: int) -> _Step:
         """The instruction at a pc, as it is run. Raises Violation for one that is unreachable."""
@@ -169,17 +175,19 @@ class ReferenceArtifact(Artifact):
         row = self.rows[pc]
         count = len(row.pops)
         types = self.verified.operand_types(pc)[-count:] if self._has_references and count else ()
+        literals = () if row.immediate is Immediate.NONE else (self._immediates[pc],)
+        first = len(literals)
         step = self._steps[pc] = _Step(
             row,
             row.meaning,
-            () if row.immediate is Immediate.NONE else (self._immediates[pc],),
+            literals,
             count,
             tuple(
                 (n, t.mask, t)
-                for n, t in enumerate(row.pops)
+                for n, t in enumerate(row.pops, first)
                 if isinstance(t, Type) and t.bits == 32
             ),
-            tuple((n, t) for n, t in enumerate(types) if isinstance(t, Reference)),
+            tuple((n, t) for n, t in enumerate(types, first) if isinstance(t, Reference)),
             self._frame_words[owner] + self.verified.depth(pc),
             is_watched(row),
         )

@@ -29,6 +29,7 @@ class ReferenceEmitter(PythonArithmetic, ObjectEmitter):
         self.statics = machine.memory.statics
         self.functions = machine.descriptors
         self.table = machine.program.table
+        self.conforming = set()
         self.pc = self.sp = self.fp = 0
         self.next = 0
         """The next instruction."""

@@ -17,15 +17,15 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ferryvm import record
 from ferryvm.errors import FerryError, Position
-from ferryvm.isa import BY_MNEMONIC, Immediate, Instruction
+from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction
 from ferryvm.isa.atomic import Update
 from ferryvm.isa.declared_type import StructType
-from ferryvm.isa.effect import Effect, summary
+from ferryvm.isa.effect import Effect, Summary, summary
 from ferryvm.isa.element import Element
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.object import LENGTH_OFFSET, type_number
@@ -106,7 +106,7 @@ class _Seen:
     def add(self, access: _Access) -> None:
         """Note an access."""
         known = self.readers if access.verb is _Verb.READ else self.changes
-        alike = [one.item for one in known if one[2:] == access[2:]]
+        alike = [one.item for one in known if one[2:] == access[2:]] if known else ()
         if len(alike) < 2 and access.item not in alike:
             if access.verb is _Verb.READ:
                 self.readers = (*known, access)
@@ -136,6 +136,16 @@ class _Launch:
 
 
 @functools.cache
+def _summary(opcode: int) -> Summary:
+    """The effects of an instruction, memoised by its number, whose hash is quick."""
+    return summary(INSTRUCTIONS[opcode])
+
+
+@functools.cache
+def _array_verb(opcode: int) -> str:
+    return INSTRUCTIONS[opcode].mnemonic.removeprefix("array.").partition("_")[0]
+
+
 def is_watched(row: Instruction) -> bool:
     """True for an instruction whose end the check has to see."""
     if row.opcode in (_BEGIN, _ITEM, _BARRIER) or is_update(row.opcode):
@@ -178,7 +188,13 @@ class Independence:
             self._release()
 
     def after(
-        self, row: Instruction, pc: int, immediate: int, operands: list[int], fp: int, sp: int
+        self,
+        row: Instruction,
+        pc: int,
+        immediate: int,
+        operands: Sequence[int],
+        fp: int,
+        sp: int,
     ) -> None:
         """Note what a watched instruction has done. `fp`, `sp`: before it. Raises
         DependenceError."""
@@ -226,23 +242,27 @@ class Independence:
             if launch.item is None:
                 continue
             access = _Access(launch.item, pc, verb, update)
-            seen = launch.seen.setdefault(place, _Seen())
-            other = seen.conflict(access)
-            if other is not None:
-                raise self._error(launch, place, other, access)
+            seen = launch.seen.get(place)
+            if seen is None:
+                seen = launch.seen[place] = _Seen()
+            elif seen.changes or verb is not _Verb.READ:
+                other = seen.conflict(access)
+                if other is not None:
+                    raise self._error(launch, place, other, access)
             seen.add(access)
 
     # --- what an instruction accesses -----------------------------------------------------------
 
     def _accesses(
-        self, row: Instruction, immediate: int, operands: list[int]
+        self, row: Instruction, immediate: int, operands: Sequence[int]
     ) -> Iterator[tuple[Place, bool]]:
         """The places that an instruction has accessed, each with True if it wrote there."""
-        found = summary(row)
-        effects = found.effects
         if row.chapter == "array":
             yield from self._elements(row, operands)
-        elif row.immediate is Immediate.FIELD:
+            return
+        found = _summary(row.opcode)
+        effects = found.effects
+        if row.immediate is Immediate.FIELD:
             field = field_of(immediate)[1]
             yield (_FIELD, self._handle(operands[0]), field), Effect.WRITES_OBJECTS in effects
         elif Effect.READS_STATIC in effects or Effect.WRITES_STATIC in effects:
@@ -255,9 +275,8 @@ class Independence:
         elif Effect.ALLOCATES in effects:
             yield (_POINTER, 0, 0), True
 
-    def _elements(self, row: Instruction, operands: list[int]) -> Iterator[tuple[Place, bool]]:
-        what = row.mnemonic.removeprefix("array.").partition("_")[0]
-        match what:
+    def _elements(self, row: Instruction, operands: Sequence[int]) -> Iterator[tuple[Place, bool]]:
+        match what := _array_verb(row.opcode):
             case "get" | "set":
                 yield (_ELEMENT, self._handle(operands[0]), operands[1]), what == "set"
             case "fill":

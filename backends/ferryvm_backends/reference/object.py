@@ -37,6 +37,8 @@ class ObjectEmitter(Emitter[int]):
     sp: int
     changed: bool
     """True if this instruction has had an effect."""
+    conforming: set[tuple[int, int]]
+    """The numbers of types and of those that they were found to extend."""
 
     def _leave_if(self, p: int, status: Status) -> None:
         if self.changed:
@@ -91,11 +93,14 @@ class ObjectEmitter(Emitter[int]):
             number = -1
         else:
             number = type_number(self.object_load(WORD_BYTES, word))
+        if (number, t.number) in self.conforming:
+            return
         depth = self.type_word(t.number, ROW_DEPTH)
         if number < 0 or (
             t is not ANYREF and self.type_word(number, ROW_ANCESTORS + depth) != t.number
         ):
             raise Violation(f"pc {self.pc}: operand {word:#x} is no {t}")
+        self.conforming.add((number, t.number))
 
     def prepared_place(self) -> int:
         return self.control.prepared

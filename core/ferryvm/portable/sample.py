@@ -172,9 +172,12 @@ def _random(t: Type, chance: random.Random) -> int:
 
 
 def element_bits(element: Element, chance: random.Random, style: str, length: int) -> int:
-    """The bits of an element. Integers are often indices into an array of the length."""
+    """The bits of an element. Integers are often indices into an array of the length. In the style
+    "mixed" floats are mostly small ones that have to be rounded."""
     mask = (1 << element.bits) - 1
     t = element.type
+    if style == "mixed":
+        style = chance.choices(("small", "plain", "edge"), (40, 9, 1))[0] if t.is_float else "plain"
     match style:
         case "plain" | "beyond" if t.is_float:
             return from_float(t, chance.randrange(-64, 64) / 8)

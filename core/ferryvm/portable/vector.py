@@ -29,7 +29,7 @@ from ferryvm.isa.element import Element
 from ferryvm.isa.type import Type, from_float, to_python
 from ferryvm.portable.refusal import ExportError
 from ferryvm.portable.sample import ArrayInput, Input, inputs
-from ferryvm.portable.sample_group import group_inputs
+from ferryvm.portable.sample_group import GroupSampler
 from ferryvm.portable.subject import Subject
 
 if TYPE_CHECKING:
@@ -40,19 +40,29 @@ if TYPE_CHECKING:
 FUEL = 20_000
 """Instructions of one call."""
 
-GROUP_FUELS = (8_000, 80_000, 800_000)
-"""Instructions of one launch of groups, and the next limits if none ends within one."""
+GROUP_FUEL = 70_000
+"""Instructions of all launches of groups: less than a second, barriers included."""
 
-GROUP_CALLS = 4
-"""The fuel of all launches of groups, in those of one."""
+FIRST_GROUP_FUEL = 140_000
+"""Instructions of each of the first launches of groups, which have a second group along an axis, and
+are made whatever they take."""
 
-ALL_FUEL = 600_000
+LONG_GROUP_FUEL = 800_000
+"""Instructions of a launch of one group, if no launch ends within those."""
+
+LEAST_FUEL = 3_000
+"""Instructions that a launch has at least, since one that fails may need few."""
+
+MOST_SKIPPED = 6
+"""Launches in turn that are too long for the rest of the fuel, until no more are tried."""
+
+ALL_FUEL = 300_000
 """Instructions of all calls: less than a second."""
 
-DEPENDENT_FUEL = 500
-"""Instructions that a launch whose items are not independent counts for."""
+LEAST_CALL = 100
+"""Instructions that a call counts for at least, since it takes time apart from them."""
 
-LAUNCH_FUEL = 60_000
+LAUNCH_FUEL = 150_000
 """Instructions of all launches without groups, whose accesses are checked."""
 
 TRIES = 400
@@ -115,47 +125,103 @@ def golden_vectors(
 ) -> Vectors:
     """Up to so many vectors, whose text has at most so many bytes; half of them end with an error
     at most. `members`: of the groups that a launch has. Raises ExportError if no call ends."""
-    kinds = [kind for _, kind in subject.parameters]
-    calls = _Calls(subject, FUEL if members is None else GROUP_FUELS[0])
-    found: list[Vector] = []
-    seen: set[str] = set()
-    unfinished, dependent, failing = 0, 0, 0
-    fuel = LAUNCH_FUEL if calls.is_launch else ALL_FUEL
-    calls_wanted = inputs(kinds, seed, subject.shapes, subject.axes, subject.folded)
-    if members is not None:
-        fuel = GROUP_CALLS * calls.fuel
-        sizes = subject.sizes or (members,)
-        calls_wanted = group_inputs(kinds, seed, subject.shapes, sizes, subject.folded)
-    for _, arguments in zip(range(TRIES), calls_wanted, strict=False):
-        if len(found) >= count or fuel <= 0 or size <= 0:
-            break
-        key = repr(arguments)
-        if key in seen:
-            continue
-        seen.add(key)
-        vector, spent = calls.call(arguments)
-        fuel -= spent
-        if vector is None:
-            unfinished += spent > 0
-            dependent += not spent
-            fuel -= 0 if spent else DEPENDENT_FUEL
-            if members is not None and not found and fuel < 5 * calls.fuel < 5 * GROUP_FUELS[-1]:
-                calls.fuel *= 10
-                fuel = GROUP_CALLS * calls.fuel // 2
-            continue
-        vector = vector.without(subject.folded)
-        if vector.status:
-            if 2 * failing > len(found):
-                continue
-            failing += 1
-        size -= len(vector.text(len(found) + 1))
-        if size > 0:
-            found.append(vector)
-    if not found:
-        what = f"no call of {subject.origin} ended within {calls.fuel} instructions"
+    found = _Found(count, size)
+    calls = _Calls(subject)
+    if members is None:
+        _call_all(calls, found, seed)
+    else:
+        _launch_all(calls, found, seed, subject.sizes or (members,))
+    if not found.vectors:
+        what = f"no call of {subject.origin} ended within {found.limit} instructions"
         position = subject.position(subject.entry)
         raise ExportError(what, "export a smaller part of it, such as one loop", position)
-    return Vectors(found, seed, unfinished, dependent)
+    return Vectors(found.vectors, seed, found.unfinished, found.dependent)
+
+
+class _Found:
+    """Vectors so far."""
+
+    def __init__(self, count: int, size: int) -> None:
+        """`count`, `size`: as of `golden_vectors`."""
+        self.vectors: list[Vector] = []
+        self.unfinished = self.dependent = 0
+        self.limit = 0
+        """The most instructions that a call was given."""
+        self._count, self._size, self._failing = count, size, 0
+        self._seen: set[str] = set()
+
+    @property
+    def is_full(self) -> bool:
+        """True if no more are wanted."""
+        return len(self.vectors) >= self._count or self._size <= 0
+
+    def try_call(self, calls: _Calls, arguments: list[Input], fuel: int) -> int:
+        """Add the outcome of a call if it is wanted; the instructions that the call took."""
+        key = repr(arguments)
+        if key in self._seen:
+            return 0
+        self._seen.add(key)
+        self.limit = max(self.limit, fuel)
+        vector, spent = calls.call(arguments, fuel)
+        if vector is None:
+            self.unfinished += spent >= fuel
+            self.dependent += spent < fuel
+            return spent
+        self._add(vector.without(calls.subject.folded))
+        return spent
+
+    def _add(self, vector: Vector) -> None:
+        if vector.status:
+            if 2 * self._failing > len(self.vectors):
+                return
+            self._failing += 1
+        self._size -= len(vector.text(len(self.vectors) + 1))
+        if self._size > 0:
+            self.vectors.append(vector)
+
+
+def _call_all(calls: _Calls, found: _Found, seed: int) -> None:
+    """Call a function, or launch its items, with one input after the other."""
+    subject = calls.subject
+    left = LAUNCH_FUEL if calls.is_launch else ALL_FUEL
+    wanted = inputs(calls.kinds, seed, subject.shapes, subject.axes, subject.folded)
+    for _, arguments in zip(range(TRIES), wanted, strict=False):
+        if found.is_full or left <= 0:
+            break
+        left -= max(found.try_call(calls, arguments, FUEL), LEAST_CALL)
+
+
+def _launch_all(calls: _Calls, found: _Found, seed: int, sizes: Sequence[int]) -> None:
+    """Launch groups as often as the fuel allows, the fewer of them the more instructions a group
+    has."""
+    subject = calls.subject
+    sampler = GroupSampler(calls.kinds, seed, subject.shapes, sizes, subject.folded)
+    left, first, group, skipped = GROUP_FUEL, FIRST_GROUP_FUEL, 0, 0
+    for _ in range(TRIES):
+        if found.is_full or skipped > MOST_SKIPPED:
+            break
+        launch = sampler.next()
+        is_first = launch.axis is not None
+        if group * launch.groups > left and not launch.is_uneven and not is_first:
+            skipped += 1
+            continue
+        before = len(found.vectors)
+        fuel = first if is_first or not found.vectors else max(LEAST_FUEL, left)
+        spent = found.try_call(calls, launch.made, fuel)
+        left -= max(spent, LEAST_CALL)
+        if is_first and group * 4 < GROUP_FUEL:
+            left = max(left, GROUP_FUEL // 2)
+        if len(found.vectors) > before and launch.groups and not found.vectors[-1].status:
+            skipped, group = 0, max(group, spent // launch.groups)
+            sampler.cover(launch.axis)
+            sampler.limit(GROUP_FUEL // (12 * group + 1))
+            sampler.may_share = group * 12 < GROUP_FUEL
+        elif left <= 0 and found.vectors:
+            skipped += 1
+        elif left <= -GROUP_FUEL:
+            left, first = LONG_GROUP_FUEL, LONG_GROUP_FUEL
+            sampler.limit(1)
+            skipped += 1
 
 
 def vector_text(name: str, vectors: Sequence[Vector]) -> str:
@@ -167,17 +233,18 @@ def vector_text(name: str, vectors: Sequence[Vector]) -> str:
 class _Calls:
     """Calls of a subject on the reference interpreter."""
 
-    def __init__(self, subject: Subject, fuel: int) -> None:
+    def __init__(self, subject: Subject) -> None:
         import numpy as np
 
-        self.subject, self.np, self.fuel = subject, np, fuel
+        self.subject, self.np = subject, np
+        self.kinds = [kind for _, kind in subject.parameters]
         self.is_launch = subject.item is not None
         self.engine = checking_engine() if self.is_launch else Engine("reference")
         self.instance: Instance = self.engine.instantiate(subject.verified.program)
         (export,) = subject.verified.program.exports
         self.name = export.name
 
-    def call(self, arguments: Sequence[Input]) -> tuple[Vector | None, int]:
+    def call(self, arguments: Sequence[Input], fuel: int) -> tuple[Vector | None, int]:
         """The outcome of a call, None if it ran out of fuel or its items are not independent; and
         the fuel that it took."""
         given: list[Any] = []
@@ -190,26 +257,23 @@ class _Calls:
                 assert isinstance(kind, Type)
                 given.append(to_python(kind, argument))
         status, results = 0, []
+        control = self.instance.idle_execution().machine.control
         try:
-            value = self.instance.call(self.name, *given, fuel=self.fuel)
+            value = self.instance.call(self.name, *given, fuel=fuel)
         except OutOfFuelError as stopped:
             stopped.call.abandon()
-            return None, self.fuel
+            return None, fuel
         except TrapError as trap:
             status = _status(trap)
         except FerryError:
             if not self.is_launch:
                 raise
             self.instance = self.engine.instantiate(self.subject.verified.program)
-            return None, 0  # items that are not independent
+            return None, min(fuel - 1, fuel - control.fuel)  # items that are not independent
         else:
             results = self._results(value)
         outputs = list(self._outputs(arguments, given))
-        return Vector(list(arguments), status, outputs, results), self._spent()
-
-    def _spent(self) -> int:
-        """Instructions of the last call."""
-        return self.fuel - self.instance.idle_execution().machine.control.fuel
+        return Vector(list(arguments), status, outputs, results), fuel - control.fuel
 
     def _array(self, element: Element, bits: list[int]) -> Any:
         integers = self.np.array(bits, f"u{element.bytes}")
