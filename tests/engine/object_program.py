@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ferryvm import asm
 from ferryvm.isa.element import Element
+from ferryvm.isa.object import LARGEST_INLINE
 from ferryvm.verify import Verified, verify
 
 GARBAGE = """
@@ -296,14 +297,15 @@ TREES = """
 """
 
 
-def on_elements(element: Element, length: int) -> str:
-    """A program with every instruction on arrays of an element kind, the first of that length."""
+def on_elements(element: Element, is_outside: bool) -> str:
+    """A program with every instruction on arrays of an element kind, the first one inside of the
+    object space or outside."""
     t, kind = element.type, element.kind
     first, second = ("1.7", "nan") if t.is_float else ("-77777", "123456")
     return ALL.format(
         array=f"{kind}[]",
         kind=kind,
-        length=length,
+        length=LARGEST_INLINE // element.bytes + 1 if is_outside else 40,
         first=f"{t}.const {first}",
         second=f"{t}.const {second}",
         more=MORE.format(kind=kind),

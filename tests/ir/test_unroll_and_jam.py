@@ -111,6 +111,17 @@ PROGRAMS = {
               (array-set! c j (+ s p)))
             (set! j (+ j 1))))
         """,
+    "onward": """
+        (define (f (a (array f64)) (b (array f64)) (c (array f64)) n m)
+          (define j 0)
+          (while (< j n)
+            (let ((s 1.0) (k 0))
+              (while (< k m)
+                (set! s (+ (array-ref b (+ j k)) (* s (array-ref a k))))
+                (set! k (+ k 1)))
+              (array-set! c (+ j 1) s))
+            (set! j (+ j 1))))
+        """,
 }
 CALL = """
 (define a (make-array f64 {a}))
@@ -180,6 +191,14 @@ def test_a_nest_of_arrays_is_jammed_once(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "size"), crossed(PROGRAMS, SIZES, 1))
 def test_states_are_the_same(name: str, size: dict[str, object]) -> None:
+    _compare(name, size)
+
+
+def test_iterations_that_load_what_the_one_before_stored_do_not_run_together() -> None:
+    _compare("onward", {"n": 16, "m": 2, "c": "b"})
+
+
+def _compare(name: str, size: dict[str, object]) -> None:
     for found, machine in visits(_program(name, size), most=3000, times=1):
         if found.name.startswith("f"):
             compare(found, machine, _jammed, polls=1 << 30)

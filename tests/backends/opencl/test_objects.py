@@ -9,6 +9,7 @@ import pytest
 import ferryvm
 from ferryvm.engine import Engine
 from ferryvm.isa.element import Element
+from ferryvm.isa.object import LARGEST_INLINE
 from ferryvm.machine.memory import Limits
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm_backends.opencl import OpenClBackend
@@ -72,12 +73,12 @@ def engine(backend: OpenClBackend, limits: Limits | None = None) -> Engine:
 
 PROGRAMS = {
     "inside": SUM.format(length=9),
-    "outside": SUM.format(length=3000),
+    "outside": SUM.format(length=LARGEST_INLINE // 8 + 1),
     "mixed": MIXED,
     "lists": LISTS.format(length=40, times=6),
     "garbage": GARBAGE.format(rounds=3),
-    **{  # those of 3000 are outside of the object space
-        f"arrays of {element}": on_elements(element, 40 if element.bits == 32 else 3000)
+    **{
+        f"arrays of {element}": on_elements(element, is_outside=element.bits != 32)
         for element in Element
     },
 }

@@ -397,11 +397,11 @@ PREPARED = """
 .local a i64[]
 .local b i64[]
 .local n i64
-    i64.const 600
+    i64.const 5000
 :top
     array.new_default_i64
     local.set a
-    i64.const 600
+    i64.const 5000
     array.new_default_i64
     local.set b
     local.get a
@@ -424,7 +424,7 @@ PREPARED = """
     i64.const 1
     i64.add
     local.set n
-    i64.const 600
+    i64.const 5000
     local.get n
     i64.const 4
     i64.lt_s

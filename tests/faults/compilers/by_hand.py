@@ -506,10 +506,10 @@ BY_HAND: dict[str, str] = {
     i64.const 1
     array.get_i32
     call mix
-    i64.const 600
+    i64.const 5000
     array.new_default_i64
     local.set a
-    i64.const 600
+    i64.const 5000
     array.new_default_i64
     local.set b
     local.get a
