@@ -175,6 +175,35 @@ def test_other_groups_are_refused_with_the_reason(member: str, device: Device) -
     assert re.search(f"its groups cannot be work-groups: {REFUSED[member]}", str(caught.value))
 
 
+TILED = """
+  (define i {first})
+  (while (< i {end}) {store} (set! i (+ i {step})))
+  (barrier)
+  (array-set! out l (array-ref tile (- 31 l)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("is_first", "changes"),
+    [
+        (True, {}),
+        (True, {"first": "(* 4 l)", "end": "(+ (* 4 l) 4)", "step": 1}),
+        (False, {"end": 31}),
+        (False, {"step": 16}),
+        (False, {"first": "(+ l 1)"}),
+        (False, {"store": "(if (< l (array-ref x l)) (array-set! tile i 1))"}),
+        (False, {"store": "(array-set! tile i (+ 1 (array-ref tile (- 31 i))))"}),
+    ],
+)
+def test_arrays_that_loops_fill_are_not_cleared(
+    is_first: bool, changes: dict[str, object], device: Device
+) -> None:
+    parts = {"first": "l", "end": 32, "step": 8, "store": "(array-set! tile i (array-ref x i))"}
+    text = TILED.format(**(parts | changes))
+    (array,) = text_of(MEMBER.format(member=text, count=8, length=32), device).form.arrays
+    assert array.is_stored_first == is_first
+
+
 def test_exchanged_arrays_are_parts_of_one(device: Device) -> None:
     (array,) = text_of(EXCHANGED.format(times=3, length=8), device).form.arrays
     assert (array.length, array.is_stored_first) == (16, False)

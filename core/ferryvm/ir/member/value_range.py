@@ -140,6 +140,16 @@ class MemberRanges:
             self._each[value] = self._computed(value)
         return self._each[value]
 
+    def for_each_with(
+        self, value: Value, variable: Value, bits: Sequence[int]
+    ) -> Sequence[int] | None:
+        """As `for_each`, of a value that depends on a variable, too, which has these `bits`."""
+        before, self._each = self._each, {variable: bits}
+        try:
+            return self.for_each(value)
+        finally:
+            self._each = before
+
     def _computed(self, value: Value) -> Sequence[int] | None:
         count = self._members
         if value is self._member:
