@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,8 @@ import ferryvm
 from ferryvm import Engine
 from ferryvm.backend import Options, RefusalError
 from ferryvm.ir.c.group import Groups
+from ferryvm.ir.c.opencl_group import WORK
+from ferryvm.ir.c.opencl_item import ENTRY
 from ferryvm.ir.member import form
 from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.state import Machine
@@ -24,6 +27,7 @@ from ferryvm_backends.opencl.group import has_groups
 from ferryvm_backends.opencl.group.range import GroupRanges
 from ferryvm_backends.opencl.group.text import GroupText, group_leaves, group_text
 from ferryvm_backends.opencl.item import item_region
+from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.text import WRAPPED
 
 from .test_items import make_small, on, outcome
@@ -251,6 +255,37 @@ def test_checks_of_arguments_are_made_in_front_of_the_first_barrier(device: Devi
     assert "FERRY_TRAP" not in work
     assert work.count("    group_barrier(CLK_LOCAL_MEM_FENCE)") == 2
     assert "failed" not in work
+
+
+REPEATED = """
+(define (go n x out) (for-each-item n (group x out)))
+(define x (make-array i64 400))
+(define out (make-array i64 400))
+(define i 0)
+(while (< i 5) (array-set! x (* 8 i) i) (go 40 x out) (set! i (+ i 1)))
+(go 30 x out)
+(go 40 x (make-array i64 310))
+"""
+"""The same launch five times, one that is a part of it, and one that traps in its last groups."""
+
+
+def test_a_launch_that_is_as_before_is_not_checked_again(
+    backend: OpenClBackend, outcomes: list[RangeOutcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels: list[str] = []
+    enqueue = ItemKernel.enqueue
+
+    def noted(self: ItemKernel, *given: Any) -> None:
+        if self.group > 1:
+            kernels.append(str(self.handle.function_name))
+        enqueue(self, *given)
+
+    monkeypatch.setattr(ItemKernel, "enqueue", noted)
+    program = ferryvm.compile(PROGRAMS["reversed tiles"] + REPEATED)
+    found = outcome(on(backend).start(program))
+    assert found[:2] == outcome(Engine("threaded").start(program))[:2]
+    assert "index 310" in str(found[0])
+    assert kernels[2:9] == [ENTRY, WORK, *4 * [WORK], ENTRY]  # the first one began with group 1
 
 
 CHECKED = """

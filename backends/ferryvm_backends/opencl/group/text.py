@@ -18,6 +18,7 @@ from ferryvm.ir.member.axis import split_axes
 from ferryvm.ir.member.boundary import (
     changes,
     check_barriers,
+    is_check_pure,
     orders_all,
     split_at_barriers,
     take_exits,
@@ -174,6 +175,7 @@ def _group_text(
     split_at_barriers(body)
     number = len(program.functions)
     module.functions[number], guarded = take_exits(body, form)
+    is_pure = Forcing.DEOPT not in options.forcing and is_check_pure(module.functions[number])
     check_barriers(body, form, where)
     form = mark_stored_first(body, form)
     undone = None
@@ -189,6 +191,7 @@ def _group_text(
         False,
         body.entry,
         headers,
+        is_check_pure=is_pure,
         bounds=bounds,
         stored=frozenset(stored.values()),
         undone=undone,

@@ -58,6 +58,8 @@ class ItemShape:
     of an element; None if none can fail."""
     marks_others: bool = True
     """True if items may store anything else, which sets dirty marks."""
+    is_check_pure: bool = False
+    """True if the check of groups depends on nothing but what the kernel is given."""
     bounds: tuple[tuple[Bound, ...], ...] | None = None
     """Bounds of the iterations of an item's loops, see `loop_bounds`; None if all are polled."""
 

@@ -16,6 +16,7 @@ import pyopencl as cl
 from ferryvm.backend import BackendError
 from ferryvm.ir.c.opencl import DRY
 from ferryvm.ir.c.opencl_item import ENTRY
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.kernel import BufferOffset, error_name, finish, library
 
@@ -97,6 +98,11 @@ class ItemKernel:
             self._words[_PLACES[name]] = value
         for number, word in enumerate(arguments, len(_FIELDS)):
             self._words[number] = word
+
+    def launch_state(self) -> bytes:
+        """The launch and its arguments, but for its range and the place where forced code gives up."""
+        words, forced = bytes(self._words), WORD_BYTES * _PLACES["forced"]
+        return words[WORD_BYTES * _PLACES["most"] : forced] + words[forced + WORD_BYTES :]
 
     def most_local(self, device: Any) -> int:
         """The largest number of work-items that a group can have."""

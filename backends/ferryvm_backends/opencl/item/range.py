@@ -133,6 +133,7 @@ class ItemRanges(RangeRunner):
         self._first_frame = self._parameters + verified.frame_words[shape.function]
         """Words that the first frame of an item takes on the stack."""
         self._local = local
+        self._buffers = suspended(memory.session, memory.wraps)
         self._layout = slot_layout(
             memory.session, shape.slot_words, shape.is_block, shape.entry is not None
         )
@@ -224,8 +225,7 @@ class ItemRanges(RangeRunner):
 
     def _in_pool(self, machine: Machine, found: RangeRun, work: Callable[[], None]) -> None:
         """Let a thread of the pool do the work. Raises what the work raises."""
-        control, bell = machine.control, Bell()
-        buffers = suspended(self._memory.session, self._memory.wraps)
+        control, bell, buffers = machine.control, Bell(), self._buffers
         failures: list[BaseException] = []
 
         def act() -> None:
@@ -283,7 +283,7 @@ class ItemRanges(RangeRunner):
     ) -> None:
         control, stack, objects = machine.control, machine.memory.stack, machine.objects
         assert objects is not None  # the program has launches
-        memory, buffers = self._memory, suspended(self._memory.session, self._memory.wraps)
+        memory, buffers = self._memory, self._buffers
         try:
             end = control.stack + WORD_BYTES * (control.sp + self._first_frame)
             if end > control.stack_end:
@@ -474,6 +474,9 @@ class ItemRanges(RangeRunner):
     def _commit(self, objects: ObjectMemory, found: RangeRun, limit: int) -> None:
         """Write what is left of a range into the launch."""
         left: list[Left] = []
+        if not found.is_left:
+            finish(objects, limit, left)
+            return
         batch = self._batch(objects.control, found)
         if batch.count:
             left.append((batch.first, batch))

@@ -91,6 +91,20 @@ def _early(body: Body) -> tuple[set[Operation], bool]:
     return {o for o in found if not depends_on_load(o.arguments, passed)}, is_short
 
 
+_GIVEN = frozenset({"member", "member_index", "group_array", "frame", "stack_limit", "cast"})
+"""Operations that depend on the number of the member, and on what a kernel is given."""
+
+
+def is_check_pure(check: Body) -> bool:
+    """True if a check depends on nothing but its arguments, the member, and the place of the
+    stack, so that it need not be made again for the same."""
+    return all(
+        o.name in _GIVEN
+        or (SHAPES[o.name].role in (Role.COMPUTES, Role.CHECKS) and o.name != "poll")
+        for o in check.operations
+    )
+
+
 def passed_values(body: Body) -> dict[Value, list[Value]]:
     """The arguments of edges by the parameters that receive them."""
     passed: dict[Value, list[Value]] = {}
