@@ -61,6 +61,7 @@ def lifted(
     items: bool = False,
     fields: bool = False,
     groups: bool = False,
+    rows: bool = False,
     prepare: Callable[[Module], None] = lambda _module: None,
 ) -> Module:
     """The region IR, improved by the passes that every compiler shares.
@@ -70,7 +71,7 @@ def lifted(
     functions are called; `groups`: it lowers `release_objects`, and parallel regions of groups, see
     `ferryvm.ir.group`; `launches`: the target lowers `launch_word` and `parallel_if`; `items`: it
     runs items out of order only, so that `options.known` holds; `prepare`: a change before these
-    passes; `unrolled`, `remarks`, `fields`: as for `ferryvm.ir.passes.optimise`.
+    passes; `unrolled`, `remarks`, `fields`, `rows`: as for `ferryvm.ir.passes.optimise`.
     """
     from ferryvm.ir.lift import lift
     from ferryvm.ir.passes import optimise
@@ -101,6 +102,7 @@ def lifted(
         check=options.check,
         remarks=remarks,
         fields=fields,
+        rows=rows,
     )
     return module
 

@@ -82,6 +82,7 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
         launches=True,
         fields=True,
         groups=True,
+        rows=True,
     )
     if region.kind is RegionKind.LAUNCH and options.lanes != 1 and options.optimize >= 2:
         if options.lanes == 0 and not vector_bits():

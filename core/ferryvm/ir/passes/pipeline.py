@@ -8,6 +8,9 @@
                 └──────────────────────────────────────────────────────────────┴─>
               loop_versioning ─> canonicalisation ─> nan_check
 
+For a compiler that requests it `row_split` runs before `loop_versioning`, and then `code_motion` and
+`value_numbering`: what depends on the row alone is computed in front of it.
+
 For a compiler that requests it `unroll` runs before `loop_versioning`; if it has changed the body,
 the passes before it run again.
 
@@ -44,6 +47,7 @@ from ferryvm.ir.passes.jump_threading import thread_jumps
 from ferryvm.ir.passes.launch_exit import sink_launch_exits
 from ferryvm.ir.passes.loop_versioning import version_loops
 from ferryvm.ir.passes.nan_check import combine_nan_checks
+from ferryvm.ir.passes.row_split import split_rows
 from ferryvm.ir.passes.unroll import unroll
 from ferryvm.ir.passes.value_numbering import number_values
 from ferryvm.verify import Verified
@@ -67,6 +71,7 @@ def optimise(
     check: bool = False,
     remarks: bool = False,
     fields: bool = False,
+    rows: bool = False,
 ) -> None:
     """Improve a module in place; higher levels (0 to 3) run more passes.
 
@@ -74,12 +79,13 @@ def optimise(
     `version_loops`, for compilers that order accesses themselves. `check`: verify the module before
     and after each pass, as `FERRYVM_CHECK_IR` does. `remarks`: code reports the executed versions
     of nests. `fields`: as for `hoist_invariants`, for compilers whose code can read the first page
-    of the object space.
+    of the object space. `rows`: divide loops by the rows of their items, unless they count
+    instructions.
     """
     verify = checker(module, verified, check)
     verify()
     for body in module.bodies:
-        _optimise(module, body, level, verify, unrolled, apart, remarks, fields)
+        _optimise(module, body, level, verify, unrolled, apart, remarks, fields, rows)
     verify()
 
 
@@ -111,6 +117,7 @@ def _optimise(
     apart: bool,
     remarks: bool,
     fields: bool,
+    rows: bool,
 ) -> None:
     def run(*passes: Pass) -> None:
         for each in passes:
@@ -145,6 +152,9 @@ def _optimise(
             number_values,
             remove_dead_code,
         )
+    if level >= 2 and rows and not module.counting and split_rows(body):
+        check(body)
+        run(hoist_invariants, number_values, remove_dead_code)
     if level >= 2:
         footprints = module.footprints
         largest = UNROLLED_NEST if unrolled else LARGEST_NEST
