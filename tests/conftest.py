@@ -21,13 +21,12 @@ import ferryvm
 import ferryvm_backends
 from ferryvm.cache import entry
 
-from . import parallel
-from .bytecode import BytecodeFolder, PlainFinder
+from .bytecode import BytecodeFolder, PlainFinder, import_part
 from .double.distribution import plant_campaign
 from .native import NativeBuild, await_build
 from .processor_time import used
 from .quick import chosen_level
-from .tier import leave_out_constants, load_characters, mark_backends, mark_rotated
+from .tier import leave_out_constants, mark_backends, mark_rotated
 from .warm import start_worker
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ GROUPS = ("reference", "switch", "threaded"), ("llvm", "opencl", "vliw")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
-    parallel.add_option(parser)
     parser.addoption(
         _LONGEST,
         type=float,
@@ -70,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Nothing here multiplies matrices, and NumPy's threads for that spin at the start of each
     # process.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if parallel.workers(config):
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         _bytecode.fill(Path(package.__path__[0]) for package in (ferryvm, ferryvm_backends))
         _build.begin()
 
@@ -81,10 +79,23 @@ def pytest_unconfigure() -> None:
     _bytecode.end()
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than processors: tests wait for what they start, a tenth of the time on
+    two."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
-    """There is no garbage to look for."""
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Share the compilation of test modules among workers; there is no garbage to look for."""
     gc.disable()
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None:
+        root = session.config.rootpath
+        named = [Path(argument).absolute() for argument in session.config.args]
+        folders = [path for path in named if path.is_dir() and path.is_relative_to(root)]
+        number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+        import_part(root, folders, number % count, count)
     return (yield)
 
 
@@ -96,21 +107,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_backends(items, GROUPS)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
+def pytest_collection_finish() -> None:
     """Have the garbage collector leave alone what was collected: ten thousand tests live to the
     end. It looks at what tests make less often than usual, as in the command; not less often than
     that, since machines in cycles of garbage hold mappings, of which a process has 65,530."""
-    if parallel.workers(session.config):
-        load_characters()
     gc.enable()
     gc.freeze()
     gc.set_threshold(100_000, *gc.get_threshold()[1:])
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Run tests in several processes."""
-    return parallel.run(session) or None
 
 
 _seconds: dict[str, float] = {}
@@ -120,11 +123,11 @@ a test for whatever else the machine is busy with."""
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-    """Run a test and report it once, with all that it took, unless more than its call is to
-    tell."""
-    worker = parallel.worker_of(item.config)
+    """Run a test and report it once, with all that it took, unless more than its call is to tell:
+    a report to the process that shows them costs both processes a millisecond."""
+    is_worker = hasattr(item.config, "workerinput")
     is_measured = any(item.config.getoption(name) is not None for name in (_LONGEST, _SPENT))
-    if worker is None:
+    if not is_worker:
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     before, collections = used() if is_measured else 0.0, _full_collections()
     with chosen_level(item):
@@ -136,11 +139,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if is_measured:
         told[0].processor_seconds = used() - before  # type: ignore[attr-defined] # an attribute of ours
     for each in told:
-        if worker is not None:
-            worker.report(each)
-        else:
-            item.ihook.pytest_runtest_logreport(report=each)
-    if worker is None:
+        item.ihook.pytest_runtest_logreport(report=each)
+    if not is_worker:
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
 
@@ -151,7 +151,7 @@ def _full_collections() -> int:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note what a test took. A worker that dies makes no report."""
+    """Note what a test took. A worker that dies makes no report: xdist does, without times."""
     took: float = getattr(report, "processor_seconds", 0.0)
     _seconds[report.nodeid] = _seconds.get(report.nodeid, 0.0) + took
 
@@ -162,7 +162,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if longest is not None and session.exitstatus == 0 and _slow(longest):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     file: Path | None = session.config.getoption(_SPENT)
-    if file is not None:
+    if file is not None and not hasattr(session.config, "workerinput"):
         file.write_text("".join(f"{line}\n" for line in _spent()), encoding="utf-8")
 
 

@@ -136,7 +136,6 @@ def test_following_the_guide_adds_an_instruction(tmp_path: Path) -> None:
         "command",
         "conftest",
         "native",
-        "parallel",
         "processor_time",
         "quick",
         "tier",

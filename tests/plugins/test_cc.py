@@ -89,5 +89,7 @@ def test_a_backend_asked_for_by_name_that_cannot_run_is_one_line(installed: Path
 # suite.
 @pytest.mark.parametrize("files", sample(["test_interface.py", ""], 1))
 def test_its_own_tests_pass(installed: Path, files: str) -> None:
-    done = run(installed, "pytest", "-q", "-p", "no:cacheprovider", PLUGIN / "tests" / files)
+    done = run(
+        installed, "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", PLUGIN / "tests" / files
+    )
     assert done.returncode == 0, done.stdout[-3000:]
