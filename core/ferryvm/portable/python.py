@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from ferryvm.errors import Position
 from ferryvm.portable.folder import Exported, ExportOptions, check_directory, export_subject
+from ferryvm.portable.python_array import array_parameters
+from ferryvm.portable.python_map import map_subject
 from ferryvm.portable.refusal import ExportError
 from ferryvm.portable.subject import Subject, function_subject, grid_subject
 from ferryvm.portable.target import target as target_of
@@ -25,7 +28,8 @@ from ferryvm.python.control_flow.kernel_source import Layout, Role
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.group.kernel import Kernel, arranged
 from ferryvm.python.group.kernel_launch import LaunchedKernel
-from ferryvm.python.value.kind import Array, Constant, Number, Scalar
+from ferryvm.python.map.mapped_function import python_function
+from ferryvm.python.value.kind import Constant, Number, Scalar
 from ferryvm.verify import verify
 
 _ARRAY = re.compile(r"(\w+)\[(:(?:,\s*:)*)\]")
@@ -45,6 +49,7 @@ def export(
     fold: Mapping[str, str | float] | None = None,
     group: int | Sequence[int] | None = None,
     dimensions: int = 1,
+    elements: int = 0,
 ) -> Exported:
     """Write a folder with a Python function or kernel for programs without ferryvm; what was
     written.
@@ -52,7 +57,9 @@ def export(
     `arguments`: a kind for each parameter, as an example value (`2.0`, an array of NumPy), a type
     (`float`, `int`, `bool`, `np.float32`), or a text for arrays (`"float64[:]"`, `"int32[:, :]"`).
     The others are as of `ExportOptions`. Of a kernel a launch is exported: in groups of the size
-    `group`, which is as of `ferryvm.launch`, or without groups of so many `dimensions`. Where
+    `group`, which is as of `ferryvm.launch`, or without groups of so many `dimensions`. With
+    `elements` a launch that runs the function as `ferryvm.map` does: so many of the first arguments
+    are arrays, or `range`, of which an item gets an element; results are arrays, too. Where
     Python would raise an exception, or go on with integers of more than 64 bits, the exported
     function returns an error.
 
@@ -64,13 +71,23 @@ def export(
     where = Path(directory)
     check_directory(where)
     layout = _layout(function, group, dimensions)
-    found = _compiled(function, layout)
+    if elements and layout is not None:
+        raise UnsupportedError(f"{function.__name__} is a kernel: its launch has no elements")
+    found = (
+        python_function("export", function, elements) if elements else _compiled(function, layout)
+    )
     values = [_example(value) for value in arguments]
     if len(values) != len(found.parameters):
         names = ", ".join(found.parameters)
         raise UnsupportedError(
             f"{found.__name__} has the parameters {names}; found {len(values)} arguments"
         )
+    if not 0 <= elements <= len(values):
+        what = f"{found.__name__} has {len(values)} parameters, {elements} elements"
+        raise UnsupportedError(f"{what}: as many at most")
+    if elements:
+        mapped = function if isinstance(function, FunctionType) else found.__ferryvm_function__
+        return export_subject(map_subject(found, mapped, values, elements), where, options)
     version = found.version(values)
     subject = (
         _subject(found.__name__, version)
@@ -110,6 +127,8 @@ def _example(value: object) -> object:
             return np.zeros((1,) * match[2].count(":"), match[1])
         except TypeError:
             raise UnsupportedError(f"argument {value!r}: NumPy has no type {match[1]!r}") from None
+    if value is range:
+        return range(1)
     if isinstance(value, type):
         if value in _EXAMPLES:
             return _EXAMPLES[value]
@@ -127,7 +146,7 @@ def _kernel_subject(name: str, version: Version, layout: Layout) -> Subject:
     member = names.index(name)
     number = member if layout.group is None else names.index(f"{Role.GROUP.value}{name}")
     axes = layout.dimensions
-    lengths, shapes = _arrays(name, version, 2 * axes)
+    lengths, shapes = array_parameters(name, version, 2 * axes)
     verified = verify(version.program)
     item = function_subject(
         verified, number, lengths, shapes, may_throw=True, sets_statics=False
@@ -143,30 +162,8 @@ def _subject(name: str, version: Version) -> Subject:
         kinds = " or ".join(map(str, version.results))
         what = f"{name} returns {kinds}"
         raise ExportError(what, "return values of one type", position)
-    lengths, shapes = _arrays(name, version, 0)
+    lengths, shapes = array_parameters(name, version, 0)
     for kind in version.results or ():
         if not isinstance(kind, Number | Scalar | Constant):
             raise ExportError(f"{name} returns {kind}", "pass an array that it fills", position)
     return function_subject(verify(program), entry.function, lengths, shapes, may_throw=True)
-
-
-def _arrays(
-    name: str, version: Version, at: int
-) -> tuple[dict[int, int], dict[int, tuple[int, ...]]]:
-    """The lengths and shapes of arrays, as of `function_subject`; `at`: the number of the first
-    argument."""
-    position = Position(version.code.co_filename, version.code.co_firstlineno, 1)
-    lengths: dict[int, int] = {}
-    shapes: dict[int, tuple[int, ...]] = {}
-    for kind in version.kinds:
-        slots = len(kind.slots)
-        if isinstance(kind, Array) and not kind.is_view:
-            if kind.dimensions == 1:
-                lengths[at + 1] = at
-            else:
-                shapes[at] = tuple(range(at + 1, at + slots))
-        elif not isinstance(kind, Number | Scalar | Constant):
-            what = f"{name} takes {kind}"
-            raise ExportError(what, "pass numbers and contiguous arrays of NumPy", position)
-        at += slots
-    return lengths, shapes

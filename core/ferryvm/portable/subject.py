@@ -210,13 +210,20 @@ def _number(t: ValueType, what: str, position: Position | None) -> Type:
 
 
 def launch_subject(
-    verified: Verified, number: int, origin: str, has_groups: bool = False
+    verified: Verified,
+    number: int,
+    origin: str,
+    has_groups: bool = False,
+    lengths: Mapping[int, int] = _NONE,
+    shapes: Mapping[int, tuple[int, ...]] = _NO_SHAPES,
+    may_throw: bool = False,
 ) -> Subject:
     """A launch of a function's items as the subject; `origin`: the region; `has_groups`: the items
-    are groups. Raises ExportError as `function_subject` does, and for items that change statics."""
-    item = function_subject(verified, number)
+    are groups; the others are as of `function_subject`. Raises ExportError as that does, and for
+    items that change statics."""
+    item = function_subject(verified, number, lengths, shapes, may_throw, sets_statics=not lengths)
     _refuse_changes(item)
-    program = item.verified.program
+    program, called = item.verified.program, item.wrapper if lengths else number
     (_, *rest) = item.parameters
     types = program.signature(item.wrapper).parameters
     shared = len(types) - len(item.statics)
@@ -226,8 +233,9 @@ def launch_subject(
     for n, place in item.statics.items():
         wrapper.get(place)
         wrapper.emit("static.set", n)
-    wrapper.get(*range(1, shared), 0)
-    wrapper.launch(number, shared - 1)
+    given = len(types) if lengths else shared
+    wrapper.get(*range(1, given), 0)
+    wrapper.launch(called, given - 1)
     return dataclasses.replace(
         item,
         verified=verify(wrapper.finish()),

@@ -137,7 +137,7 @@ def mapping(of: Mapping) -> list[FunctionListing]:
     writer.launch(of.item, [*to, *arguments], count)
     if not of.in_place:
         writer.get(*to)
-    return [writer.listing(), _item(of), *functions]
+    return [writer.listing(), item(of), *functions]
 
 
 def adapter(of: Mapping) -> list[FunctionListing]:
@@ -153,7 +153,7 @@ def adapter(of: Mapping) -> list[FunctionListing]:
         writer.emit("i64.shr_u")
     writer.set(count)
     writer.launch(of.item, [*range(first, len(given)), *range(first)], count)
-    return [writer.listing(), _item(of)]
+    return [writer.listing(), item(of)]
 
 
 def _check_lengths(
@@ -190,7 +190,7 @@ def _names(of: Mapping) -> list[str]:
     return [*(results if of.in_place else ()), *arrays]
 
 
-def _item(of: Mapping) -> FunctionListing:
+def item(of: Mapping) -> FunctionListing:
     """The item function: ( item to outside -- )."""
     types = tuple(of.signature.results)
     writer = Writer(of.item, [I64, *of.results, *of.outside])

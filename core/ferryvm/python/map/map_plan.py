@@ -99,20 +99,20 @@ class MapPlan:
             for number in range(count)
             if type(values[number]) is tuple and any(_has_elements(each) for each in values[number])
         }
-        self._names, self._elementwise = self._places(count, values)
-        if not self._elementwise:
+        self._names, self.elementwise = self._places(count, values)
+        if not self.elementwise:
             self._kinds_of(values)  # raises for what is no number
             raise fault(of, f"no argument is an array of elements; call {of.__name__} itself")
-        self._kinds = self._kinds_of(self._apart(values))
+        self._kinds = self._kinds_of(self.apart(values))
         kinds = self._joined(values)
         self.version = of.of_kinds(kinds, function=function)
-        self._target = self._result_kind()
-        if list(self.version.results) != [self._target]:
-            self.version = of.of_kinds(kinds, self._target, function)
+        self.result = self._result_kind()
+        if list(self.version.results) != [self.result]:
+            self.version = of.of_kinds(kinds, self.result, function)
         self._of_free = [_kind_key(value) for value in self.version.free.values(function)]
         self._kinds += self.version.kinds[len(kinds) :]
         self._names += self.version.free.names
-        items = self._target.items if isinstance(self._target, Tuple) else (self._target,)
+        items = self.result.items if isinstance(self.result, Tuple) else (self.result,)
         self._dtypes = [dtype_of(kind) for kind in items]
         self._is_viewed = any(dtype in (bool, np.uint64) for dtype in self._dtypes)
         self._is_plain = all(
@@ -123,7 +123,7 @@ class MapPlan:
             self._is_plain
             and not self._tuples
             and not any(isinstance(kind, Complex) for kind in items)
-            and all(isinstance(values[number], np.ndarray) for number in self._elementwise)
+            and all(isinstance(values[number], np.ndarray) for number in self.elementwise)
         )
         self._direct: Callable[..., object] | None = None
         """The map in the instance of the version, for arguments of these dtypes."""
@@ -143,7 +143,7 @@ class MapPlan:
                 names.append(f"{name}[{place}]" if is_apart else name)
         return names, elementwise
 
-    def _apart(self, values: Sequence[Any]) -> Sequence[Any]:
+    def apart(self, values: Sequence[Any]) -> Sequence[Any]:
         """The arguments with the items of tuples of arrays one by one."""
         if not self._tuples:
             return values
@@ -156,7 +156,7 @@ class MapPlan:
         """The kinds of what an item gets."""
         kinds: list[Kind] = []
         for number, (name, value) in enumerate(zip(self._names, apart, strict=True)):
-            if number in self._elementwise and isinstance(value, Observed | range):
+            if number in self.elementwise and isinstance(value, Observed | range):
                 kinds.append(INT if isinstance(value, range) else value.kind)
                 continue
             try:
@@ -166,7 +166,7 @@ class MapPlan:
                 raise self._of.refused(what) from None
             if has_list(kind):
                 raise self._of.refused(f"argument {name}: a list in a map; pass numpy.array(a)")
-            if number in self._elementwise:
+            if number in self.elementwise:
                 assert isinstance(kind, Array)
                 kind = element_kind(kind.dtype)
             kinds.append(kind)
@@ -260,14 +260,14 @@ class MapPlan:
 
     def gathered(self, results: Sequence[Any]) -> Any:
         """The results as they are returned."""
-        return tuple(results) if isinstance(self._target, Tuple) else results[0]
+        return tuple(results) if isinstance(self.result, Tuple) else results[0]
 
     def checked(self, values: Sequence[Any]) -> tuple[Sequence[Any], tuple[int, ...]]:
         """The arguments with tuples of arrays taken apart, and the one shape of all. Raises
         CallError."""
         if self._tuples:
-            values = self._apart(values)
-        first, *others = self._elementwise
+            values = self.apart(values)
+        first, *others = self.elementwise
         shape = _shape(values[first])
         for number in others:
             if _shape(values[number]) != shape:
@@ -277,7 +277,7 @@ class MapPlan:
     def _part(self, items: _Items, first: int, end: int) -> _Items:
         """Some of the items, in row-major order."""
         values = [
-            value if number not in self._elementwise else _flat_part(value, first, end)
+            value if number not in self.elementwise else _flat_part(value, first, end)
             for number, value in enumerate(items.values)
         ]
         mask = None if items.mask is None else _flat_part(items.mask, first, end)
@@ -342,7 +342,7 @@ class MapPlan:
         version."""
         is_direct = self._is_direct and function is self.version.function
         if is_direct and not is_fresh:
-            shape = _shape(given[self._elementwise[0]])
+            shape = _shape(given[self.elementwise[0]])
             is_direct = all(to.shape == shape and to.flags.writeable for to in out)
         if not is_direct:
             array_map.map_elements(function, given, out)
@@ -385,7 +385,7 @@ class MapPlan:
         self._of.count(f"{site.type.__name__} at line {site.position.line} in items of maps")
         try:
             value = resume(frames)
-            found = value if isinstance(self._target, Tuple) else (value,)
+            found = value if isinstance(self.result, Tuple) else (value,)
             if type(found) is not tuple or len(found) != len(results):
                 raise fault(self._of, f"results have different forms, {shown(found)} is another")
             for result, each in zip(results, found, strict=True):
@@ -404,7 +404,7 @@ class MapPlan:
     def _unequal(self, values: Sequence[Any]) -> CallError:
         """The error for arrays of different shapes."""
         names = self._names
-        first, *others = self._elementwise
+        first, *others = self.elementwise
         shape = _shape(values[first])
         other = next(number for number in others if _shape(values[number]) != shape)
         found = f"{names[first]} and {names[other]} have different shapes"
@@ -420,7 +420,7 @@ class MapPlan:
             return values
         found: list[Any] = []
         for number, (kind, value) in enumerate(zip(self._kinds, values, strict=True)):
-            if number in self._elementwise:
+            if number in self.elementwise:
                 is_whole = isinstance(value, range) or isinstance(kind, Complex)
                 found.append(value if is_whole else storage(value))
             else:
