@@ -18,14 +18,11 @@ import numpy
 import pyopencl
 
 from ferryvm.portable.harness.golden import (
-    SCALARS,
-    WIDTHS,
     expression,
-    inputs_of,
     integers_of,
+    passed,
     read_manifest,
     report,
-    results_of,
 )
 
 
@@ -68,10 +65,6 @@ class Kernel:
 
     def call(self, arguments: list[Any]) -> tuple[int, list[Any]]:
         """The status and the results of a call."""
-        listed = self.manifest["arguments"]
-        names = [each["name"] for each in inputs_of(self.manifest)]
-        named = dict(zip(names, arguments, strict=True))
-        results = {each["name"]: SCALARS[each["type"]]() for each in results_of(self.manifest)}
         launch = self.manifest.get("launch")
         items: tuple[int, ...] = (1,)
         group: tuple[int, ...] | None = None
@@ -79,41 +72,17 @@ class Kernel:
             integers = integers_of(self.manifest, arguments)
             items = _sizes(launch["items"], integers)
             group = _sizes(launch["group"], integers) if launch.get("group") else None
-        states: Any = None
-        arrays: dict[tuple[int, int], Any] = {}
-        later: list[tuple[Any, int, int]] = []
-        given: list[Any] = []
-        for each in listed:
-            name, width = each["name"], WIDTHS[each["type"]]
-            value: Any = named.get(name)
-            match each["kind"]:
-                case "status":
-                    states = (ctypes.c_int32 * max(1, math.prod(items)))()
-                    place, size = ctypes.addressof(states), ctypes.sizeof(states)
-                    given.append(self.buffer(place, size))
-                    later.append((given[-1], place, size))
-                case "result":
-                    place = ctypes.addressof(results[name])
-                    given.append(self.buffer(place, width))
-                    later.append((given[-1], place, width))
-                case "length":
-                    count = named[each["of"]].length
-                    given.append(numpy.dtype(f"i{width}").type(count))
-                case "scalar":
-                    kind = numpy.dtype(f"{each['type'][0]}{width}")
-                    given.append(numpy.frombuffer(bytes(value), kind)[0])
-                case "array":
-                    if value not in arrays:
-                        arrays[value] = self.buffer(value.address, value.length * width)
-                    given.append(arrays[value])
-                    if each["direction"] != "in":
-                        later.append((given[-1], value.address, value.length * width))
+        made = passed(self.manifest, arguments, math.prod(items), self.buffer, _number, False)
         if all(items):
-            self.kernel(self.queue, items, group, *given)
-        for buffer, place, size in later:
+            self.kernel(self.queue, items, group, *made.given)
+        for buffer, place, size in made.returned:
             self.fetch(buffer, place, size)
-        status = 0 if states is None else next((each for each in states if each), 0)
-        return status, [*results.values()]
+        return made.outcome
+
+
+def _number(value: Any) -> Any:
+    """A number of ctypes as one of NumPy."""
+    return numpy.frombuffer(bytes(value), numpy.dtype(type(value)))[0]
 
 
 def _sizes(value: Any, integers: dict[str, int]) -> tuple[int, ...]:

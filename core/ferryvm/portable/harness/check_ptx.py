@@ -14,14 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ferryvm.portable.harness.golden import (
-    SCALARS,
-    WIDTHS,
     expression,
-    inputs_of,
     integers_of,
+    passed,
     read_manifest,
     report,
-    results_of,
 )
 
 _LOG = 4096
@@ -94,15 +91,7 @@ class Kernel:
                 self.driver("cuMemFree_v2", buffer)
 
     def _call(self, arguments: list[Any], buffers: list[ctypes.c_uint64]) -> tuple[int, list[Any]]:
-        names = [each["name"] for each in inputs_of(self.manifest)]
-        named = dict(zip(names, arguments, strict=True))
-        results = {each["name"]: SCALARS[each["type"]]() for each in results_of(self.manifest)}
         items, groups, group = self._sizes(arguments)
-        states = (ctypes.c_int32 * max(1, items))()
-        arrays: dict[Any, ctypes.c_uint64] = {}
-        later: list[tuple[ctypes.c_uint64, int, int]] = []
-        given: list[Any] = []
-        has_status = False
 
         def buffer(address: int, size: int) -> ctypes.c_uint64:
             made = ctypes.c_uint64()
@@ -113,36 +102,17 @@ class Kernel:
                 self.driver("cuMemcpyHtoD_v2", made, place, ctypes.c_size_t(size))
             return made
 
-        for each in self.manifest["arguments"]:
-            name, width = each["name"], WIDTHS[each["type"]]
-            value: Any = named.get(name)
-            if each["kind"] in ("scalar", "items"):
-                given.append(value)
-            elif each["kind"] == "length":
-                given.append(SCALARS[each["type"]](named[each["of"]].length))
-            elif each["kind"] == "array":
-                if value not in arrays:
-                    arrays[value] = buffer(value.address, value.length * width)
-                given.append(arrays[value])
-                if each["direction"] != "in":
-                    later.append((given[-1], value.address, value.length * width))
-            else:
-                has_status |= each["kind"] == "status"
-                content = states if each["kind"] == "status" else results[name]
-                place, size = ctypes.addressof(content), ctypes.sizeof(content)
-                given.append(buffer(place, size))
-                later.append((given[-1], place, size))
-        pointers = (ctypes.c_void_p * len(given))(*map(ctypes.addressof, given))
+        made = passed(self.manifest, arguments, items, buffer, lambda number: number, True)
+        pointers = (ctypes.c_void_p * len(made.given))(*map(ctypes.addressof, made.given))
         if items:
             sizes = (groups, 1, 1, group, 1, 1)
             self.driver("cuLaunchKernel", self.function, *sizes, 0, None, pointers, None)
             self.driver("cuCtxSynchronize")
-        for made, address, size in later:
+        for memory, address, size in made.returned:
             if size:
                 to = ctypes.c_void_p(address)
-                self.driver("cuMemcpyDtoH_v2", to, made, ctypes.c_size_t(size))
-        status = next((each for each in states if each), 0) if has_status else 0
-        return status, [*results.values()]
+                self.driver("cuMemcpyDtoH_v2", to, memory, ctypes.c_size_t(size))
+        return made.outcome
 
     def _sizes(self, arguments: list[Any]) -> tuple[int, int, int]:
         """Items, groups, and work-items of a group."""

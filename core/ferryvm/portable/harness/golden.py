@@ -186,6 +186,67 @@ def integers_of(manifest: Any, arguments: list[Any]) -> dict[str, int]:
     return {name: value for name, value in found.items() if type(value) is int}
 
 
+class Passed(NamedTuple):
+    """The arguments of a kernel on a device, and what comes back."""
+
+    given: list[Any]
+    returned: list[tuple[Any, int, int]]
+    """Buffers whose first bytes are to be copied to an address: buffer, address, bytes."""
+    states: Any
+    """The statuses of the items; None if there is none."""
+    results: dict[str, Any]
+
+    @property
+    def outcome(self) -> tuple[int, list[Any]]:
+        """The status and the results, after the copies."""
+        status = next((each for each in self.states if each), 0) if self.states else 0
+        return status, [*self.results.values()]
+
+
+def passed(
+    manifest: Any,
+    arguments: list[Any],
+    items: int,
+    buffer: Callable[[int, int], Any],
+    number: Callable[[Any], Any],
+    takes_items: bool,
+) -> Passed:
+    """The arguments of a call as a kernel takes them.
+
+    `buffer`: makes memory of the device with the content at an address; an array has one, however
+    often it is passed. `number`: makes an argument of a number of ctypes. `takes_items`: numbers of
+    items are arguments.
+    """
+    named = dict(zip((each["name"] for each in inputs_of(manifest)), arguments, strict=True))
+    results = {each["name"]: SCALARS[each["type"]]() for each in results_of(manifest)}
+    states: Any = None
+    if arguments_of(manifest, "status"):
+        states = (ctypes.c_int32 * max(1, items))()
+    arrays: dict[Any, Any] = {}
+    made = Passed([], [], states, results)
+    for each in manifest["arguments"]:
+        kind = each["kind"]
+        value: Any = named.get(each["name"])
+        content: Any
+        if kind == "length":
+            made.given.append(number(SCALARS[each["type"]](named[each["of"]].length)))
+        elif kind == "scalar" or (kind == "items" and takes_items):
+            made.given.append(number(value))
+        elif kind == "array":
+            address, size = value.address, value.length * WIDTHS[each["type"]]
+            if value not in arrays:
+                arrays[value] = buffer(address, size)
+            made.given.append(arrays[value])
+            if each["direction"] != "in":
+                made.returned.append((arrays[value], address, size))
+        elif kind != "items":
+            content = states if kind == "status" else results[each["name"]]
+            address, size = ctypes.addressof(content), ctypes.sizeof(content)
+            made.given.append(buffer(address, size))
+            made.returned.append((made.given[-1], address, size))
+    return made
+
+
 def fault(call: Call, manifest: Any, vector: Vector) -> str | None:
     """The first fault of a call, in words; None if all is as expected."""
     kinds = inputs_of(manifest)
