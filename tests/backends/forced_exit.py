@@ -9,6 +9,7 @@ number is set, and the place is all that it says.
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +17,7 @@ from unittest import mock
 
 import ferryvm
 from ferryvm import Engine, TrapError
-from ferryvm.backend import Code, Forcing, Options
+from ferryvm.backend import Code, Compiler, Forcing, Options
 from ferryvm.compiler import lifted
 from ferryvm.engine.execution import Execution
 from ferryvm.machine.control import ControlBlock, Status
@@ -35,6 +36,10 @@ _MOST = 20_000
 
 _FORCED = Options(forcing=frozenset({Forcing.DEOPT}), cache=False, lanes=1, check=True)
 
+_COUNTING = Options(counting=True, cache=False, lanes=1, check=True)
+_MOST_PAID = 200
+"""More than the instructions for which code pays at once."""
+
 End = tuple[str, str, object]
 """Output, trap and state at the end of a program."""
 
@@ -52,6 +57,23 @@ def llvm(place: Region) -> Run:
     word = lower.word
     with mock.patch.object(lower, "word", every):
         return _counted(BACKEND.compile(place, _FORCED))
+
+
+def counting(compiler: Compiler) -> Callable[[Region], Run]:
+    """Code of a compiler that counts instructions; the number of its run is its fuel."""
+
+    def compiled(place: Region) -> Run:
+        code = compiler.compile(place, _COUNTING)
+
+        def run(control: ControlBlock, number: int) -> bool:
+            control.fuel = number
+            _ENTER(code.address)(ctypes.addressof(control))
+            control.instructions += number - control.fuel
+            return control.fuel < _MOST_PAID
+
+        return run
+
+    return compiled
 
 
 def cc(place: Region) -> Run:
@@ -148,6 +170,24 @@ class Program:
         control.status = Status.RUNNING
         return is_forced, self._end(execution, printed)
 
+    def stopped_at(self, fuel: int) -> tuple[bool, tuple[End, int]]:
+        """True if code that counts leaves since its fuel is used up; the end to which the reference
+        comes from there, and the instructions that have completed then."""
+        execution, printed = self._started()
+        execution.run(self._before)
+        control = execution.machine.control
+        is_short = self.run(control, fuel)
+        control.status = Status.RUNNING
+        end = self._end(execution, printed)
+        return is_short, (end, control.instructions)
+
+    @functools.cached_property
+    def instructions(self) -> int:
+        """Those that complete, by the reference."""
+        execution, printed = self._started()
+        self._end(execution, printed)
+        return execution.machine.control.instructions
+
     def entered_at(self, arrival: int) -> tuple[Status, End]:
         """The status with which the code leaves where it is entered when control comes to the
         launch the n-th time, from 1 on; the end to which the reference comes from there."""
@@ -178,3 +218,16 @@ def differences(
         if end != program.expected:
             yield number, end, program.expected
         number += step + int(growth * number)
+
+
+def miscounts(text: str, compiler: Compiler, step: int = 1) -> Iterator[int]:
+    """The amounts of fuel, every `step`-th of them, with which code of a program's first launch of
+    groups that counts instructions stops in a state from which the reference comes to another end,
+    or to this one after another number of instructions."""
+    program = Program(text, counting(compiler))
+    fuel, is_short = 0, True
+    while is_short:
+        is_short, found = program.stopped_at(fuel)
+        if found != (program.expected, program.instructions):
+            yield fuel
+        fuel += step

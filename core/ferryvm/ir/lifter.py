@@ -21,6 +21,7 @@ from ferryvm.isa.frame import HEADER_WORDS, number_of
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.table import Flow
 from ferryvm.isa.type import I64, Type, as_number
+from ferryvm.region.barrier import BARRIER
 from ferryvm.region.call import call_graph
 from ferryvm.region.code import caught_locally
 from ferryvm.verify import Verified
@@ -168,7 +169,7 @@ class BodyLifter(ExceptionLifter):
         if self.counting:
             self._pay(node.pc, last)
         for pc in range(node.pc, last + 1):
-            if self.counting and pc > node.pc and self.row(pc - 1).flow in _CALLS:
+            if self.counting and pc > node.pc and self._pays_anew(pc):
                 self._pay(pc, last)
             if not self.instruction(pc):
                 return
@@ -196,9 +197,10 @@ class BodyLifter(ExceptionLifter):
         return made
 
     def _pay(self, pc: int, last: int) -> None:
-        """Pay for the instructions from `pc` up to the next call or the end of the block."""
+        """Pay for the instructions from `pc` up to the next call, to a barrier, or to the end of the
+        block."""
         end = pc
-        while end < last and self.row(end).flow not in _CALLS:
+        while end < last and not self._pays_anew(end + 1):
             end += 1
         wanted = end + 1 - pc
         """The required fuel, including the last instruction even if other code pays for it."""
@@ -206,6 +208,11 @@ class BodyLifter(ExceptionLifter):
         self.pc, self.unpaid = pc, 0
         self.emit(Operation("pay", None, (count, wanted), (), self.variables.state(pc, unpaid=0)))
         self.unpaid = count
+
+    def _pays_anew(self, pc: int) -> bool:
+        """True behind a call, and at a barrier: other items run before it completes."""
+        is_barrier = self.program.code.opcodes[pc] == BARRIER
+        return is_barrier or self.row(pc - 1).flow in _CALLS
 
     def _is_unpaid(self, pc: int) -> bool:
         flow = self.row(pc).flow

@@ -176,9 +176,12 @@ class RegionCopy:
         made.pc = end.pc
         copy.block.terminator = made
         for edge, copied in edges:
-            values = self._all(node, tuple(edge.arguments))
-            bound = zip(copied.block.parameters, values, strict=False)
+            bound = zip(copied.block.parameters, self._passed(node, edge), strict=False)
             self._bound.setdefault(copied, {}).update(bound)
+
+    def _passed(self, node: Node, edge: Edge) -> tuple[Value, ...]:
+        """The values that an edge of the original passes on."""
+        return self._all(node, tuple(edge.arguments))
 
     def finish(self) -> None:
         """Give all edges their arguments, after the last value has been read."""
@@ -235,5 +238,9 @@ class RegionCopy:
         key = node, old
         if key not in self._states:
             new = {value: self.read(node, value) for value in old.values()}
-            self._states[key] = dataclasses.replace(old.replace(new), phase=self._phase)
+            phase = self._phase
+            if phase is not None and old.pc == self.launch.item_pc:
+                arrived, _, *others = phase.values
+                phase = dataclasses.replace(phase, values=(arrived, arrived, *others))
+            self._states[key] = dataclasses.replace(old.replace(new), phase=phase)
         return self._states[key]

@@ -80,8 +80,6 @@ def _form(
 ) -> None:
     pc = loop.header.pc
     try:
-        if module.counting:
-            raise NotGroupedError("instructions are counted")
         launch = split_launch(body, loop, exits, verified.program)
         homes = Homes(launch, dearest)
         try:

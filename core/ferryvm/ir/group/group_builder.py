@@ -93,7 +93,7 @@ class GroupBuilder(FlowBuilder):
         zero, start = self.constant(I64, 0), self.group.record + 1
         items, record = launch.limit, launch.test.exit.words[-1]
         assert record is not None
-        at_test = launch.test.exit.replace({launch.number: number})
+        at_test = dataclasses.replace(launch.test.exit.replace({launch.number: number}), unpaid=0)
         for old in self.homes.shared:
             arguments = tuple([self.shared.get(a, a) for a in old.arguments])
             new = self.emit(Operation(old.name, old.type, old.static, arguments))
@@ -202,4 +202,4 @@ class GroupBuilder(FlowBuilder):
     def at_test(self, region: int, started: Value) -> FrameState:
         """The state at `launch.test` where so many items have started, and all of them arrived."""
         state = self.launch.test.exit.replace({self.launch.number: started})
-        return dataclasses.replace(state, phase=self.phase(region, started, started))
+        return dataclasses.replace(state, unpaid=0, phase=self.phase(region, started, started))

@@ -42,6 +42,8 @@ class ItemLoop:
         self.index = Parameter(I64)
         self.head.parameters = [self.index]
         form.open(self.item)
+        if not number:
+            self._pay_test()
         self.started = form.add(I64, self.index, form.constant(I64, 1))
         phase = form.phase(number, self.index, self.started)
         self.copy = RegionCopy(form.homes, start, form.labels, name, self._entry_value, phase)
@@ -63,6 +65,14 @@ class ItemLoop:
         zero = form.constant(I64, 0)
         first: list[Value] = [zero, zero, form.constant(BOOLEAN, 0)]
         lead_to(self.before, self.head, first[: len(self.head.parameters)])
+
+    def _pay_test(self) -> None:
+        """Pay for the `launch.test` in front of each item, in the counting form."""
+        form = self.formation
+        for pay in form.launch.header.operations:
+            if pay.name == "pay":
+                state = form.at_test(self.number, self.index)
+                form.emit(Operation("pay", None, pay.static, (), state))
 
     def _entry_value(self, value: Value) -> Value:
         """A value of items at the region's start."""
@@ -154,6 +164,9 @@ class ItemLoop:
             form.branch(more, Edge(self.item, []), Edge(self.done, []))
             form.open(self.latch)
         state = form.at_test(self.number, self.started)
+        if form.module.counting and self.number and 0 in self.ends:
+            # An item that has ended comes to `launch.test`, which lets the next one go on at no cost.
+            form.emit(Operation("pay", None, (0, 1), (), state))
         form.emit(Operation("poll", None, (), (), state))
         form.jump(self.head, *arguments, is_back=True)
 

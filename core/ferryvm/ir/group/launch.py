@@ -20,10 +20,10 @@ from ferryvm.ir.loop.preheader import Labels
 from ferryvm.ir.operation import CALLS
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.launch import LAUNCH_WORDS
-from ferryvm.isa.type import I64
+from ferryvm.isa.type import I32, I64
 from ferryvm.program import Program
 from ferryvm.region.barrier import BARRIER, waiting
-from ferryvm.region.launch import item_call
+from ferryvm.region.launch import CALL_DISTANCE, item_call
 from ferryvm.verify import Verified
 
 MOST_ITEMS = 1 << 16
@@ -35,7 +35,6 @@ _REFUSED = {
     "call_host": "items call a native host function",
     "set_object_top": "items make objects",
     "set_heap_pointer": "items allocate from the heap",
-    "pay": "instructions are counted",
 }
 """Operations of items that need a record in the middle of a group, and the reasons."""
 
@@ -83,6 +82,11 @@ class Launch:
     def pc(self) -> int:
         """Of the `launch.test`."""
         return self.test.exit.pc
+
+    @property
+    def item_pc(self) -> int:
+        """Of the `launch.item`, in front of which an item has not begun."""
+        return self.pc + CALL_DISTANCE - 1
 
     def join(self) -> None:
         """Put the exits of barriers back."""
@@ -173,12 +177,27 @@ def split_launch(body: Body, loop: Loop, exits: list[Operation], program: Progra
             behind.terminator = here.terminator
             here.terminator = Terminator("jump", edges=(Edge(behind, []),))
             here.terminator.pc = exit_.pc
+            if exit_.exit.unpaid:
+                _pay_behind(body, here, exit_, behind)
             body.blocks.insert(body.blocks.index(here) + 1, behind)
             barriers.append(Barrier(here, exit_, behind))
             members.add(behind)
             here = behind
     inner = [each for each in find_loops(body) if each.header in members]
     return Launch(body, loop, test, number, limit, inside[0], barriers, frozenset(members), inner)
+
+
+def _pay_behind(body: Body, here: Block, exit_: Operation, behind: Block) -> None:
+    """Pay behind a barrier for what follows it, in the counting form; in front of it there has to be
+    fuel, without which no item waits."""
+    pay = here.operations[-1]
+    assert pay.name == "pay"
+    here.operations[-1] = Operation("pay", None, (0, 1), (), pay.exit)
+    here.operations[-1].pc = pay.pc
+    words = (*pay.exit.words[:-1], body.constant(I32, 1))
+    pay.state = dataclasses.replace(pay.exit, words=words)
+    exit_.state = dataclasses.replace(exit_.exit, unpaid=0)
+    behind.operations.insert(0, pay)
 
 
 def _place(block: Block, exits: list[Operation]) -> int | None:
