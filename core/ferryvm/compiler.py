@@ -300,7 +300,8 @@ class RegionCompiler(Compiler):
             return work.target.show(work, stage)
         from ferryvm.ir.text import module_text
 
-        return module_text(work.module)
+        scalar = work.module.scalar
+        return module_text(work.module) + (f"; not in lanes: {scalar}\n" if scalar else "")
 
     def picture(self, region: Region, options: Options, stage: str) -> str:
         """A stage of the first target as an HTML page."""

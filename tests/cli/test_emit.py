@@ -75,6 +75,22 @@ def test_the_ir_of_a_compiler_is_what_it_asks_for(tmp_path: Path) -> None:
     assert [" = caught (" in each for each in texts] == [False, True, False]
 
 
+def test_the_ir_of_a_launch_has_its_lanes_or_the_reason_that_it_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ferryvm_backends.llvm.build.vector_bits", lambda: 512)
+    file, region = tmp_path / "launch.skiff", ("--region", "main/launch.1")
+    text = "(define s 0) (define (item i a) {}) (for-each-item 9 (item (make-array i64 9)))"
+    shown = []
+    for item in ("(if (> (% i 5) 3) (array-set! a i 1) (array-set! a (% i 3) 2))", "(set! s i)"):
+        file.write_text(text.format(item), encoding="utf-8")
+        shown.append(printed(str(file), "--emit", "ir", "--backend", "llvm", *region))
+        parse_module(shown[-1])
+    assert "\nlanes item function=" in shown[0]
+    assert "; not in lanes: " not in shown[0]
+    assert shown[1].endswith("; not in lanes: it has the operation 'set_static'\n")
+
+
 @pytest.mark.parametrize(
     ("stage", "text"), [("llvm", "define"), ("optimized", "define"), ("asm", "region:")]
 )
