@@ -382,6 +382,9 @@ class Code(abc.ABC):
     ungrouped: Mapping[int, str] = MappingProxyType({})
     """By the pc of `launch.test` the reasons that items which wait at barriers do not run through
     parallel regions."""
+    limited: str = ""
+    """Less than the options request that was done, since it would have taken too long; empty
+    otherwise."""
 
     @property
     def lost(self) -> str:

@@ -173,7 +173,7 @@ class CodeWrapper(Code):
         self.address, self.notes = inner.address, inner.notes
         self.is_from_cache = inner.is_from_cache
         self.lanes, self.scalar = inner.lanes, inner.scalar
-        self.ungrouped = inner.ungrouped
+        self.ungrouped, self.limited = inner.ungrouped, inner.limited
 
     @property
     def lost(self) -> str:

@@ -48,6 +48,7 @@ class VliwCode(Code):
         the machine; `recompile_after`: cycles after which it leaves with LONG, each time; 0: never;
         `is_quick`: as for `Simulation`."""
         self.program = program
+        self.limited = program.limited
         self.totals = Totals(bundles=np.zeros(len(program.bundles), np.int64))
         self._entry, self._limit = entry, guard_limit
         self._device, self._verified = device, verified

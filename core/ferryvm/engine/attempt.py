@@ -223,7 +223,7 @@ class Compilers:
         if (threads > 1 or code.lanes or is_shared) and can_share:
             code, in_order = self._threaded(compiler, code, region, threads)
             scalar = in_order or scalar
-        remark = "; ".join(filter(None, (remark, scalar, *_ungrouped(code, region))))
+        remark = "; ".join(filter(None, (remark, scalar, code.limited, *_ungrouped(code, region))))
         if self._shadow is not None:
             code = self._shadow.checked(
                 code, site.placed(self._journal), choice.backend, region.name

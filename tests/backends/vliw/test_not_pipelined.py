@@ -10,10 +10,12 @@ import pytest
 from ferryvm.backend import Options
 from ferryvm.compiler import Compilation
 from ferryvm_backends.vliw import VliwBackend
-from ferryvm_backends.vliw.code import register_allocation
+from ferryvm_backends.vliw.code import register_allocation, tuning
 from ferryvm_backends.vliw.code.live_range import LiveRanges
 from ferryvm_backends.vliw.code.operation import Register
+from ferryvm_backends.vliw.code.program import LIMIT
 from ferryvm_backends.vliw.code.program import LoopSummary as Told
+from ferryvm_backends.vliw.code.text import program_text
 from ferryvm_backends.vliw.machine.model import FileKind, Machine
 from ferryvm_backends.vliw.machine.read import find
 
@@ -119,3 +121,19 @@ def test_quick_code_pipelines_nothing_and_does_the_same(machine: str) -> None:
     for segment in ("heap", "statics"):
         assert one.memory[segment] == other.memory[segment]
     assert one.counts.cycles < other.counts.cycles
+
+
+def test_a_search_ends_with_its_budget_and_the_code_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    part, machine = whole(COUNTS), find("multi16")
+    full = compiled(part, machine)
+    assert not full.limited
+    monkeypatch.setattr(tuning, "REGION_PLACEMENTS", 40)
+    limited = compiled(part, machine)
+    assert {loop.reason for loop in limited.loops if not loop.is_pipelined} == {LIMIT}
+    assert limited.limited.endswith(f"loops not pipelined: {LIMIT}")
+    assert f":  not pipelined: {LIMIT}\n" in program_text(limited)
+    one, other = run(full, part, is_native=True), run(limited, part, is_native=True)
+    assert one.registers == other.registers
+    assert one.memory["heap"] == other.memory["heap"]

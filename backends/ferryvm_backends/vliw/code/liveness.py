@@ -53,6 +53,8 @@ class BlockEffect:
         self.set_before: dict[MachineBlock, frozenset[Register]] = {}
         """For each target the registers that are set on every path to it."""
         results: set[Register] = set()
+        self.results = results
+        """Registers that it sets."""
         for operation in block.operations:
             self.read.update(each for each in operation.registers() if each not in results)
             for target in operation.targets():

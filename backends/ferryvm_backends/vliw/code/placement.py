@@ -20,9 +20,10 @@ def place(
     demand: Demand,
     cycle: int,
     unit: int,
-    setters: Sequence[ScheduledOperation | None],
+    bypassed: tuple[int | None, ...],
 ) -> ScheduledOperation | None:
-    """An operation issued on a unit, if possible; `setters`: the producer of each operand."""
+    """An operation issued on a unit, if possible; `bypassed`: as `bypasses` finds them. Units with
+    the same connections and operations fare alike."""
     machine = table.machine
     latency = demand.units[unit].latency
     result = operation.result
@@ -30,9 +31,6 @@ def place(
         return None
     if not table.issue(demand, cycle, unit):
         return None
-    bypassed = tuple(
-        None if setter is None else _bypass(table, setter, cycle) for setter in setters
-    )
     read = _read(table, operation, cycle, unit, bypassed)
     if read is not None:
         if result is None or table.write(result.file, cycle + latency, operation):
@@ -41,6 +39,29 @@ def place(
             table.unread(register.file, cycle, register)
     table.withdraw(demand, cycle, unit)
     return None
+
+
+def bypasses(
+    table: ReservationTable, setters: Sequence[ScheduledOperation | None], cycle: int
+) -> tuple[int | None, ...]:
+    """For each operand of an operation the unit whose output register has it; `setters`: the
+    producer of each."""
+    return tuple([None if setter is None else _bypass(table, setter, cycle) for setter in setters])
+
+
+def are_ports_left(
+    table: ReservationTable,
+    operation: MachineOperation,
+    cycle: int,
+    bypassed: Sequence[int | None],
+) -> bool:
+    """False if a register that an operation reads has no port, whatever the unit."""
+    for operand, source in zip(operation.operands, bypassed, strict=True):
+        if source is not None or not isinstance(operand, Register):
+            continue
+        if not table.has_port(operand.file, cycle, operand):
+            return False
+    return True
 
 
 def _read(

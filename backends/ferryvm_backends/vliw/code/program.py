@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 
 from ferryvm.ir.graph import Static
+from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.operation import MemoryOperand, work_of
 from ferryvm_backends.vliw.machine.model import Machine, Timing
 
@@ -66,6 +67,10 @@ class Slot:
 
 Bundle = tuple[Slot, ...]
 
+LIMIT = f"the loops of its region take more than {tuning.REGION_PLACEMENTS:,} placements"
+"""The reason that a loop is not pipelined for which no schedule was found in its share of the
+placements."""
+
 
 @dataclasses.dataclass(frozen=True)
 class LoopSummary:
@@ -106,6 +111,11 @@ class LoopSummary:
         return (self.end - self.start) // self.copies
 
     @property
+    def is_limited(self) -> bool:
+        """True if the search for a schedule was ended."""
+        return self.reason == LIMIT
+
+    @property
     def is_pipelined(self) -> bool:
         """True if it was scheduled as one whose passes may overlap."""
         return not self.reason
@@ -130,6 +140,13 @@ class Program:
     """The number of spilled registers."""
     loops: tuple[LoopSummary, ...] = ()
     """The loops of one block, in the order of their bundles."""
+
+    @property
+    def limited(self) -> str:
+        """The number of loops that are not pipelined for lack of placements, in words; empty if
+        there is none."""
+        count = sum(loop.is_limited for loop in self.loops)
+        return f"{count} of {len(self.loops)} loops not pipelined: {LIMIT}" if count else ""
 
     def timing(self, slot: Slot) -> Timing:
         """The timing of an operation on its unit. The oracle of the simulators and the prover ask

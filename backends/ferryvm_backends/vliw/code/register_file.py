@@ -61,11 +61,11 @@ class FileAssignment:
                 result = operation.result
                 if result is not None and not result.file:
                     uses[result] += weight
-                read = {each for each in operation.operands if isinstance(each, Register)}
+                read = dict.fromkeys(operation.registers())  # in order: ties are settled by it
                 for register in read:
                     if not register.file:
                         uses[register] += weight
-                        for other in read - {register}:
+                        for other in read.keys() - {register}:
                             self.together[register][other] += weight
         return uses
 

@@ -159,6 +159,11 @@ class ReservationTable:
         """Read a value of a file: how many read it by the same port then; 0 if none is left."""
         return _take(self._reads[file][cycle % self.interval], value, self._ports[file][0])
 
+    def has_port(self, file: str, cycle: int, value: object) -> bool:
+        """True if `read` would find a port."""
+        there = self._reads[file][cycle % self.interval]
+        return len(there) < self._ports[file][0] or value in there
+
     def unread(self, file: str, cycle: int, value: object) -> None:
         """Release the reservation of `read`."""
         _give_back(self._reads[file][cycle % self.interval], value)

@@ -23,7 +23,7 @@ from ferryvm_backends.vliw.code.operation import (
     MachineCode,
     Register,
 )
-from ferryvm_backends.vliw.code.placement import place
+from ferryvm_backends.vliw.code.placement import are_ports_left, bypasses, place
 from ferryvm_backends.vliw.code.reservation import Demand, ReservationTable
 from ferryvm_backends.vliw.code.scheduled import Scheduled, ScheduledOperation
 from ferryvm_backends.vliw.machine.model import Machine
@@ -85,7 +85,8 @@ def schedule(
             blocks[block] = pipelined[block]
             continue
         window = windows.get(block)
-        needed = tuple(live[target] for target in known.effects[block].set_before)
+        effect = known.effects[block]
+        needed = tuple(live[target] & effect.results for target in effect.set_before)
         before, found = known.blocks.get(block, (None, None))
         if found is None or found.operations is not block.operations or before != (window, needed):
             found = _ListScheduler(block, machine, live, window).run()
@@ -199,14 +200,21 @@ class _ListScheduler:
     def _try(self, number: int, cycle: int) -> bool:
         operation, demand = self.block.operations[number], self.demands[number]
         setters = [None if s is None else self.placed[s] for s in self.setters[number]]
+        bypassed = bypasses(self.table, setters, cycle)
+        if not are_ports_left(self.table, operation, cycle, bypassed):
+            return False
+        alike, failed = self.machine.alike, set[int]()
         for unit in self.table.free(demand, cycle):
+            if alike[unit] in failed:
+                continue
             latency = demand.units[unit].latency
             if latency != self.slowest[number] and cycle < self._earliest(number, latency):
                 continue
-            found = place(self.table, operation, demand, cycle, unit, setters)
+            found = place(self.table, operation, demand, cycle, unit, bypassed)
             if found is not None:
                 self.placed[number] = found
                 return True
+            failed.add(alike[unit])
         return False
 
     def _released(self, number: int) -> Iterator[tuple[int, int]]:

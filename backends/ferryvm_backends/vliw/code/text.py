@@ -2,6 +2,7 @@
 """A program as text: for each block a table with a row for each cycle and a column for each used
 unit.
 
+b7:  not pipelined: REASON  the block is a loop whose iterations do not overlap
 r1.4=add.i64 r0.2 #8      register 4 of file r1 becomes register 2 of file r0, and 8
 =fmul.f64 <load0 r0.1     the result is only in the output register; one operand is what load0 has
 exit p0.3 b7              continue at bundle 7 if register 3 of file p0 holds
@@ -34,7 +35,9 @@ def _block(program: Program, start: int, end: int) -> Iterator[str]:
         cells = {slot.unit: slot_text(program, slot) for slot in program.bundles[number]}
         rows.append([str(number), *(cells.get(unit, "") for unit in units)])
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    yield f"{program.labels[start]}:"
+    reasons = {loop.label: loop.reason for loop in program.loops if not loop.is_pipelined}
+    label = program.labels[start]
+    yield f"{label}:  not pipelined: {reasons[label]}" if label in reasons else f"{label}:"
     for row in rows:
         first, *rest = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield "  ".join([first.rstrip().rjust(widths[0]), *rest]).rstrip()

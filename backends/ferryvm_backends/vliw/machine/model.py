@@ -166,6 +166,15 @@ class Machine:
         return tuple(unit for unit in self.units if work in unit.work)
 
     @functools.cached_property
+    def alike(self) -> tuple[int, ...]:
+        """For each unit the first one with equal connections and operations."""
+        first: dict[object, int] = {}
+        return tuple(
+            first.setdefault((unit.reads, unit.writes, frozenset(unit.work.items())), number)
+            for number, unit in enumerate(self.units)
+        )
+
+    @functools.cached_property
     def timings(self) -> Mapping[Work, Mapping[int, UnitTiming]]:
         """The units that can do each kind of work, by their numbers, in the order of the
         description."""

@@ -90,6 +90,7 @@ class ScheduleAttempt:
         """The cycle in which each operation was placed last."""
         self.fewest = len(search.loop.nodes)
         """The fewest operations that have been left without a slot."""
+        self.placements = 0
         self.was_late = False
         """True if any was placed as late as possible, to shorten its live range."""
 
@@ -102,6 +103,7 @@ class ScheduleAttempt:
             if not remaining:
                 return self._normal()
             _, number = heapq.heappop(remaining)
+            self.placements += 1
             evicted = self._place(number)
             if evicted is None:
                 return None

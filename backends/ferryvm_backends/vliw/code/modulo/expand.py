@@ -242,7 +242,7 @@ class _Expansion:
                 for u in table.free(demand, cycle)
             )
             placed = next(
-                (p for c, u in tries if (p := place(table, operation, demand, c, u, [None]))), None
+                (p for c, u in tries if (p := place(table, operation, demand, c, u, (None,)))), None
             )
             if placed is None:
                 raise PrologueError

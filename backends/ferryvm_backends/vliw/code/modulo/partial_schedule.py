@@ -26,7 +26,7 @@ from ferryvm_backends.vliw.code.modulo.dependence_graph import (
 )
 from ferryvm_backends.vliw.code.operation import MachineBlock, Register
 from ferryvm_backends.vliw.code.reservation import Demand, ReservationTable
-from ferryvm_backends.vliw.machine.model import FileKind, Machine, Unit
+from ferryvm_backends.vliw.machine.model import FileKind, Machine
 
 Operand = tuple[int, int]
 """Number of an operation, and of one of its operands."""
@@ -124,8 +124,7 @@ class LoopDemand:
             kind: [file.name for file in machine.files if file.kind is kind] for kind in FileKind
         }
         self.load = self._load()
-        self.alike = _alike(machine.units)
-        """For each unit the first one with equal connections and operations."""
+        self.alike = machine.alike
 
     def _sources(self, node: DependenceNode) -> Iterator[OperandUse | tuple[Operand, Register]]:
         for index, source in enumerate(node.sources):
@@ -438,11 +437,3 @@ def _constants(node: DependenceNode) -> tuple[int | MachineBlock, ...]:
     if node.operation.place is not None and sources[0] == 0:
         sources = sources[1:]
     return tuple(dict.fromkeys(each for each in sources if isinstance(each, int)))
-
-
-def _alike(units: tuple[Unit, ...]) -> list[int]:
-    first: dict[object, int] = {}
-    return [
-        first.setdefault((unit.reads, unit.writes, frozenset(unit.work.items())), number)
-        for number, unit in enumerate(units)
-    ]

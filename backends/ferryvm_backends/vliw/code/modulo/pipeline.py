@@ -20,7 +20,7 @@ from ferryvm_backends.vliw.code.modulo.expand import Pipelined, PrologueError, e
 from ferryvm_backends.vliw.code.modulo.initiation_interval import Bounds, bounds, critical_path
 from ferryvm_backends.vliw.code.modulo.partial_schedule import Operand
 from ferryvm_backends.vliw.code.modulo.register_pressure import Lifetimes
-from ferryvm_backends.vliw.code.modulo.schedule import schedule_iteration
+from ferryvm_backends.vliw.code.modulo.schedule import PlacementBudget, schedule_iteration
 from ferryvm_backends.vliw.code.modulo.spill import Spills, choose, preheader_of, reload
 from ferryvm_backends.vliw.code.operation import (
     MachineBlock,
@@ -28,6 +28,7 @@ from ferryvm_backends.vliw.code.operation import (
     MachineOperation,
     Register,
 )
+from ferryvm_backends.vliw.code.program import LIMIT
 from ferryvm_backends.vliw.code.register_file import FileAssignment
 from ferryvm_backends.vliw.code.unroll import unroll, unroll_factor
 from ferryvm_backends.vliw.machine.model import Machine
@@ -108,11 +109,16 @@ class PipelinableLoops:
         blocks = [block for block in code.blocks if _is_loop(block)]
         FileAssignment(code, machine).run(frozenset(blocks))
         self.plans: dict[MachineBlock, LoopPlan] = {}
+        self._waiting = 1
+        """Loops that share the placements that are left."""
         self._given_up: Counter[MachineBlock] = Counter()
         """Number of times that each interval was raised."""
         self._bounds: dict[tuple[MachineBlock, int], Bounds] = {}
         """Of loops as the program has them, by iterations together."""
-        for block in blocks:
+        self._placements = 0
+        """Of operations, by all searches."""
+        for place, block in enumerate(blocks):
+            self._waiting = len(blocks) - place
             plan = self._unchanged(block, live) if is_quick else self._plan(block, live)
             self.plans[block] = plan
 
@@ -198,10 +204,13 @@ class PipelinableLoops:
         if first < 0:
             return self._unrolled(block, live, "its iterations would hardly overlap")
         best: LoopPlan | None = None
+        budget = PlacementBudget(
+            (tuning.REGION_PLACEMENTS - self._placements) // min(self._waiting, 2)
+        )
         worklist, goal = [first], tuning.MISSED_BOUND * options[first].rate
-        while worklist:
+        while worklist and not budget.is_spent:
             number = worklist.pop()
-            plan = self._attempt(block, live, options[number], shortest, invariant_part)
+            plan = self._attempt(block, live, options[number], shortest, invariant_part, budget)
             reason = plan.reason or reason
             if plan.pipelined is None:
                 if best is None and number:
@@ -210,8 +219,9 @@ class PipelinableLoops:
                 best = plan
                 if plan.rate > goal:
                     worklist += self._others(options, number, first, plan.rate)
+        self._placements += budget.spent
         if best is None:
-            return self._unrolled(block, live, reason)
+            return self._unrolled(block, live, LIMIT if budget.is_spent else reason)
         best.install(self.code)
         return best
 
@@ -233,7 +243,13 @@ class PipelinableLoops:
         )
 
     def _attempt(
-        self, block: MachineBlock, live: Live, option: _Option, shortest: int, invariant_part: float
+        self,
+        block: MachineBlock,
+        live: Live,
+        option: _Option,
+        shortest: int,
+        invariant_part: float,
+        budget: PlacementBudget,
     ) -> LoopPlan:
         """A plan with so many iterations, not installed; with a reason if it is not pipelined."""
         loop, least = option.loop, option.bounds.least
@@ -256,7 +272,9 @@ class PipelinableLoops:
         unbypassed: frozenset[Operand] = frozenset()
         for _ in range(tuning.PROLOGUE_TRIES):
             failures: Counter[str] = Counter()
-            found = schedule_iteration(loop, self.machine, start, longest, unbypassed, failures)
+            found = schedule_iteration(
+                loop, self.machine, start, longest, unbypassed, failures, budget
+            )
             if found is None:
                 if failures:
                     plan.reason = f"file {failures.most_common(1)[0][0]} has too few registers"

@@ -19,6 +19,8 @@ pressure is selected.
 
 from __future__ import annotations
 
+import dataclasses
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
@@ -46,12 +48,29 @@ def schedule_iteration(
     most: int,
     unbypassed: frozenset[Operand],
     failures: Counter[str],
+    budget: PlacementBudget | None = None,
 ) -> IterationSchedule | None:
     """A schedule with the shortest interval that is found from `least` to `most` cycles.
 
-    `failures`: counts schedules that a file has too few registers for.
+    `failures`: counts schedules that a file has too few registers for; `budget`: limits the search;
+    if omitted, nothing does.
     """
-    return _IntervalSearch(loop, machine, unbypassed, failures).run(least, most)
+    budget = PlacementBudget(sys.maxsize) if budget is None else budget
+    return _IntervalSearch(loop, machine, unbypassed, failures, budget).run(least, most)
+
+
+@dataclasses.dataclass
+class PlacementBudget:
+    """The placements of operations that searches may make, and have made. A search that finds
+    none left ends with the best schedule that it has."""
+
+    most: int
+    spent: int = 0
+
+    @property
+    def is_spent(self) -> bool:
+        """True if no more are to be made."""
+        return self.spent >= self.most
 
 
 Orders = Callable[[Iteration, DependenceEdges, int], Iterator[Order]]
@@ -70,9 +89,10 @@ class _IntervalSearch:
         machine: Machine,
         unbypassed: frozenset[Operand],
         failures: Counter[str],
+        budget: PlacementBudget,
     ) -> None:
         self.loop, self.machine = loop, machine
-        self.unbypassed, self.failures = unbypassed, failures
+        self.unbypassed, self.failures, self.budget = unbypassed, failures, budget
         self.graph, self.search = edges(loop, machine), LoopSearch(loop, machine)
         self.steps = 0
         """The number of times that operations may have been placed."""
@@ -83,11 +103,11 @@ class _IntervalSearch:
         small = step = max(1, least // tuning.INTERVAL_STEP)
         failed, interval = least - small, least
         while (best := self._find(interval, orders)) is None:
-            if interval >= most:
+            if interval >= most or self.budget.is_spent:
                 return None
             failed, interval, step = interval, min(interval + step, most), 2 * step
         self.steps = 0  # the first one is found soon, since steps double
-        while best.interval - failed > small and self.steps <= tuning.MOST_STEPS:
+        while best.interval - failed > small and not self._is_long():
             middle = (failed + best.interval) // 2
             better = self._find(middle, orders)
             if better is None:
@@ -96,12 +116,16 @@ class _IntervalSearch:
                 best = better
         for interval in range(least, best.interval):
             is_full = len(self.loop.nodes) > tuning.FULL_SLOTS * self.machine.slots * interval
-            if not is_full or interval in self.hopeless or self.steps > tuning.MOST_STEPS:
+            if not is_full or interval in self.hopeless or self._is_long():
                 continue
             better = self._find(interval, _spaced)
             if better is not None:
                 return better
         return best
+
+    def _is_long(self) -> bool:
+        """True if no shorter schedules are to be looked for."""
+        return self.steps > tuning.MOST_STEPS or self.budget.is_spent
 
     def _find(self, interval: int, among: Orders) -> IterationSchedule | None:
         """Of the schedules of an interval that some orders give, the one that needs the smallest
@@ -110,11 +134,14 @@ class _IntervalSearch:
         count, is_close = len(self.loop.nodes), False
         attempt: ScheduleAttempt | None = None
         for order in among(self.loop, self.graph, interval):
+            if self.budget.is_spent:
+                break
             self.steps += tuning.STEPS_AN_OPERATION * count + tuning.STEPS_BESIDES
             if attempt is not None and not attempt.was_late and attempt.order.ranks is order.ranks:
                 continue  # the result would be the same
             attempt = ScheduleAttempt(self.search, interval, order, self.unbypassed)
             found = attempt.run()
+            self.budget.spent += attempt.placements
             is_close |= attempt.is_close
             if found is None:
                 continue
