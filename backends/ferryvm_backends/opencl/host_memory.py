@@ -81,11 +81,16 @@ def in_pieces(start: int, end: int, act: Callable[[int, int], _T]) -> list[tuple
     return sorted(((first, result) for first, result, _ in found), key=lambda each: each[0])
 
 
+def is_equal(host: Bytes, mirror: Bytes, start: int, end: int) -> bool:
+    """True if a range is so small that one thread compares it, and is equal on both sides."""
+    if end - start > _PIECE:
+        return False
+    return not _memcmp(host.ctypes.data + start, mirror.ctypes.data + start, end - start)
+
+
 def changed(host: Bytes, mirror: Bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Ranges of chunks that differ, in ascending order; `start` is the start of a chunk."""
     one, two = host.ctypes.data, mirror.ctypes.data
-    if end - start <= _PIECE and not _memcmp(one + start, two + start, end - start):
-        return
 
     def compare(first: int, last: int) -> list[tuple[int, int]]:
         if not _memcmp(one + first, two + first, last - first):

@@ -64,8 +64,12 @@ class ObjectCopy:
         self._numbers = itertools.count(1)
         self._area: Area | None = None
         self._tables: Area | None = None
-        self._rows = b""
-        """The content of the tables."""
+        self.rows = b""
+        """The content of the tables; the same object while nothing else is written there."""
+        self.layout = 0
+        """Changes when a copy gets or loses its place."""
+        self.sent: list[_Sent] = []
+        """The parts that the last `push` has compared."""
         self._space_bytes = self._arena_bytes = 0
         self._space: Segment | None = None
         self._base = 0
@@ -86,7 +90,7 @@ class ObjectCopy:
         self.unsent: list[int] = []
         """Addresses of the arrays that were not sent by the last `push`, as a kernel overwrites
         them."""
-        self._may_be_marked = False
+        self.may_be_marked = False
         """True if kernels may have set dirty marks since they were looked at."""
         self._changed: set[tuple[int, int]] = set()
         """Ranges that the device has changed without marks, in bytes from the start of the
@@ -184,6 +188,7 @@ class ObjectCopy:
 
     def _add(self, arrays: Sequence[OutsideArray], starts: list[int]) -> None:
         """Make copies of zeros."""
+        self.layout += 1
         is_pinned = self.residency is None  # else they mostly never come to the host
         for one, start in zip(arrays, starts, strict=True):
             place = self._in_arena(start)
@@ -233,6 +238,7 @@ class ObjectCopy:
         )
         for copy in self._copies.values():
             copy.place = self._in_arena(copy.start)
+        self.layout += 1
 
     def close(self) -> None:
         """Give the memory of the device back; nothing is on the device then."""
@@ -241,7 +247,9 @@ class ObjectCopy:
             if area is not None:
                 area.release()
         self._area = self._tables = self._space = None
-        self._rows, self._space_bytes, self._arena_bytes, self._used = b"", 0, 0, 0
+        self.rows, self._space_bytes, self._arena_bytes, self._used = b"", 0, 0, 0
+        self.layout += 1
+        self.sent = []
         self._copies.clear()
         self._changed.clear()
         self.catch_up()
@@ -262,7 +270,7 @@ class ObjectCopy:
         addresses of arrays that it overwrites unseen; `arrays`: all that it accesses, if they are
         known. Then others are sent by `copy_others`, if launches may follow that access them.
         Raises BackendError, cl.Error."""
-        self._may_be_marked |= marks
+        self.may_be_marked |= marks
         self.unsent.clear()
         self._send_others(traffic)
         rows = self._sent.get((use, id(traffic)))
@@ -276,6 +284,7 @@ class ObjectCopy:
         for address, copy in [*self._copies.items()]:
             if not copy.fits(alive.get(address, 0)):
                 del self._copies[address]
+                self.layout += 1
         self._base = control.objects
         prepared = (control.prepared + self._base) & _MASK if control.prepared else 0
         there = self.residency
@@ -305,7 +314,7 @@ class ObjectCopy:
             self._ahead.update((segment, None) for segment, _, _ in parts)
         if arrays is not None:
             parts = self._put_off(parts, arrays.elements)
-        sent = []
+        sent, self.sent = [], []
         given = {} if there is None else there.given
         for segment, ranges, row in parts:
             if isinstance(segment, ArrayCopy) and segment.address in given:
@@ -316,6 +325,7 @@ class ObjectCopy:
             if isinstance(segment, ArrayCopy) and segment.address in written:
                 self.unsent.append(segment.address)
                 ranges = []
+            self.sent.append((segment, ranges, row))
             sent.append((row, self._send(segment, ranges, row)))
         self._write_tables(control, wanted, objects)
         total = sum(pushed for _, pushed in sent)
@@ -326,6 +336,19 @@ class ObjectCopy:
             for row, pushed in sent:
                 row.seconds_to_device += seconds * pushed / total
         traffic.to_device += total
+
+    @property
+    def has_pending(self) -> bool:
+        """True if something is to be copied, or is on its way, that the last launch did not need
+        or has changed."""
+        return bool(self._others or self._brought or self._changed)
+
+    def send_again(self, parts: Sequence[_Sent], unsent: Sequence[int], traffic: Traffic) -> None:
+        """Send what has changed of the parts of an earlier `push`, which did not send the elements
+        at some addresses. Raises cl.Error."""
+        self.unsent[:] = unsent
+        for part in parts:
+            traffic.to_device += self._send(*part)
 
     def _space_ranges(
         self, control: ControlBlock, arrays: AccessedArrays | None
@@ -417,20 +440,21 @@ class ObjectCopy:
         head[COUNT_WORD], head[BYTES_WORD] = len(places), self._space_bytes
         head[ROWS_WORD] = TABLE_WORDS + ROW_WORDS * types
         found = head.tobytes() + rows + array("Q", itertools.chain(*places)).tobytes()
-        if found == self._rows:
+        if found == self.rows:
             return
         if self._tables is None or self._tables.size < len(found):
             if self._tables is not None:
                 self._tables.release()
             self._tables = area_of_zeros(self._session, 2 * len(found))
             self.version += 1
-        self._rows = found
+        self.rows = found
         cl.enqueue_copy(self._session.queue, self._tables.buffer, np.frombuffer(found, np.uint8))
 
     def leave(self, address: int) -> LeftElements:
         """Elements as they are on the device, which has no copy of them for the host any more.
         Raises BackendError, cl.Error."""
         copy = self._copies.pop(address)
+        self.layout += 1
         return LeftElements(self._session, copy.place, copy.host)
 
     def device_place(self, place: int) -> int:
@@ -462,10 +486,10 @@ class ObjectCopy:
         if not use.stores:
             return
         assert self._space is not None
-        if not self._may_be_marked:
+        if not self.may_be_marked:
             yield from self._unmarked(top, traffic)
             return
-        self._may_be_marked = False
+        self.may_be_marked = False
         copies = sorted(self._copies.values(), key=lambda copy: copy.start)
         ends = [copy.start + in_chunks(copy.size) for copy in copies]
         count = (self._space_bytes + max(ends, default=0)) // CHUNK

@@ -20,8 +20,8 @@ import dataclasses
 import functools
 import time
 import weakref
-from collections.abc import Container, Iterator
-from typing import Any
+from collections.abc import Container, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import pyopencl as cl
@@ -36,7 +36,6 @@ from ferryvm.region.region import Region
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.array_copy import AccessedArrays
 from ferryvm_backends.opencl.build import Session
-from ferryvm_backends.opencl.code import KernelCode
 from ferryvm_backends.opencl.host_memory import CHUNK, Bytes, runs, zeros
 from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.launch import STAGING_WORDS, Residence
@@ -89,6 +88,13 @@ def needs(region: Region, callers: bool, objects: ObjectAccess | None) -> Needs:
     )
 
 
+class User(Protocol):
+    """A holder of references to the memory of a machine on a device."""
+
+    def forget(self) -> None:
+        """Refer to it no more."""
+
+
 class HostBuffer:
     """Host memory that a device writes to directly: an H200's driver takes 3 us more to copy
     through other memory (clEnqueueReadBuffer into the result of clEnqueueMapBuffer for a buffer
@@ -116,7 +122,7 @@ class Copied:
 
     def __init__(self, session: Session, control: ControlBlock) -> None:
         """Raises BackendError, cl.Error."""
-        self._session = session
+        self.session = session
         statics = WORD_BYTES * control.static_count
         self.stack_bytes: int = control.stack_end - control.stack
         below = ctypes.sizeof(ControlBlock) + statics
@@ -149,18 +155,20 @@ class Copied:
         self.heap, self._heap_area = self._heap(control)
         self.objects = ObjectCopy(session)
         """Its objects, of which nothing is on the device until a kernel uses them."""
-        self.users: weakref.WeakSet[KernelCode] = weakref.WeakSet()
-        """Code whose arguments are these buffers."""
+        self.brought: list[Part] = []
+        """The ranges that the last `pull` has brought."""
+        self.users: weakref.WeakSet[User] = weakref.WeakSet()
+        """Code whose arguments are these buffers, and ranges that are prepared for them."""
 
     def _heap(self, control: ControlBlock) -> tuple[Segment, Area]:
         capacity = control.heap_capacity
         notes = _notes(capacity)
-        area = area_of_zeros(self._session, notes + max(capacity, WORD_BYTES))
+        area = area_of_zeros(self.session, notes + max(capacity, WORD_BYTES))
         heap = Segment(
-            self._session,
+            self.session,
             view(control.heap, capacity),
             BufferOffset(area.buffer, notes),
-            functools.partial(zeros, self._session, capacity),
+            functools.partial(zeros, self.session, capacity),
             ctypes.c_uint64(),
         )
         residence = self.residence
@@ -211,7 +219,7 @@ class Copied:
 
     def get_control(self, control: ControlBlock, traffic: Traffic) -> None:
         """Read the device's control block, once the kernel has ended. Raises cl.Error."""
-        cl.enqueue_copy(self._session.queue, _bytes(control), self._area.buffer)
+        cl.enqueue_copy(self.session.queue, _bytes(control), self._area.buffer)
         traffic.to_host += ctypes.sizeof(ControlBlock)
 
     def pull(self, returned: ControlBlock, lowest: int, needs: Needs, traffic: Traffic) -> None:
@@ -232,10 +240,16 @@ class Copied:
             segment.fetch(start, end)
         found += self.objects.brought(traffic)
         if found:
-            self._session.settle()
+            self.session.settle()
         self.residence.used = max(self.residence.used, returned.hp)
         if needs.frames:
             self.stack.forget(WORD_BYTES * returned.sp)
+        self.brought = found
+        self.accept(found, traffic, began)
+
+    @staticmethod
+    def accept(found: Sequence[Part], traffic: Traffic, began: float) -> None:
+        """Bring the machine to the state of mirrors; `began`: the time at which that began."""
         for segment, start, end, _ in found:
             segment.accept(start, end)
         seconds = time.perf_counter() - began
@@ -255,13 +269,13 @@ class Copied:
         noted = np.empty(count, np.uint8)
         notes = heap.place.offset - count
         buffer = heap.place.buffer
-        cl.enqueue_copy(self._session.queue, noted, buffer, src_offset=notes)
+        cl.enqueue_copy(self.session.queue, noted, buffer, src_offset=notes)
         traffic.to_host += count
         if not noted.any():
             return
         for one, two in runs(noted[::-1] != 0):
             yield heap, one * CHUNK, min(two * CHUNK, hp), None
-        cl.enqueue_fill_buffer(self._session.queue, buffer, ZERO, notes, count)
+        cl.enqueue_fill_buffer(self.session.queue, buffer, ZERO, notes, count)
 
     def close(self) -> None:
         """Give the memory of the device back."""

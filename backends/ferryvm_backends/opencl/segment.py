@@ -18,7 +18,7 @@ import pyopencl as cl
 
 from ferryvm.backend import ArrayActivity
 from ferryvm_backends.opencl.build import Session
-from ferryvm_backends.opencl.host_memory import Bytes, changed, copy
+from ferryvm_backends.opencl.host_memory import Bytes, changed, copy, is_equal
 from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.pool import Area
 
@@ -76,6 +76,8 @@ class Segment:
     def push(self, start: int, end: int) -> int:
         """Copy changed bytes of this range to the device; the number of copied bytes."""
         if start >= end:
+            return 0
+        if end <= self._valid.value and is_equal(self.host, self.mirror, start, end):
             return 0
         pushed = 0
         known = min(max(self._valid.value, start), end)

@@ -35,8 +35,7 @@ from ferryvm.testing.generate import ProgramKind, generate
 from ferryvm.verify import verify
 from ferryvm_backends import opencl
 from ferryvm_backends.opencl import build, device
-from ferryvm_backends.opencl.item import range as item_range
-from ferryvm_backends.opencl.item import suspension
+from ferryvm_backends.opencl.item import pooled, suspension
 from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.kernel import Kernel
 from ferryvm_backends.reference import BACKEND as REFERENCE
@@ -142,7 +141,7 @@ class _NoPool:
 def _launches() -> int:
     """Run ranges of items, each to the state of the loop; their number."""
     ItemKernel.run_dry = lambda self, queue: False  # type: ignore[method-assign]  # as for Kernel
-    item_range.pool = _NoPool  # type: ignore[assignment]  # for this process
+    pooled.pool = _NoPool  # type: ignore[assignment]  # for this process
     suspension.SLICE, suspension._ENOUGH = 64, dict.fromkeys((True, False), 4)
     backend = opencl.OpenClBackend(wraps=False)
     for case in LAUNCHES:

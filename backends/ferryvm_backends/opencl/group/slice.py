@@ -22,6 +22,7 @@ import numpy as np
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
 from ferryvm_backends.opencl.item.kernel import ItemKernel
+from ferryvm_backends.opencl.item.prepared import WholeRange
 from ferryvm_backends.opencl.item.range import LONGEST, ItemRanges
 from ferryvm_backends.opencl.item.range_run import RangeRun
 from ferryvm_backends.opencl.item.saved import Saved
@@ -123,6 +124,9 @@ class GroupSlices(ItemRanges):
                 raise DoubtError
             left_out += left
             failed = self._work(kernel, buffers, (first, end), left)
+            is_whole = (first, end) == wanted and not left_out
+            if is_whole and self._shape.is_check_pure and self._shape.undone is None:
+                self._whole = WholeRange(kernel.work, (first, end, 1, 1))
             while failed:  # and those that remain do not depend on them
                 left = failed
                 left_out = sorted([*left_out, *failed])

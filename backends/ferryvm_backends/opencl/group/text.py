@@ -52,6 +52,7 @@ from ferryvm_backends.opencl.device import Device
 from ferryvm_backends.opencl.group.poll import drop_polls
 from ferryvm_backends.opencl.item import ItemShape, shared_types
 from ferryvm_backends.opencl.item.header import changed_arrays, passed_headers, stored_arrays
+from ferryvm_backends.opencl.item.text import known_arrays
 from ferryvm_backends.opencl.text import (
     COPIED,
     KernelText,
@@ -192,6 +193,7 @@ def _group_text(
         body.entry,
         headers,
         is_check_pure=is_pure,
+        arrays=known_arrays(items, makes_own=True) if memory_mode == COPIED else None,
         bounds=bounds,
         stored=frozenset(stored.values()),
         undone=undone,

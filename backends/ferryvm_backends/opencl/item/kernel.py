@@ -66,8 +66,10 @@ class ItemKernel:
         """The same along each axis."""
         self.group = math.prod(self._axes)
         """Work-items that each group has; 0: any number."""
-        self._bound: list[Any] = []
-        """The arguments but for the launch, as they are set."""
+        self.bound: list[Any] = []
+        """The arguments but for the launch, as they are set; another list for others."""
+        self._set: Any = None
+        """The launch that is set."""
         self._words = (ctypes.c_uint64 * (len(_FIELDS) + max(arguments, 1)))()
         self.has_objects = self.handle.num_args > _OBJECTS
         """True if the places of copied objects are arguments."""
@@ -81,16 +83,16 @@ class ItemKernel:
             space, tables = copied
             arguments += [space.buffer, space.offset, tables.buffer]
         # Equal buffers may be others: a later one may have the handle of an earlier one.
-        if self._bound and all(
+        if self.bound and all(
             a is b or (isinstance(a, int) and a == b)
-            for a, b in zip(arguments, self._bound, strict=True)
+            for a, b in zip(arguments, self.bound, strict=True)
         ):
             return
-        self._bound = []
+        self.bound = []
         for number, argument in enumerate(arguments):
             given = np.uint64(argument) if isinstance(argument, int) else argument
             self.handle.set_arg(number + (number >= _LAUNCH), given)
-        self._bound = arguments
+        self.bound = arguments
 
     def give(self, arguments: Sequence[int], **fields: int) -> None:
         """Set fields of the launch, and the arguments that items share."""
@@ -98,6 +100,11 @@ class ItemKernel:
             self._words[_PLACES[name]] = value
         for number, word in enumerate(arguments, len(_FIELDS)):
             self._words[number] = word
+
+    @property
+    def launch(self) -> Any:
+        """A copy of the launch as it is given, for `enqueue_again`."""
+        return type(self._words).from_buffer_copy(self._words)
 
     def launch_state(self) -> bytes:
         """The launch and its arguments, but for its range and the place where forced code gives up."""
@@ -127,8 +134,20 @@ class ItemKernel:
         then no thread could set the interrupt flag.
         """
         self._words[0], self._words[1], self._words[2] = first, end, block
-        self._set_launch()
-        sizes = self._sizes(end - first, block, local)
+        self._set_launch(self._words)
+        self._start(queue, self._sizes(end - first, block, local), event, after)
+
+    def enqueue_again(
+        self, queue: Any, launch: Any, first: int, end: int, block: int, local: int
+    ) -> None:
+        """As `enqueue`, of a launch that has been enqueued before. Raises BackendError."""
+        if self._set is not launch:
+            self._set_launch(launch)
+        self._start(queue, self._sizes(end - first, block, local))
+
+    def _start(
+        self, queue: Any, sizes: tuple[Any, ...], event: Any = None, after: Any = None
+    ) -> None:
         events = (ctypes.c_void_p * 1)(None if after is None else after.int_ptr)
         awaited = (0, None) if after is None else (1, events)
         commands, kernel = ctypes.c_void_p(queue.int_ptr), ctypes.c_void_p(self.handle.int_ptr)
@@ -146,11 +165,13 @@ class ItemKernel:
         every = (ctypes.c_size_t * 3)(groups * axes[0], *axes[1:])
         return count, ctypes.c_void_p(), every, (ctypes.c_size_t * 3)(*axes)
 
-    def _set_launch(self) -> None:
-        size, kernel = ctypes.sizeof(self._words), ctypes.c_void_p(self.handle.int_ptr)
-        error = library().clSetKernelArg(kernel, _LAUNCH, ctypes.c_size_t(size), self._words)
+    def _set_launch(self, words: Any) -> None:
+        size, kernel = ctypes.sizeof(words), ctypes.c_void_p(self.handle.int_ptr)
+        self._set = None
+        error = library().clSetKernelArg(kernel, _LAUNCH, ctypes.c_size_t(size), words)
         if error:
             raise BackendError(f"opencl: a launch failed: {error_name(error)}")
+        self._set = words
 
     def run_timed(self, session: Session, first: int, end: int, block: int, local: int) -> float:
         """Run these items; the seconds that they took by the device's clock. Raises BackendError,

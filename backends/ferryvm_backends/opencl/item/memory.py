@@ -6,8 +6,10 @@ from __future__ import annotations
 import abc
 import ctypes
 import dataclasses
+import functools
 import time
 from collections.abc import Container, Hashable, Mapping, Sequence
+from typing import Any
 
 from ferryvm.backend import BackendError
 from ferryvm.ir.operation import LENGTH, PLACE
@@ -18,9 +20,10 @@ from ferryvm.residency import Residency
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.array_copy import AccessedArrays
 from ferryvm_backends.opencl.build import Session
-from ferryvm_backends.opencl.copied import residents
+from ferryvm_backends.opencl.copied import Residents, residents
 from ferryvm_backends.opencl.host_memory import CHUNK
 from ferryvm_backends.opencl.item import ItemShape
+from ferryvm_backends.opencl.item.prepared import PreparedRange, State, WholeRange
 from ferryvm_backends.opencl.item.saved import Saved, SavedOnDevice, SavedOnHost
 from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.resident import Copied, Needs
@@ -28,6 +31,9 @@ from ferryvm_backends.opencl.segment import view
 from ferryvm_backends.opencl.wrapped import memories
 
 _MASK = (1 << 64) - 1
+
+Written = Mapping[int, int]
+"""Arrays of which items overwrite all elements: addresses of these, and bytes of one."""
 
 
 class ItemMemory(abc.ABC):
@@ -150,6 +156,17 @@ class ItemMemory(abc.ABC):
         address = control.objects + reference + WORD_BYTES * word
         return ctypes.c_uint64.from_address(address).value
 
+    def prepare(
+        self, state: State, control: ControlBlock, whole: WholeRange, slots: Any, written: Written
+    ) -> PreparedRange | None:
+        """The range that has just run, prepared to run again; None if it cannot."""
+        return None
+
+    def has(self, prepared: PreparedRange, control: ControlBlock) -> bool:
+        """True if a range is prepared for this machine's memory, which is that of the last `push`
+        then."""
+        return False
+
     @abc.abstractmethod
     def save(self, control: ControlBlock, reference: int, size: int) -> Saved:
         """A copy of the elements of an array as the device has them, between `push` and `pull`;
@@ -211,10 +228,30 @@ class CopiedMemory(ItemMemory):
         is_objects_alone = needs.objects is not None and needs.objects.stores
         if not is_objects_alone or needs.writes_heap or needs.writes_statics:
             return None
+        return self._residents
+
+    @functools.cached_property
+    def _residents(self) -> Residents:
         return residents(self.session)
 
+    def prepare(
+        self, state: State, control: ControlBlock, whole: WholeRange, slots: Any, written: Written
+    ) -> PreparedRange | None:
+        needs, arrays = self.needs, self._arrays
+        if arrays is None or needs.statics or needs.heap or needs.writes_heap:
+            return None
+        if not PreparedRange.can_be(self._memory.objects):
+            return None
+        return PreparedRange(state, control, whole, arrays, self._memory, slots, written)
+
+    def has(self, prepared: PreparedRange, control: ControlBlock) -> bool:
+        found = self._residents.copied(control) is prepared.copied
+        if found:
+            self._memory = prepared.copied
+        return found
+
     def is_ahead(self, control: ControlBlock) -> bool:
-        return residents(self.session).is_ahead(control)
+        return self._residents.is_ahead(control)
 
     def push_ahead(
         self,
@@ -223,7 +260,7 @@ class CopiedMemory(ItemMemory):
         written: Container[int],
         arrays: AccessedArrays | None,
     ) -> list[BufferOffset]:
-        residents(self.session).copied(control).objects.run_ahead()
+        self._residents.copied(control).objects.run_ahead()
         return self.push(control, marks, written, arrays)
 
     @property
@@ -237,7 +274,7 @@ class CopiedMemory(ItemMemory):
         written: Container[int],
         arrays: AccessedArrays | None = None,
     ) -> list[BufferOffset]:
-        memory = self._memory = residents(self.session).copied(control)
+        memory = self._memory = self._residents.copied(control)
         self._arrays = arrays
         memory.push(control, self.needs, self.traffic, marks, written, arrays)
         objects = [] if self.needs.objects is None else [*memory.objects.places]
@@ -264,7 +301,7 @@ class CopiedMemory(ItemMemory):
     def push_resident(
         self, control: ControlBlock, marks: bool, written: Mapping[int, int], residency: Residency
     ) -> list[BufferOffset]:
-        objects = residents(self.session).copied(control).objects
+        objects = self._residents.copied(control).objects
         objects.residency = residency
         try:
             return self.push(control, marks, (*residency.wanted, *written))
@@ -272,7 +309,7 @@ class CopiedMemory(ItemMemory):
             objects.residency = None
 
     def leave(self, control: ControlBlock, residency: Residency) -> None:
-        of = residents(self.session)
+        of = self._residents
         for address in residency.wanted:
             residency.left[address] = of.leave(control, address)
 
@@ -300,4 +337,4 @@ class CopiedMemory(ItemMemory):
         self._memory.objects.catch_up()
 
     def drop(self, control: ControlBlock) -> None:
-        residents(self.session).drop(control)
+        self._residents.drop(control)

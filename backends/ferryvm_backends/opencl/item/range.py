@@ -4,32 +4,24 @@
     push ─> slices of the range ─> pull ─> pieces of the record
               └─ until items are suspended, or the program is to stop
 
-All that is done by a thread of the pool. The thread that launches waits, so that signal handlers
-run, and tells the device of an interrupt: a processor sees it, in front of each item and in the
-items' loops; for other devices the host looks between two slices.
+A range that is as the last one takes a shorter path, see `prepared`.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-import threading
 import time
 from array import array
 from collections.abc import Callable, Hashable
-from typing import NoReturn
+from typing import Any
 
 import numpy as np
-import pyopencl as cl
 
 from ferryvm.backend import BackendError
-from ferryvm.engine.thread_pool import pool
-from ferryvm.failure import one_line
-from ferryvm.float_environment import ours
 from ferryvm.ir.c.opencl import LOOK
 from ferryvm.ir.operation import LENGTH
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.item_range import LostItemsError, RangeOutcome, RangeRunner
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.item_batch import (
     FRAME,
@@ -46,7 +38,6 @@ from ferryvm.machine.state import Machine
 from ferryvm.region.launch import CALL_DISTANCE
 from ferryvm.region.region import Region
 from ferryvm.residency import Residency
-from ferryvm.thread import Bell, ThreadError
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.copied import SLICE
 from ferryvm_backends.opencl.host_memory import CHUNK
@@ -54,8 +45,10 @@ from ferryvm_backends.opencl.item import ItemShape
 from ferryvm_backends.opencl.item.bound import Bound, is_short
 from ferryvm_backends.opencl.item.kernel import ItemKernel, kernel_queue, seconds_of
 from ferryvm_backends.opencl.item.local_size import LEAST, LocalSize, slice_items
-from ferryvm_backends.opencl.item.memory import ItemMemory
+from ferryvm_backends.opencl.item.memory import ItemMemory, Written
 from ferryvm_backends.opencl.item.pattern import PatternKernel
+from ferryvm_backends.opencl.item.pooled import PooledRanges
+from ferryvm_backends.opencl.item.prepared import PreparedRange, State, WholeRange, range_state
 from ferryvm_backends.opencl.item.range_run import (
     RangeRun,
     at_entry,
@@ -64,7 +57,7 @@ from ferryvm_backends.opencl.item.range_run import (
     put_back,
     stops,
 )
-from ferryvm_backends.opencl.item.suspension import Suspended, slot_layout, suspended
+from ferryvm_backends.opencl.item.suspension import Suspended, slot_layout
 from ferryvm_backends.opencl.segment import view
 
 _LARGEST_BLOCK = 1 << 10
@@ -87,9 +80,6 @@ LONGEST = 2.0
 _SAMPLE = 200e-6
 """Seconds of a sample of items in order on a processor: a kernel is entered in some 10 us."""
 
-_WAIT = 0.01
-"""Seconds between two looks at the interrupt flag."""
-
 _PIECES, _WORDS = 64, 1 << 12
 """Pieces, and their words in all, for which there is memory before items run."""
 
@@ -98,11 +88,8 @@ _SPARSE = 4
 
 _RANGE_BYTES = WORD_BYTES * SLOT_WORDS
 
-_lock = threading.RLock()
-"""Buffers are of a device, not of a machine."""
 
-
-class ItemRanges(RangeRunner):
+class ItemRanges(PooledRanges):
     """Runs items as work-items of a device."""
 
     def __init__(
@@ -118,22 +105,23 @@ class ItemRanges(RangeRunner):
     ) -> None:
         """`polled`: makes a kernel that polls its loops, where `kernel` does not; `region`: the
         launch; `local`: the size of groups; `pattern`: of the items, if they have one."""
-        self._kernel, self._memory, self._shape = kernel, memory, shape
-        self._polled = functools.cache(polled)
-        self._device = memory.session.device
+        super().__init__(memory, shape)
+        self._kernel, self._polled = kernel, functools.cache(polled)
         self._guards, self._pattern = guards, pattern
         self._returns_to = region.entry + CALL_DISTANCE + 1
         verified = region.verified
         self._parameters = len(verified.program.signature(shape.function).parameters)
         self._launch_parameters = verified.parameters(region.entry)
         self._units: int = self._device.handle.max_compute_units
-        self._threads = 1 if self._device.is_serial else self._units
         self.sample_seconds, self.is_paced = _SAMPLE, not memory.wraps
         self._locals = len(verified.program.functions[shape.function].locals)
         self._first_frame = self._parameters + verified.frame_words[shape.function]
         """Words that the first frame of an item takes on the stack."""
         self._local = local
-        self._buffers = suspended(memory.session, memory.wraps)
+        self._whole: WholeRange | None = None
+        """The range that runs, if it was one slice."""
+        self._prepared: PreparedRange | None = None
+        """The range that has run last, if another one may be as that."""
         self._layout = slot_layout(
             memory.session, shape.slot_words, shape.is_block, shape.entry is not None
         )
@@ -171,107 +159,6 @@ class ItemRanges(RangeRunner):
     def deferral(self) -> Hashable | None:  # type: ignore[override]  # known when the memory is
         return self._memory.deferral
 
-    def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
-        return self._run_in_pool(machine, first, limit, False)
-
-    def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
-        return self._run_in_pool(machine, first, limit, True)
-
-    def run_resident(
-        self, machine: Machine, first: int, limit: int, residency: Residency
-    ) -> RangeOutcome:
-        return self._run_in_pool(machine, first, limit, False, residency)
-
-    def write_back(self, machine: Machine) -> None:
-        if not self._memory.is_ahead(machine.control):
-            return
-        found = RangeRun()
-        self._in_pool(machine, found, functools.partial(self._write_back, machine.control))
-
-    def drop_results(self, machine: Machine) -> None:
-        """Forget what the device alone has."""
-        if self._memory.is_ahead(machine.control):
-            with _lock:
-                self._memory.drop(machine.control)
-
-    def _is_undone(self, _error: BaseException) -> bool:
-        """True if a slice that has raised this error left the device's memory as it was."""
-        return False
-
-    def _write_back(self, control: ControlBlock) -> None:
-        try:
-            self._memory.pull(control)
-        except BaseException:
-            self._memory.drop(control)
-            raise
-
-    def _run_in_pool(
-        self,
-        machine: Machine,
-        first: int,
-        limit: int,
-        defers: bool,
-        residency: Residency | None = None,
-    ) -> RangeOutcome:
-        control, found = machine.control, RangeRun()
-        run = functools.partial(self._run, machine, first, limit, found, defers, residency)
-        self._in_pool(machine, found, run)
-        stopped = found.stops.total()
-        left = sum(two - one for one, two in found.open) + stopped
-        seconds = found.seconds * self._threads if self._shape.is_block else None
-        return RangeOutcome(
-            limit - first - left, stopped, seconds, bool(control.interrupt), found.stops
-        )
-
-    def _in_pool(self, machine: Machine, found: RangeRun, work: Callable[[], None]) -> None:
-        """Let a thread of the pool do the work. Raises what the work raises."""
-        control, bell, buffers = machine.control, Bell(), self._buffers
-        failures: list[BaseException] = []
-
-        def act() -> None:
-            try:
-                with ours(), _lock:
-                    work()
-            except BaseException as error:  # noqa: BLE001 - the thread that waits raises it
-                failures.append(error)
-            bell.ring()
-
-        try:
-            pool().start(1)
-        except ThreadError:
-            with _lock:
-                self._memory.drop(control)
-            raise
-        submitted: list[None] = []
-        raised: BaseException | None = None
-        try:
-            submitted.extend(map(pool().submit, ([act],)))
-        except BaseException as error:  # noqa: BLE001 - a signal handler's, before or after it was done
-            raised = error
-        while submitted and not bell.is_rung:
-            try:
-                while not bell.wait(_WAIT):
-                    if control.interrupt or raised is not None:
-                        found.is_stopped = True
-                        buffers.interrupt()
-            except BaseException as error:  # noqa: BLE001 - likewise: the thread goes on
-                raised = error
-        if failures:
-            self._fail(machine, failures[0], found.is_changed)
-        if raised is not None:
-            raise raised
-
-    def _fail(self, machine: Machine, error: BaseException, is_changed: bool) -> NoReturn:
-        """Raise the error of a run; `is_changed`: some items are done, nobody knows which."""
-        if isinstance(error, cl.Error):
-            error = BackendError(f"opencl: {self._device} failed: {one_line(str(error))}")
-        if is_changed:
-            machine.torn = f"items of a launch were lost: {error}"
-            raise LostItemsError(machine.torn) from None
-        raise error
-
-    # --- in the pool ------------------------------------------------------------------------
-
     def _run(
         self,
         machine: Machine,
@@ -281,7 +168,7 @@ class ItemRanges(RangeRunner):
         defers: bool,
         residency: Residency | None,
     ) -> None:
-        control, stack, objects = machine.control, machine.memory.stack, machine.objects
+        control, objects = machine.control, machine.objects
         assert objects is not None  # the program has launches
         memory, buffers = self._memory, self._buffers
         try:
@@ -292,58 +179,36 @@ class ItemRanges(RangeRunner):
                 # Now, since a collection would move what suspended items refer to.
                 reserve(objects, _PIECES, _WORDS)
             buffers.provide(self._layout)
-            start = control.fp - self._launch_parameters
-            frame = stack[start : control.sp]
+            start, state = control.fp - self._launch_parameters, State()
+            frame = machine.memory.stack[start : control.sp]
             words = [frame[word] for word in self._shape.words]
-            pattern = self._pattern
-            own = None if pattern is None else pattern.arguments(objects, frame, limit)
-            marks = self._sets_marks(control, words, limit - first)
-            may_mark = marks or self._shape.marks_others or bool(own)
-            is_part, written = objects.gathered is not None, {}
-            if not own:
-                written = memory.overwritten(self._shape, control, words, (first, limit), is_part)
-            if residency is None:
-                push = memory.push_ahead if defers else memory.push
-                arrays = memory.accessed(self._shape, control, words)
-                places = push(control, may_mark, written, arrays)
-                if is_part:
-                    memory.check_apart(self._shape, control, words)
-            else:
-                places = memory.push_resident(control, may_mark, written, residency)
-            headers = [
-                self._memory.header_word(control, words[number], word)
-                for number, word in self._shape.headers
-            ]
-            given, bounds = words + headers, self._shape.bounds
-            if pattern is not None and own:
-                kernel, given = pattern.kernel, own
-            elif bounds is not None and not is_short(bounds, given):
-                kernel = self._polled()
-            else:
-                kernel = self._kernel
-            kernel.bind(places, buffers.slots, buffers.skipped)
-            self._give(kernel, control, start, given, marks)
-            found.is_changed = self._memory.wraps
-            self._slices(kernel, control, buffers, first, limit, found)
-            memory.copy_others()  # unless that was done beside the first slice
+            is_at_once = not defers and residency is None and objects.gathered is None
+            if is_at_once and not memory.wraps:
+                state = range_state(machine, start, first, limit)
+            written = self._run_again(machine, state, found, words)
+            is_again, self._whole = written is not None, None
+            if written is None:
+                written = self._run_anew(machine, (first, limit), found, words, defers, residency)
             if self._shape.entry is not None and found.slots is not None:
                 frame_of = self._shape.entry, self._parameters, self._locals
                 found.slots = at_entry(found.slots, words, *frame_of)
             if found.slots is not None:
                 found.stops = counted(stops(found.slots, self._guards))
-            self._mark(control, words, first, limit, marks)
             if residency is not None:
                 if found.is_left:
                     memory.drop(control)
                     return
                 memory.leave(control, residency)
-            if not defers or found.is_stopped or found.is_left:
+            is_wanted = not defers or found.is_stopped
+            if found.is_left or (is_wanted and not is_again):
                 stale = [] if not found.is_left else [(a, written[a]) for a in memory.unsent]
                 saved = [view(address, limit * size).copy() for address, size in stale]
                 memory.pull(control)
                 found.is_changed = True
                 for (address, size), elements in zip(stale, saved, strict=True):
                     put_back(view(address, limit * size), elements, size, found)
+            if state and self._whole is not None and not found.is_left:
+                self._prepared = memory.prepare(state, control, self._whole, buffers.slots, written)
         except BaseException as error:
             if not self._is_undone(error):
                 memory.drop(control)
@@ -353,6 +218,82 @@ class ItemRanges(RangeRunner):
             self.entries += 1
             self.seconds += found.seconds
         self._commit(objects, found, limit)
+
+    def _run_anew(
+        self,
+        machine: Machine,
+        items: tuple[int, int],
+        found: RangeRun,
+        words: list[int],
+        defers: bool,
+        residency: Residency | None,
+    ) -> Written:
+        """Find out what a range needs, and run it; the arrays that it overwrites unseen. Raises
+        BackendError, cl.Error."""
+        control, objects = machine.control, machine.objects
+        memory, buffers = self._memory, self._buffers
+        assert objects is not None
+        first, limit = items
+        start, pattern = control.fp - self._launch_parameters, self._pattern
+        frame = machine.memory.stack[start : control.sp]
+        own = None if pattern is None else pattern.arguments(objects, frame, limit)
+        marks = self._sets_marks(control, words, limit - first)
+        may_mark = marks or self._shape.marks_others or bool(own)
+        is_part, written = objects.gathered is not None, dict[int, int]()
+        if not own:
+            written = memory.overwritten(self._shape, control, words, (first, limit), is_part)
+        if residency is None:
+            push = memory.push_ahead if defers else memory.push
+            arrays = memory.accessed(self._shape, control, words)
+            places = push(control, may_mark, written, arrays)
+            if is_part:
+                memory.check_apart(self._shape, control, words)
+        else:
+            places = memory.push_resident(control, may_mark, written, residency)
+        headers = [
+            memory.header_word(control, words[number], word) for number, word in self._shape.headers
+        ]
+        given, bounds = words + headers, self._shape.bounds
+        if pattern is not None and own:
+            kernel, given = pattern.kernel, own
+        elif bounds is not None and not is_short(bounds, given):
+            kernel = self._polled()
+        else:
+            kernel = self._kernel
+        kernel.bind(places, buffers.slots, buffers.skipped)
+        self._give(kernel, control, start, given, marks)
+        found.is_changed = memory.wraps
+        self._slices(kernel, control, buffers, first, limit, found)
+        if may_mark:
+            self._whole = None
+        memory.copy_others()  # unless that was done beside the first slice
+        self._mark(control, words, first, limit, marks)
+        return written
+
+    def _run_again(
+        self, machine: Machine, state: State, found: RangeRun, words: list[int]
+    ) -> Written | None:
+        """Run a range that is as the last one, and let the machine see its results if nothing is
+        left; None if it is not so. Raises BackendError, cl.Error."""
+        prepared, memory, control = self._prepared, self._memory, machine.control
+        if not state or prepared is None or found.is_stopped or not memory.has(prepared, control):
+            return None
+        if not prepared.fits(control, state, self._buffers.slots):
+            return None
+        began = time.perf_counter()
+        head = prepared.run(memory.session.queue, memory.traffic)
+        found.seconds = time.perf_counter() - began
+        first, limit, block, _ = prepared.whole.given
+        self._note(head, control, (first, limit), block, found)
+        self._collect(head, found)
+        if found.is_left:
+            self._mark(control, words, first, limit, False)
+        else:
+            prepared.accept(memory.traffic)
+            found.is_changed = True
+        if found.is_left or found.seconds > SLICE:
+            self._prepared = None
+        return prepared.written
 
     def _sets_marks(self, control: ControlBlock, words: list[int], items: int) -> bool:
         """True if items are to mark chunks of arrays that they store into anywhere: if these have
@@ -433,19 +374,37 @@ class ItemRanges(RangeRunner):
                 head = buffers.head()
                 taken = time.perf_counter() - began
             found.seconds += taken
-            if head["skipped"]:
-                found.open += buffers.skipped_ranges(first, end, block)
-            if head["stop"] or head["skipped"] or head["lost"] or control.interrupt:
-                found.is_stopped = True
-            if self.is_paced and found.seconds > LONGEST:
-                found.is_stopped = True
+            self._note(head, control, (first, end), block, found)
+            if (first, end) == (begin, limit) and not is_measured:
+                self._whole = WholeRange(kernel, given)
             if not (is_measured or self._memory.wraps):
                 self._adapt(taken, end - first)
             first = end
         if first < limit:
             found.open.append((first, limit))
-        if head is None or not (head["count"] or head["stop"]):
+        if head is not None:
+            self._collect(head, found)
+
+    def _note(
+        self,
+        head: Any,
+        control: ControlBlock,
+        items: tuple[int, int],
+        block: int,
+        found: RangeRun,
+    ) -> None:
+        """Note what the head tells of a slice: items that have not begun, and if it is the last."""
+        if head["skipped"]:
+            found.open += self._buffers.skipped_ranges(*items, block)
+        is_late = self.is_paced and found.seconds > LONGEST
+        if head["stop"] or head["skipped"] or head["lost"] or control.interrupt or is_late:
+            found.is_stopped = True
+
+    def _collect(self, head: Any, found: RangeRun) -> None:
+        """Collect the items that slices have suspended. Raises BackendError, cl.Error."""
+        if not (head["count"] or head["stop"]):
             return
+        buffers = self._buffers
         rows = buffers.found(min(int(head["count"]), self._layout.most), self._layout)
         is_lost = bool(head["lost"])
         buffers.clear()

@@ -85,7 +85,7 @@ def item_text(
         shape,
         overwritten=written,
         read=read,
-        arrays=None if is_block else _arrays(items),
+        arrays=None if is_block else known_arrays(items),
         stored=frozenset(stored.values()),
         marks_others=_changes_others(module, stored),
         bounds=bounds,
@@ -117,13 +117,14 @@ def item_text(
     return KernelText(text, tuple(guard_pcs(module, {})), False, use), shape
 
 
-def _arrays(items: Region) -> frozenset[int] | None:
+def known_arrays(items: Region, makes_own: bool = False) -> frozenset[int] | None:
     """Numbers of the words that items share which are references, if these refer to all objects
-    that items access, and the objects are arrays of numbers; None if there may be others."""
+    that items access, and the objects are arrays of numbers; None if there may be others.
+    `makes_own`: those that items make are no objects of the machine."""
     program, access = items.verified.program, object_access(items)
     statics = (program.statics[n].type for n in region_effects(items).statics_read)
     parameters = program.signature(items.function).parameters[1:]
-    if access.makes or not access.accessed <= _NUMBERS:
+    if (access.makes and not makes_own) or not access.accessed <= _NUMBERS:
         return None
     if any(isinstance(type_, Reference) for type_ in statics):
         return None

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A range of a launch that runs again on a device with memory of its own, with nothing looked up.
+
+    all as before? ─┬─ yes: changes ─> kernel ─> head of the slots, results ─> one wait ─> the host
+                    └─ no: `ItemRanges` finds out what it needs, and prepares the range again
+
+What has been found for a range holds for another one with the same stack, headers and copies. So
+what remains is to compare the elements, and four or five commands.
+
+Invariant: a range is prepared if all that its items access is known (`ItemShape.arrays`), none sets
+dirty marks, and it was one slice of which nothing was left.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ferryvm.backend import BackendError
+from ferryvm.isa.object import ARRAY_HEADER_BYTES
+from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.state import Machine
+from ferryvm.traffic import Traffic
+from ferryvm_backends.opencl.array_copy import AccessedArrays
+from ferryvm_backends.opencl.item.kernel import HEAD, ItemKernel
+from ferryvm_backends.opencl.kernel import error_name, finish, library
+from ferryvm_backends.opencl.object_copy import ObjectCopy
+from ferryvm_backends.opencl.resident import Copied
+
+State = tuple[object, ...]
+
+
+def range_state(machine: Machine, start: int, first: int, limit: int) -> State:
+    """The state of a machine that a range of a launch depends on, but for objects; `start`: the word
+    of the launch's frame."""
+    control = machine.control
+    return (
+        *(ctypes.addressof(control), first, limit, control.sp, control.fp, control.hp),
+        *(control.objects, control.object_end, control.types, control.stack, control.stack_end),
+        bytes(machine.memory.stack[start : control.sp]),
+    )
+
+
+def header(control: ControlBlock, reference: int) -> bytes:
+    """The header of an array."""
+    return ctypes.string_at(control.objects + reference, ARRAY_HEADER_BYTES)
+
+
+@dataclasses.dataclass(frozen=True)
+class WholeRange:
+    """A range that was one slice, of which nothing was left."""
+
+    kernel: ItemKernel
+    given: tuple[int, int, int, int]
+    """Of `ItemKernel.enqueue`: the first item and the end, items of a work-item, the local size."""
+
+
+class PreparedRange:
+    """A range that has just run, and may run again."""
+
+    def __init__(
+        self,
+        state: State,
+        control: ControlBlock,
+        whole: WholeRange,
+        arrays: AccessedArrays,
+        copied: Copied,
+        slots: Any,
+        written: Mapping[int, int],
+    ) -> None:
+        """`slots`: the buffer that begins with the head; `written`: see `ItemMemory.push`."""
+        objects = copied.objects
+        self.state, self.whole, self.copied, self.written = state, whole, copied, written
+        self._headers = [(one, header(control, one)) for one in arrays.objects]
+        self._layout, self._rows = objects.layout, objects.rows
+        self._sent, self._unsent = [*objects.sent], [*objects.unsent]
+        self._results = [*copied.brought]
+        self._slots, self._bound = slots, whole.kernel.bound
+        self._launch = whole.kernel.launch
+        self._head = np.zeros(1, HEAD)
+        places = [(slots, 0, self._head.nbytes, self._head.ctypes.data)]
+        for segment, start, end, _ in self._results:
+            place = segment.place
+            to = segment.mirror.ctypes.data + start
+            places.append((place.buffer, place.offset + start, end - start, to))
+        copied.users.add(self)
+        self._reads = [
+            (ctypes.c_void_p(b.int_ptr), at, size, ctypes.c_void_p(to))
+            for b, at, size, to in places
+        ]
+
+    def forget(self) -> None:
+        """Fit no range, and refer to no memory."""
+        self.state = ()
+        self._sent, self._results, self._reads = [], [], []
+
+    @staticmethod
+    def can_be(objects: ObjectCopy) -> bool:
+        """True if a range that has just run with these objects can run again so."""
+        return not (objects.is_ahead or objects.may_be_marked or objects.has_pending)
+
+    def fits(self, control: ControlBlock, state: State, slots: Any) -> bool:
+        """True if a range is as this one was."""
+        objects = self.copied.objects
+        return (
+            self.state == state
+            and self._slots is slots
+            and self._layout == objects.layout
+            and self._rows is objects.rows
+            and self.whole.kernel.bound is self._bound
+            and self.can_be(objects)
+            and all(header(control, one) == found for one, found in self._headers)
+        )
+
+    def run(self, queue: Any, traffic: Traffic) -> Any:
+        """Run it; the head of the slots. Raises BackendError, cl.Error."""
+        began = time.perf_counter()
+        self.copied.objects.send_again(self._sent, self._unsent, traffic)
+        traffic.seconds_to_device += time.perf_counter() - began
+        self.whole.kernel.enqueue_again(queue, self._launch, *self.whole.given)
+        self._read(queue)
+        return self._head[0]
+
+    def _read(self, queue: Any) -> None:
+        """Bring head and results, once the kernel has ended, and wait for them."""
+        read, commands = library().clEnqueueReadBuffer, ctypes.c_void_p(queue.int_ptr)
+        for number, (buffer, at, size, to) in enumerate(self._reads, 1):
+            is_last, place = (
+                number == len(self._reads),
+                (ctypes.c_size_t(at), ctypes.c_size_t(size)),
+            )
+            error = read(commands, buffer, ctypes.c_uint32(is_last), *place, to, 0, None, None)
+            if error:
+                finish(queue)  # nothing is written into mirrors that may be released
+                raise BackendError(f"opencl: a copy failed: {error_name(error)}")
+
+    def accept(self, traffic: Traffic) -> None:
+        """Let the machine see the results."""
+        began = time.perf_counter()
+        self.copied.accept(self._results, traffic, began)

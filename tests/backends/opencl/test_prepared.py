@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges that run again as before on a device with memory of its own: a kernel and one wait, and
+the states of the loops in order whatever has changed between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
+import pytest
+
+import ferryvm
+from ferryvm import Engine, Instance, TrapError
+from ferryvm.engine.installed_launch import InstalledLaunch
+from ferryvm_backends.opencl import OpenClBackend, kernel
+from ferryvm_backends.opencl.copied import residents
+from ferryvm_backends.opencl.item import prepared, suspension
+from ferryvm_backends.opencl.item.prepared import PreparedRange
+
+from .test_items import make_small, on
+
+TEXT = """
+(define (item (i i64) (k i64) (from (array i64)) (to (array i64)))
+  (array-set! to i (/ k (array-ref from i))))
+(define (member (l i64) (g i64) (k i64) (tile (array i64)) (from (array i64)) (to (array i64)))
+  (array-set! tile l (* k (array-ref from (+ (* g 8) l))))
+  (barrier)
+  (array-set! to (+ (* g 8) l) (array-ref tile (- 7 l))))
+(define (group (g i64) (k i64) (from (array i64)) (to (array i64)))
+  (for-each-item 8 (member g k (make-array i64 8) from to)))
+(define (items (n i64) (k i64) (from (array i64)) (to (array i64)))
+  (for-each-item n (item k from to)))
+(define (groups (n i64) (k i64) (from (array i64)) (to (array i64)))
+  (for-each-item n (group k from to)))
+"""
+
+Array = npt.NDArray[np.int64]
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_small(monkeypatch)
+    monkeypatch.setattr(suspension, "SLICE", 1 << 24)
+    monkeypatch.setattr(InstalledLaunch, "may_be_followed", lambda *_given: False)
+
+
+@pytest.fixture
+def again(monkeypatch: pytest.MonkeyPatch) -> list[PreparedRange]:
+    """Receives the ranges that run again."""
+    found: list[PreparedRange] = []
+    run = PreparedRange.run
+
+    def noted(self: PreparedRange, *given: Any) -> Any:
+        found.append(self)
+        return run(self, *given)
+
+    monkeypatch.setattr(PreparedRange, "run", noted)
+    return found
+
+
+@pytest.fixture(params=["copied", pytest.param("gpu", marks=pytest.mark.gpu)])
+def instance(request: pytest.FixtureRequest) -> Instance:
+    """The program on a device to which memory is copied."""
+    where = "gpu" if request.param == "gpu" else "cpu"
+    backend = OpenClBackend(wraps=False, device=where)
+    if backend.probe() is not None:
+        pytest.skip(f"there is no such device: {where}")
+    found: Instance = on(backend).instantiate(ferryvm.compile(TEXT))
+    return found
+
+
+def numbers() -> tuple[Array, Array]:
+    return np.arange(1, 81), np.zeros(80, np.int64)
+
+
+def warm(instance: Instance, name: str, *given: object) -> Any:
+    """The function, once a range with these arguments is prepared."""
+    call = instance.exports[name]
+    for _ in range(5):
+        call(*given)
+    return call
+
+
+@pytest.mark.parametrize(("name", "n"), [("items", 80), ("groups", 10)])
+def test_a_repeated_launch_is_a_kernel_and_one_wait(
+    name: str,
+    n: int,
+    instance: Instance,
+    again: list[PreparedRange],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given, to = numbers()
+    call = warm(instance, name, n, 5, given, to)
+    again.clear()
+    calls: list[str] = []
+
+    class Library:
+        def __getattr__(self, name: str) -> Any:
+            def noted(*given: Any) -> Any:
+                calls.append(name)
+                return getattr(kernel.library(), name)(*given)
+
+            return noted
+
+    for module in ("prepared", "kernel"):
+        monkeypatch.setattr(f"ferryvm_backends.opencl.item.{module}.library", Library)
+    for copy in ("enqueue_copy", "enqueue_fill_buffer", "enqueue_nd_range_kernel"):
+        monkeypatch.setattr(cl, copy, lambda *_given, **_more: calls.append("another"))
+    call(n, 5, given, to)
+    assert len(again) == 1
+    assert calls == ["clEnqueueNDRangeKernel", "clEnqueueReadBuffer", "clEnqueueReadBuffer"]
+    expected = 5 // given if name == "items" else 5 * given.reshape(-1, 8)[:, ::-1].ravel()
+    assert to.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(("name", "n"), [("items", 80), ("groups", 10)])
+def test_whatever_has_changed_is_seen(
+    name: str, n: int, instance: Instance, again: list[PreparedRange]
+) -> None:
+    given, to = numbers()
+    call = warm(instance, name, n, 5, given, to)
+
+    def expected(k: int, of: Array) -> Array:
+        return k // of if name == "items" else k * of.reshape(-1, 8)[:, ::-1].ravel()
+
+    again.clear()
+    given[[3, 70]] = 2  # elements that the device has, and that the host has got from it
+    to[5] = 77
+    call(n, 5, given, to)
+    assert len(again) == 1
+    assert to.tolist() == expected(5, given).tolist()
+    call(n, 6, given, to)
+    assert to.tolist() == expected(6, given).tolist()
+    other = given + 1
+    call(n, 6, other, to)
+    assert to.tolist() == expected(6, other).tolist()
+    call(n, 6, given, other)
+    assert other.tolist() == expected(6, given).tolist()
+    assert len(again) == 1
+    for _ in range(3):
+        call(n, 6, given, other)
+        call(n, 6, given, to)
+    assert to.tolist() == other.tolist() == expected(6, given).tolist()
+
+
+def test_items_that_leave_a_repeated_launch_are_those_of_the_loop(
+    instance: Instance, again: list[PreparedRange]
+) -> None:
+    given, to = numbers()
+    call = warm(instance, "items", 80, 500, given, to)
+    again.clear()
+    to[:] = -1
+    given[60] = 0
+    with pytest.raises(TrapError, match="division by zero, in item 60"):
+        call(80, 500, given, to)
+    assert len(again) == 1
+    assert to[:60].tolist() == (500 // given[:60]).tolist()
+    assert to[60] == -1
+    given[60] = 1
+    for _ in range(5):
+        call(80, 500, given, to)
+    assert len(again) > 1
+    assert to.tolist() == (500 // given).tolist()
+
+
+def test_after_a_failure_of_the_device_the_items_run_in_order(
+    instance: Instance, again: list[PreparedRange], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, to = numbers()
+    call = warm(instance, "items", 80, 500, given, to)
+
+    class Library:
+        def __getattr__(self, name: str) -> Any:
+            return (
+                (lambda *_given: -5)
+                if name == "clEnqueueReadBuffer"
+                else getattr(kernel.library(), name)
+            )
+
+    again.clear()
+    to[:] = 0
+    monkeypatch.setattr(prepared, "library", Library)
+    call(80, 500, given, to)
+    assert len(again) == 1
+    assert to.tolist() == (500 // given).tolist()
+
+
+def test_memory_that_is_given_up_is_no_longer_prepared(
+    instance: Instance, again: list[PreparedRange]
+) -> None:
+    given, to = numbers()
+    call = warm(instance, "items", 80, 500, given, to)
+    ranges = again[-1]
+    ranges.copied.close()
+    assert ranges.state == ()
+    residents(ranges.copied.session)._cached.clear()
+    again.clear()
+    to[:] = 0
+    call(80, 500, given, to)
+    assert not again
+    assert to.tolist() == (500 // given).tolist()
+
+
+@pytest.mark.nightly
+def test_changes_of_the_host_that_are_not_sent_are_found(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, to = numbers()
+    call = warm(instance, "items", 80, 500, given, to)
+    monkeypatch.setattr(
+        "ferryvm_backends.opencl.object_copy.ObjectCopy.send_again", lambda *_given: None
+    )
+    given[7] = 3
+    call(80, 500, given, to)
+    assert to.tolist() != (500 // given).tolist()
+
+
+def test_the_results_are_those_of_an_interpreter(instance: Instance) -> None:
+    expected = Engine("threaded").instantiate(ferryvm.compile(TEXT))
+    given, to = numbers()
+    other = to.copy()
+    for k in (3, 3, 3, 3, 4, 4, 4):
+        instance.exports["groups"](10, k, given, to)
+        expected.exports["groups"](10, k, given, other)
+        assert to.tolist() == other.tolist()
+        given[k] += 1
