@@ -58,11 +58,14 @@ def improved(
     options: Options,
     *,
     items: bool = False,
+    rows: bool = False,
     prepare: Callable[[Module], None] = lambda _module: None,
 ) -> Module:
-    """The IR that is printed; `items`: of the items of a launch, out of order; `prepare`: a change
-    before all passes."""
-    module = lifted(region, options, least=1, exceptions=True, items=items, prepare=prepare)
+    """The IR that is printed; `items`: of the items of a launch, out of order; `rows`: loops over them
+    are divided by the rows of dimensions; `prepare`: a change before all passes."""
+    module = lifted(
+        region, options, least=1, exceptions=True, items=items, rows=rows, prepare=prepare
+    )
     if options.optimize >= 2:
         verify = checker(module, region.verified, options.check)
         for body in module.bodies:

@@ -19,14 +19,16 @@ from ferryvm.machine.state import Machine
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.condition import Like
 from ferryvm.policy.predicate import Test, When
-from ferryvm.region.region import Region, region
+from ferryvm.region.launch import launch_numbers
+from ferryvm.region.region import Region, RegionKind, region
 from ferryvm.verify import verify
 from ferryvm_backends.opencl import OpenClBackend
 from ferryvm_backends.opencl.build import session
 from ferryvm_backends.opencl.device import Device
-from ferryvm_backends.opencl.item import bound, code, suspension
+from ferryvm_backends.opencl.item import bound, code, item_region, suspension
 from ferryvm_backends.opencl.item import range as item_range
 from ferryvm_backends.opencl.item.range import ItemRanges
+from ferryvm_backends.opencl.text import WRAPPED
 
 from ...launching import ranges_of, run_interrupted
 from .entering import NAME, named
@@ -265,3 +267,54 @@ def test_an_interrupt_suspends_items(
     execution = started(backend, (ITEMS, 6, 9999, SLICE + 5))
     run_interrupted(execution, launched, (0, ITEMS))
     assert launched[-1] == (0, ITEMS)
+
+
+GRID = """
+(define (item row column n out)
+  (if (= (+ (* row n) column) {printing}) (print! row column))
+  (array-set! out (+ (* row n) column) (/ (+ (* row 1000) column) (- {trapping} column))))
+(define (fill n m out) (for-each-item (n m) (item m out)))
+(define out (make-array i64 3000))
+(fill {rows} {columns} out)
+(fill {rows} {columns} out)
+"""
+
+
+GRIDS = {
+    "rows": (40, 75, -1, -1),
+    "long rows and output": (3, 1000, 1234, -1),
+    "short rows and a trap": (1000, 3, -1, 2),
+    "rows and a trap": (40, 75, -1, 60),
+}
+"""Rows, columns, the number of the item that prints, the column that traps."""
+
+
+@pytest.mark.rotate("name", "backend", most=3)
+@pytest.mark.parametrize("name", GRIDS)
+def test_items_of_two_dimensions_end_as_the_loops_in_order(
+    name: str, backend: OpenClBackend
+) -> None:
+    rows, columns, printing, trapping = GRIDS[name]
+    given = {"rows": rows, "columns": columns, "printing": printing, "trapping": trapping}
+    source = ferryvm.compile(GRID.format(**given))
+    found, expected = outcome(on(backend).start(source)), outcome(Engine("threaded").start(source))
+    assert found[:2] == expected[:2]
+    if trapping < 0:  # else items behind it have run, too
+        assert found[2] == expected[2]
+
+
+def test_blocks_of_two_dimensions_are_loops_over_rows(device: Device) -> None:
+    text = "(define (item row column n out) (array-set! out (+ (* row n) column) row))"
+    text += "(define (fill n m out) (for-each-item (n m) (item m out)))"
+    verified = verify(ferryvm.compile(text + "(fill 40 70 (make-array i64 2800))"))
+    for pc in launch_numbers(verified):
+        launch = Region(verified, RegionKind.LAUNCH, verified.owner(pc), pc)
+        items = item_region(launch, CompilerOptions())
+        assert items is not None
+        found, _ = code.item_text(launch, items, CompilerOptions(), device, WRAPPED)
+        loops = [
+            len(line) - len(line.lstrip())
+            for line in found.source.splitlines()
+            if "for (;;)" in line
+        ]
+        assert max(loops) > min(loops)  # the row within the loop over rows

@@ -71,7 +71,7 @@ def item_text(
     those of single items that end soon, if `ItemShape.bounds` are small."""
     is_block = memory_mode != COPIED
     part = launch if is_block else items
-    module = improved(part, options, items=True) if is_block else _items(items, options)
+    module = improved(part, options, items=True, rows=True) if is_block else _items(items, options)
     refuse_floats([module], device)
     refuse_atomics([module], device)
     depth = levels(module, 0, device.is_cpu)
