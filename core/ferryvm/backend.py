@@ -24,6 +24,7 @@ from ferryvm.cost import Cost
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
 from ferryvm.machine.lane import LaneEntry
+from ferryvm.machine.python_call import CallForm
 from ferryvm.machine.state import Machine
 from ferryvm.named_tuple import NamedTuple
 from ferryvm.program import Signature
@@ -180,6 +181,8 @@ class DirectEntry(NamedTuple):
     """Goes on where `run` has left with LAUNCH, in any floating-point environment: takes pieces of
     the record, and runs them; the status that the machine was left with then. None: the engine has
     to take the next piece."""
+    address: int = 0
+    """The address of `run`, a C function `uint32_t f(ControlBlock *)`; 0 if it has none."""
 
 
 class Artifact(abc.ABC):
@@ -227,6 +230,12 @@ class Artifact(abc.ABC):
         """Address of a C function as `ferryvm.machine.item_map.WRITE`, for as long as the process
         runs. None, the default: the pieces of suspended items are made in Python. Raises
         BackendError if it cannot be made."""
+        return None
+
+    def python_caller(self, form: CallForm) -> int | None:
+        """Address of a caller as `ferryvm.machine.python_call`, for as long as the process runs.
+        None, the default: calls of functions from Python enter by Python. Raises BackendError if it
+        cannot be made."""
         return None
 
     def count(self, pc: int, times: int, counting: bool) -> None:

@@ -26,6 +26,7 @@ from ferryvm.backend import (
     Options,
 )
 from ferryvm.machine.control import Status
+from ferryvm.machine.python_call import CallForm
 from ferryvm.machine.state import Machine
 from ferryvm.program import Signature
 from ferryvm.verify import Verified
@@ -92,6 +93,9 @@ class ArtifactWrapper(Artifact):
 
     def item_writer(self) -> int | None:
         return self.inner.item_writer()
+
+    def python_caller(self, form: CallForm) -> int | None:
+        return self.inner.python_caller(form)
 
     @property
     def waited(self) -> float:  # type: ignore[override]  # it is the inner one that waits

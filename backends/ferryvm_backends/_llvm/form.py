@@ -23,6 +23,7 @@ from ferryvm.backend import Artifact, BackendError, DirectEntry
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock, Status
+from ferryvm.machine.python_call import CallForm
 from ferryvm.machine.state import Machine
 from ferryvm.machine.unwind import unwind
 from ferryvm.named_tuple import NamedTuple
@@ -216,7 +217,8 @@ class FormArtifact(Artifact):
         def resume(machine: Machine) -> int | None:
             return machine.control.status if self._resume(machine, counting) else None
 
-        return DirectEntry(call, self._finish, lambda: True, None, resume)
+        address = ctypes.cast(call, ctypes.c_void_p).value or 0  # type: ignore[arg-type]  # of C
+        return DirectEntry(call, self._finish, lambda: True, None, resume, address)
 
     def _finish(self, machine: Machine, counting: bool, left: int) -> Status:
         """The status that the form was left with, once its cell is seen to."""
@@ -254,6 +256,11 @@ class FormArtifact(Artifact):
         from ferryvm_backends._llvm import item_writer  # few programs suspend items
 
         return item_writer.address()
+
+    def python_caller(self, form: CallForm) -> int | None:
+        from ferryvm_backends._llvm import python_caller  # few functions are called that often
+
+        return python_caller.address(form)
 
     def count(self, pc: int, times: int, counting: bool) -> None:
         self._form(counting).count(pc, times)

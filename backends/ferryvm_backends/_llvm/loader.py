@@ -29,6 +29,7 @@ from ferryvm import binary
 from ferryvm.architecture import IS_X86
 from ferryvm.backend import BackendError
 from ferryvm.binary import Section
+from ferryvm.machine.python_call import API
 
 PUBLISH = "ferry_publish"
 """Name of the function behind `NativeCode.publisher`; `cell.define_publish` makes it."""
@@ -45,6 +46,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 _FOREIGN = frozenset([b"memcpy", b"memmove", b"memset"])
 """Functions of the C library that code may call."""
+
+_PYTHON = frozenset(name.encode() for name in API)
+"""Functions of Python that code may call."""
 
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
@@ -109,7 +113,7 @@ class _SelfContained(NativeCode):
                 start = names.offset + name
                 word = content[start : content.index(0, start)]
                 if not address:
-                    if number or word not in _FOREIGN:
+                    if number or word not in _FOREIGN | _PYTHON:
                         raise _NeedsLinkerError
                     address = _foreign(word.decode())
                 self._addresses[word.decode()] = address
@@ -146,8 +150,9 @@ class _SelfContained(NativeCode):
 
 
 def _foreign(name: str) -> int:
-    """The address of a function of the C library."""
-    found = ctypes.cast(getattr(_libc, name), ctypes.c_void_p).value
+    """The address of a function of the C library, or of Python."""
+    library = ctypes.pythonapi if name.encode() in _PYTHON else _libc
+    found = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
     assert found is not None
     return found
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -43,6 +44,7 @@ from ferryvm.float_environment import call_in_ours, in_ours
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import WORD_BYTES, Type
 from ferryvm.machine.control import CALL_REGISTERS, Status
+from ferryvm.machine.python_call import ArmedWord
 from ferryvm.machine.state import Machine
 from ferryvm.program import has_references
 
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
 _R = TypeVar("_R")
 
 _AtError = Callable[[BaseException, Machine, Callable[[], "References"]], object]
+
+_THREAD, _RUN = int(ArmedWord.THREAD), int(ArmedWord.RUN)
 
 MOST_NESTED = 100
 """The largest depth of calls from host functions inside each other."""
@@ -71,10 +75,10 @@ class Calls:
         self.idle = self._registers() if has_started else None
         """The registers while no call is active; None if the program is not at its end, so that
         only host functions can call it."""
-        self.thread = 0
-        """The thread that may use `run` while no call is active; 0 for none."""
+        self.armed = array("Q", bytes(WORD_BYTES * len(ArmedWord)))
+        """Words by which the machine may be entered; code has their address."""
         self.run: Callable[[int], int]
-        """Enters the machine from `thread` and returns its status."""
+        """Enters the machine from the thread in `armed` and returns its status."""
         self.stopped: tuple[Call, ...] = ()
         """The stopped calls, the most recent one last."""
         self.at_trap: Callable[[Machine, Callable[[], References]], object] | None = None
@@ -134,7 +138,7 @@ class Calls:
         left: int | None = status
         control, execution, has_ended = self.machine.control, self.execution, False
         try:
-            execution.owner, self.thread = self.thread, 0
+            execution.owner, self.armed[_THREAD] = self.armed[_THREAD], 0
             if left == Status.PARALLEL and direct is not None and direct.launch is not None:
                 left = self._launched(target, direct, direct.launch)
                 has_ended = left == Status.HALT
@@ -158,7 +162,7 @@ class Calls:
                 self.machine.torn = ""
             is_direct = has_ended or execution.last_direct is self._direct
             if self._direct is not None and is_direct:
-                self.thread = threading.get_ident()
+                self.armed[_THREAD] = threading.get_ident()
             else:
                 self._arm()
 
@@ -194,7 +198,8 @@ class Calls:
         call = Call(self, target, self.idle_registers(), self._registers())
         error = ProgramInterrupted(self.machine, call)
         error.raised = sys.exception()
-        self.thread, self.stopped = 0, (*self.stopped, call)
+        self.armed[_THREAD] = 0
+        self.stopped = (*self.stopped, call)
         raise error from None
 
     def look(self, error: BaseException) -> None:
@@ -220,7 +225,8 @@ class Calls:
             self._check_last(call, is_nested)
             execution, began = self.execution, self.execution.entries
             try:
-                self.thread, self.stopped = 0, self.stopped[:-1]
+                self.armed[_THREAD] = 0
+                self.stopped = self.stopped[:-1]
                 self.block[CALL_REGISTERS] = call.at
                 return self._ended(call, execution.go(fuel, backend), is_nested=False)
             except BaseException:
@@ -252,7 +258,7 @@ class Calls:
 
         def enter(is_nested: bool) -> _R:
             self._check_last(call, is_nested)
-            self.thread = 0
+            self.armed[_THREAD] = 0
             self._rest()
             return look(self.machine)
 
@@ -302,7 +308,8 @@ class Calls:
 
     def disarm(self) -> None:
         """Forget the direct entry: the next call prepares the program."""
-        self.thread, self._direct = 0, None
+        self.armed[_THREAD] = 0
+        self._direct = None
 
     def alone(self, action: Callable[[bool], _R]) -> _R:
         """The result of an action during which other threads are excluded; its argument is True if
@@ -329,7 +336,7 @@ class Calls:
         def enter(is_nested: bool) -> _R:
             if is_nested or self.stopped:
                 return otherwise
-            self.thread = 0
+            self.armed[_THREAD] = 0
             self._rest()
             before = self._registers()
             try:
@@ -345,7 +352,7 @@ class Calls:
     def _check_nested(self) -> None:
         """Raise CallError if the execution is in use, except by a host function of this thread's
         run."""
-        owner = self.execution.owner or self.thread
+        owner = self.execution.owner or self.armed[_THREAD]
         if owner and owner != threading.get_ident():
             raise InUseError("this instance is in use by another thread; each thread needs its own")
         if not owner or self.machine.control.status != Status.HOST:
@@ -368,7 +375,7 @@ class Calls:
     ) -> Value:
         check(target.name, target.parameters, target.signature, arguments)
         if not is_nested:
-            self.thread = 0
+            self.armed[_THREAD] = 0
             self._rest()
         before = self._registers()
         call = Call(self, target, before)
@@ -468,7 +475,8 @@ class Calls:
             call.is_lost = True
         else:
             call.at = self._registers()
-            self.thread, self.stopped = 0, (*self.stopped, call)
+            self.armed[_THREAD] = 0
+            self.stopped = (*self.stopped, call)
         raise stop
 
     def _check_last(self, call: Call, is_nested: bool) -> None:
@@ -505,7 +513,8 @@ class Calls:
 
     def _arm(self) -> None:
         """Make `run` usable if no call is active and the backend can be entered directly."""
-        self.thread = 0
+        self.armed[_THREAD] = 0
         self._direct = None if self.stopped else self.execution.direct()
         if self._direct is not None and self._direct.is_native():
-            self.run, self.thread = self._direct.run, threading.get_ident()
+            self.run, self.armed[_RUN] = self._direct.run, self._direct.address
+            self.armed[_THREAD] = threading.get_ident()

@@ -26,7 +26,7 @@ from ferryvm.backend import (
 from ferryvm.engine.driver import Driver
 from ferryvm.engine.interrupt import BY_SIGNAL, interruptible, settle, watch_until_freed
 from ferryvm.engine.possession import Possession
-from ferryvm.engine.preparation import collector_of, item_writer_of, prepare
+from ferryvm.engine.preparation import collector_of, item_writer_of, prepare, python_caller_of
 from ferryvm.engine.result import ProgramInterrupted, RunResult, Seconds, Statistics, trap_raised
 from ferryvm.engine.runnable import runnable
 from ferryvm.errors import FerryError
@@ -39,6 +39,7 @@ from ferryvm.machine.host import HostFunction, Output, bind
 from ferryvm.machine.host_stack import check_size, floor
 from ferryvm.machine.memory import Limits
 from ferryvm.machine.native import NativeFunction
+from ferryvm.machine.python_call import CallForm
 from ferryvm.machine.state import Machine
 from ferryvm.machine.system import Reader
 from ferryvm.registry import Registry
@@ -365,6 +366,13 @@ class Execution:
         self._driver.limit_heap(backend)
         watch_until_freed(self.machine.control)
         return artifact.direct(self.machine, False)
+
+    def python_caller(self, form: CallForm) -> tuple[int | None, str]:
+        """The address of a caller for a form of calls; None with the reason that there is none."""
+        key = (self.engine.backend.name, frozenset[Forcing]())
+        if key not in self._prepared:
+            return None, "the program has not run"
+        return python_caller_of(*self._prepared[key], form)
 
     def _prepare(
         self, name: str | None, forcing: frozenset[Forcing]

@@ -24,7 +24,8 @@ from ferryvm.failure import undisguised
 from ferryvm.float_environment import call_in_ours
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import Type
-from ferryvm.machine.control import CALL_FORMAT, CALL_REGISTERS, INTERRUPT, PC, Status
+from ferryvm.machine.control import CALL_FORMAT, CALL_REGISTERS, INTERRUPT, PC, STATUS, Status
+from ferryvm.machine.python_call import ArmedWord
 from ferryvm.program import Signature, has_references
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def made(calls: Calls, target: Target) -> Callable[..., Any]:
     return _maker(names, signature)(
         calls=calls,
         target=target,
+        armed=calls.armed,
         busy=calls.busy,
         ident=threading.get_ident,
         pack=frame_struct(signature).pack_into,
@@ -87,6 +89,22 @@ def parameter_names(known: Sequence[str], count: int) -> list[str]:
     return names
 
 
+THREAD, TAKEN = int(ArmedWord.THREAD), int(ArmedWord.TAKEN)
+
+_ENDS = """
+        except BaseException as _error:
+            try:
+                _calls.look(_error)
+            finally:
+                if not _calls.stopped:
+                    _block[_place] = _idle
+            raise
+        finally:
+            _busy.free = True
+"""[1:-1]
+"""The end of a function that has the execution."""
+
+
 @functools.cache
 def _maker(names: tuple[str, ...], signature: Signature) -> Callable[..., Callable[..., Any]]:
     """Makes functions for a signature. Its own names begin with `_`; parameters do not."""
@@ -120,7 +138,7 @@ def _make(*, {", ".join(_PARTS)}):
         except AttributeError:
             return _calls.call(_target, ({given}))
         try:
-            if _ident() == _calls.thread:
+            if _ident() == _armed[{THREAD}]:
                 {passed}
                 try:
                     {pack}
@@ -138,16 +156,20 @@ def _make(*, {", ".join(_PARTS)}):
                     raise
                 except _ArgumentError as _error:
                     raise _undisguised(_error) from None
-        except BaseException as _error:
-            try:
-                _calls.look(_error)
-            finally:
-                if not _calls.stopped:
-                    _block[_place] = _idle
-            raise
-        finally:
-            _busy.free = True
+{_ENDS}
         return _calls.call(_target, ({given}))
+    def left(_error):
+        try:
+            _armed[{TAKEN}] = 1
+            try:
+                if _error is not None:
+                    raise _error
+                return _calls.finish(_target, _halves[{STATUS}])
+            except KeyboardInterrupt:
+                _calls.interrupted(_target)
+                raise
+{_ENDS}
+    function.__ferryvm_left__ = left
     return function
 """
     scope: dict[str, Any] = {}
@@ -157,7 +179,7 @@ def _make(*, {", ".join(_PARTS)}):
 
 
 _PARTS = (
-    "calls", "target", "busy", "ident", "pack", "unpack", "stack", "views", "offset", "return_pc",
+    "calls", "target", "armed", "busy", "ident", "pack", "unpack", "stack", "views", "offset", "return_pc",
     "distance", "block", "place", "registers", "halves", "address", "at", "errors", "in_ours", "words",
     "halt", "idle", "undisguised", "ArgumentError", "passing", "value",
 )  # fmt: skip

@@ -10,6 +10,7 @@ from ferryvm.engine.active_call import Call
 from ferryvm.engine.marshal import CallError
 from ferryvm.isa import BY_MNEMONIC
 from ferryvm.machine.control import CALL_FORMAT, CALL_REGISTERS, Status
+from ferryvm.machine.python_call import ArmedWord
 
 if TYPE_CHECKING:
     from ferryvm.engine.call import Calls
@@ -44,4 +45,5 @@ def take_up(calls: Calls, targets: Sequence[Target]) -> None:
     if function not in of_stub or machine.program.code.opcodes[pc] != _HALT:
         raise CallError("this state is no call of an instance: go on with Engine.resume")
     calls.idle = found[-1].before
-    calls.thread, calls.stopped = 0, tuple(reversed(found))
+    calls.armed[ArmedWord.THREAD] = 0
+    calls.stopped = tuple(reversed(found))

@@ -35,6 +35,7 @@ from ferryvm.engine.requirement import Requirements
 from ferryvm.engine.tiering import Tiering
 from ferryvm.errors import FerryError
 from ferryvm.machine.control import Status
+from ferryvm.machine.python_call import CallForm
 from ferryvm.machine.state import Machine
 from ferryvm.policy import Choice, Policy
 from ferryvm.policy.machine import cpus
@@ -221,6 +222,9 @@ class MixedArtifact(Artifact):
     def item_writer(self) -> int | None:
         return self._inner.item_writer()
 
+    def python_caller(self, form: CallForm) -> int | None:
+        return self._inner.python_caller(form)
+
     def enter(self, machine: Machine, counting: bool) -> Status:
         if self._shadow is not None:
             return self._shadow.run(machine, counting, self._enter, self.tiering.differed)
@@ -249,7 +253,12 @@ class MixedArtifact(Artifact):
 
         is_native = functools.partial(self._is_native_with, inner)
         return DirectEntry(
-            inner.run, finish, is_native, launch if self.launches else None, inner.resume
+            inner.run,
+            finish,
+            is_native,
+            launch if self.launches else None,
+            inner.resume,
+            inner.address,
         )
 
     def _is_native_with(self, inner: DirectEntry) -> bool:

@@ -17,6 +17,7 @@ from ferryvm.backend import (
 from ferryvm.failure import kind_of, shown, text_of
 from ferryvm.foreign import ForeignError, contained
 from ferryvm.machine.host_stack import with_headroom
+from ferryvm.machine.python_call import CallForm
 from ferryvm.verify import Verified
 
 
@@ -71,6 +72,14 @@ def collector_of(backend: Interpreter, artifact: Artifact) -> tuple[int | None, 
 def item_writer_of(backend: Interpreter, artifact: Artifact) -> int | None:
     """The address of an artifact's native writer of suspended items; None if there is none."""
     return _address(backend, "item writer", artifact.item_writer)[0]
+
+
+def python_caller_of(
+    backend: Interpreter, artifact: Artifact, form: CallForm
+) -> tuple[int | None, str]:
+    """The address of an artifact's caller for a form of calls; None with the reason that there is
+    none."""
+    return _address(backend, "caller from Python", lambda: artifact.python_caller(form))
 
 
 def _address(

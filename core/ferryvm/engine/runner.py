@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from ferryvm.backend import DirectEntry
 from ferryvm.engine.possession import Possession
 from ferryvm.machine.control import Status
+from ferryvm.machine.python_call import CallForm
 from ferryvm.machine.state import Machine
 from ferryvm.verify import Verified
 
@@ -54,6 +55,9 @@ class Runner(Protocol):
 
     def direct(self) -> DirectEntry | None:
         """The direct entry of the engine's backend."""
+
+    def python_caller(self, form: CallForm) -> tuple[int | None, str]:
+        """The address of a caller for a form of calls; None with the reason that there is none."""
 
     def extend(self, verified: Verified) -> None:
         """Go on with a program that begins with this one."""

@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from ferryvm.engine import TrapError
 from ferryvm.engine.active_call import InUseError
+from ferryvm.engine.compilation import Job, submit
 from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.policy import Policy
 from ferryvm.python.call.continuation import resume
 from ferryvm.python.call.default_policy import function_engine
-from ferryvm.python.call.fast_call import method
+from ferryvm.python.call.fast_call import built_in_method, method, result_of
 from ferryvm.python.call.interruption import ended
 from ferryvm.python.compiled.compiled_version import Version
 from ferryvm.python.compiled.pause import MOST_FRAMES
@@ -89,6 +90,8 @@ class PythonFunction(Generic[P, R]):
         """The number of arguments of a call by position alone; -1 if there is none."""
         self._plain: dict[tuple[type, ...], Version] = {}
         """Versions by the types of arguments that determine their kinds."""
+        self._direct: tuple[type, ...] | None = None
+        """The types of arguments for which its class has a method of its own."""
         self._versions: dict[tuple[tuple[Kind, ...], Kind | None, tuple[str, ...]], Version] = {}
         self._free: dict[tuple[Kind, ...], FreeNames] = {}
         """Free names that are arguments, by the kinds of those of calls."""
@@ -237,12 +240,26 @@ class PythonFunction(Generic[P, R]):
 
     def _specialise(self, types: tuple[type, ...], version: Version) -> None:
         """Call a version directly from now on, where arguments are numbers of these types."""
-        is_plain = types and version.flat is None and version.read is None
-        if is_plain and not version.has_names and type(self) is PythonFunction:
-            left = PythonFunction._left_directly
-            call, python = PythonFunction.__call__, self.__ferryvm_function__
-            given = method(types, python, version, version.function, left, call)
-            self.__class__ = type(PythonFunction.__name__, (PythonFunction,), {"__call__": given})
+        is_plain = types and version.flat is None and result_of(version) is not None
+        if is_plain and (type(self) is PythonFunction or types == self._direct):
+            left, call = PythonFunction._left_directly, PythonFunction.__call__
+            python = self.__ferryvm_function__
+            job = Job(functools.partial(self._call_natively, types, version))
+            given = method(types, python, version, left, call, functools.partial(submit, job))
+            if types == self._direct:  # a name has changed
+                type(self).__call__ = given  # type: ignore[method-assign]  # of its own class
+            else:
+                own = type(PythonFunction.__name__, (PythonFunction,), {"__call__": given})
+                self.__class__, self._direct = own, types
+
+    def _call_natively(self, types: tuple[type, ...], version: Version) -> None:
+        """Call a version by a built-in function from now on."""
+        otherwise = functools.partial(PythonFunction.__call__, self)
+        found, reason = built_in_method(types, version, self._left_directly, otherwise)
+        if found is None:
+            self._noted(f"calls of {self.__name__} enter by Python code", reason)
+        elif self._plain.get(types) is version:  # no name has changed meanwhile
+            type(self).__call__ = found  # type: ignore[method-assign]  # of its own class
 
     def _left_directly(self, version: Version, error: BaseException, values: tuple[Any, ...]) -> R:
         """The end of a call of `version.function` with the arguments as they are."""

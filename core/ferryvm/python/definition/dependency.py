@@ -13,6 +13,7 @@ import types
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ferryvm.machine.python_call import ABSENT, Identity, Reader
 from ferryvm.python.definition.source import MISSING, Source
 
 Attributes = Mapping[tuple[types.ModuleType, str], object]
@@ -89,6 +90,39 @@ class Dependencies:
     def has_names(self) -> bool:
         """True if there is a free name, or an attribute."""
         return bool(self._names or self._own or self._cells or self._attributes)
+
+    def identities(self) -> list[Identity] | None:
+        """Objects that have not changed as long as each is in its place, for a call of the entry
+        that passes all arguments; None if attributes are computed, so that only `are_current`
+        tells."""
+        entry = self._entry
+        places: list[Mapping[str, object]] = [place for place, *_ in self._names]
+        if self._attributes or not all(type(place) is dict for place in places):
+            return None
+        found = [
+            Identity(Reader.NAME, place, name, ABSENT if value is MISSING else value)
+            for place, name, value in self._names
+        ]
+        for function, code, defaults, named in self._functions:
+            found.append(Identity(Reader.CODE, function, None, code))
+            if function is not entry:
+                for reader, value in (
+                    (Reader.DEFAULTS, defaults),
+                    (Reader.NAMED_DEFAULTS, named),
+                ):
+                    found.append(
+                        Identity(reader, function, None, ABSENT if value is None else value)
+                    )
+        cells = [*self._cells]
+        if self._own:
+            assert entry is not None
+            assert entry.__closure__ is not None
+            cells += [(entry.__closure__[n], value) for n, _, value in self._own]
+        found += [
+            Identity(Reader.CELL, cell, None, ABSENT if value is MISSING else value)
+            for cell, value in cells
+        ]
+        return found
 
     def changed_names(self, function: types.FunctionType) -> list[str]:
         """Free names of the entry that have other values in a function of its code."""
