@@ -204,6 +204,27 @@ def test_an_array_that_a_program_may_have_cannot_be_resized(refcheck: bool) -> N
         buffer.extend(b"more")
 
 
+def test_an_array_that_has_changed_since_the_last_call_is_looked_at_again() -> None:
+    program = instance("threaded")
+    a = np.ones(4)
+    assert [program.add(a, 0.0) for _ in range(3)] == [4.0] * 3
+    a.shape = (2, 2)
+    assert program.add(a, 0.0) == 4.0
+    a.shape = (4,)
+    a.dtype = np.dtype(np.int64)
+    with pytest.raises(CallError, match="int64"):
+        program.add(a, 0.0)
+    a.dtype = np.dtype(np.float64)
+    a.flags.writeable = False
+    with pytest.raises(TrapError):
+        program.add(a, 0.0)
+    a.flags.writeable = True
+    assert program.add(a, 1.0) == 8.0
+    with pytest.raises(CallError, match="shares memory"):
+        program.is_same(a, a[1:])
+    assert program.is_same(a, a)
+
+
 def test_a_store_into_a_read_only_array_traps() -> None:
     one, a = instance(), np.zeros(3)
     a.flags.writeable = False

@@ -25,6 +25,7 @@ import numpy as np
 from ferryvm.engine.array_argument import (
     NUMBER_ARRAYS,
     Place,
+    address_of,
     has_memory,
     host_array,
     ndarray,
@@ -162,6 +163,9 @@ class References:
 
         Raises CallError for values that do not fit, and for arrays that overlap.
         """
+        passed_before = self._passed_before(wanted, values)
+        if passed_before is not None:
+            return passed_before
         found = [0] * len(values)
         numbers: list[int] = []
         arrays: list[HostArray] = []
@@ -197,6 +201,29 @@ class References:
                 if isinstance(value, ObjectView):
                     found[number] = self.objects.handles.words[value._handle]
         return found
+
+    def _passed_before(
+        self, wanted: Sequence[tuple[Place, Reference]], values: Sequence[object]
+    ) -> list[int] | None:
+        """The references of values that are all ndarrays that the program has as they are, the
+        common case of calls in a loop; None otherwise, and if a collection should come first."""
+        hosts, found = self.objects.space.hosts, list[int]()
+        for (_, t), value in zip(wanted, values, strict=True):
+            if type(value) is not np.ndarray:
+                return None
+            one = hosts.get(address_of(value))
+            if one is None or one.view is not value or one.type != t.number:
+                return None
+            kind = NUMBER_ARRAYS.get(
+                t.number
+            )  # the array may have got another dtype or shape since
+            is_like = (
+                kind is not None and value.dtype is kind.dtype and value.shape == (one.length,)
+            )
+            if not is_like or not one.length or one.is_read_only or not value.flags.carray:
+                return None
+            found.append(hosts.references[one.address])
+        return None if self.objects.is_forced or hosts.is_full else found
 
     def thrown(
         self, exception: Thrown, types: Sequence[ValueType], values: Sequence[Item]

@@ -110,6 +110,11 @@ class HostArrays:
         """The host array at an address."""
         return self._known.get(address)
 
+    @property
+    def is_full(self) -> bool:
+        """True if so much was returned to Python that a collection should come first."""
+        return self._shared > self._budget
+
     def references_of(self, arrays: Sequence[HostArray]) -> list[int] | None:
         """The references of arrays that the program has all; None if it lacks one, or a collection
         should come first. Those that it has do not overlap."""
@@ -119,7 +124,7 @@ class HostArrays:
             if known is None or not known.is_same(one) or not one.length:
                 return None
             found.append(self.references[one.address])
-        return None if self._shared > self._budget else found
+        return None if self.is_full else found
 
     def is_due(self, arrays: Sequence[HostArray]) -> bool:
         """True if a collection should come before these are passed."""
@@ -127,7 +132,7 @@ class HostArrays:
         for one in arrays:
             if one.address not in self._known:
                 new += one.length * one.element_bytes
-        return self._shared > self._budget or (new > 0 and self._lent + new > self._budget)
+        return self.is_full or (new > 0 and self._lent + new > self._budget)
 
     def add(self, one: HostArray, reference: int, *, is_shared: bool = False) -> None:
         """Note a host array, whose object is at an offset."""

@@ -343,7 +343,8 @@ class MapPlan:
         is_direct = self._is_direct and function is self.version.function
         if is_direct and not is_fresh:
             shape = _shape(given[self.elementwise[0]])
-            is_direct = all(to.shape == shape and to.flags.writeable for to in out)
+            for to in out:
+                is_direct = is_direct and to.shape == shape and to.flags.writeable
         if not is_direct:
             array_map.map_elements(function, given, out)
             return
@@ -433,6 +434,10 @@ class MapPlan:
             if mask is not None:
                 return [np.zeros(shape, dtype) for dtype in self._dtypes]
             return [np.empty(shape, dtype) for dtype in self._dtypes]
+        if type(out) is np.ndarray and len(self._dtypes) == 1:  # the common case, in short
+            is_like = out.dtype == self._dtypes[0] and out.shape == shape
+            if is_like and out.flags.c_contiguous:
+                return [out]
         given = [*out] if isinstance(out, tuple | list) else [out]
         if len(given) != len(self._dtypes):
             wanted = "an array is" if len(self._dtypes) == 1 else f"{len(self._dtypes)} arrays are"
