@@ -28,7 +28,8 @@ def main(arguments: list[str]) -> None:
     """Run the twin named first with the sizes that follow."""
     work = ferryvm.function(loaded(Path(arguments[0])).work)
     sizes = [int(text) for text in arguments[1:]]
-    times, result, states = [], None, None
+    times, result = list[float](), None
+    states: list[tuple[int, str]] | None = None
     end = time.monotonic() + MOST_SECONDS
     while len(times) < MOST_CALLS:
         before, states = states, _states(work, end)

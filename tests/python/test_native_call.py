@@ -127,6 +127,7 @@ def test_other_calls_are_left_to_python_code() -> None:
             assert kinds[0] == kinds[1], (given, named)
         else:
             assert kinds[0][0] == "UnsupportedError"
+    assert is_native(function)
 
 
 def test_a_function_called_often_gets_a_built_in_function() -> None:

@@ -6,6 +6,9 @@
 It is specialised for the signature and for the stack pointer while no call is active, so that
 everything but the arguments is constant: one `struct` call, one slice, one native call. All other
 cases (another thread, an active call, any other status) are handled in `Calls`.
+
+Beside it stands `left`, its second half: the end of a call for which native code has entered the
+machine (`ferryvm.engine.built_in`), and was left with another status than HALT.
 """
 
 from __future__ import annotations

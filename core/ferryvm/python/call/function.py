@@ -233,7 +233,8 @@ class PythonFunction(Generic[P, R]):
         version = self.of_kinds(tuple(kinds))
         found = tuple(map(type, values))
         is_simple = self._count >= 0 and not version.free.names
-        if is_simple and all(each in _SIMPLE for each in found):
+        is_new = self._plain.get(found) is not version
+        if is_new and is_simple and all(each in _SIMPLE for each in found):
             self._plain[found] = version
             self._specialise(found, version)
         return version
