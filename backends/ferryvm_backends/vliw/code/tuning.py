@@ -108,10 +108,11 @@ Without these orders the loop of fir takes 57 instead of 55 on single.
 MOST_STEPS = 20_000
 """The placements that making a schedule shorter may take."""
 REGION_PLACEMENTS = 12_000
-"""The placements for all loops of a region, of which each gets an equal share of what is left; a
-loop for which no schedule was found by then is not pipelined.
+"""The placements for all loops of a region. Each loop may take half of those that are left, the last
+one all of them; one for which no schedule was found by then is not pipelined.
 
-A placement takes 0.15 to 0.3 ms of processor time.
+Whole programs of the benchmark take 7,561 at most on multi16, and as many without a limit. With
+equal shares loops of dct take 54 and 94 instead of 2.25 and 18.
 """
 PREHEADER_CYCLES = 64
 """Cycles that a move of the preheader is tried in."""
