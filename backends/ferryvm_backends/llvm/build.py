@@ -172,7 +172,8 @@ def optimised(
         step("optimise")
         return native
 
-    if may_be_closed_form(module):
+    # At its lowest level LLVM replaces no loop.
+    if pipeline is not Pipeline.LEVEL_0 and may_be_closed_form(module):
         native = attempt(polls=False)
         if not has_loop(native):
             return native
