@@ -31,9 +31,9 @@ def exported(kernels: Verified, folder: Path, name: str, **fold: str | float) ->
 
 FOLDED = [
     ("axpy", {"a": 2.5}, ["x", "x_length", "y", "y_length"], ["2.5"]),
+    ("main/launch.1", {"scale": 3}, ["items", "x", "from", "y"], ["3.0"]),
     ("scaled", {"scale": "0.5"}, ["x", "calls", "result", "new_calls"], ["0.5"]),
     ("shift!", {"n": "4"}, ["v", "v_length"], ["4"]),
-    ("main/launch.1", {"scale": 3}, ["items", "x", "from", "y"], ["3.0"]),
 ]
 
 
@@ -61,6 +61,7 @@ def test_nothing_is_folded_that_was_not_asked_for(kernels: Verified, tmp_path: P
     assert manifest["folded"] == []
 
 
+@pytest.mark.nightly  # the launch above has it in C
 def test_a_work_item_has_the_constant_too(kernels: Verified, tmp_path: Path) -> None:
     pytest.importorskip("pyopencl")
     options = ExportOptions("opencl", fold={"scale": 3.0}, vectors=20)

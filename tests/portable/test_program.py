@@ -32,7 +32,8 @@ PROGRAMS = (
 KERNELS = ("transpose", "multiply", "reduce", "scan", "histogram", "sort", "dct", "attract")
 """Kernels with barriers; the others have arrays of groups whose length is an argument."""
 
-USUAL = [("mandelbrot", "opencl"), ("daxpy", "c")]
+USUAL = [("mandelbrot", "llvm"), ("daxpy", "c")]
+"""In the default tier; tests/portable/test_opencl.py has a launch of items in OpenCL there."""
 USUAL_KERNELS = [("scan", "opencl"), ("transpose", "c"), ("reduce", "wasm")]
 
 
@@ -97,6 +98,13 @@ def test_a_kernel_without_groups_is_a_launch_of_items(tmp_path: Path) -> None:
         scaled, ("float64[:]", "float64[:]", 2.0), tmp_path / "folder", target="opencl"
     )
     assert "get_global_id(0)" in (made.directory / "scaled.cl").read_text("utf-8")
+
+
+@pytest.mark.nightly
+def test_a_kernel_without_groups_proves_itself(tmp_path: Path) -> None:
+    made = ferryvm.export(
+        scaled, ("float64[:]", "float64[:]", 2.0), tmp_path / "folder", target="opencl"
+    )
     prove(made.directory, "opencl")
 
 
