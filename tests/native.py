@@ -4,6 +4,9 @@
 With an empty cache each worker would compile the interpreters itself, which takes six seconds of a
 processor. So a process that is started first builds them; a worker waits until it has ended. What
 fails there is no error: the worker that runs the backend next sees it. Run as `python FILE`.
+
+In a new folder Hypothesis finds out which characters UTF-8 has, which takes two seconds of a
+processor. That is done there, too, and not by each worker.
 """
 
 from __future__ import annotations
@@ -62,8 +65,17 @@ def build() -> None:
 
     program = ferryvm.assemble(".function main\nhalt\n")
     names = [entry.name for entry in ferryvm_backends()]
-    with ThreadPoolExecutor(len(names)) as pool:
+    with ThreadPoolExecutor(len(names) + 1) as pool:
+        pool.submit(_find_characters)
         list(pool.map(lambda name: ferryvm.run(program, name), names))
+
+
+def _find_characters() -> None:
+    """Have Hypothesis write them into its folder."""
+    from hypothesis.internal import charmap
+
+    charmap.charmap()
+    charmap.intervals_from_codec("utf-8")
 
 
 if __name__ == "__main__":

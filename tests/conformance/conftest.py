@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 
 import pytest
+
+from ferryvm.testing.pytest_plugin import Check
 
 from ..quick import QUICK
 from ..tier import NIGHTLY
@@ -56,19 +59,57 @@ FIRST = {"opencl": 1, "vliw": 2}
 """The first case that a backend has, if not the first one of all."""
 
 
+CASE = "ferry_case"
+"""The parameter of the suite's test."""
+
+
 @pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Mark what is not in the default tier; where that alone is to run, make no tests of the rest,
+    of which there are five times as many."""
+    if CASE not in metafunc.fixturenames:
+        return
+    parametrize = metafunc.parametrize
+    is_default = metafunc.config.getoption("markexpr") == f"not {NIGHTLY}"
+
+    def sorted_into_tiers(name: str, checks: Sequence[Check], ids: Sequence[str]) -> None:
+        nightly = _nightly(checks)
+        parametrize(
+            name,
+            [
+                pytest.param(check, id=text, marks=pytest.mark.nightly if place in nightly else ())
+                for place, (check, text) in enumerate(zip(checks, ids, strict=True))
+                if not (is_default and place in nightly)
+            ],
+        )
+
+    metafunc.parametrize = sorted_into_tiers  # type: ignore[method-assign] # the suite calls it
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is not in the default tier."""
-    cases: defaultdict[tuple[str, str, str], list[pytest.Item]] = defaultdict(list)
+    """Have llvm compile most cases quickly."""
     for item in items:
-        check = item.callspec.params.get("ferry_case") if hasattr(item, "callspec") else None
-        if check and check.backend.name in BACKENDS:
+        check = item.callspec.params.get(CASE) if hasattr(item, "callspec") else None
+        if check and (check.backend.name, check.item.label) in _quick:
+            item.stash[QUICK] = True
+
+
+_quick: set[tuple[str, str]] = set()
+"""Backend and label of the cases that are compiled quickly in the default tier."""
+
+
+def _nightly(checks: Iterable[Check]) -> set[int]:
+    """The places of those that are not in the default tier."""
+    found: set[int] = set()
+    cases: defaultdict[tuple[str, str, str], list[tuple[int, Check]]] = defaultdict(list)
+    for place, check in enumerate(checks):
+        if check.backend.name in BACKENDS:
             if check.item.label in COSTLY:
-                item.add_marker(NIGHTLY)
+                found.add(place)
                 continue
-            cases[check.backend.name, check.item.group, check.item.name].append(item)
+            cases[check.backend.name, check.item.group, check.item.name].append((place, check))
             if check.backend.name not in DEEP.get(check.item.label, BACKENDS):
-                item.add_marker(NIGHTLY)
+                found.add(place)
     passed: Counter[tuple[str, bool]] = Counter()
     for (backend, group, _), manners in cases.items():
         is_golden = group in GOLDEN
@@ -81,8 +122,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         number = sum(passed[backend, golden] for golden in (False, True))
         turn = passed[backend, is_golden] // math.gcd(parts, share) + FIRST.get(backend, 0)
         passed[backend, is_golden] += 1
-        for place, item in enumerate(manners):
-            if turn % share or (number + place) % parts:
-                item.add_marker(NIGHTLY)
+        for which, (place, check) in enumerate(manners):
+            if turn % share or (number + which) % parts:
+                found.add(place)
             elif backend == "llvm" and number // parts % WELL:
-                item.stash[QUICK] = True
+                _quick.add((backend, check.item.label))
+    return found
