@@ -273,14 +273,14 @@ def test_a_launch_that_is_as_before_is_not_checked_again(
     backend: OpenClBackend, outcomes: list[RangeOutcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kernels: list[str] = []
-    enqueue = ItemKernel.enqueue
+    start = ItemKernel._start
 
     def noted(self: ItemKernel, *given: Any) -> None:
         if self.group > 1:
             kernels.append(str(self.handle.function_name))
-        enqueue(self, *given)
+        start(self, *given)
 
-    monkeypatch.setattr(ItemKernel, "enqueue", noted)
+    monkeypatch.setattr(ItemKernel, "_start", noted)
     program = ferryvm.compile(PROGRAMS["reversed tiles"] + REPEATED)
     found = outcome(on(backend).start(program))
     assert found[:2] == outcome(Engine("threaded").start(program))[:2]

@@ -28,7 +28,7 @@ from ferryvm.machine.state import Machine
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.array_copy import AccessedArrays
 from ferryvm_backends.opencl.item.kernel import HEAD, ItemKernel
-from ferryvm_backends.opencl.kernel import error_name, finish, library
+from ferryvm_backends.opencl.kernel import BufferOffset, error_name, finish, library
 from ferryvm_backends.opencl.object_copy import ObjectCopy
 from ferryvm_backends.opencl.resident import Copied
 
@@ -60,6 +60,11 @@ class WholeRange:
     """Of `ItemKernel.enqueue`: the first item and the end, items of a work-item, the local size."""
 
 
+def _read_of(place: BufferOffset, size: int, to: int) -> tuple[Any, ...]:
+    buffer, at = ctypes.c_void_p(place.buffer.int_ptr), ctypes.c_size_t(place.offset)
+    return buffer, at, ctypes.c_size_t(size), ctypes.c_void_p(to)
+
+
 class PreparedRange:
     """A range that has just run, and may run again."""
 
@@ -83,16 +88,13 @@ class PreparedRange:
         self._slots, self._bound = slots, whole.kernel.bound
         self._launch = whole.kernel.launch
         self._head = np.zeros(1, HEAD)
-        places = [(slots, 0, self._head.nbytes, self._head.ctypes.data)]
+        self._reads = [_read_of(BufferOffset(slots), self._head.nbytes, self._head.ctypes.data)]
+        """Arguments of commands: the buffer, the offset in it, bytes, the address on the host."""
         for segment, start, end, _ in self._results:
-            place = segment.place
+            place = BufferOffset(segment.place.buffer, segment.place.offset + start)
             to = segment.mirror.ctypes.data + start
-            places.append((place.buffer, place.offset + start, end - start, to))
+            self._reads.append(_read_of(place, end - start, to))
         copied.users.add(self)
-        self._reads = [
-            (ctypes.c_void_p(b.int_ptr), at, size, ctypes.c_void_p(to))
-            for b, at, size, to in places
-        ]
 
     def forget(self) -> None:
         """Fit no range, and refer to no memory."""
@@ -129,12 +131,9 @@ class PreparedRange:
     def _read(self, queue: Any) -> None:
         """Bring head and results, once the kernel has ended, and wait for them."""
         read, commands = library().clEnqueueReadBuffer, ctypes.c_void_p(queue.int_ptr)
-        for number, (buffer, at, size, to) in enumerate(self._reads, 1):
-            is_last, place = (
-                number == len(self._reads),
-                (ctypes.c_size_t(at), ctypes.c_size_t(size)),
-            )
-            error = read(commands, buffer, ctypes.c_uint32(is_last), *place, to, 0, None, None)
+        for number, (buffer, *place) in enumerate(self._reads, 1):
+            is_last = ctypes.c_uint32(number == len(self._reads))
+            error = read(commands, buffer, is_last, *place, 0, None, None)
             if error:
                 finish(queue)  # nothing is written into mirrors that may be released
                 raise BackendError(f"opencl: a copy failed: {error_name(error)}")
