@@ -86,6 +86,20 @@ def test_other_operations_and_kinds_have_the_values_of_their_elements() -> None:
     assert found.product(np.array([3, 5, 0.1], np.float32)) == np.float32(15) * np.float32(0.1)
 
 
+def test_accumulators_begin_with_values_that_change_no_bits() -> None:
+    """Arrays whose elements are all the same: -0 and 0, infinities, the extreme integers."""
+    found, size = instance("threaded"), ACCUMULATORS + 3
+    for value in (-0.0, 0.0, np.inf, -np.inf):
+        xs = np.full(size, value)
+        assert str(found.total(xs)) == str(value)
+        assert str(found.least(xs)) == str(value)
+    assert str(found.product(np.full(size, -0.0, np.float32))) == "-0.0"
+    assert found.greatest(np.full(size, -(1 << 15), np.int16)) == -(1 << 15)
+    for bits in (0, -1, 1 << 30):
+        words = np.full(size, bits, np.int32)
+        assert found.call("all-bits", words) == found.call("any-bits", words) == bits
+
+
 def test_an_empty_array_gives_the_identity_or_the_initial_value() -> None:
     found, none = instance("threaded"), np.array([])
     assert (found.total(none), found.call("from-ten", none), found.least(none)) == (0, 10, np.inf)

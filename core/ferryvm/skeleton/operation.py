@@ -38,6 +38,13 @@ class Operation(NamedTuple):
         largest = type_.mask >> 1
         return {"min": largest, "max": largest + 1}.get(self.name, INTEGERS[self.name] & type_.mask)
 
+    def neutral(self, type_: Type) -> int:
+        """The bits of a left operand whose combination with a number is that number; it is no
+        function. Of sums of floats that is -0, since 0 + -0 is 0."""
+        if type_.is_float and self.name == "add":
+            return from_float(type_, -0.0)
+        return self.identity(type_)
+
     def combine(self, writer: Writer, into: int, right: Push, type_: ValueType) -> None:
         """Generate code that combines a local, the left operand, with the right one."""
         if not self.is_function and self.name in ("min", "max") and not type_.is_float:

@@ -166,11 +166,15 @@ def reduce_elements(
         writer.emit("i64.sub")
         writer.set(bound)  # rows begin below it: from such a comparison compilers know indices
         _jump_unless_below(writer, at, bound, few)
-    for offset, accumulator in enumerate(accumulators):
-        element(offset)
-        writer.set(accumulator)
-    writer.increment(at, width)
-    if width > 1:
+    if width == 1:
+        element(0)
+        writer.set(total)
+        writer.increment(at)
+    else:
+        assert isinstance(value, Type)  # operations of the table combine no references
+        for accumulator in accumulators:
+            writer.emit(f"{value}.const", operation.neutral(value))
+            writer.set(accumulator)
         writer.place(rows)
         _jump_unless_below(writer, at, bound, tree)
         for offset, accumulator in enumerate(accumulators):
