@@ -19,6 +19,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import enum
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -147,10 +148,19 @@ class FrameState:
         if self.phase is not None:
             yield from self.phase.values
 
-    def uses(self) -> Iterator[Value]:
-        """Every value that it needs: a virtual value needs its raw float."""
-        for value in self.values():
-            yield value.raw if isinstance(value, Virtual) else value
+    def uses(self) -> tuple[Value, ...]:
+        """Every value that it needs, once: a virtual value needs its raw float."""
+        return self._used
+
+    @functools.cached_property
+    def _used(self) -> tuple[Value, ...]:
+        # Of a hundred words most are constants, and passes ask for each state again and again.
+        values = [v.raw if isinstance(v, Virtual) else v for v in self.values()]
+        return tuple(dict.fromkeys(values))
+
+    @functools.cached_property
+    def _renameable(self) -> frozenset[Value]:
+        return frozenset((*self.values(), *self._used))
 
     def replace(self, new: dict[Value, Value]) -> FrameState:
         """The state with values replaced by others, or by virtual values of others."""
@@ -174,7 +184,7 @@ class FrameState:
 
     def renamed(self, new: dict[Value, Value]) -> FrameState:
         """The state with values replaced by others; the same object if nothing changes."""
-        return self if new.keys().isdisjoint((*self.values(), *self.uses())) else self.replace(new)
+        return self if new.keys().isdisjoint(self._renameable) else self.replace(new)
 
 
 class UnrolledItem(NamedTuple):
