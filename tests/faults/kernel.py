@@ -24,7 +24,6 @@ from unittest import mock
 
 from ferryvm.backend import Forcing
 from ferryvm.ir.group import form, group_builder, home, launch
-from ferryvm.ir.group.copy import RegionCopy
 from ferryvm.ir.group.home import Homes
 from ferryvm.machine import barrier as defined
 from ferryvm.machine.object_memory import ObjectMemory
@@ -248,13 +247,6 @@ _REGIONS = (
         _FORMATION,
         "any",
         _not_compared,
-    ),
-    _in_regions(
-        "iteration-begun-again",
-        "Behind a barrier in a loop the present iteration is not the last one of the copy.",
-        RegionCopy,
-        "_behind",
-        lambda right, self, block, level: level,
     ),
     _in_regions(
         "wait-not-complete",

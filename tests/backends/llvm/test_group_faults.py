@@ -13,8 +13,9 @@ from unittest import mock
 import pytest
 
 from ferryvm.ir.control_flow_graph import ControlFlowGraph
-from ferryvm.ir.graph import BOOLEAN, FrameState, Operation, Parameter, Value
+from ferryvm.ir.graph import BOOLEAN, Edge, FrameState, Operation, Parameter, Value
 from ferryvm.ir.group import early_check
+from ferryvm.ir.group.copy import Node, RegionCopy
 from ferryvm.ir.group.home import Homes
 from ferryvm.ir.group.item_loop import ItemLoop
 from ferryvm.ir.group.writer import _Writer
@@ -26,6 +27,7 @@ from .test_groups import ENDED, FIRST, NESTED
 from .test_item_loops import TILES
 
 _put, _load, _edge, _entry = ItemLoop._put, ItemLoop._load, ItemLoop._edge, ItemLoop._entry_value
+_passed = RegionCopy._passed
 
 
 def _shared_slot(self: ItemLoop, slot: int, value: Value) -> None:
@@ -52,6 +54,20 @@ def _first_item(self: ItemLoop, value: Value) -> Value:
     if value is self.formation.launch.number and self.number:
         return self.formation.constant(value.word_type, 0)
     return _entry(self, value)
+
+
+def _present(self: RegionCopy, node: Node, edge: Edge) -> tuple[Value, ...]:
+    """Behind a barrier in a loop the next iteration begins with variables of the present one."""
+    passed, head = _passed(self, node, edge), edge.block
+    if not edge.is_back or head not in {loop.header for loop in self._around[node[1] :]}:
+        return passed
+    ends = {value for each in head.operations for value in each.arguments}  # or it never ends
+    return tuple(
+        [
+            self.read(self.first, p) if p in self.homes.slots and p not in ends else new
+            for p, new in zip(head.parameters, passed, strict=True)
+        ]
+    )
 
 
 def _dropped(self: ItemLoop, end: int, *others: Any) -> Any:
@@ -88,6 +104,7 @@ FAULTS: dict[str, tuple[object, str, Callable[..., Any]]] = {
     "context-array-shared": (ItemLoop, "_put", _shared_array),
     "context-stale": (ItemLoop, "_put", _stale),
     "item-stale": (ItemLoop, "_entry_value", _first_item),
+    "iteration-begun-again": (RegionCopy, "_passed", _present),
     "phase-dropped": (ItemLoop, "_edge", _dropped),
     "divergence-unnoticed": (ItemLoop, "_loop", _agree),
     "common-word-unstored": (GroupStores, "_advance", _unstored),
