@@ -17,7 +17,7 @@ from ferryvm.portable.plain import PlainFunction, plain_form, plain_member
 from ferryvm.portable.refusal import ExportError
 from ferryvm.portable.region import region_subject
 from ferryvm.portable.subject import Subject
-from ferryvm.portable.target import OF_GROUPS, OF_ITEMS, target
+from ferryvm.portable.target import OF_GRIDS, OF_ITEMS, target
 from ferryvm.portable.vector import golden_vectors, vector_text
 from ferryvm.portable.verifier import verify_plain
 from ferryvm.verify import Verified
@@ -69,7 +69,7 @@ def _plain(subject: Subject, name: str, options: ExportOptions) -> tuple[PlainFu
     runs_items = options.target in OF_ITEMS
     if subject.item is None or not (runs_items or subject.has_groups):
         return plain_form(subject, name, options.optimize), None
-    if runs_items and options.target not in OF_GROUPS:
+    if runs_items and not subject.has_groups and options.target not in OF_GRIDS:
         return _item(subject, name, options), None
     if not subject.has_groups:
         return plain_form(subject.item, name, options.optimize).of_launch(subject), None
@@ -82,12 +82,8 @@ def _plain(subject: Subject, name: str, options: ExportOptions) -> tuple[PlainFu
 def _item(subject: Subject, name: str, options: ExportOptions) -> PlainFunction:
     """The plain form of an item for a target that knows no more than its number."""
     assert subject.item is not None
-    if subject.has_groups or subject.counts_items:
-        what = (
-            f"target {options.target!r} runs no groups"
-            if subject.has_groups
-            else (f"target {options.target!r} has no number of items")
-        )
+    if subject.counts_items:
+        what = f"target {options.target!r} has no number of items"
         position = subject.position(subject.entry)
         raise ExportError(what, "use the target opencl", position)
     function = plain_form(subject.item, name, options.optimize)

@@ -44,8 +44,9 @@ TARGETS = {
 OF_ITEMS = frozenset({"opencl", "ptx", "spirv"})
 """Targets that run the items of a launch by themselves, and so take one of them."""
 
-OF_GROUPS = frozenset({"opencl"})
-"""Targets that run the members of a group by themselves, too, and items with several indices."""
+OF_GRIDS = frozenset({"opencl"})
+"""Those of them that know items with several indices, and the numbers of items. All of them run the
+members of a group by themselves, too."""
 
 
 def target(name: str) -> Target:

@@ -9,6 +9,7 @@ no device.
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,8 @@ class Kernel:
                 self.driver("cuMemFree_v2", buffer)
 
     def _call(self, arguments: list[Any], buffers: list[ctypes.c_uint64]) -> tuple[int, list[Any]]:
-        items, groups, group = self._sizes(arguments)
+        items, group = self._sizes(arguments)
+        groups = [-(-count // size) for count, size in zip(items, group, strict=True)]
 
         def buffer(address: int, size: int) -> ctypes.c_uint64:
             made = ctypes.c_uint64()
@@ -102,10 +104,12 @@ class Kernel:
                 self.driver("cuMemcpyHtoD_v2", made, place, ctypes.c_size_t(size))
             return made
 
-        made = passed(self.manifest, arguments, items, buffer, lambda number: number, True)
+        made = passed(
+            self.manifest, arguments, math.prod(items), buffer, lambda number: number, True
+        )
         pointers = (ctypes.c_void_p * len(made.given))(*map(ctypes.addressof, made.given))
-        if items:
-            sizes = (groups, 1, 1, group, 1, 1)
+        if all(items):
+            sizes = (*groups, *group)
             self.driver("cuLaunchKernel", self.function, *sizes, 0, None, pointers, None)
             self.driver("cuCtxSynchronize")
         for memory, address, size in made.returned:
@@ -114,15 +118,17 @@ class Kernel:
                 self.driver("cuMemcpyDtoH_v2", to, memory, ctypes.c_size_t(size))
         return made.outcome
 
-    def _sizes(self, arguments: list[Any]) -> tuple[int, int, int]:
-        """Items, groups, and work-items of a group."""
-        launch = self.manifest.get("launch")
-        if launch is None:
-            return 1, 1, 1
+    def _sizes(self, arguments: list[Any]) -> tuple[list[int], list[int]]:
+        """Work-items and work-items of a group, in three dimensions."""
+        launch = self.manifest.get("launch") or {"items": 1}
         integers = integers_of(self.manifest, arguments)
-        items = expression(launch["items"], integers)
-        group = expression(launch.get("group") or 1, integers)
-        return items, -(-items // group), group
+
+        def sizes(value: Any) -> list[int]:
+            each = value if isinstance(value, list) else [value]
+            found = [expression(size, integers) for size in each]
+            return found + [1] * (3 - len(found))
+
+        return sizes(launch["items"]), sizes(launch.get("group") or 1)
 
 
 def check(device: int, folder: Path) -> int:

@@ -15,6 +15,7 @@ case. Statuses are as those of the target `opencl`: see `ferryvm.portable.opencl
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from ferryvm.portable.c.source import origin
 from ferryvm.portable.interface import Interface
@@ -23,6 +24,35 @@ from ferryvm.portable.plain import PlainFunction
 
 SPACE = " addrspace(1)"
 """Global memory, of PTX and of SPIR-V for OpenCL."""
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupSupport:
+    """What a device has for groups."""
+
+    barrier: str
+    declarations: tuple[str, ...]
+    calls: dict[str, tuple[str, ...]]
+    """The call that yields a number in each dimension: of the `group`, the `count` of groups, of the
+    member, `local`."""
+    word: str
+    """The type of these numbers."""
+    has_size_attribute: bool
+    """True if the size of groups is an attribute of the kernel; else it is metadata."""
+
+    def index(self, what: str, dimension: int) -> list[str]:
+        """Instructions that make `%k.group0` and the like, an i64."""
+        call, name = self.calls[what][dimension], f"%k.{what}{dimension}"
+        if self.word == "i64":
+            return [f"  {name} = {call}"]
+        return [f"  {name}.narrow = {call}", f"  {name} = zext i32 {name}.narrow to i64"]
+
+    def size(self, sizes: Sequence[int]) -> tuple[str, str]:
+        """The notes of a kernel's head on the sizes of groups, and the lines behind it."""
+        x, y, z = sizes
+        if self.has_size_attribute:
+            return f' "nvvm.reqntid"="{x},{y},{z}"', ""
+        return " !reqd_work_group_size !0", f"!0 = !{{i32 {x}, i32 {y}, i32 {z}}}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,11 +67,52 @@ class Device:
     """Instructions that make `%k.item`, an i64."""
     declared: str
     """Declarations of functions that they call."""
+    group: GroupSupport
     has_exact_division: bool
     """True if quotients and roots of f32 are rounded as IEEE 754 says."""
+    has_barred_sums: bool
+    """True if the compilers of some receivers compute sums of floats in another order, whatever the
+    module says."""
     has_margin: bool
     """True if there may be more work-items than items, whose number is then the first argument."""
 
+
+_REGISTERS = {"group": "ctaid", "count": "nctaid", "local": "tid"}
+_SPECIAL = {
+    what: tuple(f"@llvm.nvvm.read.ptx.sreg.{register}.{axis}()" for axis in "xyz")
+    for what, register in _REGISTERS.items()
+}
+
+NVIDIA_GROUP = GroupSupport(
+    "call void @llvm.nvvm.barrier0() convergent",
+    (
+        "declare void @llvm.nvvm.barrier0() convergent",
+        *(f"declare i32 {each}" for axes in _SPECIAL.values() for each in axes),
+    ),
+    {what: tuple(f"call i32 {each}" for each in axes) for what, axes in _SPECIAL.items()},
+    "i32",
+    has_size_attribute=True,
+)
+
+_FUNCTIONS = {
+    "group": "@_Z12get_group_idj",
+    "count": "@_Z14get_num_groupsj",
+    "local": "@_Z12get_local_idj",
+}
+
+OPENCL_GROUP = GroupSupport(
+    "call spir_func void @_Z7barrierj(i32 3) convergent",
+    (
+        "declare spir_func void @_Z7barrierj(i32) convergent",
+        *(f"declare spir_func i64 {each}(i32)" for each in _FUNCTIONS.values()),
+    ),
+    {
+        what: tuple(f"call spir_func i64 {each}(i32 {axis})" for axis in range(3))
+        for what, each in _FUNCTIONS.items()
+    },
+    "i64",
+    has_size_attribute=False,
+)
 
 NVIDIA = Device(
     "nvptx64-nvidia-cuda",
@@ -62,7 +133,9 @@ declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 """,
+    NVIDIA_GROUP,
     has_exact_division=True,
+    has_barred_sums=False,
     has_margin=True,
 )
 """Graphics processors of NVIDIA from Volta on."""
@@ -73,7 +146,9 @@ OPENCL = Device(
     "spir_kernel",
     "  %k.item = call spir_func i64 @_Z13get_global_idj(i32 0)\n",
     "declare spir_func i64 @_Z13get_global_idj(i32)\n",
+    OPENCL_GROUP,
     has_exact_division=False,
+    has_barred_sums=True,
     has_margin=False,
 )
 """Devices of OpenCL 2.1 and later, and those with the extension cl_khr_il_program."""
@@ -82,7 +157,7 @@ OPENCL = Device(
 def device_module(function: PlainFunction, device: Device) -> str:
     """The module with the kernel of a function. Its interface has a status."""
     interface = function.interface
-    text = FunctionText(function, SPACE, device.has_exact_division)
+    text = FunctionText(function, SPACE, device.has_exact_division, device.has_barred_sums)
     inner = f"{interface.name}_{'item' if interface.is_item else 'once'}"
     parameters = text.parameters()
     body = text.function(f"define internal i32 @{inner}({', '.join(parameters)}) alwaysinline")

@@ -7,7 +7,6 @@ instruction has a fast-math flag, `nsw` or `inbounds`: all wraps and rounds as t
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 
 from ferryvm.ir.function_body import expand
@@ -20,19 +19,17 @@ from ferryvm.ir.graph import (
     Parameter,
     Terminator,
     Value,
-    ValueType,
 )
 from ferryvm.ir.loop.preheader import Labels, lead_to
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Atomic, Condition
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type, from_float, to_float
+from ferryvm.isa.type import CANONICAL_NAN, F32, F64, I32, I64, Type
 from ferryvm.portable.c.source import origin
 from ferryvm.portable.interface import ArrayArgument
-from ferryvm.portable.plain import PlainFunction
-
-_TYPES: dict[ValueType, str] = {I32: "i32", I64: "i64", F32: "float", F64: "double", BOOLEAN: "i1"}
+from ferryvm.portable.llvm.text import TYPES, InstructionText, constant, element_type
+from ferryvm.portable.plain import LocalArray, PlainFunction
 
 _BINARY = {
     **{name: name for name in ("add", "sub", "mul", "shl", "fadd", "fsub", "fmul", "fdiv")},
@@ -83,29 +80,35 @@ def llvm_text(function: PlainFunction) -> str:
     return "\n".join(parts)
 
 
-class FunctionText:
+class FunctionText(InstructionText):
     """A function in plain form as LLVM IR."""
 
     def __init__(
-        self, function: PlainFunction, space: str = "", has_exact_division: bool = True
+        self,
+        function: PlainFunction,
+        space: str = "",
+        has_exact_division: bool = True,
+        has_barred_sums: bool = False,
     ) -> None:
         """`space`: that of arrays and results, such as ` addrspace(1)`; `has_exact_division`:
-        quotients and roots of f32 are rounded as IEEE 754 says."""
-        self.pointer, self.is_device = f"ptr{space}", bool(space)
-        self.has_exact_division = has_exact_division
+        quotients and roots of f32 are rounded as IEEE 754 says; `has_barred_sums`: floats that
+        loops carry pass through an operation that no compiler of the receiver's looks through, so
+        that it cannot compute sums in another order."""
+        super().__init__(f"ptr{space}")
+        self.is_device = bool(space)
+        self.has_exact_division, self.has_barred_sums = has_exact_division, has_barred_sums
         while expand(function.body):
             pass
         remove_dead_code(function.body)
         _part_edges(function.body)
         self.plain, self.body = function, function.body
-        self.lines: list[str] = []
         self.declared: dict[str, str] = {}
         self.names: dict[Value, str] = {}
+        self.phis: dict[Parameter, str] = {}
+        """The phi instructions of the parameters of blocks."""
         self.labels = {block: f"b{n}" for n, block in enumerate(self.body.blocks)}
         self.ends: dict[Block, str] = {}
         """The label in which a block ends."""
-        self._count = 0
-        self._here = ""
 
     def parameters(self) -> list[str]:
         """The declarations of its parameters, which are named by that."""
@@ -122,9 +125,10 @@ class FunctionText:
 
     def function(self, head: str) -> str:
         """The definition with a head."""
+        self.carried = self._carried() if self.has_barred_sums else frozenset()
         for block in self.body.blocks[1:]:
             for parameter in block.parameters:
-                self.names[parameter] = self._name()
+                self.phis[parameter] = self.names[parameter] = self._name()
         for block in self.body.blocks:
             self._block(block)
         return "\n".join([f"{head} {{", *self._with_phis(), "}", ""])
@@ -137,27 +141,7 @@ class FunctionText:
         self, parameter: Parameter, name: str, given: list[str], is_pointer: bool = False
     ) -> None:
         self.names[parameter] = f"%{name}"
-        given.append(f"{self.pointer if is_pointer else _TYPES[parameter.type]} %{name}")
-
-    def _name(self) -> str:
-        self._count += 1
-        return f"%v.{self._count}"
-
-    def _label(self) -> str:
-        self._count += 1
-        return f"l.{self._count}"
-
-    def _add(self, text: str) -> None:
-        self.lines.append(f"  {text}")
-
-    def _new(self, text: str) -> str:
-        name = self._name()
-        self._add(f"{name} = {text}")
-        return name
-
-    def _open(self, label: str) -> None:
-        self.lines.append(f"{label}:")
-        self._here = label
+        given.append(f"{self.pointer if is_pointer else TYPES[parameter.type]} %{name}")
 
     def _value(self, value: Value) -> str:
         if not isinstance(value, Constant):
@@ -167,29 +151,64 @@ class FunctionText:
             return name
         if value.type is BOOLEAN:
             return "true" if value.bits else "false"
-        return _constant(value.word_type, value.bits)
+        return constant(value.word_type, value.bits)
 
     def _block(self, block: Block) -> None:
         self._open(self.labels[block])
         if block is self.body.blocks[0]:
-            for number, t in self.plain.locals.items():
-                self._add(f"%s.{number} = alloca {_TYPES[t]}")
-            for parameter, array in self.plain.arrays.items():
-                self.names[parameter] = f"%{array.name}"
-                kind = f"[{array.length} x {_element(array.element)}]"
-                self._add(f"%{array.name} = alloca {kind}, align 8")
+            self._begin()
         else:
             self.lines.append(f"phis {self.labels[block]}")
+            for parameter in block.parameters:
+                if parameter in self.carried:
+                    self.names[parameter] = self._barred(parameter)
         for operation in block.operations:
-            rule: Callable[[Operation], str | None] | None = getattr(
-                self, f"_do_{operation.name}", None
-            )
-            made = rule(operation) if rule is not None else self._pure(operation)
+            made = self._made(operation)
             if operation.type is not None:
                 assert made is not None
                 self.names[operation] = made
         self._terminator(block.end)
         self.ends[block] = self._here
+
+    def _begin(self) -> None:
+        """Make the variables of the function."""
+        for number, t in self.plain.locals.items():
+            self._add(f"%s.{number} = alloca {TYPES[t]}")
+        for parameter, array in self.plain.arrays.items():
+            self._local_array(parameter, array)
+        if self.carried:
+            self._add("%zero.at = alloca i64")
+            self._add("store volatile i64 0, ptr %zero.at")
+            self._add("%zero = load volatile i64, ptr %zero.at")
+
+    def _local_array(self, parameter: Parameter, array: LocalArray) -> None:
+        """Make an array that the function has for itself."""
+        self.names[parameter] = f"%{array.name}"
+        self._add(f"%{array.name} = alloca {array_type(array)}, align 8")
+
+    def _made(self, operation: Operation) -> str | None:
+        """The name of an operation's value, after its instructions."""
+        rule: Callable[[Operation], str | None] | None = getattr(
+            self, f"_do_{operation.name}", None
+        )
+        return rule(operation) if rule is not None else self._pure(operation)
+
+    def _carried(self) -> frozenset[Parameter]:
+        """The floats that loops carry from one iteration to the next."""
+        edges = [edge for block in self.body.blocks for edge in block.end.edges if edge.is_back]
+        return frozenset(
+            each for edge in edges for each in edge.block.parameters if each.type in (F32, F64)
+        )
+
+    def _barred(self, parameter: Parameter) -> str:
+        """A float after an exclusive or with zero, which only a volatile load knows."""
+        t, zero = parameter.word_type, "%zero"
+        if t is F32:
+            zero = self._new("trunc i64 %zero to i32")
+        c, bits = TYPES[t], f"i{t.bits}"
+        word = self._new(f"bitcast {c} {self.phis[parameter]} to {bits}")
+        same = self._new(f"xor {bits} {word}, {zero}")
+        return self._new(f"bitcast {bits} {same} to {c}")
 
     def _with_phis(self) -> Iterator[str]:
         """The lines, with phi instructions for the parameters of blocks."""
@@ -209,7 +228,7 @@ class FunctionText:
                     f"[ {self._value(arguments[place])}, %{self.ends[block]} ]"
                     for block, arguments in incoming[label]
                 )
-                yield f"  {self.names[parameter]} = phi {_TYPES[parameter.type]} {pairs}"
+                yield f"  {self.phis[parameter]} = phi {TYPES[parameter.type]} {pairs}"
 
     def _terminator(self, end: Terminator) -> None:
         match end.name:
@@ -230,7 +249,7 @@ class FunctionText:
                 results = self.plain.interface.results
                 for result, value in zip(results, end.arguments, strict=True):
                     self._add(
-                        f"store {_TYPES[value.type]} {self._value(value)}, {self.pointer} %{result.name}"
+                        f"store {TYPES[value.type]} {self._value(value)}, {self.pointer} %{result.name}"
                     )
                 self._add("ret i32 0")
             case _:
@@ -242,7 +261,7 @@ class FunctionText:
     # --- operations -------------------------------------------------------------------------
 
     def _intrinsic(self, name: str, t: Type, *arguments: str, more: str = "") -> str:
-        c = _TYPES[t]
+        c = TYPES[t]
         full = f"@llvm.{name}.{'f' if t.is_float else 'i'}{t.bits}"
         types = ", ".join([c] * len(arguments)) + (", i1" if more else "")
         self.declared[full] = f"{c} {full}({types})"
@@ -257,7 +276,7 @@ class FunctionText:
             return self._by_f64(name, values)
         if name in _BINARY:
             a, b = values
-            return self._new(f"{_BINARY[name]} {_TYPES[types[0]]} {a}, {b}")
+            return self._new(f"{_BINARY[name]} {TYPES[types[0]]} {a}, {b}")
         if name in _ROUNDINGS:
             return self._intrinsic(_ROUNDINGS[name], types[0], *values)
         if name in ("clz", "ctz"):
@@ -272,7 +291,7 @@ class FunctionText:
         if name == "boolean_to_i32":
             return self._new(f"zext i1 {values[0]} to i32")
         if name == "select":
-            t = _TYPES[operation.arguments[1].type]
+            t = TYPES[operation.arguments[1].type]
             return self._new(f"select i1 {values[0]}, {t} {values[1]}, {t} {values[2]}")
         if name in _CONVERSIONS:
             made, from_, to = _CONVERSIONS[name]
@@ -295,24 +314,24 @@ class FunctionText:
         return self._converted("fptrunc", F64, made, F32)
 
     def _converted(self, name: str, from_: Type, value: str, to: Type) -> str:
-        return self._new(f"{name} {_TYPES[from_]} {value} to {_TYPES[to]}")
+        return self._new(f"{name} {TYPES[from_]} {value} to {TYPES[to]}")
 
     def _do_compare(self, operation: Operation) -> str:
         t, condition = operation.fact(0, Type), operation.fact(1, Condition)
         a, b = map(self._value, operation.arguments)
         base, _, sign = condition.value.partition("_")
         if t.is_float:
-            return self._new(f"fcmp {'une' if base == 'ne' else 'o' + base} {_TYPES[t]} {a}, {b}")
+            return self._new(f"fcmp {'une' if base == 'ne' else 'o' + base} {TYPES[t]} {a}, {b}")
         name = f"{sign}{base}" if sign else base
-        return self._new(f"icmp {name} {_TYPES[t]} {a}, {b}")
+        return self._new(f"icmp {name} {TYPES[t]} {a}, {b}")
 
     def _do_canonical(self, operation: Operation) -> str:
         return self._canonical(operation.fact(0, Type), self._value(operation.arguments[0]))
 
     def _canonical(self, t: Type, value: str) -> str:
-        c = _TYPES[t]
+        c = TYPES[t]
         is_nan = self._new(f"fcmp uno {c} {value}, {value}")
-        nan = _constant(t, CANONICAL_NAN[t])
+        nan = constant(t, CANONICAL_NAN[t])
         return self._new(f"select i1 {is_nan}, {c} {nan}, {c} {value}")
 
     def _do_to_slot(self, operation: Operation) -> str:
@@ -338,24 +357,21 @@ class FunctionText:
         self._open(passes)
 
     def _do_local_get(self, operation: Operation) -> str:
-        return self._new(f"load {_TYPES[operation.word_type]}, ptr %s.{operation.fact(0, int)}")
+        return self._new(f"load {TYPES[operation.word_type]}, ptr %s.{operation.fact(0, int)}")
 
     def _do_local_set(self, operation: Operation) -> None:
         (value,) = operation.arguments
         at = f"ptr %s.{operation.fact(0, int)}"
-        self._add(f"store {_TYPES[value.type]} {self._value(value)}, {at}")
+        self._add(f"store {TYPES[value.type]} {self._value(value)}, {at}")
 
     # --- arrays -----------------------------------------------------------------------------
 
     def _address(self, elements: Element, pointer: Value, index: Value) -> str:
-        at = self._value(index)
-        return self._new(
-            f"getelementptr {_element(elements)}, {self.pointer} {self.names[pointer]}, i64 {at}"
-        )
+        return self._element_at(elements, self.names[pointer], self._value(index))
 
     def _word(self, elements: Element, value: str) -> str:
         """An element as a word."""
-        c = _element(elements)
+        c = element_type(elements)
         return value if elements.bits == 64 else self._new(f"zext {c} {value} to i64")
 
     def _low(self, elements: Element, value: Value) -> str:
@@ -363,13 +379,13 @@ class FunctionText:
         found = self._value(value)
         if elements.type.is_float or elements.bits == 64:
             return found
-        return self._new(f"trunc i64 {found} to {_element(elements)}")
+        return self._new(f"trunc i64 {found} to {element_type(elements)}")
 
     def _do_array_load(self, operation: Operation) -> str:
         elements = operation.fact(0, Element)
         at = self._address(elements, *operation.arguments)
         loaded = self._new(
-            f"load {_element(elements)}, {self.pointer} {at}, align {elements.bytes}"
+            f"load {element_type(elements)}, {self._pointed(at)}, align {elements.bytes}"
         )
         return loaded if elements.type.is_float else self._word(elements, loaded)
 
@@ -378,17 +394,16 @@ class FunctionText:
         pointer, index, value = operation.arguments
         at = self._address(elements, pointer, index)
         low = self._low(elements, value)
-        self._add(f"store {_element(elements)} {low}, {self.pointer} {at}, align {elements.bytes}")
+        self._store(elements, at, low)
 
     def _do_array_canonical(self, operation: Operation) -> None:
         elements, operands = operation.fact(0, Element), operation.arguments
-        c = _element(elements)
         for pointer, index, value in zip(
             operands[::3], operands[1::3], operands[2::3], strict=True
         ):
             made = self._canonical(elements.type, self._value(value))
             at = self._address(elements, pointer, index)
-            self._add(f"store {c} {made}, {self.pointer} {at}, align {elements.bytes}")
+            self._store(elements, at, made)
 
     def _do_array_fill(self, operation: Operation) -> None:
         elements = operation.fact(0, Element)
@@ -402,29 +417,6 @@ class FunctionText:
         start = self._address(elements, pointer, index)
         with self._counted(number) as at:
             self._store(elements, self._element_at(elements, start, at), low)
-
-    @contextlib.contextmanager
-    def _counted(self, number: str) -> Iterator[str]:
-        """A loop from 0 up to a number of iterations."""
-        before, head, body, behind = self._here, *(self._label() for _ in range(3))
-        self._add(f"br label %{head}")
-        self._open(head)
-        at, next_ = self._name(), self._name()
-        self._add(f"{at} = phi i64 [ 0, %{before} ], [ {next_}, %{body} ]")
-        done = self._new(f"icmp uge i64 {at}, {number}")
-        self._add(f"br i1 {done}, label %{behind}, label %{body}")
-        self._open(body)
-        yield at
-        self._add(f"{next_} = add i64 {at}, 1")
-        self._add(f"br label %{head}")
-        self._open(behind)
-
-    def _element_at(self, elements: Element, start: str, at: str) -> str:
-        return self._new(f"getelementptr {_element(elements)}, {self.pointer} {start}, i64 {at}")
-
-    def _store(self, elements: Element, place: str, value: str) -> None:
-        c = _element(elements)
-        self._add(f"store {c} {value}, {self.pointer} {place}, align {elements.bytes}")
 
     def _do_array_move(self, operation: Operation) -> None:
         elements = operation.fact(0, Element)
@@ -441,30 +433,33 @@ class FunctionText:
     def _copy(self, elements: Element, target: str, source: str, count: str) -> None:
         """Copy elements one after the other: from the last on if the target is behind the
         source."""
-        c, p = _element(elements), self.pointer
-        one, other = (self._new(f"ptrtoint {p} {each} to i64") for each in (target, source))
-        is_behind = self._new(f"icmp ugt i64 {one}, {other}")
+        is_behind = "false"  # two address spaces
+        if self.spaces.get(target) == self.spaces.get(source):
+            places = [self._new(f"ptrtoint {self._pointed(p)} to i64") for p in (target, source)]
+            is_behind = self._new(f"icmp ugt i64 {', '.join(places)}")
         last = self._new(f"sub i64 {count}, 1")
         with self._counted(count) as at:
             from_end = self._new(f"sub i64 {last}, {at}")
             place = self._new(f"select i1 {is_behind}, i64 {from_end}, i64 {at}")
             taken = self._element_at(elements, source, place)
-            loaded = self._new(f"load {c}, {p} {taken}, align {elements.bytes}")
+            c = element_type(elements)
+            loaded = self._new(f"load {c}, {self._pointed(taken)}, align {elements.bytes}")
             self._store(elements, self._element_at(elements, target, place), loaded)
 
     def _do_array_update(self, operation: Operation) -> str:
         elements, update = operation.fact(0, Element), operation.fact(1, Atomic)
         pointer, index, value = operation.arguments
         at, low = self._address(elements, pointer, index), self._low(elements, value)
-        made = f"atomicrmw {_UPDATES[update]} {self.pointer} {at}, {_element(elements)} {low} monotonic"
+        operand = f"{element_type(elements)} {low}"
+        made = f"atomicrmw {_UPDATES[update]} {self._pointed(at)}, {operand} monotonic"
         return self._word(elements, self._new(made))
 
     def _do_array_exchange(self, operation: Operation) -> str:
-        elements, c = operation.fact(0, Element), _element(operation.fact(0, Element))
+        elements, c = operation.fact(0, Element), element_type(operation.fact(0, Element))
         pointer, index, expected, value = operation.arguments
         at = self._address(elements, pointer, index)
         one, other = self._low(elements, expected), self._low(elements, value)
-        pair = self._new(f"cmpxchg {self.pointer} {at}, {c} {one}, {c} {other} monotonic monotonic")
+        pair = self._new(f"cmpxchg {self._pointed(at)}, {c} {one}, {c} {other} monotonic monotonic")
         return self._word(elements, self._new(f"extractvalue {{ {c}, i1 }} {pair}, 0"))
 
 
@@ -486,15 +481,6 @@ def _part_edges(body: Body) -> None:
     body.blocks[:] = made
 
 
-def _element(elements: Element) -> str:
-    return _TYPES[elements.type] if elements.type.is_float else f"i{elements.bits}"
-
-
-def _constant(t: Type, bits: int) -> str:
-    if not t.is_float:
-        return str(bits - (1 << t.bits) if bits >> (t.bits - 1) else bits)
-    if t is F64:
-        return f"0x{bits:016X}"
-    if bits & 0x7FFFFFFF > 0x7F800000:  # a NaN: the same payload, in the bits of a double
-        return f"0x{(bits >> 31) << 63 | 0x7FF << 52 | (bits & 0x7FFFFF) << 29:016X}"
-    return f"0x{from_float(F64, to_float(F32, bits)):016X}"
+def array_type(array: LocalArray) -> str:
+    """The type of an array of a group or a call."""
+    return f"[{max(array.length, 1)} x {element_type(array.element)}]"

@@ -7,6 +7,7 @@ import dataclasses
 
 from ferryvm.portable.llvm.device import NVIDIA, device_module
 from ferryvm.portable.llvm.emit import emit_text
+from ferryvm.portable.llvm.member import member_module
 from ferryvm.portable.opencl.target import with_status
 from ferryvm.portable.plain import PlainFunction
 from ferryvm.portable.target import Written, harness
@@ -29,10 +30,13 @@ check:
 
 def write_ptx(function: PlainFunction) -> Written:
     """The kernel, a harness in Python."""
-    interface = dataclasses.replace(with_status(function.interface), group=GROUP)
-    function = dataclasses.replace(function, interface=interface)
+    interface = with_status(function.launch or function.interface)
+    if function.member is None:
+        interface = dataclasses.replace(interface, group=GROUP)
+        module = device_module(dataclasses.replace(function, interface=interface), NVIDIA)
+    else:
+        module = member_module(function, interface, NVIDIA)
     name = interface.name
-    module = device_module(function, NVIDIA)
     text = emit_text(module, "ptx", NVIDIA.triple, NVIDIA.processor)
     files = {
         f"{name}.ptx": text,

@@ -7,6 +7,7 @@ import dataclasses
 
 from ferryvm.portable.llvm.device import OPENCL, device_module
 from ferryvm.portable.llvm.emit import emit_object
+from ferryvm.portable.llvm.member import member_module
 from ferryvm.portable.opencl.target import with_status
 from ferryvm.portable.plain import PlainFunction
 from ferryvm.portable.target import Written, harness
@@ -26,10 +27,12 @@ check:
 
 def write_spirv(function: PlainFunction) -> Written:
     """The kernel, a harness in Python."""
-    interface = with_status(function.interface)
-    function = dataclasses.replace(function, interface=interface)
+    interface = with_status(function.launch or function.interface)
+    if function.member is None:
+        module = device_module(dataclasses.replace(function, interface=interface), OPENCL)
+    else:
+        module = member_module(function, interface, OPENCL)
     name = interface.name
-    module = device_module(function, OPENCL)
     files: dict[str, str | bytes] = {
         f"{name}.spv": emit_object(module, "spirv", OPENCL.triple, OPENCL.processor),
         f"{name}.ll": module,
