@@ -88,9 +88,29 @@ def test_a_python_kernel_proves_itself_without_ferryvm(
 
 
 def test_a_length_of_a_group_array_that_is_an_argument_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match="or of an array of theirs, is no constant") as caught:
+    wanted = "depends on the length of 'weights'; pass each length as a number of its own, and make"
+    with pytest.raises(ExportError, match=wanted) as caught:
         exported_kernel("convolve", tmp_path / "folder", "opencl")
     assert "corpus_kernel.py:" in str(caught.value)
+
+
+@ferryvm.kernel
+def turned(out, x, width):
+    tile = ferryvm.group_array(width, "f64")
+    i, me = ferryvm.item(), ferryvm.local_item()
+    tile[me] = x[i]
+    ferryvm.barrier()
+    out[i] = tile[width - 1 - me]
+
+
+def test_a_size_that_is_an_argument_is_exported_as_a_constant(tmp_path: Path) -> None:
+    kinds = ("float64[:]", "float64[:]", int)
+    wanted = r"depends on the argument 'width'; make it a constant \(--fold width=VALUE\)"
+    with pytest.raises(ExportError, match=wanted):
+        ferryvm.export(turned, kinds, tmp_path / "a", group=8)
+    made = ferryvm.export(turned, kinds, tmp_path / "b", group=8, fold={"width": 8})
+    assert [each.name for each in made.interface.arguments] == ["groups", "out", "x"]
+    prove(made.directory, "c")
 
 
 def test_a_kernel_without_groups_is_a_launch_of_items(tmp_path: Path) -> None:

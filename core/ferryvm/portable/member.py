@@ -11,6 +11,7 @@ Targets with work-groups print a member; others run loops over members
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import NoReturn
 
 from ferryvm.errors import Position
@@ -30,7 +31,7 @@ from ferryvm.ir.member.check import eliminate_member_checks
 from ferryvm.ir.member.failure import defer_exits, merge_traps
 from ferryvm.ir.member.first_store import mark_stored_first
 from ferryvm.ir.member.form import GroupForm, group_form, mark_barriers, settle
-from ferryvm.ir.member.size import launch_loops, leaves
+from ferryvm.ir.member.size import Leaf, LeafKind, launch_loops, leaves
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.launch_exit import sink_launch_exits
 from ferryvm.ir.passes.value_numbering import number_values
@@ -117,9 +118,9 @@ def member_code(subject: Subject, body: Body, has_axes: bool) -> MemberCode:
                     "make arrays where the group begins",
                     subject.position(operation.pc),
                 )
-        if leaves(body, program):
-            what = "the size of its groups, or of an array of theirs, is no constant"
-            raise ExportError(what, "write a number", subject.position(subject.entry))
+        found = leaves(body, program)
+        if found:
+            _refuse_sizes(subject, found)
         form = group_form(body, program)
     except UngroupedError as error:
         _refuse(subject, error)
@@ -188,6 +189,24 @@ def _drop_polls(body: Body) -> None:
             for latch in loop.latches:
                 block = loop.graph.blocks[latch]
                 block.operations = [o for o in block.operations if o.name != "poll"]
+
+
+def _refuse_sizes(subject: Subject, found: Sequence[Leaf]) -> NoReturn:
+    """Raise ExportError for sizes that depend on values of a call."""
+    named = [(leaf.kind, subject.parameters[1 + leaf.number][0]) for leaf in found]
+    shown = [
+        f"the length of {name!r}" if kind is LeafKind.LENGTH else f"the argument {name!r}"
+        for kind, name in named
+    ]
+    what = f"the size of its groups, or of an array of theirs, depends on {' and '.join(shown)}"
+    folds = [f"--fold {name}=VALUE" for kind, name in named if kind is not LeafKind.LENGTH]
+    instead = " and ".join(folds)
+    if len(folds) < len(named):
+        length = "pass each length as a number of its own, and make that a constant (--fold)"
+        instead = f"{instead}; {length}" if folds else length
+    else:
+        instead = f"make it a constant ({instead})"
+    raise ExportError(what, instead, subject.position(subject.entry))
 
 
 def _check_sizes(subject: Subject, form: GroupForm) -> None:
