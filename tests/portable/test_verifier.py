@@ -15,7 +15,8 @@ from ferryvm.isa.element import Element
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F64, I64
 from ferryvm.portable.interface import Direction
-from ferryvm.portable.plain import PlainFunction, plain_form
+from ferryvm.portable.plain import PlainFunction
+from ferryvm.portable.plain_form import plain_form
 from ferryvm.portable.region import region_subject
 from ferryvm.portable.verifier import verify_plain
 from ferryvm.verify import Verified, verify

@@ -13,7 +13,8 @@ from ferryvm.portable.identifier import entry_name
 from ferryvm.portable.interface import Interface
 from ferryvm.portable.item_loop import item_loops
 from ferryvm.portable.manifest import manifest_text
-from ferryvm.portable.plain import PlainFunction, plain_form, plain_member
+from ferryvm.portable.plain import PlainFunction
+from ferryvm.portable.plain_form import plain_form, plain_member
 from ferryvm.portable.refusal import ExportError
 from ferryvm.portable.region import region_subject
 from ferryvm.portable.subject import Subject
