@@ -50,9 +50,9 @@ class GroupSampler:
         self._axes = [axis for axis in range(len(sizes)) for _ in range(_AXIS_TRIES)]
         """The axes of the next launches with a second group along one."""
 
-    def cover(self, axis: int | None) -> None:
-        """Make no more launches for an axis, as one has succeeded."""
-        self._axes = [each for each in self._axes if each != axis]
+    def cover(self, *axes: int | None) -> None:
+        """Make no more launches for axes, as one has succeeded."""
+        self._axes = [each for each in self._axes if each not in axes]
 
     def limit(self, most: int) -> None:
         """Set the groups of a launch that are affordable."""

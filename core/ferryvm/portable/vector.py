@@ -206,21 +206,23 @@ def _launch_all(calls: _Calls, found: _Found, seed: int, sizes: Sequence[int]) -
             skipped += 1
             continue
         before = len(found.vectors)
-        fuel = first if is_first or not found.vectors else max(LEAST_FUEL, left)
+        fuel = first if is_first or not group else max(LEAST_FUEL, left)
         spent = found.try_call(calls, launch.made, fuel)
         left -= max(spent, LEAST_CALL)
-        if is_first and group * 4 < GROUP_FUEL:
+        if is_first and 0 < group * 4 < GROUP_FUEL:
             left = max(left, GROUP_FUEL // 2)
         if len(found.vectors) > before and launch.groups and not found.vectors[-1].status:
             skipped, group = 0, max(group, spent // launch.groups)
             sampler.cover(launch.axis)
             sampler.limit(GROUP_FUEL // (12 * group + 1))
             sampler.may_share = group * 12 < GROUP_FUEL
-        elif left <= 0 and found.vectors:
-            skipped += 1
-        elif left <= -GROUP_FUEL:
-            left, first = LONG_GROUP_FUEL, LONG_GROUP_FUEL
+        elif not group and left <= -GROUP_FUEL:
+            if first == LONG_GROUP_FUEL:
+                break
+            left = first = LONG_GROUP_FUEL
             sampler.limit(1)
+            sampler.cover(*range(len(sizes)))
+        elif left <= 0:
             skipped += 1
 
 
