@@ -85,6 +85,21 @@ def test_the_size_of_groups_can_be_chosen(groups: Verified, tmp_path: Path) -> N
     assert "g0[4]" in (made.directory / "reverse.cl").read_text("utf-8")
 
 
+@ferryvm.kernel
+def lengthy(out, x):
+    i, total = ferryvm.item(), 0.0
+    for k in range(300_000):
+        total += x[i] * k
+    ferryvm.barrier()
+    out[i] = total
+
+
+@pytest.mark.nightly
+def test_a_kernel_of_which_no_group_ends_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="no call of lengthy ended within 800000 instructions"):
+        ferryvm.export(lengthy, ("float64[:]", "float64[:]"), tmp_path / "folder", group=4)
+
+
 REFUSED = [
     ("parted", "some members may come to the barrier at .*:33 without others", "(barrier)"),
     ("shouting", "it calls the host function 'print_i64'", "print! local"),

@@ -131,7 +131,7 @@ def golden_vectors(
         _call_all(calls, found, seed)
     else:
         _launch_all(calls, found, seed, subject.sizes or (members,))
-    if not found.vectors:
+    if not found.has_run:
         what = f"no call of {subject.origin} ended within {found.limit} instructions"
         position = subject.position(subject.entry)
         raise ExportError(what, "export a smaller part of it, such as one loop", position)
@@ -147,6 +147,8 @@ class _Found:
         self.unfinished = self.dependent = 0
         self.limit = 0
         """The most instructions that a call was given."""
+        self.has_run = False
+        """True if there are vectors of more than launches without groups."""
         self._count, self._size, self._failing = count, size, 0
         self._seen: set[str] = set()
 
@@ -189,6 +191,7 @@ def _call_all(calls: _Calls, found: _Found, seed: int) -> None:
         if found.is_full or left <= 0:
             break
         left -= max(found.try_call(calls, arguments, FUEL), LEAST_CALL)
+    found.has_run = bool(found.vectors)
 
 
 def _launch_all(calls: _Calls, found: _Found, seed: int, sizes: Sequence[int]) -> None:
@@ -211,7 +214,9 @@ def _launch_all(calls: _Calls, found: _Found, seed: int, sizes: Sequence[int]) -
         left -= max(spent, LEAST_CALL)
         if is_first and 0 < group * 4 < GROUP_FUEL:
             left = max(left, GROUP_FUEL // 2)
-        if len(found.vectors) > before and launch.groups and not found.vectors[-1].status:
+        is_found = len(found.vectors) > before and launch.groups > 0
+        found.has_run |= is_found
+        if is_found and not found.vectors[-1].status:
             skipped, group = 0, max(group, spent // launch.groups)
             sampler.cover(launch.axis)
             sampler.limit(GROUP_FUEL // (12 * group + 1))
