@@ -31,7 +31,9 @@ class GroupSupport:
     """What a device has for groups."""
 
     barrier: str
+    """The call at which the members of a group wait for each other."""
     declarations: tuple[str, ...]
+    """Of the functions that these calls name."""
     calls: dict[str, tuple[str, ...]]
     """The call that yields a number in each dimension: of the `group`, the `count` of groups, of the
     member, `local`."""
@@ -93,6 +95,7 @@ NVIDIA_GROUP = GroupSupport(
     "i32",
     has_size_attribute=True,
 )
+"""Blocks of threads. The barrier orders accesses to all memory."""
 
 _FUNCTIONS = {
     "group": "@_Z12get_group_idj",
@@ -113,6 +116,7 @@ OPENCL_GROUP = GroupSupport(
     "i64",
     has_size_attribute=False,
 )
+"""Work-groups. The barrier orders accesses to local and global memory."""
 
 NVIDIA = Device(
     "nvptx64-nvidia-cuda",
