@@ -179,8 +179,8 @@ def test_vectors_find_a_planted_mutation(
     assert count
     source.write_text(text, "utf-8")
     checked = in_python(made.directory)
-    assert checked.returncode != 0, checked.stdout  # or the driver has crashed
-    assert "vector " in checked.stdout
+    assert checked.returncode != 0, checked.stdout
+    assert "vector " in checked.stdout or checked.returncode < 0  # the driver has crashed
 
 
 IN_LOOPS = [

@@ -45,8 +45,8 @@ OF_ITEMS = frozenset({"opencl", "ptx", "spirv"})
 """Targets that run the items of a launch by themselves, and so take one of them."""
 
 OF_GRIDS = frozenset({"opencl"})
-"""Those of them that know items with several indices, and the numbers of items. All of them run the
-members of a group by themselves, too."""
+"""Targets of items that know several indices of an item, and the numbers of items. All targets of
+items run the members of a group by themselves, too."""
 
 
 def target(name: str) -> Target:

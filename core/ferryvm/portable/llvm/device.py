@@ -28,7 +28,7 @@ SPACE = " addrspace(1)"
 
 @dataclasses.dataclass(frozen=True)
 class GroupSupport:
-    """What a device has for groups."""
+    """The calls of a device for groups."""
 
     barrier: str
     """The call at which the members of a group wait for each other."""
