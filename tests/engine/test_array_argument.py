@@ -204,6 +204,7 @@ def test_an_array_that_a_program_may_have_cannot_be_resized(refcheck: bool) -> N
         buffer.extend(b"more")
 
 
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")  # of NumPy from 2.5 on
 def test_an_array_that_has_changed_since_the_last_call_is_looked_at_again() -> None:
     program = instance("threaded")
     a = np.ones(4)

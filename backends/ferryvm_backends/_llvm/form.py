@@ -217,7 +217,8 @@ class FormArtifact(Artifact):
         def resume(machine: Machine) -> int | None:
             return machine.control.status if self._resume(machine, counting) else None
 
-        address = ctypes.cast(call, ctypes.c_void_p).value or 0  # type: ignore[arg-type]  # of C
+        # ctypes.cast would report the limit of recursion as an error of its own.
+        address = ctypes.c_void_p.from_buffer(call).value or 0  # type: ignore[arg-type]  # of C
         return DirectEntry(call, self._finish, lambda: True, None, resume, address)
 
     def _finish(self, machine: Machine, counting: bool, left: int) -> Status:
