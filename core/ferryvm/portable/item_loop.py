@@ -137,10 +137,9 @@ class _Loops(FlowBuilder):
         loops = find_loops(body)
         (loop,) = (each for each in loops if each.header is header)
         inner = [each for each in loops if each.header in members]
-        own = frozenset(members)
         test = self.member.number  # which nothing needs
         limit = self.constant(I64, self.member.members)
-        launch = Launch(body, loop, test, number, limit, start, barriers, own, inner)
+        launch = Launch(body, loop, test, number, limit, start, barriers, members, inner)
         return Homes(launch)
 
     # --- loops over groups ------------------------------------------------------------------

@@ -17,9 +17,10 @@ from ferryvm.isa.trap import Trap
 from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.control import Status
 from ferryvm.machine.state import Machine
-from ferryvm.region.region import RegionKind, regions
+from ferryvm.region.region import RegionKind, region, regions
 from ferryvm.testing.generate import ProgramKind, skiff_source
 from ferryvm.verify import verify
+from ferryvm_backends.llvm import LlvmBackend
 from ferryvm_backends.llvm.build import improved
 
 from ..forced_exit import Program, differences, llvm
@@ -322,3 +323,9 @@ def test_a_check_lives_across_barriers_that_follow_one_another() -> None:
 (define (group) (for-each-item (1 2 3) (member (make-array u8 6))))
 (group)
 """)
+
+
+def test_code_is_the_same_whenever_it_is_made() -> None:
+    program = region(verify(ferryvm.compile(NESTED)), "program")
+    texts = {LlvmBackend().show(program, Options(cache=False), "ir") for _ in range(3)}
+    assert len(texts) == 1

@@ -112,11 +112,10 @@ class Homes:
         to one that others do not come to, or in another iteration: then these have nothing in
         common."""
         launch = self.launch
-        blocks = [block for block in launch.body.blocks if block in launch.members]
         varying = [launch.number, *launch.header.operations]
         if self._written or self._writes_any:
             varying += [o for o in self._operations() if o.name in ("static", "static_at")]
-        found = Uniformity(blocks, varying, launch.header)
+        found = Uniformity(launch.members, varying, launch.header)
         is_apart = any(barrier.block in found.divergent for barrier in launch.barriers)
         return None if is_apart else found
 
@@ -177,7 +176,7 @@ def _is_total(operation: Operation) -> bool:
 
 def _live(launch: Launch) -> dict[Barrier, list[Value]]:
     """The values of items that are live behind each barrier, with those that its state has."""
-    blocks = [block for block in launch.body.blocks if block in launch.members]
+    blocks = launch.members
     at_barrier = {barrier.block: barrier for barrier in launch.barriers}
     uses: dict[Block, dict[Value, None]] = {}
     definitions: dict[Block, set[Value]] = {}

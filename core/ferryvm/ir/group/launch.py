@@ -68,8 +68,8 @@ class Launch:
     start: Block
     """The first block of items."""
     barriers: list[Barrier]
-    members: frozenset[Block]
-    """The blocks of items, with those that leave."""
+    members: list[Block]
+    """The blocks of items, with those that leave, in the order of the body."""
     loops: list[Loop]
     """The loops of items, inner loops before outer ones."""
 
@@ -151,7 +151,7 @@ def split_launch(body: Body, loop: Loop, exits: list[Operation], program: Progra
     if limit is not None and is_never(body, limit, MOST_ITEMS):
         raise NotGroupedError  # there is another loop for fewer items
     members = _members(loop)
-    _check(members, exits)
+    _check([block for block in body.blocks if block in members], exits)
     if header.parameters != [next_] or header.end.name != "branch":
         raise NotGroupedError("items write statics, or allocate from the heap")
     if limit is None or (not isinstance(limit, Constant) and not loop.is_invariant(limit)):
@@ -184,7 +184,8 @@ def split_launch(body: Body, loop: Loop, exits: list[Operation], program: Progra
             members.add(behind)
             here = behind
     inner = [each for each in find_loops(body) if each.header in members]
-    return Launch(body, loop, test, number, limit, inside[0], barriers, frozenset(members), inner)
+    ordered = [block for block in body.blocks if block in members]
+    return Launch(body, loop, test, number, limit, inside[0], barriers, ordered, inner)
 
 
 def _pay_behind(body: Body, here: Block, exit_: Operation, behind: Block) -> None:
@@ -218,7 +219,7 @@ def _members(loop: Loop) -> set[Block]:
     return found
 
 
-def _check(members: set[Block], exits: list[Operation]) -> None:
+def _check(members: list[Block], exits: list[Operation]) -> None:
     for block in members:
         if block.end.name == "throw":
             raise NotGroupedError("items throw exceptions")
