@@ -20,6 +20,8 @@ import ferryvm
 from ferryvm.portable import ExportOptions, export_region
 from ferryvm.portable.harness import golden
 from ferryvm.portable.harness.check import Function
+from ferryvm.portable.llvm.device import OPENCL
+from ferryvm.portable.llvm.emit import emit_object
 from ferryvm.verify import verify
 
 from ..tier import nightly
@@ -180,6 +182,14 @@ def test_a_kernel_with_barriers_passes_its_vectors_on_the_processor(
     found = faults(SimulatedGroups(folder), folder)
     assert found
     assert {*found} == {None}
+
+
+def test_a_module_in_spirv_has_nothing_of_those_before_it(tmp_path: Path) -> None:
+    folder = _exported("scan", "spirv", tmp_path / "folder")
+    (text,), (binary,) = folder.glob("*.ll"), folder.glob("*.spv")
+    for _ in range(2):
+        again = emit_object(text.read_text("utf-8"), "spirv", OPENCL.triple, OPENCL.processor)
+        assert again == binary.read_bytes()
 
 
 @pytest.mark.skipif(shutil.which("spirv-val") is None, reason="spirv-val is not installed")
