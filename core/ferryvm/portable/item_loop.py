@@ -21,7 +21,6 @@ from ferryvm.ir.build import FlowBuilder
 from ferryvm.ir.graph import (
     BOOLEAN,
     Block,
-    Constant,
     Edge,
     Operation,
     Parameter,
@@ -29,6 +28,7 @@ from ferryvm.ir.graph import (
     Value,
 )
 from ferryvm.ir.group.copy import RegionCopy
+from ferryvm.ir.group.entry_value import EntryValues
 from ferryvm.ir.group.home import Homes
 from ferryvm.ir.group.launch import Barrier, Launch
 from ferryvm.ir.loop.natural import find_loops
@@ -268,8 +268,8 @@ class _Region:
         )
         self.index, self.end = Parameter(I64), Parameter(I64)
         self.head.parameters = [self.index, self.end]
-        self._values: dict[Value, Value] = {}
-        self.copy = RegionCopy(loops.homes, start, labels, name, self._entry_value, None)
+        self._values = EntryValues(loops.homes, loops.shared, self.index, self.item, self._loaded)
+        self.copy = RegionCopy(loops.homes, start, labels, name, self._values, None)
         self.copy.fill()
         numbers = {barrier: at for at, barrier in enumerate(loops.homes.launch.barriers, 1)}
         ends = [0 if each is None else numbers[each] for _, _, each in self.copy.ends]
@@ -280,31 +280,6 @@ class _Region:
         loops.open(self.item)
         loops.jump(self.copy.entry)
         self._loop()
-
-    def _entry_value(self, value: Value) -> Value:
-        """A value of members at the region's start."""
-        loops, homes = self.loops, self.loops.homes
-        if isinstance(value, Constant) or value not in homes.defined:
-            return value
-        if homes.is_shared(value):
-            return loops.shared[value]
-        if value is homes.launch.number:
-            return self.index
-        found = self._values.get(value)
-        if found is None:
-            found = self._values[value] = self._computed(value)
-        return found
-
-    def _computed(self, value: Value) -> Value:
-        """A value that is loaded from a context array, or computed anew."""
-        if self.loops.homes.cost(value) is None:
-            return self._loaded(value)
-        assert isinstance(value, Operation)
-        arguments = tuple([self._entry_value(each) for each in value.arguments])
-        new = Operation(value.name, value.type, value.static, arguments)
-        new.pc = value.pc
-        self.item.operations.append(new)
-        return new
 
     def _loaded(self, value: Value) -> Value:
         loops = self.loops
@@ -327,7 +302,7 @@ class _Region:
         found = [self.copy.read(node, value) for value in stored]
         loops.open(block)
         for value, new in zip(stored, found, strict=True):
-            if new is self._values.get(value):
+            if new is self._values.found.get(value):
                 continue
             if value.type is BOOLEAN:
                 new = loops.extend_u(loops.boolean_to_i32(new))

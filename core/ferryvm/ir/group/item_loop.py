@@ -11,7 +11,6 @@ from __future__ import annotations
 from ferryvm.ir.graph import (
     BOOLEAN,
     Block,
-    Constant,
     Edge,
     FrameState,
     Operation,
@@ -20,6 +19,7 @@ from ferryvm.ir.graph import (
     Value,
 )
 from ferryvm.ir.group.copy import RegionCopy
+from ferryvm.ir.group.entry_value import EntryValues
 from ferryvm.ir.group.group_builder import GroupBuilder
 from ferryvm.ir.loop.preheader import lead_to
 from ferryvm.isa.emitter import Condition
@@ -38,15 +38,15 @@ class ItemLoop:
         self.head = form.new_block(f"{name}.head")  # as that of a launch: its items are independent
         self.item = form.new_block(f"{name}.item", start.pc)
         made, form.made = form.made, before
-        self._loaded: dict[Value, Value] = {}
         self.index = Parameter(I64)
+        self._values = EntryValues(form.homes, form.shared, self.index, self.item, self._load)
         self.head.parameters = [self.index]
         form.open(self.item)
         if not number:
             self._pay_test()
         self.started = form.add(I64, self.index, form.constant(I64, 1))
         phase = form.phase(number, self.index, self.started)
-        self.copy = RegionCopy(form.homes, start, form.labels, name, self._entry_value, phase)
+        self.copy = RegionCopy(form.homes, start, form.labels, name, self._values, phase)
         self.copy.fill()
         self._numbers = {b: at + 1 for at, b in enumerate(launch.barriers)}
         found = {0 if b is None else self._numbers[b] for _, _, b in self.copy.ends}
@@ -74,41 +74,21 @@ class ItemLoop:
                 state = form.at_test(self.number, self.index)
                 form.emit(Operation("pay", None, pay.static, (), state))
 
-    def _entry_value(self, value: Value) -> Value:
-        """A value of items at the region's start."""
-        form, homes = self.formation, self.formation.homes
-        if isinstance(value, Constant) or value not in homes.defined:
-            return value
-        if homes.is_shared(value):
-            return form.shared[value]
-        if value is form.launch.number:
-            return self.index
-        found = self._loaded.get(value)
-        if found is None:
-            found = self._loaded[value] = self._load(value)
-        return found
-
     def _load(self, value: Value) -> Value:
+        """A value of its context array."""
         form = self.formation
-        if form.homes.cost(value) is None:
-            slot = form.homes.slots[value]
-            t = value.type if isinstance(value.type, Type) else I32
-            is_uniform = form.homes.is_uniform(value)
-            index = form.constant(I64, 0) if is_uniform else self.index
-            place = form.arrays[slot], index
-            load = Operation("context_load", t, form.group.context(t, slot), place)
-            block = self.before if is_uniform else self.item
-            block.operations.append(load)
-            if isinstance(value.type, Type):
-                return load
-            form.open(block)
-            return form.compare(I32, Condition.NE, load, form.constant(I32, 0))
-        assert isinstance(value, Operation)
-        arguments = tuple([self._entry_value(each) for each in value.arguments])
-        new = Operation(value.name, value.type, value.static, arguments)
-        new.pc = value.pc
-        self.item.operations.append(new)
-        return new
+        slot = form.homes.slots[value]
+        t = value.type if isinstance(value.type, Type) else I32
+        is_uniform = form.homes.is_uniform(value)
+        index = form.constant(I64, 0) if is_uniform else self.index
+        place = form.arrays[slot], index
+        load = Operation("context_load", t, form.group.context(t, slot), place)
+        block = self.before if is_uniform else self.item
+        block.operations.append(load)
+        if isinstance(value.type, Type):
+            return load
+        form.open(block)
+        return form.compare(I32, Condition.NE, load, form.constant(I32, 0))
 
     def _store(self) -> None:
         """Store what is needed behind the barriers at which it ends."""
@@ -120,7 +100,7 @@ class ItemLoop:
             found = [self.copy.read(node, value) for value in stored]
             form.open(block)
             for value, new in zip(stored, found, strict=True):
-                if new is not self._loaded.get(value):
+                if new is not self._values.found.get(value):
                     self._put(form.homes.slots[value], new)
             reached = form.constant(I64, number)
             if self.has_choice:
