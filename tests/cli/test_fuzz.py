@@ -102,6 +102,7 @@ def test_disagreement_is_shown_saved_and_can_be_replayed_and_repeated(
     assert ferry(*repeat.split()[1:], environment=environment).err == again.err
 
 
+@pytest.mark.nightly
 def test_crash_is_a_finding_of_its_own(environment: dict[str, str]) -> None:
     seed, (first, *_) = seed_with_hits(10)
     bad = ["--backends", "threaded,dying", "--against", "switch", "--kind", "bytecode"]

@@ -29,7 +29,8 @@ KERNELS = (
     *("reverse!", "sums!", "total!", "rotate!", "histogram!", "smooth!", "steps!"),
     *("main/launch.1", "main/launch.2"),
 )
-ROTATED = [("sums!", "opencl"), ("reverse!", "c"), ("rotate!", "wasm"), ("total!", "llvm")]
+ROTATED = [("reverse!", "c"), ("rotate!", "wasm")]
+"""In the default tier; test_program.py and test_llvm.py have the other targets there."""
 OTHERS = [(name, target) for name in KERNELS for target in TARGETS if (name, target) not in ROTATED]
 
 
@@ -47,7 +48,8 @@ def test_a_kernel_proves_itself(groups: Verified, tmp_path: Path, name: str, tar
     assert 2 * sum(each.status == 0 for each in vectors) >= len(vectors) - 1 >= 7
 
 
-@pytest.mark.parametrize("name", sample(KERNELS, 1))
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", KERNELS)
 def test_sanitizers_find_nothing_in_loops_over_members(
     groups: Verified, tmp_path: Path, name: str
 ) -> None:
@@ -168,7 +170,8 @@ MUTATIONS = {
 PLANTED = [(name, *change) for name, changes in MUTATIONS.items() for change in changes]
 
 
-@pytest.mark.parametrize(("name", "old", "new"), sample(PLANTED, 1))
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "old", "new"), PLANTED)
 def test_vectors_find_a_planted_mutation(
     groups: Verified, tmp_path: Path, name: str, old: str, new: str
 ) -> None:

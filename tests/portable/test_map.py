@@ -26,7 +26,8 @@ from .proof import TARGETS, prove
 PROGRAMS = (
     *("daxpy", "blackscholes", "nbody", "dft", "mandelbrot", "kmeans", "hilbert", "spectralnorm"),
 )
-USUAL = [("blackscholes", "c"), ("kmeans", "wasm"), ("mandelbrot", "opencl")]
+USUAL = [("blackscholes", "c"), ("kmeans", "wasm")]
+"""In the default tier; tests/portable/test_program.py has the launch of a kernel in OpenCL there."""
 
 
 def _rotated() -> Iterator[Any]:

@@ -111,6 +111,7 @@ def test_a_timeout_that_is_none_is_an_error(
     assert f"{build.TIMEOUT}={text} is not a number of seconds" in failure(child, device, GOOD)
 
 
+@pytest.mark.rotate("backend", most=1)
 def test_what_was_built_is_found_again(backend: OpenClBackend, empty: Path) -> None:
     region = whole("(define i 0) (while (< i 5) (print! i) (set! i (+ i 1)))")
     assert not backend.compile(region, Options()).is_from_cache

@@ -72,7 +72,7 @@ def ran(engine: Engine, text: str, given: list[Numbers]) -> str:
     return ""
 
 
-@pytest.mark.rotate("failing", "backend", most=4)
+@pytest.mark.rotate("failing", "backend", most=2)
 @pytest.mark.parametrize("failing", FAILING, ids=str)
 def test_a_group_that_fails_in_the_middle_is_as_in_order(
     failing: tuple[int, int], backend: OpenClBackend, outcomes: list[RangeOutcome]

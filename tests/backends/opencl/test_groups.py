@@ -269,6 +269,7 @@ REPEATED = """
 """The same launch five times, one that is a part of it, and one that traps in its last groups."""
 
 
+@pytest.mark.rotate("backend", most=1)
 def test_a_launch_that_is_as_before_is_not_checked_again(
     backend: OpenClBackend, outcomes: list[RangeOutcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:

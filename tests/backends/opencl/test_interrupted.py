@@ -29,6 +29,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
 
 
+@pytest.mark.rotate("phase", most=3)
 @pytest.mark.parametrize("phase", [*PHASES, "finishing suspended items"])
 def test_a_launch_goes_on_after_an_interrupt(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
     source = program(CASES["items that print"])

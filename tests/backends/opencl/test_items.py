@@ -140,7 +140,7 @@ def outcome(execution: Execution) -> tuple[object, ...]:
     return found, printed, execution.machine.snapshot()
 
 
-@pytest.mark.rotate("name", "backend", most=7)
+@pytest.mark.rotate("name", "backend", most=4)
 @pytest.mark.parametrize("name", CASES)
 def test_a_launch_ends_as_the_loop_in_order(
     name: str, backend: OpenClBackend, launched: list[tuple[int, int]]

@@ -84,7 +84,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.rotate("name", "backend", most=7)  # building a kernel takes long
+@pytest.mark.rotate("name", "backend", most=4)  # building a kernel takes long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_kernel_ends_as_the_reference_does(name: str, backend: OpenClBackend) -> None:
     program, limits = ferryvm.assemble(PROGRAMS[name]), Limits(objects=1 << 20)

@@ -122,6 +122,7 @@ def device(execution: Execution) -> PlaceActivity:
 EXITS = {"none": ("(print! item)", -1), "prints": ("(print! item)", 5)}
 
 
+@pytest.mark.rotate("exit_", "count")
 @pytest.mark.parametrize("count", [COUNT, COUNT + 1])
 @pytest.mark.parametrize("exit_", EXITS)
 def test_a_split_launch_ends_as_the_loop(

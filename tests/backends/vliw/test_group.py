@@ -17,6 +17,8 @@ from ferryvm_backends.vliw.machine.read import find
 from ferryvm_backends.vliw.passes import optimised
 from ferryvm_backends.vliw.prove import ENVIRONMENT
 
+from ...tier import nightly
+
 GRID = """
 (define (item (row i64) (column i64) (x (array i64)) (t (array i64)) (to (array i64)) (n i64))
   (define at (+ (* WIDTH row) column))
@@ -96,7 +98,8 @@ REST = """
 (while (< i 36) (array-set! m i (+ 1 (* i i))) (set! i (+ i 1)))
 (work 6 m)
 """
-"""A step of a factorisation. Both regions are unrolled, so one block runs both."""
+"""A step of a factorisation. Both regions are unrolled, so one block runs both; it takes the
+processor for four seconds to compile."""
 
 TURNS = """
 (define (item i (x (array i64)) (a (array i64)) (to (array i64)) (n i64))
@@ -121,7 +124,7 @@ TURNS = """
 into."""
 
 
-@pytest.mark.parametrize("text", [REST, TURNS], ids=["rest", "turns"])
+@pytest.mark.parametrize("text", [nightly(REST), TURNS], ids=["rest", "turns"])
 def test_items_behind_a_barrier_see_what_others_stored_before_it(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,6 +123,7 @@ def test_quick_code_pipelines_nothing_and_does_the_same(machine: str) -> None:
     assert one.counts.cycles < other.counts.cycles
 
 
+@pytest.mark.nightly
 def test_a_search_ends_with_its_budget_and_the_code_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -235,6 +235,7 @@ _MOST_PLACES = 12
 NEEDS = r"which block \S+ needs, should be .* and is "
 
 
+@pytest.mark.rotate("faults", most=10)
 @pytest.mark.parametrize(
     ("name", "machine", "faults", "said", "is_each"),
     [
