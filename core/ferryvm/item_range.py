@@ -64,6 +64,11 @@ class PlaceActivity:
     """Seconds that these ranges were expected to take, each before it began."""
     seconds: float = 0.0
     """Seconds that they took."""
+    deferred: int = 0
+    """Further ranges, whose results stayed on its device until launches behind them had run. They
+    are not timed."""
+    deferred_items: int = 0
+    """Items of these."""
     next_expected: float | None = None
     """Seconds that it was expected to take for the last range, wherever that ran; None: no range
     yet."""
@@ -112,6 +117,10 @@ class RangeRunner(abc.ABC):
     deferral: Hashable | None = None
     """The memory of a device in which `run_deferred` leaves results; None, the default, if it does
     not. Launches with the same one may follow each other."""
+
+    def deferral_of(self, items: int) -> Hashable | None:
+        """`deferral` for a range of so many items that comes next."""
+        return self.deferral
 
     def worth(self, item_seconds: float) -> int | None:
         """The least number of items whose run out of order pays, where one takes so long in order,
@@ -169,3 +178,9 @@ class RangeRunner(abc.ABC):
         """Bring the results of launches with the same `deferral` to the machine. Raises as
         `run`."""
         return
+
+    def lost(self, reason: str) -> bool:
+        """Note that a device has lost what `run_deferred` of one range has left there; True if the
+        range runs elsewhere when it begins again, False, the default, if this is the only
+        place."""
+        return False

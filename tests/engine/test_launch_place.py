@@ -426,3 +426,44 @@ def test_a_stale_or_forged_calibration_is_refused_with_the_command() -> None:
 
 def test_llvm_names_its_version() -> None:
     assert calibration.versions(LLVM, "").keys() >= {"LLVM", "backend", "processor", "processors"}
+
+
+def test_launches_are_deferred_while_a_decision_holds_for_their_number_of_items(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launch = Launch(monkeypatch, expected=0.1, found=0.1)
+    launch.other.deferral = "its memory"
+    launch.run(4)
+    assert launch.ranges.deferral_of(100_000) is None  # the winner is not settled
+    launch.run(12)
+    while launch.ranges.deferral_of(100_000) is None:
+        launch.run(1)
+    learned = launch.places[1].unit, launch.places[1].activity.times
+    assert launch.ranges.deferral_of(100_000) == "its memory"
+    assert launch.ranges.deferral_of(99_999) is None
+    launch.other.cold = 5.0
+    for _ in range(20):  # a sequence, which counts as one range
+        assert launch.ranges.deferral_of(100_000) == "its memory"
+        launch.ranges.run_deferred(MACHINE, 0, 100_000)
+    launch.ranges.write_back(MACHINE)
+    assert (launch.places[1].unit, launch.places[1].activity.times) == learned
+    assert place_lines(launch.places[1].activity)[-1] == (
+        "20 times further, 2000000 items, not timed: results stayed there until launches behind "
+        "them had run"
+    )
+    while launch.ranges.deferral_of(100_000):
+        launch.ranges.run_deferred(MACHINE, 0, 100_000)
+        launch.ranges.write_back(MACHINE)
+    launch.run(1)  # decided anew, by its time
+    assert launch.places[1].activity.times == learned[1] + 1
+
+
+def test_a_place_that_has_lost_results_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = Launch(monkeypatch, expected=0.1, found=0.1)
+    launch.other.deferral = "its memory"
+    launch.run(24)
+    assert launch.ranges.lost("unplugged")
+    assert launch.places[1].activity.state == "not usable: unplugged"
+    assert launch.ranges.deferral_of(100_000) is None
+    launch.run(1)
+    assert launch.first.ran[-1] == (0, 100_000)

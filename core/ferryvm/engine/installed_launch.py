@@ -65,6 +65,9 @@ class LaunchActivity:
     """The largest number of items left at an exit."""
     stopped: str = ""
     """The reason that items run in order from now on; empty if they do not."""
+    at_once: str = ""
+    """The reason that results come back behind each launch from now on, not behind the last one of
+    a sequence; empty if they may stay on a device."""
     places: tuple[PlaceActivity, ...] = ()
     """The places among which one is chosen for each range, if there are several."""
 
@@ -101,9 +104,6 @@ class InstalledLaunch:
         self.activity = LaunchActivity(ranges.where, places=tuple(ranges.places))
         self.followed = self.alone = 0
         """Times that another launch followed, and that none did."""
-        self.is_single = False
-        """True if its results come back at once: the device failed with them and those of a later
-        one."""
         self.gain: float | None = None
         """Times as long as an item takes in order than out of order, where lanes do several at
         once; None until both have been measured."""
@@ -138,13 +138,15 @@ class InstalledLaunch:
             self.activity.item_seconds = max(self.disturbed[1] / self.disturbed[0], LEAST)
             self.gain, self.disturbed = None, (0, 0.0)
 
-    def may_be_followed(self, machine: Machine, interlude: Interlude) -> bool:
-        """True if its results may stay on a device, and it is likely that another launch follows
-        before anything can look at them: if one has as often as not, or it is time to see again."""
+    def may_be_followed(self, machine: Machine, interlude: Interlude, items: int) -> bool:
+        """True if results of so many items may stay on a device, and it is likely that another
+        launch follows before anything can look at them: if one has as often as not, or it is time
+        to see again."""
         exits = self.activity.exits
         is_likely = self.followed >= self.alone or not exits & (exits - 1)
-        can = is_likely and self.ranges.deferral is not None
-        return can and not self.is_single and interlude.is_plain() and Begin.is_small(machine)
+        can = is_likely and not self.activity.at_once
+        can = can and self.ranges.deferral_of(items) is not None
+        return can and interlude.is_plain() and Begin.is_small(machine)
 
     def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
         """As of its ranges. Raises LostResultsError."""

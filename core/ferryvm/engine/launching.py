@@ -197,13 +197,14 @@ class Launches:
         limit, next_ = operands.limit, operands.next
         activity.exits += 1
         activity.most = max(activity.most, limit - next_)
-        # A sample may have been disturbed, and others are as cheap as exits are rare.
+        interlude, has_items = self.interlude, next_ < limit
+        if has_items and interlude and launch.may_be_followed(machine, interlude, limit - next_):
+            return self._run_sequence(interlude, launch, machine)
         if launch.ranges.is_paced:
-            if next_ == limit:
+            if not has_items:
                 return Status.LEAVE
-            if self.interlude is not None and launch.may_be_followed(machine, self.interlude):
-                return self._run_sequence(self.interlude, launch, machine)
             return self._run_out_of_order(launch, machine, next_, limit)
+        # A sample may have been disturbed, and others are as cheap as exits are rare.
         is_sampled = not activity.exits & (activity.exits - 1)
         is_timed = activity.item_seconds is not None
         tried = launch.ranges.in_order(limit - next_) if is_timed and self._worth else 0
@@ -230,22 +231,30 @@ class Launches:
             status = self._follow(interlude, launches, machine)
         except BaseException as error:  # noqa: BLE001 - also a signal handler's: results must come back
             errors.append(error)
-        last = launches[-1]
-        try:
-            last.write_back(machine)
-        except BaseException as error:  # noqa: BLE001 - likewise
-            errors.append(error)
+        for each in dict.fromkeys(reversed(launches)):
+            try:
+                each.write_back(machine)
+            except BaseException as error:  # noqa: BLE001 - likewise
+                errors.append(error)
+        lost = [error for error in errors if isinstance(error, LostResultsError)]
+        if lost:
+            begin.restore(machine)
+            self._lose(launches, str(lost[0]))
         for raised in errors:
             if not isinstance(raised, LostResultsError):
                 raise raised
-            begin.restore(machine)
-            if len(launches) > 1:  # it may have had no memory for the arrays of all
-                launch.is_single = True
-            else:
-                self._stop(last, f"they cannot run out of order: {raised}")
+        if lost:
             return Status.LEAVE
         launch.was_followed(len(launches) > 1)
         return status
+
+    def _lose(self, launches: list[InstalledLaunch], reason: str) -> None:
+        """Note that a device has lost the results of a sequence, which begins again."""
+        first = launches[0]
+        if len(launches) > 1:  # it may have had no memory for the arrays of all
+            first.activity.at_once = f"the device failed in a sequence of launches: {reason}"
+        elif not first.ranges.lost(reason):
+            self._stop(first, f"they cannot run out of order: {reason}")
 
     def _follow(
         self, interlude: Interlude, launches: list[InstalledLaunch], machine: Machine
@@ -257,6 +266,7 @@ class Launches:
         while True:
             launch, operands = launches[-1], launch_operands(machine.control)
             first, limit = operands.next, operands.limit
+            memory = launch.ranges.deferral_of(limit - first)
             status = self._run_range(launch, machine, first, limit, launch.run_deferred)
             if status is not Status.LEAVE or launch_operands(control).record:
                 return status
@@ -264,9 +274,9 @@ class Launches:
             if status is not Status.PARALLEL:
                 return status
             operands, found = launch_operands(control), self._launches.get(control.pc)
-            if found is None or found.ranges.deferral != launch.ranges.deferral:
-                return Status.LEAVE
             left = operands.limit - operands.next
+            if found is None or found.ranges.deferral_of(left) != memory:
+                return Status.LEAVE
             if self._words_known.get(found.pc) or left <= self._words[found.number]:
                 return Status.LEAVE
             if control.interrupt or time.perf_counter() - began > SLICE:

@@ -68,6 +68,8 @@ def _launch_lines(region: Explained) -> list[str]:
             if one.expected:
                 spent += f", expected in order {milliseconds(one.expected)}"
             lines.append(f"on {one.where} {how_often(one.times)}: {done}; {spent}")
+        if one.at_once:
+            lines.append(f"results come back behind each launch: {one.at_once}")
         if one.remained:
             lines.append(f"results remained on the device {how_often(one.remained)}")
         for pc, times in sorted(one.failures.items()):
@@ -90,7 +92,13 @@ def place_lines(place: PlaceActivity) -> list[str]:
     trials = f", {how_often(place.trials)} on trial" if place.trials else ""
     ran = f"ran {how_often(place.times)}{trials}: {place.items} items in {milliseconds(place.seconds)}"
     found = f"{ran}, expected {milliseconds(place.expected)}"
-    return [line, found, *([place.learned] if place.learned else [])]
+    lines = [line, found, *([place.learned] if place.learned else [])]
+    if place.deferred:
+        lines.append(
+            f"{how_often(place.deferred)} further, {place.deferred_items} items, not timed: results "
+            "stayed there until launches behind them had run"
+        )
+    return lines
 
 
 def _rule_lines(region: Explained) -> list[str]:

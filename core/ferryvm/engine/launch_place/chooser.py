@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from ferryvm import record
 from ferryvm.backend import BackendError, Code
@@ -114,6 +114,8 @@ class PlacedRanges(RangeRunner):
         self._last: tuple[int, LaunchPlace] = 0, self._places[0]
         """It: items, and the place."""
         self._last_worth: int | None = None
+        self._ahead: LaunchPlace | None = None
+        """The place on whose device results are that the host lacks."""
 
     @property
     def where(self) -> str:
@@ -183,6 +185,40 @@ class PlacedRanges(RangeRunner):
             put_off(machine, end, limit)
         most = FAR * self._best(end - first)[1]
         return self._run(place, machine, first, end, check=most, is_part=end < limit)
+
+    def deferral_of(self, items: int) -> Hashable | None:
+        """The deferral of the place where a decision has so many items run next, or has begun a
+        sequence. Times of deferred ranges are not those of whole ones, so others choose places."""
+        count, place = self._last
+        is_settled = self._ahead is not None or self._streak > 0
+        if not is_settled or items != count or place.runner is None:
+            return None
+        return place.runner.deferral_of(items)
+
+    def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        _, place = self._last
+        assert place.runner is not None  # there is a deferral
+        if self._ahead is None:
+            self._streak -= 1  # a sequence is one range of those for which the decision holds
+        self._ahead, self._decided = place, None
+        self._ranges += 1
+        outcome = place.runner.run_deferred(machine, first, limit)
+        place.activity.deferred += 1
+        place.activity.deferred_items += outcome.completed
+        return record.replace(outcome, seconds=None)
+
+    def write_back(self, machine: Machine) -> None:
+        place, self._ahead = self._ahead, None
+        if place is not None and place.runner is not None:
+            place.runner.write_back(machine)
+
+    def lost(self, reason: str) -> bool:
+        _, place = self._last
+        self._streak = 0
+        if place is self._places[0]:
+            return False
+        place.gone(reason)
+        return True
 
     def resident(self, items: int, residency: Residency) -> RangeRunner | None:
         """The runner of the place that has elements; without any, that of the place which is
