@@ -164,7 +164,7 @@ def _operand(
     }.get(kind, st.integers(0, 2**32 - 1))
 
 
-@examples(20)
+@examples(12)
 @given(listings())
 def test_disassembly_assembles_to_the_same_image(listing: Listing) -> None:
     program = encode(listing)
@@ -174,20 +174,20 @@ def test_disassembly_assembles_to_the_same_image(listing: Listing) -> None:
     assert asm.disassemble(again) == text
 
 
-@examples(20)
+@examples(12)
 @given(listings())
 def test_decoding_is_undone_by_encoding(listing: Listing) -> None:
     program = encode(listing)
     assert to_bytes(encode(decode(program))) == to_bytes(program)
 
 
-@examples(20)
+@examples(12)
 @given(listings())
 def test_written_listing_reads_as_the_same_listing(listing: Listing) -> None:
     assert asm.parse(asm.write(listing)) == listing
 
 
-@examples(20)
+@examples(12)
 @given(listings())
 def test_optimized_listing_still_encodes_and_is_at_its_fixed_point(listing: Listing) -> None:
     once = peephole.optimize(listing)

@@ -79,14 +79,14 @@ def check(text: str) -> None:
     assert all(1 <= line <= text.count("\n") + 1 for line in places)
 
 
-@examples(65)
+@examples(30)
 @given(st.lists(WORDS, max_size=40))
 def test_words_in_any_order(words: list[str]) -> None:
     check(" ".join(words))
     check(".function main\n" + " ".join(words))
 
 
-@examples(50)
+@examples(25)
 @given(st.lists(CLASSIC_WORDS, max_size=30))
 def test_classic_words_in_any_order(words: list[str]) -> None:
     check(".classic " + " ".join(words))
@@ -100,7 +100,7 @@ def test_any_characters(text: str) -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-@examples(15)
+@examples(8)
 @given(data=st.data())
 def test_examples_with_a_piece_cut_out_or_put_in(path: Path, data: st.DataObject) -> None:
     text = path.read_text(encoding="utf-8")

@@ -41,11 +41,18 @@ COSTLY = (
 GOLDEN = ("rotated", "together")
 """Groups of golden cases, which all backends have but `reference`."""
 
-SHARES = {"reference": (5, 4), "opencl": (7, 4), "vliw": (7, 4)}
+SHARES = {
+    "reference": (5, 4),
+    "switch": (2, 1),
+    "threaded": (2, 1),
+    "opencl": (7, 4),
+    "vliw": (7, 4),
+}
 """Of how many cases, and of how many batches of golden cases, a backend has one in the default
 tier, if not all. The first makes what is expected of the others, and is compared with itself: what
-is stated by hand is compared with it for every backend. The others take long to build a program,
-and take turns: each second batch of golden cases is on one of them."""
+is stated by hand is compared with it for every backend. The next two are interpreters of the same
+handlers, and take turns. The others take long to build a program, and take turns: each second batch
+of golden cases is on one of them."""
 
 OFTEN = {"idiom": 2, "fuel": 3, "entry": 3}
 """Of how many cases of a group a backend has at least one: idioms are made of what compilers got
@@ -55,7 +62,7 @@ WELL = 8
 """Of how many cases in a row of `PARTS` LLVM optimises those of one row: its passes take half the
 time of a case, and are tested by tests/backends/llvm."""
 
-FIRST = {"opencl": 1, "vliw": 2}
+FIRST = {"threaded": 1, "opencl": 1, "vliw": 2}
 """The first case that a backend has, if not the first one of all."""
 
 

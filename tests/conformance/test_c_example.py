@@ -118,6 +118,7 @@ def _flips(line: str) -> Iterator[str]:
             yield json.dumps(wrong, separators=(",", ":")) + "\n"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "label",
     sample(["value/high-halves/plain", "heap/exhaustion/counting", "fuel/hosts/counting"], 1),

@@ -67,6 +67,7 @@ def test_skips_are_reported_with_their_reasons(site: Path) -> None:
     assert "lazy: 2 of 6 passed in " in result.output
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("site")
 def test_expected_failures_come_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "x.toml"

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from ..command import ferry
+from ..tier import nightly
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -28,8 +29,10 @@ GUIDE = DOCS / "adding-an-instruction.md"  # its blocks change the sources: a te
 CASES = "core/ferryvm/testing/conformance/cases/instruction/integer_i64.txt"
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 MODULE = re.compile(r"# (\w+)\.py\n")
-LONG = ("docs/fuzzing.md", "docs/vliw.md", "docs/writing-a-backend.md")
-"""Pages whose examples run campaigns, conformance and simulations for seconds: nightly."""
+LONG = ("docs/export.md", "docs/fuzzing.md", "docs/vliw.md", "docs/writing-a-backend.md")
+"""Pages whose examples run campaigns, conformance, proofs and simulations for seconds: nightly."""
+LONG_COMMANDS = ("ferry diff --schedule every-boundary",)
+"""Beginnings of commands on other pages that take seconds: nightly."""
 
 TRIES = 3
 """Runs of a command that compiles in the background, one of which has to print what is expected."""
@@ -104,13 +107,19 @@ def _sources(root: Path) -> str:
     return os.pathsep.join(str(root / name) for name in ("core", "backends"))
 
 
+@pytest.mark.parametrize("is_long", [False, nightly(True)], ids=["short", "long"])
 @pytest.mark.parametrize("page", _pages("console"))
-def test_commands_on_the_page_print_what_it_says(page: Path, tmp_path: Path) -> None:
+def test_commands_on_the_page_print_what_it_says(page: Path, is_long: bool, tmp_path: Path) -> None:
     if page.name == "README.md" and page.parent == ROOT:
         (program,) = _blocks(page, "skiff")
         (tmp_path / "primes.skiff").write_text(program, encoding="utf-8")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    commands = [match for body in _blocks(page, "console") for match in COMMAND.findall(body)]
+    commands = [
+        match
+        for body in _blocks(page, "console")
+        for match in COMMAND.findall(body)
+        if is_long or not match[0].startswith(LONG_COMMANDS)
+    ]
     assert commands
     for command, expected in commands:
         name, *arguments = command.split()

@@ -26,6 +26,7 @@ _GROUPS = 12
 SAMPLE = [entry["fault"] for entry in load(RESULTS)["results"] if entry.get("number", 1e9) < _EARLY]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("group", sample(range(_GROUPS), 1))
 def test_faults_that_are_easy_to_find_are_found(group: int) -> None:
     names = SAMPLE[group::_GROUPS]

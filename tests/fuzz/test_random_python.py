@@ -14,7 +14,7 @@ from ferryvm.testing.reduction.python_cut import reduced
 from ..tier import sample
 
 
-@pytest.mark.parametrize("functions", sample([10, 3000], 1))
+@pytest.mark.parametrize("functions", sample([6, 3000], 1))
 def test_random_functions_are_those_of_cpython(functions: int) -> None:
     plan = CampaignPlan(20261126, ("threaded",), kinds=(ProgramKind.PYTHON,))
     report = Campaign(plan, 1, functions).run()

@@ -151,6 +151,7 @@ def test_interrupted_regions_leave_in_the_state_of_the_reference(name: str) -> N
     assert all_of(verified, 2, polls=3)[Status.INTERRUPTED] > 0
 
 
+@pytest.mark.nightly
 def test_a_region_may_leave_in_every_way() -> None:
     found: collections.Counter[Status] = collections.Counter()
     wanted = {"HALT", "LEAVE", "HOST", "TRAP", "GROW", "INTERRUPTED"}

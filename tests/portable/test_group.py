@@ -18,7 +18,7 @@ from ferryvm.portable import ExportError, ExportOptions, export_region
 from ferryvm.portable.harness.golden import read_vectors
 from ferryvm.verify import Verified, verify
 
-from ..tier import nightly, sample
+from ..tier import nightly
 from .conftest import run
 from .opencl_host import in_python
 from .proof import TARGETS, prove
@@ -195,7 +195,8 @@ IN_LOOPS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "old", "new"), sample(IN_LOOPS, 1))
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "old", "new"), IN_LOOPS)
 def test_vectors_find_a_mutation_of_loops_over_members(
     groups: Verified, tmp_path: Path, name: str, old: str, new: str
 ) -> None:

@@ -306,6 +306,7 @@ def test_a_foreign_function_with_a_manifest_by_hand_is_imported(tmp_path: Path) 
         saxpy(4, 2.0, x, y)
 
 
+@pytest.mark.nightly
 def test_a_foreign_kernel_of_opencl_is_imported(tmp_path: Path) -> None:
     pytest.importorskip("pyopencl")
     manifest = SAXPY | {"target": "opencl", "launch": LAUNCH}

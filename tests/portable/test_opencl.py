@@ -25,6 +25,7 @@ FUNCTIONS = (
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", sample(FUNCTIONS, 1))
 def test_a_kernel_proves_itself_from_python(opencl: Folder, name: str) -> None:
     checked = in_python(opencl(name))

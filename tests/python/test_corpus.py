@@ -24,7 +24,7 @@ FUNCTIONS: list[_Calls] = [
 
 _BACKENDS = ("threaded", "switch", "llvm")
 
-_SHARE = 3
+_SHARE = 5
 """Of how many functions the default tier has one, on one of these: neighbours are of one kind."""
 
 _AGREED = ArithmeticError, ValueError, LookupError, NameError, TypeError

@@ -129,6 +129,7 @@ TURNS = """
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.rotate("machine", "ahead", most=1)
 @MACHINES
 @pytest.mark.parametrize("ahead", [2, 4, 6])
