@@ -66,6 +66,16 @@ def test_shapes_and_arrays_for_results_are_kept() -> None:
         ferryvm.scan(plus, xs, out=np.zeros(6, int))
 
 
+def test_scans_in_place_start_again_from_the_elements() -> None:
+    def product_up_to(a: Any, b: Any) -> Any:
+        return np.int64(min(int(a) * int(b), 1000))
+
+    xs = np.arange(1, 3 * 256)
+    xs[-2:] = 1 << 62
+    wanted = [*itertools.accumulate(xs, product_up_to)]
+    assert ferryvm.scan(product_up_to, xs, out=xs).tolist() == wanted
+
+
 def test_values_that_are_no_elements_are_refused() -> None:
     def mean(a, b):
         return (a + b) / 2

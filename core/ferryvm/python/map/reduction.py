@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ferryvm.engine import ProgramInterrupted, TrapError, array_map
-from ferryvm.engine.array_argument import is_masked
+from ferryvm.engine.array_argument import address_of, is_masked
 from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
@@ -204,14 +204,14 @@ class _Combination:
                 result[first : first + CHUNK] = self._chunk(array[first : first + CHUNK])
             given = result
         raw = self._raw(given)
-        is_narrow = raw is not given
-        to = np.empty(shape, raw.dtype) if is_narrow else result
+        is_apart = raw is not given or (given is array and self._overwrites(result))
+        to = np.empty(shape, raw.dtype) if is_apart else result
         try:
             self._use(lambda f: array_map.scan(f, raw, out=to))
         except FerryError as error:
             raised = error
         else:
-            if is_narrow:
+            if is_apart:
                 result[...] = to
             return result
         found = itertools.accumulate(self._elements(raised), self._function)
@@ -219,6 +219,10 @@ class _Combination:
         for number, value in enumerate(found):
             flat[number] = value
         return result
+
+    def _overwrites(self, result: npt.NDArray[Any]) -> bool:
+        """True if results take the place of elements that CPython may need after a trap."""
+        return bool(self._version.sites) and address_of(result) == address_of(self._array)
 
     def _use(self, action: Callable[[Callable[..., Any]], Any]) -> Any:
         """The result of an action with the compiled function. Ctrl-C leaves nothing of it."""
