@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ferryvm
@@ -91,3 +93,18 @@ def test_other_callable_objects_are_refused() -> None:
     for value in ([].append, _applied().explain, type):
         with pytest.raises(UnsupportedError, match=r"argument f: a .* is not supported"):
             _applied()(value, 1)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "pow"])
+def test_functions_of_operator_are_operators(name: str) -> None:
+    function = getattr(operator, name)
+    compiled = ferryvm.function(lambda a, b: function(a, b))
+    for pair in ((7, 3), (-7, 2.5), (2**62, 4), (1 + 2j, 0.5j), (True, 2)):
+        assert repr(compiled(*pair)) == repr(function(*pair)), pair
+
+
+@pytest.mark.parametrize("name", ["floordiv", "mod", "and_", "or_", "xor", "lshift", "rshift"])
+def test_functions_of_operator_are_those_of_elements(name: str) -> None:
+    function, xs = getattr(operator, name), np.array([91, -5, 3])
+    assert ferryvm.map(function, xs, 2).tolist() == function(xs, 2).tolist()
+    assert ferryvm.reduce(function, [91, 3]) == function(91, 3)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import abc
 import ast
 import math
+import operator
 import types
 from collections.abc import Sequence
 
@@ -50,6 +51,22 @@ _METHOD_HINTS = {
 }
 """Code that does what a method would, by the names of methods."""
 _PARSED = (float, int, complex)
+_OPERATORS: dict[object, type[ast.operator]] = {
+    pow: ast.Pow,
+    operator.add: ast.Add,
+    operator.sub: ast.Sub,
+    operator.mul: ast.Mult,
+    operator.truediv: ast.Div,
+    operator.floordiv: ast.FloorDiv,
+    operator.mod: ast.Mod,
+    operator.pow: ast.Pow,
+    operator.and_: ast.BitAnd,
+    operator.or_: ast.BitOr,
+    operator.xor: ast.BitXor,
+    operator.lshift: ast.LShift,
+    operator.rshift: ast.RShift,
+}
+"""Functions of two values that do what an operator does."""
 _OF_ITEMS = (sum, min, max, math.prod, math.fsum)
 
 
@@ -88,8 +105,10 @@ class BuiltinCalls(Comprehensions):
             types_ = Known(self._types(node.args[1]), node)
             value = self.evaluated(self.value(node.args[0]))
             return like(node, ast.Call(Known(isinstance, node.func), [value, types_], []))
-        if function is pow and len(node.args) == 2:
-            return self.value(like(node, ast.BinOp(node.args[0], ast.Pow(), node.args[1])))
+        if isinstance(function, types.BuiltinFunctionType) and len(node.args) == 2:
+            symbol = _OPERATORS.get(function)
+            if symbol is not None:
+                return self.value(like(node, ast.BinOp(node.args[0], symbol(), node.args[1])))
         if function is math.hypot and len(node.args) != 2:
             name = self.graph.temporary()
             assert isinstance(norm, types.FunctionType)
