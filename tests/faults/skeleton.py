@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -25,6 +25,7 @@ from ferryvm.policy.condition import Like
 from ferryvm.policy.predicate import Test, When
 from ferryvm.region import launch
 from ferryvm.skeleton import reduction, scan
+from ferryvm.skeleton.array_type import ArrayType
 from ferryvm.skeleton.operation import Operation
 from ferryvm.skeleton.writer import Push, Writer
 from ferryvm_backends._llvm import ir
@@ -74,14 +75,25 @@ class SkeletonFault(NamedTuple):
 _combine = Operation.combine
 
 
-def _exchanged(self: Operation, writer: Writer, into: int, right: Push, type_: ValueType) -> None:
+def _exchanged(
+    self: Operation, writer: Writer, into: Sequence[int], right: Push, type_: ValueType
+) -> None:
     if not self.is_function:
         _combine(self, writer, into, right, type_)
         return
     right()
-    writer.get(into)
+    writer.get(*into)
     writer.emit("call", self.name)
-    writer.set(into)
+    writer.set(*into)
+
+
+def _place_of_neighbour(
+    self: ArrayType, writer: Writer, array: int, index: Push, part: int
+) -> None:
+    writer.get(array)
+    index()
+    writer.i64(part)
+    writer.emit("i64.add")
 
 
 def _in_two_steps(builder: ir.IRBuilder, kind: Any, where: ir.Value, operand: ir.Value) -> ir.Value:
@@ -118,6 +130,12 @@ FAULTS = (
         "A scan has blocks of 128 elements.",
         scan,
         {"BLOCK": 128, "BLOCK_SHIFT": 7},
+    ),
+    SkeletonFault(
+        "pairs-that-overlap",
+        "A complex number begins at its own number, not at twice that.",
+        ArrayType,
+        {"_push_place": _place_of_neighbour},
     ),
     SkeletonFault(
         "updates-lost",
@@ -168,7 +186,13 @@ def _sums() -> str | None:
             return f"a function of {size} floats"
     xs, found = np.random.default_rng(3).normal(size=3 * SCAN_BLOCK), np.empty(3 * SCAN_BLOCK)
     instance.call("totals!", found, xs)
-    return None if found.tolist() == scanned(xs.tolist(), operator.add) else "a scan"
+    if found.tolist() != scanned(xs.tolist(), operator.add):
+        return "a scan"
+    product = ferryvm.function(backend="threaded")(lambda z, w: z * w)
+    zs = np.exp(1j * xs)
+    if ferryvm.scan(product, zs).tolist() != scanned([*zs], operator.mul):
+        return "a scan of complex numbers"
+    return None
 
 
 def _expected() -> int:

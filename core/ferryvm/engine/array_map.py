@@ -11,6 +11,7 @@ for each element would do the same, some hundred times slower.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Complex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ from ferryvm.engine.fast_call import made
 from ferryvm.engine.marshal import CallError, described_parameters
 from ferryvm.engine.resident_call import call_resident
 from ferryvm.engine.target import Target
+from ferryvm.failure import shown
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.isa.type import I64, Reference, Type, ValueType, to_python
 from ferryvm.skeleton import mapping
@@ -145,7 +147,7 @@ def _parts(array: Any) -> Any:
 
 
 def _is_complex(value: object) -> bool:
-    return type(value) is np.ndarray and value.dtype.kind == "c"
+    return isinstance(value, np.ndarray) and value.dtype.kind == "c" and not is_masked(value)
 
 
 def release(function: Callable[..., Any], out: Sequence[Array]) -> None:
@@ -206,12 +208,14 @@ def _plan(f: Exported, values: Sequence[Any], given: Sequence[Any], *, has_mask:
     types = tuple(f.signature.parameters)
     has_pairs = len(values) < len(types)  # a public function takes an argument for each
     kinds: list[ArrayType | None] = []
-    sequences, pairs, elementwise = [], [], []
+    sequences, elementwise, firsts = [], [], []
     for place, value in enumerate(values):
         number = len(kinds)
+        firsts.append(number)
         if has_pairs and _is_complex(value):
-            kinds += (_kind(f, number, types[number], value.real), None)
-            pairs.append(number)
+            parts = _kind(f, number, types[number], value.real)
+            assert parts is not None
+            kinds += (parts.paired, None)
             elementwise.append(place)
             continue
         kinds.append(_kind(f, number, types[number], value))
@@ -224,7 +228,7 @@ def _plan(f: Exported, values: Sequence[Any], given: Sequence[Any], *, has_mask:
         raise f.fault(f"no argument is an array of elements; call {f.target.name} itself")
     results = _result_types(f)
     fresh = [OF_VALUE[type_] for type_ in results]
-    to, pairs_to = (fresh, []) if not given else _targets(f, results, given)
+    to = _targets(f, results, given) if given else fresh
     numbers = tuple(number for number, _ in sequences)
     of = mapping.Mapping(
         f.name,
@@ -233,14 +237,11 @@ def _plan(f: Exported, values: Sequence[Any], given: Sequence[Any], *, has_mask:
         tuple(to),
         sequences=numbers,
         has_mask=has_mask,
-        pairs=tuple(pairs),
-        pairs_to=tuple(pairs_to),
     )
     places = ["out"] if len(to) == 1 else [f"out[{number}]" for number in range(len(to))]
     names = [
         each
-        for number, name in enumerate(f.parameters)
-        if number - 1 not in pairs
+        for name, number in ((f.parameters[number], number) for number in firsts)
         for each in ((name, f"step of {name}") if number in numbers else (name,))
     ]
     target = f.calls.extension.target(
@@ -249,36 +250,35 @@ def _plan(f: Exported, values: Sequence[Any], given: Sequence[Any], *, has_mask:
     dtypes = tuple(NUMBER_ARRAYS[array.reference.number].dtype for array in fresh)
     of_ranges = tuple(place for _, place in sequences)
     call = made(f.calls, target)
-    return _Plan(call, target, tuple(elementwise), of_ranges, dtypes, bool(pairs))
+    return _Plan(call, target, tuple(elementwise), of_ranges, dtypes, has_pairs)
 
 
-def _targets(
-    f: Exported, results: Sequence[Type], given: Sequence[Any]
-) -> tuple[list[ArrayType], list[int]]:
-    """The types of the arrays for the results, and the numbers of the results that are the first
-    part of a complex number. Raises CallError for arrays that do not fit."""
-    to, pairs = list[ArrayType](), list[int]()
+def _targets(f: Exported, results: Sequence[Type], given: Sequence[Any]) -> list[ArrayType]:
+    """The types of the arrays for the results. Raises CallError for arrays that do not fit."""
+    to = list[ArrayType]()
     has_pairs = len(given) < len(results)
     number = 0
     for array in given:
         is_pair = has_pairs and _is_complex(array)
         if number + is_pair >= len(results):
             break
-        if is_pair:
-            pairs.append(number)
-        to.append(of_result(f, results[number], array.real if is_pair else array))
+        kind = of_result(f, results[number], array.real if is_pair else array)
+        to.append(kind.paired if is_pair else kind)
         number += 1 + is_pair
     if number != len(results) or len(to) != len(given):
         raise f.fault(f"out has {len(given)} arrays, there are {len(results)} results")
-    return to, pairs
+    return to
 
 
-def reduce(function: Callable[..., Any], array: Any, initial: float | None = None) -> Item:
+def reduce(
+    function: Callable[..., Any], array: Any, initial: complex | None = None
+) -> Item | complex:
     """All elements of an array of numbers combined by a function of an instance, which takes two
     values and must be associative, with an initial value in front of them, if there is one.
 
     Without one an empty array has the neutral element of the function, if that does one operation
-    that has one (`+ * min max & | ^`), and raises CallError otherwise. docs/parallel.md states the
+    that has one (`+ * min max & | ^`), and raises CallError otherwise. Of an array of complex
+    numbers the function takes two pairs of floats, and returns one. docs/parallel.md states the
     order. Raises CallError for arguments that do not fit, and errors as `Instance.call`.
     """
     f = exported("reduce", function)
@@ -287,15 +287,19 @@ def reduce(function: Callable[..., Any], array: Any, initial: float | None = Non
     if view is not None and not view.size:
         initial = _neutral(f)
     has_initial = initial is not None
+    start: tuple[Any, ...] = (initial,) if has_initial else ()
+    if initial is not None and kind.is_pair:
+        if not isinstance(initial, Complex):
+            raise f.fault(f"initial is {shown(initial)}; a complex number is needed")
+        start = float(initial.real), float(initial.imag)
     target = f.calls.extension.target(
         reduction_name(operation, kind, has_initial),
         lambda: reduction(operation, kind, has_initial),
         f.what,
-        ("initial", "array") if has_initial else ("array",),
+        (*("initial", "imaginary part of initial")[: len(start)], "array"),
     )
-    given = (initial, array) if has_initial else (array,)
-    found: Item = f.calls.call(target, given)  # type: ignore[assignment]  # one result
-    return found
+    found: Any = f.calls.call(target, (*start, _elements(f, kind, array)))
+    return complex(*found) if kind.is_pair else found
 
 
 def _neutral(f: Exported) -> float:
@@ -314,7 +318,7 @@ def _neutral(f: Exported) -> float:
 
 def scan(function: Callable[..., Any], array: Any, *, out: Array | None = None) -> Array:
     """An array that has for each element of an array of numbers the combination of all up to it,
-    itself included, by a function of an instance, which takes two values and must be associative.
+    itself included, by a function of an instance, which is as of `reduce`.
 
     It is `out`, which has the shape of the array and may be the same, or a fresh one of one
     dimension. Raises CallError for arguments that do not fit, and errors as `Instance.call`.
@@ -329,29 +333,41 @@ def scan(function: Callable[..., Any], array: Any, *, out: Array | None = None) 
         ("array", "out") if in_place else ("array",),
     )
     if out is None:
-        found: Array = f.calls.call(target, (array,))  # type: ignore[assignment]  # one result
-        return found
+        found: Array = f.calls.call(target, (_elements(f, kind, array),))  # type: ignore[assignment]  # one result
+        return found.view(array.dtype) if kind.is_pair else found
     assert isinstance(kind.value, Type)
     view = viewed(array)
-    if of_result(f, kind.value, out) != OF_VALUE[kind.value]:
+    parts = out.real if kind.is_pair and _is_complex(out) else out
+    if of_result(f, kind.value, parts) != OF_VALUE[kind.value] or kind.is_pair != _is_complex(out):
         raise other_dtype(f, kind.value, out)
     if view is not None and (out.shape != view.shape or not out.flags.writeable):
         raise unfit_result(f, out, view.shape)
-    f.calls.call(target, (array, out))
+    f.calls.call(target, (_elements(f, kind, array), _elements(f, kind, out)))
     return out
+
+
+def _elements(f: Exported, kind: ArrayType, array: Any) -> Any:
+    """An array of a type as compiled code takes it."""
+    if not kind.is_pair:
+        return array
+    if not array.flags.c_contiguous:
+        raise f.fault("an array is not contiguous; pass numpy.ascontiguousarray(a)")
+    return _parts(array)
 
 
 def _combination(f: Exported, array: object) -> tuple[Operation, ArrayType]:
     """The operation of a function of two values, and the type of an array for it."""
-    value = f.signature.results[0] if f.signature.results else None
-    if not isinstance(value, Type) or tuple(f.signature.parameters) != (value, value):
+    parameters, results = tuple(f.signature.parameters), tuple(f.signature.results)
+    value, is_pair = results[0] if results else None, len(results) == 2 and _is_complex(array)
+    wanted = (value,) * (1 + is_pair)
+    if not isinstance(value, Type) or (parameters, results) != (2 * wanted, wanted):
         described = described_parameters(f.target.parameters, f.signature)
         raise f.fault(f"a function of two numbers of one type is needed, found {described}")
-    view = viewed(array)
+    view = viewed(array.real if isinstance(array, np.ndarray) and is_pair else array)
     kind = None if view is None else ARRAY_TYPES.get(view.dtype)
     if kind is None or kind.value is not value:
         kind = OF_VALUE[value]  # the call tells that the array does not fit
-    return Operation(f.name, is_function=True), kind
+    return Operation(f.name, is_function=True), kind.paired if is_pair else kind
 
 
 def _bound(f: Exported, given: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ferryvm import record
 from ferryvm.isa.element import Element
 from ferryvm.isa.type import F32, F64, I32, I64, Reference, Type, ValueType
-from ferryvm.skeleton.writer import Writer
+from ferryvm.skeleton.writer import Push, Writer
 
 
 @record.dataclass(frozen=True)
@@ -16,6 +18,8 @@ class ArrayType:
 
     reference: Reference
     element: Element | Reference
+    is_pair: bool = False
+    """True for arrays of pairs, such as complex numbers, whose parts are neighbours."""
 
     @classmethod
     def of(cls, element: Element) -> ArrayType:
@@ -23,7 +27,7 @@ class ArrayType:
         return cls(element.array, element)
 
     def __str__(self) -> str:
-        return str(self.reference)
+        return f"{self.reference}{' of pairs' * self.is_pair}"
 
     @property
     def is_narrow(self) -> bool:
@@ -34,10 +38,20 @@ class ArrayType:
 
     @property
     def value(self) -> ValueType:
-        """The type of an element as a value."""
+        """The type of an element as a value; of a pair that of each part."""
         if isinstance(self.element, Reference):
             return self.element
         return I64 if self.is_narrow else self.element.type
+
+    @property
+    def paired(self) -> ArrayType:
+        """Arrays of pairs of the elements of this one."""
+        return ArrayType(self.reference, self.element, True)
+
+    @property
+    def values(self) -> tuple[ValueType, ...]:
+        """The types of the values of an element: two for a pair."""
+        return (self.value,) * (1 + self.is_pair)
 
     def _access(self, writer: Writer, verb: str) -> None:
         if isinstance(self.element, Reference):
@@ -60,8 +74,43 @@ class ArrayType:
         self._access(writer, "set")
 
     def make(self, writer: Writer) -> None:
-        """( length -- array ), all zero or null."""
+        """( count -- array ) of so many elements, all zero or null."""
+        if self.is_pair:
+            writer.i64(1)
+            writer.emit("i64.shl")
         self._access(writer, "new_default")
+
+    def push_count(self, writer: Writer, array: int) -> None:
+        """Push the number of elements of the array in a local."""
+        writer.get(array)
+        writer.emit("array.length")
+        if self.is_pair:
+            writer.i64(1)
+            writer.emit("i64.shr_u")
+
+    def push_element(self, writer: Writer, array: int, index: Push) -> None:
+        """Push the values of the element of the array in a local whose number is pushed by
+        `index`."""
+        for part in range(len(self.values)):
+            self._push_place(writer, array, index, part)
+            self.load(writer)
+
+    def set_element(self, writer: Writer, array: int, index: Push, values: Sequence[int]) -> None:
+        """Store locals as the element of an array; the others are as of `push_element`."""
+        for part, value in enumerate(values):
+            self._push_place(writer, array, index, part)
+            writer.get(value)
+            self.store(writer)
+
+    def _push_place(self, writer: Writer, array: int, index: Push, part: int) -> None:
+        writer.get(array)
+        index()
+        if self.is_pair:
+            writer.i64(1)
+            writer.emit("i64.shl")
+        if part:
+            writer.i64(part)
+            writer.emit("i64.add")
 
 
 OF_VALUE: dict[Type, ArrayType] = {
@@ -71,3 +120,10 @@ OF_VALUE: dict[Type, ArrayType] = {
     F64: ArrayType.of(Element.F64),
 }
 """Arrays whose elements are the values of a type."""
+
+
+def of_values(array: ArrayType) -> ArrayType:
+    """The arrays whose elements are the values of those of other arrays of numbers."""
+    assert isinstance(array.value, Type)
+    of_value = OF_VALUE[array.value]
+    return of_value.paired if array.is_pair else of_value

@@ -26,7 +26,9 @@ from ferryvm.skeleton.writer import Writer
 
 class Mapping(NamedTuple):
     """A map: `arrays` has for each parameter of the function the type of the arrays whose elements
-    it gets, or None if all items share one argument; the results are the elements of `to`."""
+    it gets, or None if all items share one argument; the results are the elements of `to`. An
+    array of pairs is for two parameters, the second of which has None, or for two results; only
+    the adapter has them."""
 
     function: str
     signature: Signature
@@ -40,12 +42,6 @@ class Mapping(NamedTuple):
     has_mask: bool = False
     """True if the adapter gets an array of u8 behind those for the results: items whose element is
     not 0 do nothing."""
-    pairs: tuple[int, ...] = ()
-    """The numbers of the parameters that get the first part of a pair, for the adapter; the one
-    behind each gets the second part, and has no array."""
-    pairs_to: tuple[int, ...] = ()
-    """The numbers of the results that are the first part of a pair; the one behind each is the
-    second part, of the same array."""
 
     @property
     def form(self) -> str:
@@ -69,12 +65,13 @@ class Mapping(NamedTuple):
 
     @property
     def _described(self) -> str:
-        to = (f"{array}{' of pairs' * is_pair}" for array, is_pair in self.targets)
-        given = [*map(str, self.parameters)]
+        to = map(str, self.to)
+        given = [
+            str(type_ if array is None else array)
+            for array, type_ in zip(self.arrays, self.signature.parameters, strict=True)
+        ]
         for number in self.sequences:
             given[number] = "sequence"
-        for number in self.pairs:
-            given[number] += " of pairs"
         masked = " unless masked" if self.has_mask else ""
         return f"{self.function} {' '.join(given)} to {' '.join(to)}{masked}"
 
@@ -91,15 +88,19 @@ class Mapping(NamedTuple):
         return tuple(
             each
             for n, type_ in enumerate(self.parameters)
-            if n - 1 not in self.pairs
+            if not self.is_second(n)
             for each in [type_] * (1 + (n in self.sequences))
         )
 
     @property
-    def targets(self) -> list[tuple[ArrayType, bool]]:
-        """The types of the arrays for the results, and whether they have pairs."""
-        firsts = [n for n in range(len(self.signature.results)) if n - 1 not in self.pairs_to]
-        return [(array, n in self.pairs_to) for array, n in zip(self.to, firsts, strict=True)]
+    def has_pairs(self) -> bool:
+        """True if elements or results are pairs."""
+        return any(array is not None and array.is_pair for array in (*self.arrays, *self.to))
+
+    def is_second(self, number: int) -> bool:
+        """True for the number of a parameter that gets the second part of a pair."""
+        before = self.arrays[number - 1] if number else None
+        return before is not None and before.is_pair
 
     @property
     def results(self) -> tuple[ValueType, ...]:
@@ -146,11 +147,7 @@ def adapter(of: Mapping) -> list[FunctionListing]:
     given = [*of.outside, *of.results]
     writer = Writer(of.adapter, given)
     count, first = writer.local(I64), len(of.outside)
-    writer.get(first)
-    writer.emit("array.length")
-    if 0 in of.pairs_to:
-        writer.i64(1)
-        writer.emit("i64.shr_u")
+    of.to[0].push_count(writer, first)
     writer.set(count)
     writer.launch(of.item, [*range(first, len(given)), *range(first)], count)
     return [writer.listing(), item(of)]
@@ -200,7 +197,7 @@ def item(of: Mapping) -> FunctionListing:
         writer.get(len(of.results), 0)
         _MASK.load(writer, I32)
         writer.emit("jump_if", over)
-    places = _places_of_pair(writer) if of.pairs or of.pairs_to else ()
+    places = _places_of_pair(writer) if of.has_pairs else ()
     if len(types) == 1:  # array and index are below the value
         writer.get(to[0], 0)
     _push_arguments(writer, of, places)
@@ -212,8 +209,8 @@ def item(of: Mapping) -> FunctionListing:
         for local in reversed(found):
             writer.set(local)
         values = iter(zip(found, types, strict=True))
-        for target, (array_type, is_pair) in zip(to, of.targets, strict=True):
-            for place in places if is_pair else (0,):
+        for target, array_type in zip(to, of.to, strict=True):
+            for place in places if array_type.is_pair else (0,):
                 local, type_ = next(values)
                 writer.get(target, place, local)
                 array_type.store(writer, type_)
@@ -241,10 +238,9 @@ def _push_arguments(writer: Writer, of: Mapping, places: Sequence[int]) -> None:
     at = 1 + len(of.results)
     pairs = zip(of.arrays, of.signature.parameters, strict=True)
     for number, (array, type_) in enumerate(pairs):
-        if number - 1 in of.pairs:
+        if of.is_second(number):
             continue
-        if number in of.pairs:
-            assert array is not None
+        if array is not None and array.is_pair:
             for place in places:
                 writer.get(at, place)
                 array.load(writer, type_)

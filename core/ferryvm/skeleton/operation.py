@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of reductions and scans: two values of one type become one."""
+"""Operations of reductions and scans: two elements of one type become one."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TypeVar, cast
 
 from ferryvm.isa import BY_MNEMONIC
@@ -45,18 +46,20 @@ class Operation(NamedTuple):
             return from_float(type_, -0.0)
         return self.identity(type_)
 
-    def combine(self, writer: Writer, into: int, right: Push, type_: ValueType) -> None:
-        """Generate code that combines a local, the left operand, with the right one."""
+    def combine(self, writer: Writer, into: Sequence[int], right: Push, type_: ValueType) -> None:
+        """Generate code that combines the left operand with the right one. `into`: the locals of
+        the left one, one for an operation of the table; `type_`: their type."""
         if not self.is_function and self.name in ("min", "max") and not type_.is_float:
-            self._choose(writer, into, right, type_)
+            (local,) = into
+            self._choose(writer, local, right, type_)
             return
-        writer.get(into)
+        writer.get(*into)
         right()
         if self.is_function:
             writer.emit("call", self.name)
         else:
             writer.emit(f"{type_}.{self.name}")
-        writer.set(into)
+        writer.set(*into)
 
     def value(self, m: Emitter[V], type_: Type, left: V, right: V) -> V:
         """The combination of two values, which the code of `combine` computes; it is no

@@ -14,10 +14,11 @@ elements, and it need not commute. docs/decisions/2026-11-26-skeletons.md has th
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 from ferryvm.isa.type import I64, Type, ValueType
 from ferryvm.listing import FunctionListing
-from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
+from ferryvm.skeleton.array_type import ArrayType, of_values
 from ferryvm.skeleton.operation import Operation
 from ferryvm.skeleton.writer import Writer
 
@@ -38,14 +39,13 @@ def reduction(
     operation: Operation, array: ArrayType, has_initial: bool = False
 ) -> list[FunctionListing]:
     """The function that reduces arrays of numbers, ( array -- value ) or ( initial array -- value
-    ), and those that it needs. With a function and no initial value an empty array traps."""
-    assert isinstance(array.value, Type), "only arrays of numbers are reduced"
-    results = OF_VALUE[array.value]
+    ), and those that it needs. With a function and no initial value an empty array traps. Of an
+    array of pairs a value is both parts, and the operation is a function."""
+    results = of_values(array)
     sources = {f"reduce {operation} {source}: block": source for source in (array, results)}
     name = reduction_name(operation, array, has_initial)
-    parameters: list[ValueType] = [array.value] if has_initial else []
-    parameters.append(array.reference)
-    functions = [_levels(Writer(name, parameters, [array.value]), operation, array, [*sources])]
+    parameters: list[ValueType] = [*(array.values if has_initial else ()), array.reference]
+    functions = [_levels(Writer(name, parameters, array.values), operation, array, [*sources])]
     for name, source in sources.items():
         writer = Writer(name, [I64, source.reference, results.reference])
         functions.append(_block(writer, operation, source))
@@ -57,28 +57,27 @@ def _levels(
 ) -> FunctionListing:
     """The function that launches the blocks of each level; `blocks`: the item functions of the
     first one, and of the others."""
-    value = array.value
+    value, results = array.value, of_values(array)
     assert isinstance(value, Type)
-    results = OF_VALUE[value]
-    source, has_initial = len(writer.signature.parameters) - 1, len(writer.signature.parameters) > 1
-    count, total = writer.local(I64), writer.local(value)
+    source = len(writer.signature.parameters) - 1
+    initial = range(source)
+    count, total = writer.local(I64), writer.locals(array.values)
     upper, lower = writer.local(results.reference), writer.local(results.reference)
     full, again, over = writer.label(), writer.label(), writer.label()
-    writer.get(source)
-    writer.emit("array.length")
+    array.push_count(writer, source)
     writer.set(count)
     writer.get(count)
     writer.i64(0)
     writer.emit("i64.ne")
     writer.emit("jump_if", full)
-    if operation.is_function and not has_initial:
+    if operation.is_function and not initial:
         writer.emit("trap")
     else:
-        if has_initial:
-            writer.get(0)
+        if initial:
+            writer.get(*initial)
         else:
             writer.emit(f"{value}.const", operation.identity(value))
-        writer.emit("return", 1)
+        writer.emit("return", len(array.values))
     writer.place(full)
     _make_results(writer, results, count, upper)
     writer.launch(blocks[0], [source, upper], count)
@@ -95,15 +94,13 @@ def _levels(
     writer.place(over)
 
     def push_result() -> None:
-        writer.get(upper)
-        writer.i64(0)
-        results.load(writer)
+        results.push_element(writer, upper, functools.partial(writer.i64, 0))
 
-    if has_initial:
-        writer.get(0)
-        writer.set(total)
+    if initial:
+        writer.get(*initial)
+        writer.set(*total)
         operation.combine(writer, total, push_result, value)
-        writer.get(total)
+        writer.get(*total)
     else:
         push_result()
     return writer.listing()
@@ -130,35 +127,34 @@ def count_blocks(writer: Writer, count: int) -> None:
 
 def _block(writer: Writer, operation: Operation, array: ArrayType) -> FunctionListing:
     """The item function that reduces one block of an array into an element of another one."""
-    value = array.value
-    assert isinstance(value, Type)
     block, source, to = range(3)
     at, end = (writer.local(I64) for _ in range(2))
-    block_bounds(writer, block, source, at, end)
+    _block_bounds(writer, block, source, array, at, end)
     total = reduce_elements(writer, operation, array, source, at, end)
-    writer.get(to, block, total)
-    OF_VALUE[value].store(writer)
+    of_values(array).set_element(writer, to, functools.partial(writer.get, block), total)
     return writer.listing()
 
 
 def reduce_elements(
     writer: Writer, operation: Operation, array: ArrayType, source: int, at: int, end: int
-) -> int:
+) -> Sequence[int]:
     """Reduce the elements of an array from one index up to another one above it, which are in
-    locals; the local with the result."""
+    locals; the locals with the result."""
     value = array.value
     bound = writer.local(I64)
     width = 1 if operation.is_function else ACCUMULATORS
-    accumulators = [writer.local(value) for _ in range(width)]
+    accumulators = [writer.locals(array.values) for _ in range(width)]
     total = accumulators[0]
     few, rows, tree, rest, over = (writer.label() for _ in range(5))
 
-    def element(offset: int) -> None:
-        writer.get(source, at)
+    def index(offset: int) -> None:
+        writer.get(at)
         if offset:
             writer.i64(offset)
             writer.emit("i64.add")
-        array.load(writer)
+
+    def element(offset: int) -> None:
+        array.push_element(writer, source, functools.partial(index, offset))
 
     if width > 1:
         writer.get(end)
@@ -168,13 +164,13 @@ def reduce_elements(
         _jump_unless_below(writer, at, bound, few)
     if width == 1:
         element(0)
-        writer.set(total)
+        writer.set(*total)
         writer.increment(at)
     else:
         assert isinstance(value, Type)  # operations of the table combine no references
         for accumulator in accumulators:
             writer.emit(f"{value}.const", operation.neutral(value))
-            writer.set(accumulator)
+            writer.set(*accumulator)
         writer.place(rows)
         _jump_unless_below(writer, at, bound, tree)
         for offset, accumulator in enumerate(accumulators):
@@ -185,11 +181,11 @@ def reduce_elements(
         while width > 1:
             width //= 2
             for left, right in zip(accumulators[:width], accumulators[width:], strict=False):
-                operation.combine(writer, left, functools.partial(writer.get, right), value)
+                operation.combine(writer, left, functools.partial(writer.get, *right), value)
         writer.emit("jump", rest)
         writer.place(few)
         element(0)
-        writer.set(total)
+        writer.set(*total)
         writer.increment(at)
     writer.place(rest)
     _jump_unless_below(writer, at, end, over)
@@ -206,15 +202,16 @@ def _jump_unless_below(writer: Writer, local: int, bound: int, label: str) -> No
     writer.emit("jump_if", label)
 
 
-def block_bounds(writer: Writer, block: int, source: int, start: int, end: int) -> None:
+def _block_bounds(
+    writer: Writer, block: int, source: int, array: ArrayType, start: int, end: int
+) -> None:
     """Set two locals to the first index of a block of an array and the one after the last."""
     whole = writer.label()
     writer.get(block)
     writer.i64(BLOCK_SHIFT)
     writer.emit("i64.shl")
     writer.set(start)
-    writer.get(source)
-    writer.emit("array.length")
+    array.push_count(writer, source)
     writer.set(end)
     writer.get(end, start)
     writer.emit("i64.sub")

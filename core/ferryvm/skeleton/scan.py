@@ -15,10 +15,11 @@ any result.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
-from ferryvm.isa.type import I64, Type
+from ferryvm.isa.type import I64
 from ferryvm.listing import FunctionListing
-from ferryvm.skeleton.array_type import OF_VALUE, ArrayType
+from ferryvm.skeleton.array_type import ArrayType, of_values
 from ferryvm.skeleton.operation import Operation
 from ferryvm.skeleton.writer import Writer
 
@@ -45,9 +46,8 @@ def scan(
 ) -> list[FunctionListing]:
     """The function that scans arrays of numbers, ( array -- array ), and those that it needs;
     `in_place`: into an array of the same length that is given, ( array array -- ), which may be the
-    same one."""
-    assert isinstance(array.value, Type), "only arrays of numbers are scanned"
-    results = OF_VALUE[array.value]
+    same one. Of arrays of pairs the operation is a function."""
+    results = of_values(array)
     functions = [_levels(operation, array, in_place=True)] if in_place else []
     for source in dict.fromkeys((array, results)):
         name = scan_name(operation, source)
@@ -65,9 +65,7 @@ def _combinations_name(operation: Operation, results: ArrayType) -> str:
 def _levels(operation: Operation, array: ArrayType, *, in_place: bool = False) -> FunctionListing:
     """The function that launches the blocks, scans their last results, and launches the
     combinations."""
-    value = array.value
-    assert isinstance(value, Type)
-    results = OF_VALUE[value]
+    results = of_values(array)
     name, type_ = scan_name(operation, array), results.reference
     given = [array.reference, type_] if in_place else [array.reference]
     writer = Writer(
@@ -77,17 +75,14 @@ def _levels(operation: Operation, array: ArrayType, *, in_place: bool = False) -
     to, last = 1 if in_place else writer.local(type_), writer.local(type_)
     over = writer.label()
     if not in_place:
-        writer.get(source)
-        writer.emit("array.length")
+        array.push_count(writer, source)
         results.make(writer)
         writer.set(to)
-    writer.get(to)
-    writer.emit("array.length")
+    results.push_count(writer, to)
     writer.emit("i64.eqz")
     writer.emit("jump_if", over)
     for local, shift in ((blocks, BLOCK_SHIFT), (items, BLOCK_SHIFT + ITEM_SHIFT)):
-        writer.get(to)
-        writer.emit("array.length")
+        results.push_count(writer, to)
         writer.i64(1)
         writer.emit("i64.sub")
         writer.i64(shift)
@@ -116,8 +111,8 @@ def _levels(operation: Operation, array: ArrayType, *, in_place: bool = False) -
 class _Item:
     """Locals and loops of an item function: its blocks one by one."""
 
-    def __init__(self, writer: Writer, to: int) -> None:
-        """`to`: the local of the array for the results."""
+    def __init__(self, writer: Writer, to: int, results: ArrayType) -> None:
+        """`to`: the local of the array for the results, which has the type `results`."""
         self.writer = writer
         self.block, self.at, self.end, self.stop = (writer.local(I64) for _ in range(4))
         writer.get(0)
@@ -128,8 +123,7 @@ class _Item:
         writer.i64(BLOCK_SHIFT)
         writer.emit("i64.shl")
         writer.set(self.at)
-        writer.get(to)
-        writer.emit("array.length")
+        results.push_count(writer, to)
         writer.set(self.end)
         self.at_most(self.end, BLOCK * ITEM_BLOCKS, None)
 
@@ -159,32 +153,27 @@ class _Item:
 
 def _blocks(name: str, operation: Operation, array: ArrayType) -> FunctionListing:
     """The item function: ( item source to last -- )."""
-    value = array.value
-    assert isinstance(value, Type)
-    results = OF_VALUE[value]
+    value, results = array.value, of_values(array)
     writer = Writer(name, [I64, array.reference, results.reference, results.reference])
     source, to, last = 1, 2, 3
-    item = _Item(writer, to)
-    at, total = item.at, writer.local(value)
+    item = _Item(writer, to, results)
+    at, total = item.at, writer.locals(array.values)
     few, next_, again, done, over = (writer.label() for _ in range(5))
 
-    def element(offset: int) -> None:
-        writer.get(source, at)
-        if offset:
-            writer.i64(offset)
-            writer.emit("i64.add")
-        array.load(writer)
-
-    def store(offset: int, local: int) -> None:
-        writer.get(to, at)
-        if offset:
-            writer.i64(offset)
-            writer.emit("i64.add")
+    def index(local: int, offset: int) -> None:
         writer.get(local)
-        results.store(writer)
+        if offset:
+            writer.i64(offset)
+            writer.emit("i64.add")
+
+    def element(offset: int) -> None:
+        array.push_element(writer, source, functools.partial(index, at, offset))
+
+    def store(offset: int, locals_: Sequence[int]) -> None:
+        results.set_element(writer, to, functools.partial(index, at, offset), locals_)
 
     if not operation.is_function:
-        totals = [writer.local(value) for _ in range(CHAINS)]
+        totals = [writer.locals(array.values) for _ in range(CHAINS)]
         writer.get(item.end, at)
         writer.emit("i64.sub")
         writer.i64(BLOCK * ITEM_BLOCKS)
@@ -195,7 +184,7 @@ def _blocks(name: str, operation: Operation, array: ArrayType) -> FunctionListin
             item.at_most(item.stop, BLOCK, item.end)
             for chain, local in enumerate(totals):
                 element(chain * STRIDE * BLOCK)
-                writer.set(local)
+                writer.set(*local)
                 store(chain * STRIDE * BLOCK, local)
             writer.increment(at)
             writer.place(rows)
@@ -208,19 +197,15 @@ def _blocks(name: str, operation: Operation, array: ArrayType) -> FunctionListin
             writer.emit("jump", rows)
             writer.place(ended)
             for chain, local in enumerate(totals):
-                writer.get(last, item.block)
-                if number := first + chain * STRIDE:
-                    writer.i64(number)
-                    writer.emit("i64.add")
-                writer.get(local)
-                results.store(writer)
+                block = functools.partial(index, item.block, first + chain * STRIDE)
+                results.set_element(writer, last, block, local)
         writer.emit("return", 0)
     writer.place(few)
     writer.place(next_)
     item.jump_unless_below(item.end, over)
     item.at_most(item.stop, BLOCK, item.end)
     element(0)
-    writer.set(total)
+    writer.set(*total)
     store(0, total)
     writer.increment(at)
     writer.place(again)
@@ -230,8 +215,7 @@ def _blocks(name: str, operation: Operation, array: ArrayType) -> FunctionListin
     writer.increment(at)
     writer.emit("jump", again)
     writer.place(done)
-    writer.get(last, item.block, total)
-    results.store(writer)
+    results.set_element(writer, last, functools.partial(writer.get, item.block), total)
     writer.increment(item.block)
     writer.emit("jump", next_)
     writer.place(over)
@@ -241,18 +225,23 @@ def _blocks(name: str, operation: Operation, array: ArrayType) -> FunctionListin
 def _combinations(operation: Operation, results: ArrayType) -> FunctionListing:
     """The item function: ( item scanned to -- ), which combines with each element of a block the
     scanned last one of the block before."""
-    value = results.value
-    assert isinstance(value, Type)
     name = _combinations_name(operation, results)
     writer = Writer(name, [I64, results.reference, results.reference])
     scanned, to = 1, 2
-    item = _Item(writer, to)
-    at, left, found = item.at, writer.local(value), writer.local(value)
+    item = _Item(writer, to, results)
+    at, left, found = item.at, *(writer.locals(results.values) for _ in range(2))
     next_, first, again, done, over = (writer.label() for _ in range(5))
 
+    def index() -> None:
+        writer.get(at)
+
+    def index_before() -> None:
+        writer.get(item.block)
+        writer.i64(1)
+        writer.emit("i64.sub")
+
     def element() -> None:
-        writer.get(to, at)
-        results.load(writer)
+        results.push_element(writer, to, index)
 
     writer.place(next_)
     item.jump_unless_below(item.end, over)
@@ -260,18 +249,14 @@ def _combinations(operation: Operation, results: ArrayType) -> FunctionListing:
     writer.get(item.block)
     writer.emit("i64.eqz")
     writer.emit("jump_if", first)
-    writer.get(scanned, item.block)
-    writer.i64(1)
-    writer.emit("i64.sub")
-    results.load(writer)
-    writer.set(left)
+    results.push_element(writer, scanned, index_before)
+    writer.set(*left)
     writer.place(again)
     item.jump_unless_below(item.stop, done)
-    writer.get(left)
-    writer.set(found)
-    operation.combine(writer, found, element, value)
-    writer.get(to, at, found)
-    results.store(writer)
+    writer.get(*left)
+    writer.set(*found)
+    operation.combine(writer, found, element, results.value)
+    results.set_element(writer, to, index, found)
     writer.increment(at)
     writer.emit("jump", again)
     writer.place(first)

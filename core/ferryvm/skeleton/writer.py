@@ -39,6 +39,10 @@ class Writer:
         self._locals.append(type_)
         return len(self.signature.parameters) + len(self._locals) - 1
 
+    def locals(self, types: Sequence[ValueType]) -> tuple[int, ...]:
+        """The numbers of new locals."""
+        return tuple(self.local(type_) for type_ in types)
+
     def emit(self, mnemonic: str, immediate: Immediate = None) -> None:
         """Append an instruction."""
         self._items.append(Line(BY_MNEMONIC[mnemonic], immediate))
@@ -48,9 +52,10 @@ class Writer:
         for local in locals_:
             self.emit("local.get", local)
 
-    def set(self, local: int) -> None:
-        """Pop into a local."""
-        self.emit("local.set", local)
+    def set(self, *locals_: int) -> None:
+        """Pop into locals, into the last one first."""
+        for local in reversed(locals_):
+            self.emit("local.set", local)
 
     def i64(self, value: int) -> None:
         """Push an integer."""

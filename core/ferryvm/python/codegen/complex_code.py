@@ -215,7 +215,8 @@ def compare(b: Code, node: ast.Compare, symbol: str) -> Kind:
     common = promoted(left, right)
     if common is None or symbol not in ("==", "!="):
         shown = f"cannot compile {left} {symbol} {right}"
-        raise NotCompilableError(node, f"{shown}; compare abs(z), z.real or z.imag")
+        what = f"{shown}: complex numbers have no order here"
+        raise NotCompilableError(node, f"{what}; compare abs(z), z.real or z.imag")
     f, word = b.f, common.word
     if common == COMPLEX and INT in (left, right):  # exactly, as integers are compared with floats
         _compare_with_integer(b, node, left)

@@ -110,7 +110,11 @@ def result_kind(node: ast.Call, function: object, kinds: list[Kind]) -> Kind:
         found = numpy_function.call_kind(node, function, kinds)
         if found is None:
             shown = ", ".join(map(str, kinds))
-            raise NotCompilableError(node, f"cannot compile {_name(function)}({shown})")
+            symbol = numpy_function.OPERATORS.get(function)
+            hint = ""
+            if symbol is not None and is_complex(*kinds):
+                hint = f"; write {ast.unparse(ast.BinOp(ast.Name('a'), symbol, ast.Name('b')))}"
+            raise NotCompilableError(node, f"cannot compile {_name(function)}({shown}){hint}")
         return found
     rule = _KINDS.get(function) if _is_hashable(function) else None
     if rule is None:

@@ -18,7 +18,8 @@ _PLACE = re.compile(r"argument \d+ \((\w+)\)")
 
 def without_numbers(message: str) -> str:
     """A message about arguments of a compiled function, with their names alone."""
-    return _PLACE.sub(r"argument \1", message.removeprefix("map of ").removeprefix("function: "))
+    _, _, said = message.rpartition(" of function: ")
+    return _PLACE.sub(r"argument \1", said.removeprefix("function: "))
 
 
 class Refusal:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ferryvm.engine import ProgramInterrupted, TrapError, array_map
+from ferryvm.engine.array_argument import is_masked
 from ferryvm.engine.marshal import CallError
 from ferryvm.errors import FerryError
 from ferryvm.failure import shown
@@ -448,6 +449,8 @@ class MapPlan:
                 made = f"numpy.empty({shape}, numpy.{dtype.name})"
                 wanted = f"an array of {dtype.name} is needed, as {made}"
                 raise fault(self._of, f"out is {what}; {wanted}")
+            if is_masked(result):
+                raise fault(self._of, "out is masked, and no argument is; pass its data, out.data")
             if result.shape != shape:
                 found = f"out has the shape {result.shape}, the arrays have {shape}"
                 raise fault(self._of, found)

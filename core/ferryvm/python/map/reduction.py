@@ -28,11 +28,22 @@ from ferryvm.python.call.continuation import resume
 from ferryvm.python.call.function import PythonFunction
 from ferryvm.python.compiled.compiled_version import Version
 from ferryvm.python.definition.raised import site_of
+from ferryvm.python.definition.refusal import without_numbers
 from ferryvm.python.map.mapped_function import python_function
 from ferryvm.python.value.device_array import on_host
-from ferryvm.python.value.element import dtype_of, is_of_objects, no_elements, observed, promoted
+from ferryvm.python.value.element import dtype_of, is_of_objects, observed, promoted
 from ferryvm.python.value.foreign_array import viewed_array
-from ferryvm.python.value.kind import BOOL, INT, PAIRS, Array, Complex, Kind, Number, Scalar
+from ferryvm.python.value.kind import (
+    BOOL,
+    INT,
+    Array,
+    Complex,
+    Kind,
+    Number,
+    Scalar,
+    element_kind,
+    is_of_numpy,
+)
 from ferryvm.python.value.result import flatten
 from ferryvm.python.value.value_kind import MisfitError, kind_of
 
@@ -49,7 +60,7 @@ def reduce(function: Callable[..., Any], array: Any, initial: Any = None) -> Any
     dtype, of a range or a list an item of it.
 
     `function`: a Python function, also one of `ferryvm.function`, or a function of an instance.
-    `array`: a NumPy array of any shape, a range, or a list of floats, ints or bools. The order is
+    `array`: a NumPy array of any shape, a range, or a list of Python's numbers. The order is
     that of docs/parallel.md, so sums of floats may differ from `functools.reduce` in their last
     digits.
 
@@ -89,6 +100,7 @@ class _Combination:
             self._form, self._array = form, viewed_array(on_host(array))
         except MisfitError as misfit:
             raise CallError(f"{form} of {self._of.__name__}: {misfit}") from None
+        self._is_of_objects = is_of_objects(self._array)
         self._element = self._element_kind()
         self._dtype = dtype_of(self._element)
         self._version = self._found_version()
@@ -98,15 +110,13 @@ class _Combination:
 
     # --- the kinds --------------------------------------------------------------------------
 
-    def _element_kind(self) -> Number | Scalar:
+    def _element_kind(self) -> Number | Scalar | Complex:
         array = self._array
-        if is_of_objects(array):
+        if self._is_of_objects:
             try:
                 self._array, kind_ = observed(array)
             except MisfitError as misfit:
                 raise self._fault(str(misfit)) from None
-            if isinstance(kind_, Complex):
-                raise self._fault(no_elements(kind_))
             return kind_
         if isinstance(array, range):
             self._check_bounds(array)
@@ -119,9 +129,7 @@ class _Combination:
             raise self._of.refused(f"{self._form}: {misfit}") from None
         if not isinstance(kind, Array):
             raise self._fault(f"found {shown(array)}; an array of numbers is needed, or a range")
-        if kind.dtype in PAIRS:
-            raise self._fault(no_elements(kind))
-        return Scalar(kind.dtype)
+        return element_kind(kind.dtype)
 
     def _check_bounds(self, numbers: range) -> None:
         for number in numbers[:1], numbers[-1:]:
@@ -153,7 +161,7 @@ class _Combination:
         if not version.results:
             raise self._fault("the function always raises an exception")
         for kind in version.results:
-            if not isinstance(kind, Number | Scalar):
+            if not isinstance(kind, Number | Scalar | Complex):
                 raise self._fault(f"the function must return a number, found {kind}")
         return promoted(version.results)
 
@@ -166,7 +174,7 @@ class _Combination:
         name = dtype_of(kind).name
         if promoted([kind, self._values(self._version_of(kind))]) != kind:
             return "return values of the type of the parameters"
-        if isinstance(self._element, Number):
+        if not is_of_numpy(self._element):
             return f"pass numpy.array(a, numpy.{name})"
         return f"pass a.astype(numpy.{name})"
 
@@ -175,10 +183,13 @@ class _Combination:
     def reduced(self, initial: Any) -> Any:
         """The combination of all elements."""
         array = self._array
+        is_empty = not len(array) if isinstance(array, range) else not array.size
+        if is_empty and initial is None:
+            raise self._fault("the array has no elements; an initial value is needed")
+        if is_empty and self._is_of_objects:
+            return initial
         start = None if initial is None else self._converted(initial)
-        if not len(array) if isinstance(array, range) else not array.size:
-            if start is None:
-                raise self._fault("the array has no elements; an initial value is needed")
+        if is_empty:
             return self._scalar(start)
         try:
             for chunk in self._chunks():
@@ -252,28 +263,41 @@ class _Combination:
 
     def _scalar(self, value: Any) -> Any:
         """The result in Python."""
-        if isinstance(self._element, Number):
+        if not is_of_numpy(self._element):
             return bool(value) if self._element == BOOL else value
-        if not isinstance(value, np.generic) and self._element.is_full:
+        if (
+            isinstance(self._element, Scalar)
+            and not isinstance(value, np.generic)
+            and self._element.is_full
+        ):
             value &= (1 << self._element.bits) - 1
         return self._dtype.type(value)
 
     def _converted(self, initial: Any) -> Any:
         """An initial value as an element."""
-        wanted = self._element.type if isinstance(self._element, Number) else self._dtype
-        is_plain = type(initial) in (bool, int, float)
+        element = self._element
+        wanted: Any = self._dtype if is_of_numpy(element) else getattr(element, "type", complex)
+        is_plain = type(initial) in (bool, int, float, complex)
         found = np.dtype(type(initial)) if is_plain else getattr(initial, "dtype", None)
         fits = found is not None and getattr(initial, "ndim", 0) == 0
-        if fits and "biuf".find(found.kind) in range(1 + "biuf".index(self._dtype.kind)):  # type: ignore[union-attr]  # `fits`
+        if fits and is_plain:
+            fits = "biufc".index(found.kind) <= "biufc".index(self._dtype.kind)  # type: ignore[union-attr]  # `fits`
+        elif fits:
+            fits = found.kind in "biufc" and np.promote_types(found, self._dtype) == self._dtype  # type: ignore[union-attr,arg-type]  # `fits`
+        if fits:
             with contextlib.suppress(OverflowError):
+                if isinstance(element, Complex):
+                    return complex(self._dtype.type(initial))
                 found_: list[Any] = []
-                flatten(self._element, self._dtype.type(initial), found_)
+                flatten(element, self._dtype.type(initial), found_)
                 return found_[0].item() if isinstance(found_[0], np.generic) else found_[0]
         name = getattr(wanted, "__name__", wanted)
         raise self._fault(f"initial is {shown(initial)}; a value for {name} is needed")
 
     def _fit(self, out: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         made = f"numpy.empty({shape}, numpy.{self._dtype.name})"
+        if is_masked(out):
+            raise self._fault("out is masked; pass its data, out.data")
         if not isinstance(out, np.ndarray) or out.dtype != self._dtype:
             found = out.dtype if isinstance(out, np.ndarray) else shown(out)
             raise self._fault(f"out is {found}; an array of {self._dtype} is needed, as {made}")
@@ -286,6 +310,8 @@ class _Combination:
     def _elements(self, error: FerryError) -> Iterable[Any]:
         """All elements, for CPython, which computes the whole after a trap. Raises the error if
         that cannot be done."""
+        if isinstance(error, CallError):  # arrays that overlap, or are not aligned
+            raise self._fault(without_numbers(str(error)))
         if not isinstance(error, TrapError):
             raise error.with_traceback(None)
         site = site_of(error, self._version.sites)
@@ -301,4 +327,4 @@ class _Combination:
         if isinstance(array, range):
             return array
         flat: Iterable[Any] = array.reshape(-1)
-        return array.reshape(-1).tolist() if isinstance(self._element, Number) else flat
+        return flat if is_of_numpy(self._element) else array.reshape(-1).tolist()

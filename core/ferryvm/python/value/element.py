@@ -23,7 +23,6 @@ from ferryvm.python.value.kind import (
     FLOAT,
     INT,
     PAIRS,
-    Array,
     Complex,
     Kind,
     Number,
@@ -41,11 +40,6 @@ def dtype_of(kind: Kind) -> np.dtype[Any]:
         return np.dtype(kind.dtype or np.complex128)
     assert isinstance(kind, Number)
     return np.dtype({int: np.int64, float: np.float64, bool: np.bool_}[kind.type])
-
-
-def no_elements(kind: Array | Complex) -> str:
-    """The error for a reduction or scan of complex numbers, which are no numbers of the machine."""
-    return f"elements of {kind.dtype or kind} are not supported here; write a loop in a ferryvm.function"
 
 
 def promoted(kinds: Sequence[Kind]) -> Kind:
