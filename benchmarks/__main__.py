@@ -424,18 +424,29 @@ def math_command(
 @main.command("python")
 @rounds_option(5)
 @names("--parts", lambda: python.PARTS, "Default: all.")
+@names("--programs", lambda: python.PROGRAMS, "Scalar programs. Default: all.")
 @click.option("--numba", envvar=ENVIRONMENT, metavar="PYTHON", help="A Python that has Numba.")
+@click.option("--processor", is_flag=True, help="Processor time of scalar programs, not wall time.")
 @QUICK
 @JSON
 def python_command(
     rounds: int,
     parts: tuple[str, ...] | None,
+    programs: tuple[str, ...] | None,
     numba: str | None,
+    processor: bool,
     quick: bool,
     json_path: str | None,
 ) -> None:
     """Python functions and maps of them against Numba, PyPy, CPython and C."""
-    settings = python.Settings(rounds, numba, parts or python.PARTS, quick)
+    settings = python.Settings(
+        rounds,
+        numba,
+        parts or python.PARTS,
+        quick,
+        processor,
+        programs or tuple(python.PROGRAMS),
+    )
     found = python.measure(settings, progress)
     present("python", found, json_path)
     refuse(found.faults())

@@ -10,6 +10,8 @@ from benchmarks.benchmark import ROOT, Benchmark, Scale
 from benchmarks.peers.peer import Peer, Task, measured, sizes, twin
 
 DRIVER = ROOT / "peers" / "drive.py"
+PROCESSOR = ["--processor"]
+"""Arguments with which a driver measures the processor's time instead of wall time."""
 
 
 class CPythonPeer(Peer):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import subprocess
 
 from benchmarks.benchmark import Benchmark, Scale
-from benchmarks.peers.cpython import DRIVER
+from benchmarks.peers.cpython import DRIVER, PROCESSOR
 from benchmarks.peers.peer import MissingError, Peer, Task, measured, sizes, twin
 
 ENVIRONMENT = "FERRY_BENCH_NUMBA"
@@ -18,9 +18,10 @@ class NumbaPeer(Peer):
     name = "numba"
     label = "Numba"
 
-    def __init__(self, python: str | None) -> None:
-        """`python`: the interpreter that has it."""
+    def __init__(self, python: str | None, is_processor: bool = False) -> None:
+        """`python`: the interpreter that has it; `is_processor`: measure the processor's time."""
         self.python = python
+        self.clock = PROCESSOR if is_processor else []
 
     def version(self) -> str:
         python = self._python()
@@ -38,7 +39,7 @@ class NumbaPeer(Peer):
 
     def prepare(self, benchmark: Benchmark, scale: Scale) -> Task:
         tiny = ",".join(sizes(benchmark, Scale.TINY))
-        start = [self._python(), str(DRIVER), "--warm", tiny]
+        start = [self._python(), str(DRIVER), *self.clock, "--warm", tiny]
         source = str(twin(benchmark, "numba.py"))
         command = [*start, source, *sizes(benchmark, scale)]
         return lambda: measured(benchmark, command)

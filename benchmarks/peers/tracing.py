@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from benchmarks.benchmark import ROOT, Benchmark, Scale
-from benchmarks.peers.cpython import DRIVER
+from benchmarks.peers.cpython import DRIVER, PROCESSOR
 from benchmarks.peers.lua import DRIVER as LUA_DRIVER
 from benchmarks.peers.peer import (
     Measurement,
@@ -47,6 +47,10 @@ class PyPyPeer(Peer):
     name = "pypy"
     label = "PyPy"
 
+    def __init__(self, is_processor: bool = False) -> None:
+        """`is_processor`: measure the processor's time."""
+        self.clock = PROCESSOR if is_processor else []
+
     def version(self) -> str:
         shown = (
             "import sys; print('PyPy %d.%d.%d' % sys.pypy_version_info[:3], sys.version_info[:2])"
@@ -54,7 +58,7 @@ class PyPyPeer(Peer):
         return first_line([tool("pypy3"), "-c", shown])
 
     def prepare(self, benchmark: Benchmark, scale: Scale) -> Task:
-        start = [tool("pypy3"), str(DRIVER), "--warm", warm_up(benchmark)]
+        start = [tool("pypy3"), str(DRIVER), *self.clock, "--warm", warm_up(benchmark)]
         source = str(twin(benchmark, "py"))
         return _task(benchmark, [*start, source, *sizes(benchmark, scale)])
 

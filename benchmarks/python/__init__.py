@@ -23,6 +23,9 @@ from benchmarks.python.item import OF
 from benchmarks.python.mapping import JAX, MAP, NUMEXPR, ON_DEVICE, PRANGE
 from benchmarks.report import Report, Target
 
+PROGRAMS = {each.name: each for each in BENCHMARKS}
+"""The scalar programs, by name."""
+
 PARTS = ("scalar", "map", "calls", "device")
 
 MOST_OF_GCC, LEAST_OF_CPYTHON, MOST_OF_PRANGE = 0.45, 200.0, 1.0
@@ -38,6 +41,10 @@ class Settings:
     """A Python that has it."""
     parts: Sequence[str] = PARTS
     quick: bool = False
+    is_processor: bool = False
+    """Measure the scalar programs by the processor's time, for a machine with other work."""
+    programs: Sequence[str] = tuple(PROGRAMS)
+    """The scalar programs."""
 
 
 @dataclasses.dataclass
@@ -94,6 +101,7 @@ class Figures:
         return {
             "rounds": self.settings.rounds,
             "load_before": self.load_before,
+            "clock": "processor" if self.settings.is_processor else "wall",
             "scalar": self.report.as_json() if self.report else None,
             "map": {row.twin.name: row.as_json() for row in self.rows},
             "device": {row.twin.name: row.as_json() for row in self.on_device},
@@ -179,10 +187,9 @@ def measure(settings: Settings, progress: Callable[[str], None]) -> Figures:
     if "scalar" in settings.parts:
         scale = Scale.QUICK if settings.quick else None
         with tempfile.TemporaryDirectory(prefix="ferry-bench-") as cache:
-            peers = scalar.peers(cache, settings.numba)
-            found.report = compare(
-                scalar.SUITE, BENCHMARKS, peers, settings.rounds, scale, progress
-            )
+            peers = scalar.peers(cache, settings.numba, settings.is_processor)
+            programs = [PROGRAMS[name] for name in settings.programs]
+            found.report = compare(scalar.SUITE, programs, peers, settings.rounds, scale, progress)
     if "calls" in settings.parts:
         found.calls = calling.measure(settings.rounds, settings.numba, progress)
     if "device" in settings.parts:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import ferryvm
 from benchmarks.benchmark import Benchmark, Scale
+from benchmarks.peers.cpython import PROCESSOR
 from benchmarks.peers.ferry import CACHE
 from benchmarks.peers.njit import NumbaPeer
 from benchmarks.peers.peer import Peer, Task, measured, sizes, twin
@@ -25,24 +26,29 @@ class FunctionPeer(Peer):
     name = FUNCTION
     label = "ferryvm.function"
 
-    def __init__(self, cache: str) -> None:
+    def __init__(self, cache: str, is_processor: bool = False) -> None:
         self._environment = {CACHE: cache}
+        self.clock = PROCESSOR if is_processor else []
 
     def version(self) -> str:
         return f"ferryvm {ferryvm.__version__}, default policy"
 
     def prepare(self, benchmark: Benchmark, scale: Scale) -> Task:
-        start = [sys.executable, "-m", "benchmarks.python.drive_function"]
+        start = [sys.executable, "-m", "benchmarks.python.drive_function", *self.clock]
         # Integers of NumPy wrap, and its arrays have bytes; text for CPython has neither.
         source = str(twin(benchmark, "numpy.py", "py"))
         command = [*start, source, *sizes(benchmark, scale)]
         return lambda: measured(benchmark, command, self._environment)
 
 
-def peers(cache: str, numba: str | None) -> Mapping[str, Peer]:
+def peers(cache: str, numba: str | None, is_processor: bool = False) -> Mapping[str, Peer]:
     """All peers by name. `cache`: a folder for what ferryvm compiles; `numba`: a Python that has
-    it."""
-    found = FunctionPeer(cache), NumbaPeer(numba), PyPyPeer()
+    it; `is_processor`: measure the processor's time."""
+    found = (
+        FunctionPeer(cache, is_processor),
+        NumbaPeer(numba, is_processor),
+        PyPyPeer(is_processor),
+    )
     return {peer.name: peer for peer in found}
 
 

@@ -8,7 +8,7 @@ from benchmarks.parallel.program import BY_NAME, Twin, Work
 from benchmarks.parallel.speed import Row, measure
 from benchmarks.parallel.task import Task
 from benchmarks.peers.peer import MissingError, twin
-from benchmarks.python import Figures, Settings, mapping
+from benchmarks.python import PROGRAMS, Figures, Settings, mapping, scalar
 from benchmarks.python.item import OF, loaded
 
 import ferryvm
@@ -53,3 +53,11 @@ def test_without_numba_the_reason_is_said() -> None:
     assert [*found.values()] == [False, True, None]
     with pytest.raises(MissingError, match="--numba"):
         mapping.peer("numba", row.twin, row.twin.make(8), None)
+
+
+def test_scalar_programs_are_measured_by_processor_time() -> None:
+    peers = scalar.peers("", None, is_processor=True)
+    task = peers[scalar.FUNCTION].prepare(PROGRAMS["collatz"], Scale.TINY)
+    assert task().result == 9
+    clocks = [peer.clock for peer in peers.values()]  # type: ignore[attr-defined]  # all have one
+    assert clocks == [["--processor"]] * 3
