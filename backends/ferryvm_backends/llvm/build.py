@@ -20,6 +20,7 @@ from ferryvm.ir.graph import Body, Module, Operation
 from ferryvm.ir.group.improve import improve_item_loops
 from ferryvm.ir.lane.vectorise import vectorise
 from ferryvm.ir.operation import SHAPES, Role
+from ferryvm.ir.passes.back_substitution import substitute_back
 from ferryvm.ir.passes.if_conversion import convert_branches
 from ferryvm.ir.passes.jump_threading import thread_jumps
 from ferryvm.ir.passes.overflow_check import gather_overflow_checks
@@ -114,6 +115,8 @@ def improved(region: Region, options: Options) -> tuple[Module, int]:
         for body in module.bodies:
             convert_branches(body)
             gather_overflow_checks(body)
+        for body in () if module.groups or module.lanes is not None else module.bodies:
+            substitute_back(body)
         checker(module, region.verified, options.check)()
     # Level 3 makes two loops of one where a condition does not vary, also of large ones around
     # others.
