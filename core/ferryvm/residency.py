@@ -75,8 +75,13 @@ class Residency:
     wanted: frozenset[int]
     """Arrays of which items store all elements and read none, and which are to remain on the
     device."""
+    retained: frozenset[int] = frozenset()
+    """Arrays that items may read and change, and whose elements remain on the device."""
     left: dict[int, DeviceElements] = record.field(default_factory=dict)
-    """The elements of these behind the launch, once all items are done."""
+    """The elements of both behind the launch, once all items are done; of `retained` those that
+    items may have changed, or that the device did not have."""
+    refusal: str = ""
+    """The reason for which no device ran all items, if none did."""
 
     @property
     def memory(self) -> Hashable | None:

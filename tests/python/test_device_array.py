@@ -39,6 +39,55 @@ def test_resident_results_are_read_as_arrays() -> None:
     assert ferryvm.map(lambda p: p[0] + p[1], (ys, ys)).tolist() == (2 * ys[:]).tolist()
 
 
+@ferryvm.kernel
+def add_to(out, x):
+    i = ferryvm.item()
+    out[i] += x[i]
+
+
+def test_launches_change_the_arrays_that_they_get() -> None:
+    given = np.arange(4.0)
+    x = ferryvm.DeviceArray(given)
+    shown = np.asarray(x)
+    for backend in ("threaded", "reference"):
+        ferryvm.launch(add_to, 4, x, x, backend=backend)
+    assert shown.tolist() == x.tolist() == (4 * XS).tolist()
+    assert given.tolist() == XS.tolist()
+    with ferryvm.resident():
+        ys = ferryvm.map(twice, x)
+    ferryvm.launch(add_to, 4, ys, x, backend="threaded")
+    assert ys.tolist() == (12 * XS).tolist()
+    assert "its backend runs no launches on a device" in str(ferryvm.explain(add_to))
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        x[0] = 1  # type: ignore[index]
+    with pytest.raises(ValueError, match="read-only"):
+        ferryvm.launch(add_to, 4, shown, XS, backend="threaded")
+    ferryvm.launch(add_to, 4, x, XS, backend="threaded")
+    assert x.tolist() == (5 * XS).tolist()
+    with pytest.raises(ferryvm.UnsupportedError, match="argument x shares memory with argument"):
+        ferryvm.launch(add_to, 4, x, shown, backend="threaded")
+
+
+def test_what_is_no_array_of_a_program_is_refused() -> None:
+    for values, message in (
+        (["a"], "an array of <U1 is not supported"),
+        (np.zeros(2, np.float16), "an array of float16 is not supported; pass a.astype"),
+        (np.ma.array(XS), "a masked array is not supported; pass a.filled"),
+        (1.0, "an array of no dimensions is not supported"),
+    ):
+        with pytest.raises(TypeError, match=f"^DeviceArray: {message}"):
+            ferryvm.DeviceArray(values)  # type: ignore[arg-type]  # on purpose
+    x = ferryvm.DeviceArray(XS[::2])
+    x.close()
+    x.close()
+    assert repr(x) == "DeviceArray(closed)"
+    for use in (lambda: ferryvm.launch(add_to, 2, x, x), lambda: np.asarray(x), lambda: x.shape):
+        with pytest.raises(ValueError, match="the DeviceArray is closed"):
+            use()
+    with pytest.raises(ferryvm.UnsupportedError, match="array of int64"):
+        ferryvm.launch(add_to, 2, ferryvm.DeviceArray([1, 2]), XS, backend="threaded")
+
+
 def test_dlpack_goes_out_and_in() -> None:
     with ferryvm.resident():
         ys = ferryvm.map(twice, XS)

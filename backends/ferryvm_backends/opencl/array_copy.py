@@ -76,17 +76,30 @@ class ArrayCopy(Segment):
         self._taken: weakref.ref[DeviceElements] | None = None
         """The elements that it has got on the device."""
 
+    @property
+    def is_of_host(self) -> bool:
+        """False while the elements there are those of a `DeviceElements`, not of the host."""
+        return self._taken is None or self._taken() is None
+
     def push(self, start: int, end: int) -> int:
         self._taken = None
         return super().push(start, end)
+
+    def overwrite(self) -> None:
+        """Expect a kernel that stores all elements."""
+        self._taken = None
+
+    def has_taken(self, elements: DeviceElements) -> None:
+        """Note the elements that the device has there, of which the mirror knows nothing."""
+        self.forget(0)
+        self._taken = weakref.ref(elements)
 
     def take(self, elements: DeviceElements) -> None:
         """Copy elements on the device. Raises cl.Error."""
         assert isinstance(elements, LeftElements)
         if self._taken is None or self._taken() is not elements:
             elements.copy_to(self.place)
-            self.forget(0)
-            self._taken = weakref.ref(elements)
+            self.has_taken(elements)
 
     def fits(self, size: int) -> bool:
         """True if it can be that of elements of this size, which are at its address now: an array

@@ -76,10 +76,12 @@ class Residents(DeviceMemory):
         self._cached[key] = control.heap_capacity, found
         return found
 
-    def leave(self, control: ControlBlock, address: int) -> LeftElements:
+    def leave(
+        self, control: ControlBlock, address: int, *, is_changed: bool = True
+    ) -> LeftElements:
         """The elements at an address of the host, which remain on the device as they are there.
-        Raises BackendError, cl.Error."""
-        found = self.copied(control).objects.leave(address)
+        `is_changed`: the host lacks them. Raises BackendError, cl.Error."""
+        found = self.copied(control).objects.leave(address, is_changed=is_changed)
         found.memory = self
         self._left.add(found)
         return found

@@ -25,10 +25,12 @@ from ferryvm_backends.opencl.pool import Area
 class LeftElements(DeviceElements):
     """The elements of one array."""
 
-    def __init__(self, session: Session, place: BufferOffset, host: Bytes) -> None:
+    def __init__(
+        self, session: Session, place: BufferOffset, host: Bytes, *, is_on_host: bool = False
+    ) -> None:
         """`place`: of the copy that is taken; `host`: the bytes of the array. Raises BackendError,
         cl.Error."""
-        self._session, self._host, self._is_on_host = session, host, False
+        self._session, self._host, self._is_on_host = session, host, is_on_host
         self.where = str(session.device)
         size = len(host)
         self._area: Area | None = session.pool.take(size)

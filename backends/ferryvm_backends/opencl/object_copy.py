@@ -317,14 +317,15 @@ class ObjectCopy:
         sent, self.sent = [], []
         given = {} if there is None else there.given
         for segment, ranges, row in parts:
-            if isinstance(segment, ArrayCopy) and segment.address in given:
+            if isinstance(segment, ArrayCopy) and segment.address in written:
+                self.unsent.append(segment.address)
+                segment.overwrite()
+                ranges = []
+            elif isinstance(segment, ArrayCopy) and segment.address in given:
                 segment.take(given[segment.address])
                 row.entries += 1
                 row.unchanged += 1
                 continue
-            if isinstance(segment, ArrayCopy) and segment.address in written:
-                self.unsent.append(segment.address)
-                ranges = []
             self.sent.append((segment, ranges, row))
             sent.append((row, self._send(segment, ranges, row)))
         self._write_tables(control, wanted, objects)
@@ -450,12 +451,14 @@ class ObjectCopy:
         self.rows = found
         cl.enqueue_copy(self._session.queue, self._tables.buffer, np.frombuffer(found, np.uint8))
 
-    def leave(self, address: int) -> LeftElements:
-        """Elements as they are on the device, which has no copy of them for the host any more.
-        Raises BackendError, cl.Error."""
-        copy = self._copies.pop(address)
+    def leave(self, address: int, *, is_changed: bool) -> LeftElements:
+        """Elements as they are on the device, which are not those of the host any more: `stored`
+        passes them over. `is_changed`: the host lacks them. Raises BackendError, cl.Error."""
+        copy = self._copies[address]
         self.layout += 1
-        return LeftElements(self._session, copy.place, copy.host)
+        found = LeftElements(self._session, copy.place, copy.host, is_on_host=not is_changed)
+        copy.has_taken(found)
+        return found
 
     def device_place(self, place: int) -> int:
         """The device's place for one that a header has on the host; 0 if nothing is there."""
@@ -506,8 +509,9 @@ class ObjectCopy:
             return
         parts: list[tuple[Segment, int, int, int, str]] = [(self._space, 0, top, 0, SPACE)]
         for copy in copies:
-            start = self._space_bytes + copy.start
-            parts.append((copy, start, copy.size, copy.number, ""))
+            if copy.is_of_host:
+                start = self._space_bytes + copy.start
+                parts.append((copy, start, copy.size, copy.number, ""))
         for segment, start, size, number, name in parts:
             chunks = is_marked[start // CHUNK : (start + in_chunks(size)) // CHUNK]
             for one, two in runs(chunks):
@@ -525,8 +529,9 @@ class ObjectCopy:
         assert self._space is not None
         parts: list[tuple[Segment, int, int, int, str]] = [(self._space, 0, top, 0, SPACE)]
         for copy in self._copies.values():
-            start = (self._space_bytes + copy.start) // CHUNK
-            parts.append((copy, start, copy.size, copy.number, ""))
+            if copy.is_of_host:
+                start = (self._space_bytes + copy.start) // CHUNK
+                parts.append((copy, start, copy.size, copy.number, ""))
         for segment, start, size, number, name in parts:
             done = 0
             for first, last in ranges:

@@ -90,6 +90,20 @@ class Interlude:
         finally:
             control.fuel = fuel
 
+    def returns_behind(self, pc: int) -> bool:
+        """True if the function returns behind the launch at `pc`, and does nothing else there."""
+        at = self._listing.immediates[pc + 1]
+        for _ in range(_MOST_LINES):
+            length = self._length(at)
+            if not length:
+                return False
+            last = at + length - 1
+            flow = INSTRUCTIONS[self._listing.opcodes[last]].flow
+            if flow is not Flow.JUMP:
+                return flow is Flow.RETURN
+            at = self._listing.immediates[last]
+        return False
+
     def _length(self, pc: int) -> int:
         """Instructions from one up to the next that may continue elsewhere, or in front of a launch
         or of one that is not scalar."""

@@ -32,7 +32,7 @@ from ferryvm.engine.installed_launch import (
 )
 from ferryvm.engine.launch_interlude import Begin, Interlude
 from ferryvm.failure import SignalRaised, is_signals
-from ferryvm.item_range import RangeOutcome
+from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.launch import put_off
 from ferryvm.machine.launch_operands import launch_operands
@@ -301,10 +301,15 @@ class Launches:
         Raises the exceptions of signal handlers."""
         launch, operands = self._launches.get(machine.control.pc), launch_operands(machine.control)
         first, limit = operands.next, operands.limit
-        if launch is None or launch.activity.stopped or self._changed_words(machine):
+        if launch is None or self._changed_words(machine):
+            residency.refusal = "there is no code of its items for a device yet"
+            return False
+        if launch.activity.stopped:
+            residency.refusal = launch.activity.stopped
             return False
         runner = launch.ranges.resident(limit - first, residency)
         if runner is None:
+            residency.refusal = _not_resident(launch.ranges, residency)
             return False
         activity, began = launch.activity, time.perf_counter()
         activity.exits += 1
@@ -314,12 +319,15 @@ class Launches:
         except FAILURE as error:
             if is_signals(error):
                 raise
-            self._stop(launch, f"they cannot run out of order: {error}")
+            residency.left.clear()
+            residency.refusal = f"they cannot run out of order: {error}"
+            self._stop(launch, residency.refusal)
             return False
         activity.seconds += time.perf_counter() - began
         activity.times += 1
         if outcome.completed < limit - first:
             launch.failed(outcome.completed + outcome.suspended, outcome.stops)
+            residency.refusal = "items did not end there"
             return False
         activity.items += outcome.completed
         activity.remained += bool(residency.left)
@@ -414,6 +422,16 @@ class Launches:
                 launch.gain = None
                 return None
             size *= 2
+
+
+def _not_resident(ranges: RangeRunner, residency: Residency) -> str:
+    """The reason for which a runner takes no elements that are on a device."""
+    of, where = ranges.deferral, ranges.where
+    if of is None:
+        return f"{where} have no memory of their own for results"
+    if residency.memory not in (None, of):
+        return f"elements are on another device than {where}"
+    return f"it is expected to end earlier elsewhere than on {where}"
 
 
 def launches_in(program: Verified, is_forced: bool) -> Launches | None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of a function that does nothing but one launch, whose arrays may be on a device alone.
 
-    frame ──> interlude ──> launch.test ──> all items on the device ──> interlude ──> halt
+    frame ──> interlude ──> launch.test ──> all items on the device ──> a return, which is left out
                   │              │ no code for that, or an item left
-                  └──────────────┴──> nothing has happened: False
+                  └──────────────┴──> nothing has happened: False, and `Residency.refusal`
 
 Interpreters and native code would read arrays whose elements the host lacks. So they run nothing
 here but straight lines that access no element (`ferryvm.engine.launch_interlude`).
@@ -29,23 +29,30 @@ def call_resident(
 ) -> bool:
     """True if all items of the launch in a function ran on a device, and what they stored is there,
     or in the machine's memory; False if it is as if the call had not been. The function has no
-    result, and its items have no other effects. Raises CallError, and the exceptions of signal
+    result, and returns behind the launch. Raises CallError, and the exceptions of signal
     handlers."""
 
     def run() -> bool:
         machine, launches = calls.machine, calls.execution.launches
+        residency.refusal = "its backend runs no launches on a device"
         if launches is None or launches.interlude is None or not launches.interlude.is_plain():
             return False
         launches.bind(machine.control)
         interlude = launches.interlude
+        residency.refusal = "it does more than one launch"
         if interlude.run(machine) is not Status.PARALLEL:
             return False
-        if not launches.run_resident(machine, residency):
+        if not interlude.returns_behind(machine.control.pc):
             return False
-        interlude.run(machine)
-        return bool(machine.control.pc == target.halt)
+        return launches.run_resident(machine, residency)
+
+    def ended() -> bool:
+        try:
+            return call_in_ours(run)
+        finally:  # or as if it had not been: a signal that has come is raised again
+            calls.machine.control.status = Status.HALT
 
     def guarded() -> bool:
-        return interruptible(calls.machine.control, lambda: call_in_ours(run))
+        return interruptible(calls.machine.control, ended)
 
     return calls.stand(target, arguments, guarded, otherwise=False)

@@ -14,6 +14,7 @@ from ferryvm.isa.object import LENGTH_OFFSET
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.item_range import RangeOutcome, RangeRunner
 from ferryvm.machine.state import Machine
+from ferryvm.residency import Residency
 from ferryvm_backends.opencl.group.slice import DoubtError, GroupSlices
 from ferryvm_backends.opencl.item.bound import is_short
 from ferryvm_backends.opencl.item.range import ItemRanges
@@ -73,6 +74,13 @@ class GroupRanges(RangeRunner):
         except BackendError:  # also those of earlier launches, if no runner has begun
             self.runners[0].drop_results(machine)
             raise
+
+    def run_resident(
+        self, machine: Machine, first: int, limit: int, residency: Residency
+    ) -> RangeOutcome:
+        return self._run(
+            machine, limit, lambda runner: runner.run_resident(machine, first, limit, residency)
+        )
 
     def write_back(self, machine: Machine) -> None:
         if self._last is not None:

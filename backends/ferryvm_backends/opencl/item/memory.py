@@ -93,8 +93,11 @@ class ItemMemory(abc.ABC):
         """As `push`, where the device has elements that the host lacks."""
         raise BackendError("opencl: nothing remains on a device that works in the host's memory")
 
-    def leave(self, control: ControlBlock, residency: Residency) -> None:
-        """Let results remain on the device: `pull` does not copy them. Raises BackendError,
+    def leave(
+        self, control: ControlBlock, residency: Residency, stored: Container[int] | None
+    ) -> None:
+        """Let results remain on the device: `pull` does not copy them. `stored`: addresses of all
+        arrays that items may have stored into, if these are known. Raises BackendError,
         cl.Error."""
         raise BackendError("opencl: nothing remains on a device that works in the host's memory")
 
@@ -308,10 +311,16 @@ class CopiedMemory(ItemMemory):
         finally:
             objects.residency = None
 
-    def leave(self, control: ControlBlock, residency: Residency) -> None:
+    def leave(
+        self, control: ControlBlock, residency: Residency, stored: Container[int] | None
+    ) -> None:
         of = self._residents
         for address in residency.wanted:
             residency.left[address] = of.leave(control, address)
+        for address in filter(self._memory.objects.is_apart, residency.retained):
+            is_changed = stored is None or address in stored
+            if is_changed or address not in residency.given:
+                residency.left[address] = of.leave(control, address, is_changed=is_changed)
 
     def header_word(self, control: ControlBlock, reference: int, word: int) -> int:
         found = super().header_word(control, reference, word)

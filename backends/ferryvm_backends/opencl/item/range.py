@@ -198,7 +198,7 @@ class ItemRanges(PooledRanges):
                 if found.is_left:
                     memory.drop(control)
                     return
-                memory.leave(control, residency)
+                memory.leave(control, residency, self._stored(control, words))
             is_wanted = not defers or found.is_stopped
             if found.is_left or (is_wanted and not is_again):
                 stale = [] if not found.is_left else [(a, written[a]) for a in memory.unsent]
@@ -301,6 +301,13 @@ class ItemRanges(PooledRanges):
         others = (one.argument for one in self._shape.stored if not one.is_own)
         lengths = (self._memory.header_word(control, words[n], LENGTH) for n in others)
         return any(length > _SPARSE * items for length in lengths)
+
+    def _stored(self, control: ControlBlock, words: list[int]) -> frozenset[int] | None:
+        """Addresses of all arrays that items may have stored into; None if they are not known."""
+        if self._shape.marks_others or self._pattern is not None:
+            return None
+        found = (words[one.argument] for one in self._shape.stored)
+        return frozenset(self._memory.elements(control, each) for each in found if each)
 
     def _mark(
         self, control: ControlBlock, words: list[int], first: int, limit: int, sets_marks: bool

@@ -107,7 +107,7 @@ def launch(
     `n`: the number of items, or a tuple with one for each of up to three axes, the last of which
     changes fastest; multiples of `group`, which has as many numbers. Without `group` the items are
     independent. `arguments`: the same for all items; arrays of NumPy are read and written where
-    they are. `backend`, `policy`: as of `Engine`. `check`: "independence" runs it on the backend
+    they are; a `DeviceArray` remains on the device that has run the items. `backend`, `policy`: as of `Engine`. `check`: "independence" runs it on the backend
     `reference`, slowly, and raises KernelError for two items of which one accesses what the other
     one writes.
 

@@ -29,7 +29,9 @@ from ferryvm.python.definition.site import Site
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.group.kernel_race import described
 from ferryvm.python.group.kernel_version import KernelVersion
+from ferryvm.python.group.resident_launch import launched_on_device
 from ferryvm.python.hosted.work_item import KernelError
+from ferryvm.python.value.device_array import DeviceArray, device_arrays, storage_of
 from ferryvm.python.value.foreign_array import viewed_array
 from ferryvm.python.value.kind import Kind, has_list
 from ferryvm.python.value.value_kind import MisfitError
@@ -62,15 +64,18 @@ class LaunchedKernel(PythonFunction[..., None]):
         """Launch so many items, or groups if there are some, along each axis. Raises what an item
         raises, and errors as `ferryvm.launch`."""
         bound = self.bound(arguments, {})
-        values = [*map(self._argument, self.parameters, bound)]
+        taken = [*map(self._argument, self.parameters, bound)]
+        given = [each for value in taken for each in device_arrays(value)]
+        values = [*map(storage_of, taken)] if given else taken
         try:
             version = self.version(values)
         except UnsupportedError as error:
             raise error.with_traceback(None) from None
         assert isinstance(version, KernelVersion)
-        given = (*values, *version.free.values(self.__ferryvm_function__))
+        passed = (*values, *version.free.values(self.__ferryvm_function__))
         try:
-            version.launch(counts, given)
+            if not (given and self._has_run_on_device(version, counts, passed, given)):
+                version.launch(counts, passed)
         except TrapError as error:
             trap = error
         except CallError as error:  # arrays that overlap
@@ -89,6 +94,19 @@ class LaunchedKernel(PythonFunction[..., None]):
         else:
             return
         self._raise(version, trap)
+
+    def _has_run_on_device(
+        self,
+        version: KernelVersion,
+        counts: Sequence[int],
+        values: Sequence[Any],
+        given: Sequence[DeviceArray],
+    ) -> bool:
+        """True if a device has run all items of a launch with arrays that may be there."""
+        reason = launched_on_device(version, counts, values, given)
+        if reason:
+            self._noted(f"{self.__name__} had its arrays on the host", reason)
+        return not reason
 
     def _dependence(
         self, version: KernelVersion, counts: Sequence[int], error: FerryError

@@ -43,8 +43,12 @@ class KernelVersion(Version):
     def launch(self, counts: Sequence[int], values: Sequence[object]) -> None:
         """Launch so many items, or groups if there are some, along each axis. Raises what the call
         of an instance raises."""
-        flat = values if self.flat is None else self.flat(values)
+        flat = self.flattened(values)
         self.use(lambda function: function(*counts, *flat))
+
+    def flattened(self, values: Sequence[object]) -> Sequence[object]:
+        """Arguments as the launch takes them."""
+        return values if self.flat is None else self.flat(values)
 
     def paused(
         self, machine: Machine, references: Callable[[], References]

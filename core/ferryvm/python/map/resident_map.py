@@ -35,7 +35,7 @@ def run_resident(
         if not remains or out is not None:
             return arrays
         listed = arrays if isinstance(arrays, tuple) else (arrays,)
-        found = [DeviceArray(each, None) for each in listed]
+        found = [DeviceArray.of(each, None) for each in listed]
     return plan.gathered(found)
 
 
@@ -67,4 +67,4 @@ def _on_device(
         raise MapInterrupted(plan.name, plan.gathered(results), size, [(0, size)]) from None
     if not remains:
         return results
-    return [DeviceArray(each, residency.left.get(address_of(each))) for each in results]
+    return [DeviceArray.of(each, residency.left.get(address_of(each))) for each in results]

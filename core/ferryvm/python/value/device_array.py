@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of maps that remain where they were computed until somebody looks at them.
+"""Arrays that remain where they were computed until somebody looks at them.
 
     with ferryvm.resident():
         ys = ferryvm.map(f, xs)      a DeviceArray
-        zs = ferryvm.map(g, ys)      nothing is copied between the two
-    np.asarray(zs)                   now the host has them
+    out = ferryvm.DeviceArray(np.zeros(n))
+    ferryvm.launch(k, n, out, ys)    nothing is copied between the two
+    np.asarray(out)                  now the host has the elements
 
 On a device with memory of its own the elements are in a buffer there. Elsewhere, and where items
 were not run by a device, they are in an ndarray from the start, and it makes no difference.
@@ -16,11 +17,16 @@ import contextlib
 import contextvars
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ferryvm.engine.array_argument import is_masked
+from ferryvm.python.value.value_kind import MisfitError, kind_of
 from ferryvm.residency import DeviceElements
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 is_resident: contextvars.ContextVar[bool] = contextvars.ContextVar("is_resident", default=False)
 """True if maps have results of this kind in this context."""
@@ -39,21 +45,62 @@ def resident() -> Iterator[None]:
 
 
 class DeviceArray:
-    """The results of a map, which may be on a device alone. It cannot be changed.
+    """An array that may be on a device alone: a copy of a NumPy array, or the results of a map.
+    Nothing but `ferryvm.launch` changes it.
 
-    `numpy.asarray` has them as a read-only array, which is copied from the device at the first
-    look; so do indices, loops, and NumPy's functions. `ferryvm.map`, `reduce` and `scan` take it
-    where they take an array. Looks raise BackendError if the device has failed by then.
+    `numpy.asarray` has its elements as a read-only array, which shows them as they were at the last
+    look: they are copied from the device then. So do indices, loops, and NumPy's functions.
+    `ferryvm.launch`, `map`, `reduce` and `scan` take it where they take an array. Looks raise
+    BackendError if the device has failed by then, and ValueError behind `close`.
     """
 
-    __slots__ = ("__weakref__", "_array", "_elements", "_lock")
+    __slots__ = (
+        "__weakref__",
+        "_array",
+        "_elements",
+        "_is_closed",
+        "_is_given_away",
+        "_lock",
+        "_shown",
+    )
 
-    def __init__(self, array: np.ndarray[Any, Any], elements: DeviceElements | None) -> None:
-        """`array`: of the host; `elements`: those that a device has in its place, if one does."""
-        array.flags.writeable = False
-        self._array, self._elements, self._lock = array, elements, threading.Lock()
-        if elements is not None:
-            elements.owner = array
+    def __init__(self, values: npt.ArrayLike) -> None:
+        """`values`: an array of NumPy, or what makes one. Raises TypeError for elements that
+        programs do not have."""
+        if is_masked(values):
+            raise TypeError("DeviceArray: a masked array is not supported; pass a.filled(...)")
+        array = np.array(values, order="C")
+        try:
+            kind_of(array)
+        except MisfitError as misfit:
+            raise TypeError(f"DeviceArray: {misfit}") from None
+        self._set(array, None)
+
+    @classmethod
+    def of(cls, array: np.ndarray[Any, Any], elements: DeviceElements | None) -> DeviceArray:
+        """One with an array of the host that nobody else has, and the elements that a device has in
+        its place, if one does."""
+        found = cls.__new__(cls)
+        found._set(array, elements)
+        return found
+
+    def _set(self, array: np.ndarray[Any, Any], elements: DeviceElements | None) -> None:
+        self._array, self._shown = array, array.view()
+        self._shown.flags.writeable = False
+        self._lock, self._is_given_away, self._is_closed = threading.Lock(), False, False
+        self.give(elements)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in DeviceArray.__slots__:
+            raise ValueError("the DeviceArray is closed")
+        raise AttributeError(f"'DeviceArray' object has no attribute {name!r}", name=name, obj=self)
+
+    def close(self) -> None:
+        """Give its memory back, on the device and on the host."""
+        self._is_closed = True
+        for name in ("_elements", "_array", "_shown"):
+            with contextlib.suppress(AttributeError):
+                object.__delattr__(self, name)
 
     # --- facts ------------------------------------------------------------------------------
 
@@ -94,6 +141,8 @@ class DeviceArray:
         return len(self._array)
 
     def __repr__(self) -> str:
+        if self._is_closed:
+            return "DeviceArray(closed)"
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, where={self.where!r})"
 
     # --- elements ---------------------------------------------------------------------------
@@ -106,15 +155,38 @@ class DeviceArray:
 
     @property
     def memory(self) -> np.ndarray[Any, Any]:
-        """The array of the host, whether it has the elements or not."""
+        """The array of the host, read-only, whether it has the elements or not."""
+        return self._shown
+
+    @property
+    def storage(self) -> np.ndarray[Any, Any]:
+        """The same, for code that stores into it."""
         return self._array
 
+    @property
+    def is_given_away(self) -> bool:
+        """True if another library has the memory of the host, where elements must be from then
+        on."""
+        return self._is_given_away
+
+    def give(self, elements: DeviceElements | None) -> None:
+        """From now on a device has these elements in the place of others; None: the host has."""
+        if elements is not None:
+            elements.owner = self._array
+        self._elements = elements
+
+    def bring_home(self) -> None:
+        """Let the host alone have the elements. Raises BackendError."""
+        self.array()
+        self._elements = None
+
     def array(self) -> np.ndarray[Any, Any]:
-        """The array of the host with the elements. Raises BackendError."""
-        if self._elements is not None and not self._elements.is_on_host:
+        """The array of the host with the elements, read-only. Raises BackendError."""
+        elements = self._elements
+        if elements is not None and not elements.is_on_host:
             with self._lock:
-                self._elements.fetch()
-        return self._array
+                elements.fetch()
+        return self._shown
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         found = self.array()
@@ -137,10 +209,9 @@ class DeviceArray:
     def __dlpack__(self, **options: Any) -> Any:
         """The elements for another library, which may change them: from then on the host's
         count."""
-        found = self.array()
-        self._elements = None
-        found.flags.writeable = True
-        return found.__dlpack__(**options)
+        self.bring_home()
+        self._is_given_away = True
+        return self._array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[Any, Any]:
         return self._array.__dlpack_device__()
@@ -154,11 +225,18 @@ def device_arrays(value: Any) -> list[DeviceArray]:
 
 
 def memory_of(value: Any) -> Any:
-    """A value with the arrays of the host in the place of results on devices, whose elements they
-    may lack."""
+    """A value with the arrays of the host in the place of those on devices, whose elements they may
+    lack."""
     if type(value) is tuple:
         return tuple(map(memory_of, value))
     return value.memory if type(value) is DeviceArray else value
+
+
+def storage_of(value: Any) -> Any:
+    """The same, with arrays that can be stored into."""
+    if type(value) is tuple:
+        return tuple(map(storage_of, value))
+    return value.storage if type(value) is DeviceArray else value
 
 
 def on_host(value: Any) -> Any:
