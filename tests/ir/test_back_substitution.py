@@ -10,7 +10,7 @@ import pytest
 import ferryvm
 from ferryvm.ir.graph import Module
 from ferryvm.ir.passes import back_substitution, optimise
-from ferryvm.ir.passes.back_substitution import substitute_back
+from ferryvm.ir.passes.back_substitution import FEWEST, substitute_back
 from ferryvm.region.region import Region
 from ferryvm.verify import verify
 
@@ -81,6 +81,29 @@ def test_a_recurrence_without_a_mask_is_ahead_too() -> None:
 def test_it_stays_as_it_is_if(reason: str) -> None:
     text = LOOP.format_map(INVARIANT | UNFIT[reason])
     assert changed(substitute_back, text).count("= mul") == text.count("= mul")
+
+
+COUNTED = """
+entry @0 ():
+  %0: i64 = word 2
+  jump b1(%0, i64:0)
+b1 @1 (%1: i64, %2: i64):
+  %3: boolean = compare i64 lt_s %2, i64:{bound}
+  branch %3 b2() leave()
+leave @2 ():
+  leave @2 [_ _ %1]
+b2 @1 ():
+  %4: i64 = mul i64 %1, i64:7
+  %5: i64 = add i64 %2, i64:1
+  poll @1 [_ _ %4]
+  jump b1(%4, %5)^
+"""
+
+
+@pytest.mark.parametrize("bound", [FEWEST, FEWEST + 1])
+def test_loops_of_few_iterations_stay_as_they_are(bound: int) -> None:
+    text = changed(substitute_back, COUNTED.format(bound=bound))
+    assert (f"i64:{7**4}" in text) == (bound > FEWEST)
 
 
 PROGRAMS = {

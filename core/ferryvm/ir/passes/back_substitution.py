@@ -32,6 +32,7 @@ from typing import NamedTuple
 
 from ferryvm.ir.build import Builder
 from ferryvm.ir.graph import Block, Body, Constant, Operation, Parameter, Value
+from ferryvm.ir.loop.induction import find_induction_variable
 from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.ir.operation import CALLS, TRANSFERS
 from ferryvm.ir.passes.dead_code import remove_dead_code
@@ -44,6 +45,10 @@ sum."""
 
 LARGEST = 64
 """Operations of a loop, at most: in longer ones other work fills the time of a product."""
+
+FEWEST = 64
+"""Iterations of a loop, if their number is constant: LLVM unrolls a loop of fewer, and may run
+several such loops in the lanes of vectors."""
 
 _DEEPEST = 12
 """Operations between an addend and what it depends on, at most."""
@@ -70,6 +75,9 @@ def substitute_back(body: Body) -> int:
     count = 0
     for loop in find_loops(body):
         if not loop.is_innermost or loop.entry is None or loop.back_edge is None:
+            continue
+        variable = find_induction_variable(loop)
+        if variable is not None and variable.constant_trip_count(FEWEST) is not None:
             continue
         operations = [*loop.operations]
         if len(operations) > LARGEST or any(o.name in CALLS | TRANSFERS for o in operations):
