@@ -23,7 +23,9 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from ferryvm.backend import Forcing
+from ferryvm.ir.graph import Edge, Value
 from ferryvm.ir.group import form, group_builder, home, launch
+from ferryvm.ir.group.copy import Node, RegionCopy
 from ferryvm.ir.group.home import Homes
 from ferryvm.machine import barrier as defined
 from ferryvm.machine.object_memory import ObjectMemory
@@ -216,6 +218,26 @@ def _not_compared(right: Any, self: Any, a: Any, b: Any) -> Any:
     return a
 
 
+def present(
+    right: Callable[[RegionCopy, Node, Edge], tuple[Value, ...]],
+    self: RegionCopy,
+    node: Node,
+    edge: Edge,
+) -> tuple[Value, ...]:
+    """The arguments of an edge: of one back to a loop around the barrier, those with which the
+    region began."""
+    passed, head = right(self, node, edge), edge.block
+    if not edge.is_back or head not in {loop.header for loop in self._around[node[1] :]}:
+        return passed
+    ends = {value for each in head.operations for value in each.arguments}  # or it never ends
+    return tuple(
+        [
+            self.read(self.first, p) if p in self.homes.slots and p not in ends else new
+            for p, new in zip(head.parameters, passed, strict=True)
+        ]
+    )
+
+
 def _complete_lost(right: Any, self: Any, at: Any) -> Any:
     wait = right(self, at)
     words = (*wait.words[:-1], dataclasses.replace(wait.words[-1], bits=0))
@@ -284,6 +306,13 @@ _REGIONS = (
         home,
         "FIXED",
         home.FIXED | {"element_load"},
+    ),
+    _in_regions(
+        "iteration-begun-again",
+        "Behind a barrier in a loop the next iteration begins with variables of the present one.",
+        RegionCopy,
+        "_passed",
+        present,
     ),
 )
 

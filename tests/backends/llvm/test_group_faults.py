@@ -23,6 +23,7 @@ from ferryvm.ir.group.writer import _Writer
 from ferryvm.isa.type import I64
 from ferryvm_backends.llvm.group_store import GroupStores, Words
 
+from ...faults.kernel import present
 from ..forced_exit import differences
 from .test_groups import ENDED, FIRST, NESTED
 from .test_item_loops import TILES
@@ -61,16 +62,7 @@ def _first_item(self: EntryValues, value: Value) -> Value:
 
 def _present(self: RegionCopy, node: Node, edge: Edge) -> tuple[Value, ...]:
     """Behind a barrier in a loop the next iteration begins with variables of the present one."""
-    passed, head = _passed(self, node, edge), edge.block
-    if not edge.is_back or head not in {loop.header for loop in self._around[node[1] :]}:
-        return passed
-    ends = {value for each in head.operations for value in each.arguments}  # or it never ends
-    return tuple(
-        [
-            self.read(self.first, p) if p in self.homes.slots and p not in ends else new
-            for p, new in zip(head.parameters, passed, strict=True)
-        ]
-    )
+    return present(_passed, self, node, edge)
 
 
 def _dropped(self: ItemLoop, end: int, *others: Any) -> Any:

@@ -198,11 +198,28 @@ class KernelCode(Writer):
             condition = f"(< {name} {bound})"
             if chance.flip(0.3):
                 condition = f"(and {condition} {self.uniform_condition()})"
-            body = self._nested()
+            body, behind = self._nested(), ""
+            if chance.flip(self.tables.chance["carried"]):
+                body, behind = self._carried(body)
         self.forget(name, I64)
         self.uniform[I64].remove(name)
         step = f"(set! {name} (+ {name} 1i64))"
-        return f"(let (({name} 0i64)) (while {condition} {body} {step}))"
+        return f"(let (({name} 0i64)) (while {condition} {body} {step})){behind}"
+
+    def _carried(self, body: str) -> tuple[str, str]:
+        """The body of a loop, with a barrier and behind that a change of an item's variable, which
+        the next iteration goes on with; and code behind the loop that makes its value seen."""
+        place = self.places[0]
+        t = self.chance.pick((place.type, I64))
+        carried = self.variable_of(t)
+        step = self.at if t == I64 else self.leaf(t)
+        if "(barrier)" not in body and "(group-" not in body:
+            body = f"(barrier) {body}"
+        self.work += 8 * self.weight
+        body = f"{body} (set! {carried} {self.operation(t, carried, step)})"
+        if t == I64:
+            return body, f" (atomic-add! all (& {self.at} 3i64) {carried})"
+        return body, f" (array-set! {place.name} {place.at} {carried})"
 
     def phase_if(self) -> str:
         """A branch that all items take, or none."""
