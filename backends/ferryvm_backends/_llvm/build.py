@@ -18,7 +18,7 @@ import llvmlite.binding as llvm
 from ferryvm.process import end_with_parent
 from ferryvm_backends._llvm import ir, passes
 from ferryvm_backends._llvm.cache_entry import packed
-from ferryvm_backends._llvm.codegen import parsed, target_machine
+from ferryvm_backends._llvm.codegen import object_code, parsed, target_machine
 from ferryvm_backends._llvm.passes import Pipeline
 
 
@@ -26,13 +26,13 @@ def compile_quickly(module: ir.Module) -> bytes:
     """The object code of a module, as soon as it can be had: a tenth of the time, and several times
     slower."""
     reference = passes.improve(_parsed(module), Pipeline.SHORTEST)
-    return bytes(target_machine(0).emit_object(reference))
+    return object_code(reference, 0)
 
 
 def compile_loops(module: ir.Module) -> bytes:
     """The object code of a small module with loops and functions to be inlined."""
     reference = passes.improve(_parsed(module), Pipeline.LEVEL_1)
-    return bytes(target_machine().emit_object(reference))
+    return object_code(reference)
 
 
 def compile_module(module: ir.Module, merge_tails: bool) -> bytes:
@@ -43,7 +43,7 @@ def compile_module(module: ir.Module, merge_tails: bool) -> bytes:
     the time. Such a function has each block begin a cache line.
     """
     reference = optimised(module, merge_tails)
-    return bytes(target_machine().emit_object(reference))
+    return object_code(reference)
 
 
 def optimised(module: ir.Module, merge_tails: bool) -> llvm.ModuleRef:

@@ -7,8 +7,10 @@ with cached code needs only `loader`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
@@ -36,6 +38,41 @@ def _target_machine(level: int = 2) -> llvm.TargetMachine:
         reloc="static",
         codemodel="jitdefault",
     )
+
+
+_generation = threading.Lock()
+
+
+@contextlib.contextmanager
+def _generation_of(reduces_strength: bool) -> Iterator[None]:
+    """Context in which code is generated, one module at a time; without the reduction of strength
+    in loops if that is not wanted.
+
+    LLVM has a switch of the process for it and none of a function. While it is off, code that
+    another user of llvmlite generates in another thread lacks the pass, too, and is right as well.
+    """
+    with _generation:
+        if reduces_strength:
+            yield
+            return
+        llvm.set_option("ferryvm", "-disable-lsr=true")
+        try:
+            yield
+        finally:
+            llvm.set_option("ferryvm", "-disable-lsr=false")
+
+
+def object_code(module: llvm.ModuleRef, level: int = 2, *, reduces_strength: bool = True) -> bytes:
+    """The object code of a module; `level`: of LLVM's code generator; `reduces_strength`: in
+    loops."""
+    with _generation_of(reduces_strength):
+        return bytes(target_machine(level).emit_object(module))
+
+
+def assembly(module: llvm.ModuleRef, *, reduces_strength: bool = True) -> str:
+    """The assembly of a module, otherwise as `object_code`."""
+    with _generation_of(reduces_strength):
+        return str(target_machine().emit_assembly(module))
 
 
 @functools.cache

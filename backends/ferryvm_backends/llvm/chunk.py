@@ -415,10 +415,11 @@ begin:
 @functools.cache
 def _loaded() -> NativeCode:
     def build() -> bytes:
-        from ferryvm_backends._llvm.passes import Pipeline, improve  # it takes LLVM
-        from ferryvm_backends.llvm.native import emitted, parsed_text
+        from ferryvm_backends._llvm.codegen import object_code  # it takes LLVM
+        from ferryvm_backends._llvm.passes import Pipeline, improve
+        from ferryvm_backends.llvm.native import parsed_text
 
-        return cache_entry.packed(b"", emitted(improve(parsed_text(_TEXT), Pipeline.LEVEL_2)))
+        return cache_entry.packed(b"", object_code(improve(parsed_text(_TEXT), Pipeline.LEVEL_2)))
 
     entry = cache.Entry("chunks", key(__package__), "llvm")
     return load(cache_entry.unpacked(entry.get(build, cache_entry.fault))[1])

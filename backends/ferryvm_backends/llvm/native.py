@@ -13,7 +13,7 @@ import llvmlite.binding as llvm
 from ferryvm.flowgraph.component import cycle_without
 from ferryvm.machine.host_stack import frame_bytes
 from ferryvm_backends._llvm import codegen, ir
-from ferryvm_backends._llvm.codegen import ObjectCode, target_machine
+from ferryvm_backends._llvm.codegen import ObjectCode, object_code, target_machine
 
 
 def parsed(module: ir.Module) -> llvm.ModuleRef:
@@ -70,11 +70,6 @@ def _is_cyclic(places: Mapping[str, int], onward: list[list[str]]) -> bool:
     return bool(cycle_without([[places[name] for name in names] for names in onward], ()))
 
 
-def emitted(module: llvm.ModuleRef, level: int = 2) -> bytes:
-    """The object code of a module; `level`: of LLVM's code generator."""
-    return bytes(target_machine(level).emit_object(module))
-
-
 def stack_bytes(module: llvm.ModuleRef, code: bytes) -> int:
     """Bytes of the host's stack that the functions of a module take together; `code`: its
     object."""
@@ -87,7 +82,7 @@ def stack_bytes(module: llvm.ModuleRef, code: bytes) -> int:
 
 def seconds_a_cycle() -> float:
     """Duration of one tick of the processor's time stamp counter, measured."""
-    code = ObjectCode(emitted(parsed(_counter_module())))
+    code = ObjectCode(object_code(parsed(_counter_module())))
     read = ctypes.CFUNCTYPE(ctypes.c_uint64)(code.address("ferry_cycles"))
     began, first = time.perf_counter(), int(read())
     while time.perf_counter() - began < 0.002:

@@ -51,13 +51,15 @@ class NativeTarget(Target["llvm.ModuleRef"]):
             return optimised(work.module, work.options, self.level, work.step)
 
     def build(self, work: Compilation[llvm.ModuleRef]) -> bytes:
-        from ferryvm_backends.llvm import native
-        from ferryvm_backends.llvm.build import refused
+        from ferryvm_backends._llvm.codegen import object_code
+        from ferryvm_backends.llvm.build import reduces_strength, refused
+        from ferryvm_backends.llvm.native import stack_bytes
 
-        module = work.lowered
+        module, level = work.lowered, 0 if work.options.quick else 2
         with refused(work.region):
-            code = native.emitted(module, 0 if work.options.quick else 2)
-            stack = native.stack_bytes(module, code)
+            reduces = reduces_strength(work.module)
+            code = object_code(module, level, reduces_strength=reduces)
+            stack = stack_bytes(module, code)
             return region_code.packed(work.module, stack, code, self._lanes(work))
 
     @staticmethod
@@ -75,12 +77,13 @@ class NativeTarget(Target["llvm.ModuleRef"]):
         return region_code.RegionCode(payload)
 
     def show(self, work: Compilation[llvm.ModuleRef], stage: str) -> str:
-        from ferryvm_backends._llvm.codegen import target_machine
+        from ferryvm_backends._llvm.codegen import assembly
         from ferryvm_backends.llvm import native
+        from ferryvm_backends.llvm.build import reduces_strength
         from ferryvm_backends.llvm.lower import lower
 
         if stage == "llvm":
             return str(native.parsed(lower(work.module, work.options)))
         if stage == "optimized":
             return str(work.lowered)
-        return str(target_machine().emit_assembly(work.lowered))
+        return assembly(work.lowered, reduces_strength=reduces_strength(work.module))
