@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from ferryvm.backend import RefusalError
+from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.dependence import dependences, distance
 from ferryvm_backends.vliw.code.liveness import KnownEffects, Live, live_at_entry
 from ferryvm_backends.vliw.code.operation import (
@@ -42,6 +43,17 @@ class KnownSchedules:
         default_factory=dict
     )
     """Schedules, each with the facts that it depends on besides operations."""
+    placements: int = 0
+    """Operations that were placed, those of earlier schedules of a block included."""
+
+    def spend(self, count: int, machine: Machine) -> None:
+        """Place so many operations more. Raises RefusalError where a region may not have them."""
+        self.placements += count
+        if self.placements > tuning.LIST_PLACEMENTS:
+            raise RefusalError(
+                f"scheduling the region for the machine {machine.name} takes more than "
+                f"{tuning.LIST_PLACEMENTS:,} placements of operations outside of pipelined loops"
+            )
 
 
 @dataclasses.dataclass
@@ -89,6 +101,7 @@ def schedule(
         needed = tuple(live[target] & effect.results for target in effect.set_before)
         before, found = known.blocks.get(block, (None, None))
         if found is None or found.operations is not block.operations or before != (window, needed):
+            known.spend(len(block.operations), machine)
             found = _ListScheduler(block, machine, live, window).run()
             known.blocks[block] = (window, needed), found
         blocks[block] = found

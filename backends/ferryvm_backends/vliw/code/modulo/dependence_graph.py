@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -108,7 +109,11 @@ class Iteration:
         for node in self.nodes:
             node.step = self._step_of_base(node)
         self.repeat = next(n.number for n in self.nodes if n.operation.name == "repeat")
-        self.edges = list(dict.fromkeys([*self._values(), *self._exits(), *self._memory()]))
+
+    @functools.cached_property
+    def edges(self) -> list[DependenceEdge]:
+        """The dependences. An iteration that is too large to be pipelined needs none."""
+        return list(dict.fromkeys([*self._values(), *self._exits(), *self._memory()]))
 
     # --- operations -------------------------------------------------------------------------
 
@@ -206,7 +211,7 @@ class Iteration:
         """The iteration in which some accesses, by number, use the bases of so many iterations
         before, with adjusted offsets."""
         found = copy.copy(self)
-        found.nodes = self.nodes.copy()
+        found.nodes, found.edges = self.nodes.copy(), self.edges
         for number, distance in distances.items():
             node = self.nodes[number]
             base, place = node.sources[0], node.operation.place

@@ -123,6 +123,12 @@ class LoopDemand:
         self.files = {
             kind: [file.name for file in machine.files if file.kind is kind] for kind in FileKind
         }
+        written = {
+            kind: [[name for name in names if name in unit.writes] for unit in machine.units]
+            for kind, names in self.files.items()
+        }
+        self.written = [None if r is None else written[r.kind] for r in self.results]
+        """For each result, and each unit that makes it, the files that it may be in."""
         self.load = self._load()
         self.alike = machine.alike
 
@@ -197,9 +203,12 @@ class PartialSchedule:
         as on another one: a quick look before it is tried to place it."""
         demand, seen = self.demand, set()
         issue, interval = demand.issue[number], self.interval
-        makers = {self.slots[each].unit for each in demand.makers[number] if each in self.slots}
-        until = self._last_read(number, cycle)
+        makers: set[int] | None = None
         for unit in self.table.free(issue, cycle):
+            if makers is None:
+                slots = self.slots
+                makers = {slots[each].unit for each in demand.makers[number] if each in slots}
+                until = self._last_read(number, cycle)
             write_back = cycle + issue.units[unit].latency
             # On units that are alike it can only matter which results get there while its own is
             # held, and whether they hold one that it reads.
@@ -393,11 +402,10 @@ class PartialSchedule:
         """Files that a result may be in, the emptiest first."""
         if maker in self.files:
             return [self.files[maker]]
-        result = self.demand.results[maker]
-        assert result is not None
-        connected, results = self.machine.units[self.slots[maker].unit].writes, self._results
-        fitting = [name for name in self.demand.files[result.kind] if name in connected]
-        return sorted(fitting, key=results.__getitem__)
+        written = self.demand.written[maker]
+        assert written is not None
+        fitting = written[self.slots[maker].unit]
+        return sorted(fitting, key=self._results.__getitem__) if len(fitting) > 1 else fitting
 
     def _write_somewhere(self, maker: int) -> bool:
         return any(self._write(maker, name) for name in self._candidates(maker))

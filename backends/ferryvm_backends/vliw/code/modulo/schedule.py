@@ -98,6 +98,9 @@ class _IntervalSearch:
         """The number of times that operations may have been placed."""
         self.hopeless: set[int] = set()
         """Intervals of which no attempt came close to a schedule."""
+        self.resumed: dict[tuple[Orders, int], int] = {}
+        """By number the orders that were far from a schedule, with the interval from which on they
+        are tried again."""
 
     def run(self, least: int, most: int) -> IterationSchedule | None:
         small = step = max(1, least // tuning.INTERVAL_STEP)
@@ -133,9 +136,11 @@ class _IntervalSearch:
         best: tuple[float, IterationSchedule] | None = None
         count, is_close = len(self.loop.nodes), False
         attempt: ScheduleAttempt | None = None
-        for order in among(self.loop, self.graph, interval):
+        for number, order in enumerate(among(self.loop, self.graph, interval)):
             if self.budget.is_spent:
                 break
+            if interval < self.resumed.get((among, number), 0):
+                continue  # it was far from a schedule of nearly as long an interval
             self.steps += tuning.STEPS_AN_OPERATION * count + tuning.STEPS_BESIDES
             if attempt is not None and not attempt.was_late and attempt.order.ranks is order.ranks:
                 continue  # the result would be the same
@@ -144,6 +149,8 @@ class _IntervalSearch:
             self.budget.spent += attempt.placements
             is_close |= attempt.is_close
             if found is None:
+                if attempt.fewest > tuning.FAR * count:
+                    self.resumed[among, number] = int(tuning.FAR_LONGER * interval)
                 continue
             part, file = Lifetimes(found.loop, self.machine, found.partial).highest()
             if part > 1:
