@@ -211,3 +211,12 @@ b3 @3 ():
   leave @3 [_ _ %0]
 """
     assert changed(eliminate_checks, text) == text
+
+
+def test_a_combination_is_known_as_a_whole() -> None:
+    lines = traps("compare i64 lt_s %0, %1", "compare i64 lt_s %1, %2").splitlines()
+    checks = [line for line in lines if "trap_if" in line]
+    both = ["  %6: boolean = all %4, %5", *(line.replace("%4 @4", "%6 @4") for line in checks)]
+    both[2] = both[1]
+    text = "\n".join([*lines[: lines.index(checks[0])], *both, lines[-1], ""])
+    assert changed(eliminate_checks, text).count("trap_if") == 1

@@ -112,12 +112,12 @@ class _Walk:
             if p.name == "none":
                 opposite = self._known(p.arguments[0])
                 return None if opposite is None else not opposite
-            if p.name in ("all", "any"):
-                return self._known_parts(p, decisive=p.name == "any")
             fact, is_so = _normal(p)
         for place, holds in self.booleans.get(fact, ()):
             if self.graph.dominates(place, self.place):
                 return holds is is_so
+        if isinstance(p, Operation) and p.name in ("all", "any"):
+            return self._known_parts(p, decisive=p.name == "any")
         if fact[0] is Condition.LT_U and fact[1] is I64:
             key, first, last = _extent(fact)
             for place, start, end in self.extents.get(key, ()):
