@@ -47,19 +47,19 @@ def test_the_text_has_no_parameters_of_a_runtime_and_no_header(exported: Folder,
 
 MUTATIONS = {
     "axpy": [
-        ("v24 + v26", "v24 - v26"),
-        ("a * v25", "a + v25"),
+        ("y[p1] + v26", "y[p1] - v26"),
+        ("a * x[p1]", "a + x[p1]"),
         ("p1 + 1ull", "p1 + 2ull"),
         ("(int64_t)p1 < (int64_t)y_length_", "(int64_t)p1 <= (int64_t)y_length_ - 2"),
         ("p0 >= x_length_", "p0 > x_length_"),
         ("| 7 << 8", "| 8 << 8"),
-        ("y[p1] = v28", "y[0] = v28"),
-        ("const double v25 = x[p1]", "const double v25 = y[p1]"),
-        ("canonical_f64(v27)", "v27 + 0.0"),
+        ("y[p1] = canonical", "y[0] = canonical"),
+        ("a * x[p1]", "a * y[p1]"),
+        ("canonical_f64(y[p1] + v26)", "canonical_f64(y[p1]) + 0.0"),
     ],
     "steps": [
         ("p0 * 3ull", "p0 * 1ull"),
-        ("v7 + 1ull", "v7 + 3ull"),
+        ("(p0 * 3ull) + 1ull", "(p0 * 3ull) + 3ull"),
         ("% (int64_t)2ull", "% (int64_t)4ull"),
         ("> (int64_t)1ull", "> (int64_t)2ull"),
         ("(int64_t)p0 > (int64_t)1ull", "p0 > 1ull"),  # does not end
@@ -68,7 +68,7 @@ MUTATIONS = {
     "histogram": [
         ("k1 = 0;", "k1 = 1;"),
         ("(int32_t)0ull", "(int32_t)1ull"),
-        ("v12 + 1u", "v12 | 1u"),
+        ("counts[v9] + 1u", "counts[v9] | 1u"),
         ("v9 >= counts_length_", "v9 > counts_length_"),
         ("HISTOGRAM_INDEX_OUT_OF_BOUNDS | 41", "HISTOGRAM_INDEX_OUT_OF_BOUNDS | 7"),
     ],

@@ -109,7 +109,7 @@ def test_vectors_find_a_mutation_of_a_map(tmp_path: Path) -> None:
     kinds = ("float64[:]", "float64[:]", float)
     made = ferryvm.export(scaled, kinds, tmp_path / "folder", elements=2)
     source = made.directory / "scaled.c"
-    text, count = re.subn(r"(v\d+) \* k\b", r"\1 * (k + 1)", source.read_text("utf-8"))
+    text, count = re.subn(r"(x\[\w+\]) \* k\b", r"\1 * (k + 1)", source.read_text("utf-8"))
     assert count
     source.write_text(text, "utf-8")
     words = "gcc -std=c11 -w -O0 -ffp-contract=off -o check-program check.c scaled.c -lm"

@@ -66,4 +66,4 @@ def test_headers_are_in_no_address(before: str, after: str, shown: list[str]) ->
 def test_sizes_are_parameters(after: str) -> None:
     for name in ("a_length", "b_length"):
         assert f"int64_t {name}" in after
-        assert re.search(rf"p1 >= {name}_;", after)
+        assert re.search(rf"p1 >= {name}_\)", after)

@@ -20,6 +20,8 @@ from ferryvm.ir.lift import lift
 from ferryvm.ir.loop.natural import find_loops
 from ferryvm.ir.operation import HEADER
 from ferryvm.ir.passes import optimise
+from ferryvm.ir.passes.check_elimination import eliminate_checks
+from ferryvm.ir.passes.code_motion import hoist_invariants
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.inline import inline_all, remove_uncalled
 from ferryvm.ir.passes.jump_threading import thread_jumps
@@ -70,7 +72,18 @@ def plain_form(subject: Subject, name: str, level: int = 2) -> PlainFunction:
             unswitch(body, module.footprints)
         else:
             _, body = _optimised(subject, level)
+    _simplify(body)
     return PlainBody(subject, body, name).run()
+
+
+def _simplify(body: Body) -> None:
+    """Fold branches and conditions that copies of loops have twice."""
+    thread_jumps(body)
+    hoist_invariants(body)
+    number_values(body)
+    eliminate_checks(body)
+    thread_jumps(body)
+    remove_dead_code(body)
 
 
 def _optimised(subject: Subject, level: int) -> tuple[Module, Body]:

@@ -8,6 +8,7 @@ leave, too. Separate cold functions write frames, one for each list of types.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ferryvm.ir.c.access import Access
@@ -233,8 +234,11 @@ class FunctionPrinter:
             if parameter is not argument
         ]
         while pending:
-            wanted = [argument for _, argument in pending]
-            free = [(p, a) for p, a in pending if wanted.count(self.names[p]) == 0]
+            free = [
+                (p, a)
+                for p, a in pending
+                if not any(q is not p and _has_name(b, self.names[p]) for q, b in pending)
+            ]
             for parameter, argument in free:
                 self.lines.add(f"{self.names[parameter]} = {argument};")
                 pending.remove((parameter, argument))
@@ -243,7 +247,7 @@ class FunctionPrinter:
                 name = self.names[parameter]
                 beside = self.scope.name("t")
                 self.lines.add(f"const {spelled(self.dialect, parameter.type)} {beside} = {name};")
-                pending = [(p, beside if a == name else a) for p, a in pending]
+                pending = [(p, re.sub(rf"\b{name}\b", beside, a)) for p, a in pending]
 
     def _carried(self, value: Value) -> str:
         """A value that a loop passes to its next iteration."""
@@ -342,3 +346,8 @@ class FunctionPrinter:
             self.lines.add(f"return ({pair}){{{values[0]}, 0}};")
         else:
             self.lines.add(f"return {'failed' if self.groups.can_fail else 0};")
+
+
+def _has_name(text: str, name: str) -> bool:
+    """True if an expression has a name in it."""
+    return re.search(rf"\b{name}\b", text) is not None

@@ -21,7 +21,10 @@ from ferryvm.ir.rule import Rules
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Atomic
 from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import I64
 from ferryvm.portable.c.declaration import error_name, prototype
+from ferryvm.portable.c.inlining import LONGEST, inlined_values, operand, tidy
+from ferryvm.portable.c.processor import CLONED, directives
 from ferryvm.portable.c.spelling import C_SPELLING, Spelling
 from ferryvm.portable.manifest import version
 from ferryvm.portable.plain import PlainFunction
@@ -42,11 +45,15 @@ def c_text(function: PlainFunction) -> str:
     shared = PrintingContext(C11, Choices(), False, [], {}, no_comment)
     text = PlainPrinter(shared, function).text()
     applied = function_definitions(C11, shared.helpers)
+    directed = directives(function.body, shared.helpers)
+    if any(CLONED in each for each in directed):
+        text = f"{CLONED}\n{text}"
     parts = [
         f"/* {origin(function)} */\n",
         f'#include "{name}.h"\n',
         C11.prelude,
         _CONTRACTION,
+        *directed,
         *C11.definitions(shared.helpers),
         *applied,
         text,
@@ -78,6 +85,7 @@ class PlainPrinter(FunctionPrinter):
         super().__init__(shared, function.body, None, function.interface.name)
         self.plain = function
         self.rules = Rules(PlainOperations(self.scope, function, self.spelling), self.copies())
+        self._inlined = inlined_values(function.body)
         self._line = 0
         """The line of the last comment."""
 
@@ -98,7 +106,7 @@ class PlainPrinter(FunctionPrinter):
         self._place(self.body.blocks[0], None)
         lines = [self.head(), "{"]
         lines += [f"    {line}" for line in self._prologue(joined)]
-        lines += self.lines.text(self.names, self.scope.types)
+        lines += map(tidy, self.lines.text(self.names, self.scope.types))
         return "\n".join([*lines, "}", ""])
 
     def _name_parameters(self) -> None:
@@ -138,12 +146,17 @@ class PlainPrinter(FunctionPrinter):
         return [*self._copies, *declared, *super()._prologue(joined)]
 
     def _comment(self, operation: Operation) -> None:
+        if operation in self._inlined:
+            return
         position = self.plain.subject.position(operation.pc) if operation.pc >= 0 else None
         if position is not None and position.line != self._line:
             self._line = position.line
             self.lines.add(f"/* {harmless(file_name(position.file))}:{position.line} */")
 
     def _operation(self, operation: Operation) -> None:
+        if operation in self._inlined and not self.groups.is_guarded(operation):
+            self._inline(operation)
+            return
         if operation.type is None or operation in self._used:
             super()._operation(operation)
             return
@@ -156,6 +169,17 @@ class PlainPrinter(FunctionPrinter):
         self.lines.add(f"(void){result};")
         if is_guarded:
             self.lines.close()
+
+    def _inline(self, operation: Operation) -> None:
+        """Let the only use of a value have its expression, unless that is long."""
+        text = self._emit(operation, [self.scope.value(a) for a in operation.arguments])
+        if operation.name == "array_load" and operation.type is I64:
+            widened = self.scope.arithmetic.cast(I64, text)
+            text = text if text.startswith(widened.removesuffix(text)) else widened
+        if len(text) > LONGEST:
+            self.scope.define(operation, text)
+        else:
+            self.names[operation] = operand(text)
 
     def _leave(self, end: Terminator) -> None:
         assert end.name == "error"

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Directives for GCC in an exported source, so that its code is as fast without special options.
+
+GCC 12 at -O2 has vectors in few loops, and code for any x86-64 has those of 128 bits, and a call in
+place of a fused product and sum. Other compilers skip the directives; clang needs none at -O2.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection
+
+from ferryvm.ir.graph import Body
+from ferryvm.ir.loop.natural import Loop, find_loops
+from ferryvm.isa.type import F32, F64
+
+_INSTRUCTIONS = ("fma_", "ceil_", "floor_", "trunc_", "nearest_", "popcnt_")
+"""Helpers that are calls of a library on the oldest processors."""
+
+CLONED = "FOR_PROCESSORS"
+"""The macro before the head of a function that has a version for newer processors."""
+
+_CLONED = f"""\
+/* GCC makes a second version with AVX and FMA, and the program takes that where it can. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) \\
+    && defined(__OPTIMIZE__) && !defined(__FMA__) && !defined(__SANITIZE_ADDRESS__) \\
+    && !defined(__SANITIZE_THREAD__)
+#define {CLONED} __attribute__((target_clones("fma", "default")))
+#else
+#define {CLONED}
+#endif
+"""
+
+_DIRECTIVE = """\
+#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize({})
+#endif
+"""
+
+
+class Vectors(enum.Enum):
+    """The use of vectors in the loops of a function."""
+
+    ORDINARY = None
+    """As the compiler's options say."""
+    ALWAYS = '"-ftree-vectorize", "-fvect-cost-model=dynamic"'
+    """Iterations are independent."""
+    NEVER = '"-fno-tree-vectorize"'
+    """Loops with several sums: GCC takes products apart to add them in order, which is slower."""
+
+
+def vectors(body: Body) -> Vectors:
+    """The best use of vectors in a function."""
+    found = Vectors.ORDINARY
+    for loop in find_loops(body):
+        if not loop.is_innermost:
+            continue
+        carried = sum(parameter.type in (F32, F64) for parameter in loop.header.parameters)
+        if carried > 1:
+            return Vectors.NEVER
+        if not carried and _is_plain(loop):
+            found = Vectors.ALWAYS
+    return found
+
+
+def _is_plain(loop: Loop) -> bool:
+    names = {operation.name for operation in loop.operations}
+    return "array_store" in names and names.isdisjoint(
+        {"error_if", "array_update", "array_exchange", "array_fill", "array_move"}
+    )
+
+
+def directives(body: Body, helpers: Collection[str]) -> list[str]:
+    """The directives of a source with this function, whose text calls some helpers."""
+    use = vectors(body)
+    parts = [_DIRECTIVE.format(use.value)] if use.value else []
+    if use is Vectors.ALWAYS or any(name.startswith(_INSTRUCTIONS) for name in helpers):
+        parts.append(_CLONED)
+    return parts
