@@ -24,6 +24,7 @@ from .kernel import OWN as KERNEL_FAULTS
 from .lane import FAULTS as LANE_FAULTS
 from .launch import FAULTS as LAUNCH_FAULTS
 from .launch import MOST
+from .native_call import FAULTS as CALL_FAULTS
 from .skeleton import FAULTS as SKELETON_FAULTS
 from .table import FAULTS
 
@@ -257,6 +258,15 @@ Faults in launches whose items are work-items of `opencl`: its host part or its 
 }
 
 
+_CALLS = """\
+## In calls from Python
+
+Faults in the generated code by which built-in functions [call compiled ones](decisions/2026-11-26-native-calls.md): a test
+that hands a call to Python code is left out. A call for which the test is finds each of the {count}
+(`tests/faults/native_call.py`, `test_native_call.py`).
+"""
+
+
 def markdown() -> str:
     """The page."""
     results, native = load(RESULTS), load(NATIVE_RESULTS)
@@ -273,6 +283,7 @@ def markdown() -> str:
     )
     lines += ["", *_table([fault for fault in FAULTS if fault.name in planted], native)]
     lines += ["", *section(), "", *_collector_section(), "", *_launch_section()]
+    lines += ["", _CALLS.format(count=len(CALL_FAULTS)), *_abouts(CALL_FAULTS)]
     return "\n".join(lines) + "\n"
 
 

@@ -25,9 +25,8 @@ from ferryvm.engine.call_length import most_instructions
 from ferryvm.machine.python_call import MOST_ATTEMPTS, Boxed
 from ferryvm.python.call import fast_call
 from ferryvm.python.call import function as function_module
-from ferryvm_backends._llvm import python_caller
-from ferryvm_backends._llvm.build import compile_loops
-from ferryvm_backends._llvm.codegen import ObjectCode
+
+from .native_call import is_native, natively, outcome
 
 pytestmark = pytest.mark.skipif(
     built_in.problem() is not None, reason=f"no built-in functions: {built_in.problem()}"
@@ -36,32 +35,6 @@ pytestmark = pytest.mark.skipif(
 FACTOR = 3
 UPWARD = 0x800 if IS_X86 else 0x400000
 """FE_UPWARD."""
-
-
-def natively(python: Callable[..., Any], *arguments: Any) -> Any:
-    """A compiled function that is called by a built-in function, where the arguments have the types
-    of these."""
-    function: Any = ferryvm.function(python)
-    function(*arguments)
-    types = tuple(map(type, arguments))
-    assert function._direct == types
-    function._call_natively(types, function._plain[types])
-    assert is_native(function), str(function.explain())
-    return function
-
-
-def is_native(function: Any) -> bool:
-    """True if a built-in function calls it."""
-    return isinstance(type(function).__call__, type(len))
-
-
-def outcome(function: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[str, str]:
-    """The type and the text of the result, or of the exception."""
-    try:
-        found: object = function(*arguments, **named)
-    except Exception as error:  # noqa: BLE001  # it is compared
-        found = error
-    return type(found).__name__, repr(found)
 
 
 def add(a, b):
@@ -377,78 +350,3 @@ def test_the_lock_is_released_where_a_call_may_be_long() -> None:
     assert short is not None
     assert with_calls is not None
     assert with_calls > 2 * short
-
-
-_CODE: list[ObjectCode] = []
-"""Code with faults, which built-in functions refer to by address."""
-
-
-def planted(number: int) -> Any:
-    """Callers without the test of that number."""
-    require, count = python_caller._Caller._require, 0
-
-    def some(self: Any, holds: Any) -> None:
-        nonlocal count
-        count += 1
-        if count != number + 1:
-            require(self, holds)
-
-    def code(form: Any) -> ObjectCode:
-        nonlocal count
-        count = 0
-        with mock.patch.object(python_caller._Caller, "_require", some):
-            found = ObjectCode(compile_loops(python_caller.module(form)))
-        _CODE.append(found)
-        return found
-
-    return mock.patch.object(python_caller, "_loaded", code)
-
-
-def _is_wrong_with_names() -> bool:
-    return outcome(natively(add, 1, 2), 1, 2, c=3)[0] != "TypeError"
-
-
-def _is_wrong_with_another_type() -> bool:
-    return outcome(natively(add, 1, 2), 1.5, 2) != ("float", "3.5")
-
-
-def _is_wrong_with_another_factor() -> bool:
-    function = natively(scaled, 1, 2)
-    with mock.patch.dict(globals(), FACTOR=9):
-        return outcome(function, 5, 1) != ("int", "44")
-
-
-def _is_wrong_with_a_large_number() -> bool:
-    return outcome(natively(less, 1, 2), 2**64 + 5, 3) != ("bool", "False")
-
-
-def _is_wrong_in_use() -> bool:
-    function, otherwise = natively(add, 1, 2), []
-    (calls,) = function._plain[int, int]._calls
-    call, _ = built_in.built_in(
-        function._plain[int, int].function,
-        (Boxed.INT, Boxed.INT),
-        Boxed.INT,
-        [],
-        lambda *given: otherwise.append(given),
-        lambda _given, error: error,
-    )
-    assert call is not None
-    calls.alone(lambda _: call(1, 2))
-    return otherwise != [(1, 2)]
-
-
-@pytest.mark.parametrize(
-    ("number", "is_found"),
-    [
-        pytest.param(0, _is_wrong_with_names, id="arguments-by-name"),
-        pytest.param(2, _is_wrong_with_another_type, id="type-of-argument"),
-        pytest.param(6, _is_wrong_with_another_factor, id="identities"),
-        pytest.param(7, _is_wrong_with_a_large_number, id="overflow"),
-        pytest.param(9, _is_wrong_in_use, id="possession"),
-    ],
-)
-def test_a_test_that_is_left_out_is_found(number: int, is_found: Callable[[], bool]) -> None:
-    assert not is_found()
-    with planted(number):
-        assert is_found()
