@@ -24,7 +24,7 @@ from ferryvm.portable.harness.check import Function
 from ferryvm.portable.llvm.emit import emit_text
 from ferryvm.verify import Verified
 
-from ..tier import sample
+from ..tier import nightly, sample
 
 KERNELS = (
     *("axpy", "histogram", "buckets", "scaled", "roots", "narrow", "dot", "steps", "divide"),
@@ -255,3 +255,16 @@ def test_a_python_function_becomes_a_kernel(tmp_path: Path, target: str) -> None
     kernel = Simulated(folder)
     for each in golden.read_vectors(folder / "vectors.txt", "scale"):
         assert golden.fault(kernel.call, kernel.manifest, each) is None
+
+
+def square_of(z: Any, c: Any) -> Any:
+    return z * z + c
+
+
+@pytest.mark.parametrize("target", [TARGETS[0], *map(nightly, TARGETS[1:])])
+def test_a_map_of_complex_numbers_becomes_a_kernel(tmp_path: Path, target: str) -> None:
+    folder, kinds = tmp_path / "folder", ("complex64[:]", "complex64[:]")
+    ferryvm.export(square_of, kinds, folder, target=target, elements=2, vectors=30)
+    kernel = Simulated(folder)
+    vectors = golden.read_vectors(folder / "vectors.txt", "square_of")
+    assert [golden.fault(kernel.call, kernel.manifest, each) for each in vectors] == [None] * 30

@@ -118,7 +118,6 @@ def test_vectors_find_a_mutation_of_a_map(tmp_path: Path) -> None:
 
 
 REFUSED: list[tuple[Any, tuple[object, ...], int, str]] = [
-    (lambda z: z * z, ("complex128[:]",), 1, "takes numpy.complex128; map its real"),
     (lambda x: [x], ("float64[:]",), 1, "the results must be numbers"),
     (lambda x: x + 1.0, ("float64[:, :]",), 1, r"write 'float64\[:\]'"),
     (lambda x: x + 1.0, (float,), 1, "no argument is an array of elements"),

@@ -43,6 +43,8 @@ class ArrayArgument:
     shape: tuple[str, ...] = ()
     """Arguments that are the lengths of its dimensions, whose product is the length; () if it has
     one."""
+    is_pair: bool = False
+    """True if elements are the parts of complex numbers, which are neighbours."""
 
     @property
     def length_name(self) -> str:

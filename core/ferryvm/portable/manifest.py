@@ -130,7 +130,7 @@ def _arguments(interface: Interface) -> list[dict[str, Any]]:
                 "kind": "array",
                 "type": each.element.kind,
                 "direction": each.direction.value,
-                "shape": list(each.shape) or [length],
+                "shape": list(each.shape) or ([f"{length} // 2", 2] if each.is_pair else [length]),
             }
         )
         found.append({"name": length, "kind": "length", "type": "i64", "of": each.name})

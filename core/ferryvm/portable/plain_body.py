@@ -136,7 +136,9 @@ class PlainBody:
                 str(folded[n]) if n in folded else names[n]
                 for n in self.subject.shapes.get(place, ())
             )
-            argument = ArrayArgument(name, kind, self._direction(pointer), shape)
+            argument = ArrayArgument(
+                name, kind, self._direction(pointer), shape, place in self.subject.pairs
+            )
             pointers[pointer] = argument
             arguments.append(argument)
         given = zip(names[len(arrays) :], results, strict=True)

@@ -29,11 +29,11 @@ from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.group.kernel import Kernel, arranged
 from ferryvm.python.group.kernel_launch import LaunchedKernel
 from ferryvm.python.map.mapped_function import python_function
-from ferryvm.python.value.kind import Constant, Number, Scalar
+from ferryvm.python.value.kind import Complex, Constant, Number, Scalar
 from ferryvm.verify import verify
 
 _ARRAY = re.compile(r"(\w+)\[(:(?:,\s*:)*)\]")
-_EXAMPLES: dict[type, object] = {float: 0.0, int: 0, bool: False}
+_EXAMPLES: dict[type, object] = {float: 0.0, int: 0, bool: False, complex: 0j}
 
 
 def export(
@@ -55,7 +55,7 @@ def export(
     written.
 
     `arguments`: a kind for each parameter, as an example value (`2.0`, an array of NumPy), a type
-    (`float`, `int`, `bool`, `np.float32`), or a text for arrays (`"float64[:]"`, `"int32[:, :]"`).
+    (`float`, `int`, `bool`, `complex`, `np.float32`), or a text for arrays (`"float64[:]"`, `"int32[:, :]"`).
     The others are as of `ExportOptions`. Of a kernel a launch is exported: in groups of the size
     `group`, which is as of `ferryvm.launch`, or without groups of so many `dimensions`. With
     `elements` a launch that runs the function as `ferryvm.map` does: so many of the first arguments
@@ -135,7 +135,7 @@ def _example(value: object) -> object:
         if issubclass(value, np.generic):
             return value(0)
         raise UnsupportedError(
-            f"argument {value.__name__}: float, int, bool or a type of NumPy expected"
+            f"argument {value.__name__}: float, int, bool, complex or a type of NumPy expected"
         )
     return value
 
@@ -146,10 +146,10 @@ def _kernel_subject(name: str, version: Version, layout: Layout) -> Subject:
     member = names.index(name)
     number = member if layout.group is None else names.index(f"{Role.GROUP.value}{name}")
     axes = layout.dimensions
-    lengths, shapes = array_parameters(name, version, 2 * axes)
+    lengths, shapes, pairs = array_parameters(name, version, 2 * axes)
     verified = verify(version.program)
     item = function_subject(
-        verified, number, lengths, shapes, may_throw=True, sets_statics=False
+        verified, number, lengths, shapes, may_throw=True, sets_statics=False, pairs=pairs
     ).at(member)
     return grid_subject(item, axes, layout.group is not None, layout.group or ())
 
@@ -162,8 +162,13 @@ def _subject(name: str, version: Version) -> Subject:
         kinds = " or ".join(map(str, version.results))
         what = f"{name} returns {kinds}"
         raise ExportError(what, "return values of one type", position)
-    lengths, shapes = array_parameters(name, version, 0)
+    lengths, shapes, pairs = array_parameters(name, version, 0)
+    names: tuple[str, ...] = ()
     for kind in version.results or ():
-        if not isinstance(kind, Number | Scalar | Constant):
+        if not isinstance(kind, Number | Scalar | Complex | Constant):
             raise ExportError(f"{name} returns {kind}", "pass an array that it fills", position)
-    return function_subject(verify(program), entry.function, lengths, shapes, may_throw=True)
+        if isinstance(kind, Complex):
+            names = "result_real", "result_imag"
+    return function_subject(
+        verify(program), entry.function, lengths, shapes, True, names, pairs=pairs
+    )

@@ -11,23 +11,21 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from ferryvm.engine.marshal import CallError
-from ferryvm.errors import Position
 from ferryvm.listing.decode import decode
 from ferryvm.listing.encode import encode
 from ferryvm.portable.fold import folded
 from ferryvm.portable.python_array import array_parameters
-from ferryvm.portable.refusal import ExportError
 from ferryvm.portable.subject import Subject, launch_subject
 from ferryvm.python.call.function import PythonFunction
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.map.map_plan import MapPlan
 from ferryvm.python.value.element import dtype_of
-from ferryvm.python.value.kind import DTYPES, Complex, Kind, Tuple
+from ferryvm.python.value.kind import DTYPES, PAIRS, Complex, Kind, Tuple
 from ferryvm.skeleton import mapping
 from ferryvm.skeleton.array_type import ArrayType
 from ferryvm.verify import verify
@@ -50,14 +48,12 @@ def map_subject(
         plan = MapPlan(of, function, count, values)
     except CallError as error:
         raise UnsupportedError(str(error)) from None
-    code = plan.version.code
-    position = Position(code.co_filename, code.co_firstlineno, 1)
     ranges = {
         number: value
         for number, value in enumerate(plan.apart(values))
         if number in plan.elementwise and isinstance(value, range)
     }
-    described = _described(of.__name__, plan, ranges, position)
+    described = _described(plan, ranges)
     listing = decode(plan.version.program)
     item = mapping.item(described)
     outs = len(described.to)
@@ -68,33 +64,32 @@ def map_subject(
     item.parameters = ("item", *to, *names)
     listing.functions.append(item)
     verified = verify(encode(listing))
-    lengths, shapes = array_parameters(of.__name__, plan.version, 1 + outs, ranges)
+    lengths, shapes, pairs = array_parameters(
+        of.__name__, plan.version, 1 + outs, ranges, plan.elementwise
+    )
+    pairs |= {1 + number for number, array in enumerate(described.to) if array.is_pair}
     number = len(verified.program.functions) - 1
     subject = launch_subject(
-        verified, number, of.__name__, lengths=lengths, shapes=shapes, may_throw=True
+        verified, number, of.__name__, False, lengths, shapes, may_throw=True, pairs=pairs
     )
     return folded(subject.at(entry.function), of_ranges)
 
 
-def _described(
-    name: str, plan: MapPlan, ranges: Mapping[int, range], position: Position
-) -> mapping.Mapping:
+def _described(plan: MapPlan, ranges: Mapping[int, range]) -> mapping.Mapping:
     """The map, for the generator of its item."""
     program = plan.version.program
     (entry,) = program.exports
     arrays: list[ArrayType | None] = []
     sequences: list[int] = []
     for number, kind in enumerate(plan.version.kinds):
-        if isinstance(kind, Complex):
-            _refuse(f"{name} takes {kind}", position)
         if number in ranges:
             sequences.append(len(arrays))
-        is_array = number in plan.elementwise and number not in ranges
-        arrays += [_elements(kind) if is_array else None for _ in kind.slots]
+        shared: list[None] = [None for _ in kind.slots]
+        if number in plan.elementwise and number not in ranges:
+            arrays += [_elements(kind), *shared[1:]]
+        else:
+            arrays += shared
     items = plan.result.items if isinstance(plan.result, Tuple) else (plan.result,)
-    for kind in items:
-        if isinstance(kind, Complex):
-            _refuse(f"{name} returns {kind}", position)
     return mapping.Mapping(
         program.functions[entry.function].name,
         program.signature(entry.function),
@@ -106,11 +101,9 @@ def _described(
 
 def _elements(kind: Kind) -> ArrayType:
     """The arrays of values of a kind of numbers."""
+    if isinstance(kind, Complex):
+        return ArrayType.of(PAIRS[dtype_of(kind).name]).paired
     return ArrayType.of(DTYPES[dtype_of(kind).name])
-
-
-def _refuse(what: str, position: Position) -> NoReturn:
-    raise ExportError(what, "map its real and its imaginary part", position)
 
 
 def _names(
@@ -121,7 +114,9 @@ def _names(
     left, found = iter(names), list[str]()
     of_ranges: dict[str, float] = {}
     for number, kind in enumerate(plan.version.kinds):
-        found += [next(left) for _ in kind.slots]
+        own = [next(left) for _ in kind.slots]
+        is_pair = isinstance(kind, Complex) and number in plan.elementwise
+        found += own[:1] if is_pair else own
         if number in ranges:
             steps = f"start of {found[-1]}", f"step of {found[-1]}"
             found[-1:] = steps

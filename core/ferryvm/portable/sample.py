@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -67,17 +67,18 @@ def inputs(
     shapes: Mapping[int, tuple[int, ...]] = _NO_SHAPES,
     axes: int = 0,
     folded: Mapping[int, int] = _NONE,
+    pairs: Collection[int] = (),
 ) -> Iterator[list[Input]]:
     """Arguments of one call after another, without end: first those of a small one, then lengths
     and edge values in turn, then ever more of it by chance. `shapes`: the arguments that are
     lengths of the dimensions of an array; `axes`: so many of the first ones are numbers of items;
-    `folded`: those that have one value."""
+    `folded`: those that have one value; `pairs`: the arrays of pairs, whose lengths are even."""
     chance = random.Random(f"vectors {seed}")
     arrays = [kind for kind in kinds if isinstance(kind, Element)]
     number = 0
     while True:
         length = LENGTHS[number % len(LENGTHS)] if number else 3
-        made = _call(kinds, chance, number, length, bool(arrays))
+        made = _call(kinds, pairs, chance, number, length, bool(arrays))
         if axes:
             _count(made, chance, length, axes)
         for at, dimensions in shapes.items():
@@ -119,6 +120,7 @@ def _shape(
 
 def _call(
     kinds: Sequence[Type | Element],
+    pairs: Collection[int],
     chance: random.Random,
     number: int,
     length: int,
@@ -132,13 +134,16 @@ def _call(
         if not isinstance(kind, Element):
             made.append(_scalar(kind, chance, number, place, length if has_array else None))
             continue
-        same = next((at for at, k in enumerate(kinds[:place]) if k is kind), None)
+        is_pair = place in pairs
+        alike = (at for at, k in enumerate(kinds[:place]) if k is kind and (at in pairs) == is_pair)
+        same = next(alike, None)
         if is_shared and same is not None:
             first = made[same]
             assert isinstance(first, ArrayInput)
             made.append(ArrayInput(first.bits, same if first.same is None else first.same))
             continue
         own = max(0, length + chance.choice((-2, -1, 1, 5))) if is_uneven else length
+        own <<= is_pair
         made.append(ArrayInput([element_bits(kind, chance, style, own) for _ in range(own)]))
     return made
 

@@ -30,6 +30,7 @@ from ferryvm.verify import Verified, verify
 
 _NONE: Mapping[int, int] = MappingProxyType({})
 _NO_SHAPES: Mapping[int, tuple[int, ...]] = MappingProxyType({})
+_NO_PAIRS: frozenset[int] = frozenset()
 _BY_ARRAY = {element.array: element for element in Element}
 
 
@@ -54,6 +55,8 @@ class Subject:
     """Statics that are results, too."""
     shapes: Mapping[int, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     """Of arrays with dimensions, the parameters that are the lengths of these."""
+    pairs: frozenset[int] = _NO_PAIRS
+    """The arrays of complex numbers, whose parts are neighbours."""
     may_throw: bool = False
     """True if an exception that nothing catches is an error like others."""
     folded: Mapping[int, int] = dataclasses.field(default_factory=dict)
@@ -111,13 +114,14 @@ def function_subject(
     may_throw: bool = False,
     result_names: Sequence[str] = (),
     sets_statics: bool = True,
+    pairs: frozenset[int] = _NO_PAIRS,
 ) -> Subject:
     """A function of a program as the subject. Raises ExportError if it takes or returns what has no
     plain form.
 
     `lengths`: the parameters that are no arguments, but the length of the array that another
-    parameter is; `shapes`, by parameters of the function: as of `Subject`; `result_names`: other
-    ones than `result`; `sets_statics`: statics are set to their arguments, which the launch of an
+    parameter is; `shapes`, `pairs`, by parameters of the function: as of `Subject`, a length of
+    the latter being the number of pairs; `result_names`: other ones than `result`; `sets_statics`: statics are set to their arguments, which the launch of an
     item does.
     """
     program = verified.program
@@ -160,6 +164,9 @@ def function_subject(
         wrapper.get(places[lengths.get(n, n)])
         if n in lengths:
             wrapper.emit("array.length")
+        if lengths.get(n) in pairs:
+            wrapper.emit("i64.const", 1)
+            wrapper.emit("i64.shr_u")
     wrapper.emit("call", number)
     for n in sorted(changed):
         wrapper.emit("static.get", n)
@@ -173,6 +180,7 @@ def function_subject(
         {n: len(own) + place for place, n in enumerate(used)},
         changed,
         {places[at]: tuple(places[n] for n in of) for at, of in shapes.items()},
+        frozenset(places[at] for at in pairs),
         may_throw,
     )
 
@@ -217,11 +225,14 @@ def launch_subject(
     lengths: Mapping[int, int] = _NONE,
     shapes: Mapping[int, tuple[int, ...]] = _NO_SHAPES,
     may_throw: bool = False,
+    pairs: frozenset[int] = _NO_PAIRS,
 ) -> Subject:
     """A launch of a function's items as the subject; `origin`: the region; `has_groups`: the items
     are groups; the others are as of `function_subject`. Raises ExportError as that does, and for
     items that change statics."""
-    item = function_subject(verified, number, lengths, shapes, may_throw, sets_statics=not lengths)
+    item = function_subject(
+        verified, number, lengths, shapes, may_throw, sets_statics=not lengths, pairs=pairs
+    )
     _refuse_changes(item)
     program, called = item.verified.program, item.wrapper if lengths else number
     (_, *rest) = item.parameters
@@ -294,6 +305,7 @@ def grid_subject(item: Subject, axes: int, has_groups: bool, sizes: tuple[int, .
         wrapper=len(program.functions),
         parameters=(*((count, Type.I64) for count in counts), *rest),
         shapes={at - axes: tuple(n - axes for n in of) for at, of in item.shapes.items()},
+        pairs=frozenset(at - axes for at in item.pairs),
         item=item,
         axes=axes,
         counts_items=True,

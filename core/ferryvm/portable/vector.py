@@ -186,7 +186,7 @@ def _call_all(calls: _Calls, found: _Found, seed: int) -> None:
     """Call a function, or launch its items, with one input after the other."""
     subject = calls.subject
     left = LAUNCH_FUEL if calls.is_launch else ALL_FUEL
-    wanted = inputs(calls.kinds, seed, subject.shapes, subject.axes, subject.folded)
+    wanted = inputs(calls.kinds, seed, subject.shapes, subject.axes, subject.folded, subject.pairs)
     for _, arguments in zip(range(TRIES), wanted, strict=False):
         if found.is_full or left <= 0:
             break
