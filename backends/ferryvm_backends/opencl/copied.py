@@ -62,7 +62,8 @@ class Residents(DeviceMemory):
         """Raises BackendError, cl.Error."""
         key = self._running = _key(control)
         capacity, found = self._cached.pop(key, (0, None))
-        if found is not None and capacity > control.heap_capacity:  # another machine's
+        if found is not None and (found.is_unknown or capacity > control.heap_capacity):
+            # The latter was another machine's.
             found.close()
             found = None
         if found is None:

@@ -155,6 +155,8 @@ class Copied:
         self.heap, self._heap_area = self._heap(control)
         self.objects = ObjectCopy(session)
         """Its objects, of which nothing is on the device until a kernel uses them."""
+        self.is_unknown = False
+        """True if nobody knows what the device and the mirrors have: they are not used any more."""
         self.brought: list[Part] = []
         """The ranges that the last `pull` has brought."""
         self.users: weakref.WeakSet[User] = weakref.WeakSet()

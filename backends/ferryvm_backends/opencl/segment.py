@@ -73,6 +73,21 @@ class Segment:
         """The copy on the host of what the device has. What never comes to the host needs none."""
         return self._make_mirror()
 
+    @property
+    def addresses(self) -> tuple[int, int]:
+        """Of the host's bytes, and of the mirror's."""
+        return self.host.ctypes.data, self.mirror.ctypes.data
+
+    @property
+    def valid(self) -> int:
+        """Bytes for which the mirror equals the device's memory."""
+        return self._valid.value
+
+    @property
+    def valid_at(self) -> int:
+        """The address of that word."""
+        return ctypes.addressof(self._valid)
+
     def push(self, start: int, end: int) -> int:
         """Copy changed bytes of this range to the device; the number of copied bytes."""
         if start >= end:

@@ -17,7 +17,9 @@ from ferryvm.engine.installed_launch import InstalledLaunch
 from ferryvm_backends.opencl import OpenClBackend, kernel
 from ferryvm_backends.opencl.copied import residents
 from ferryvm_backends.opencl.item import prepared, suspension
+from ferryvm_backends.opencl.item.native_range import NativeRange
 from ferryvm_backends.opencl.item.prepared import PreparedRange
+from ferryvm_backends.opencl.launch import RangeStatus
 
 from .test_items import make_small, on
 
@@ -46,18 +48,31 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(InstalledLaunch, "may_be_followed", lambda *_given: False)
 
 
-@pytest.fixture
-def again(monkeypatch: pytest.MonkeyPatch) -> list[PreparedRange]:
-    """Receives the ranges that run again."""
+@pytest.fixture(params=[False, True], ids=["commands", "at once"])
+def again(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[PreparedRange]:
+    """Receives the ranges that run again: by commands from Python, or by one native call."""
     found: list[PreparedRange] = []
-    run = PreparedRange.run
+    run, run_at_once = PreparedRange.run, PreparedRange.run_at_once
 
     def noted(self: PreparedRange, *given: Any) -> Any:
+        assert not (request.param and self._native)
         found.append(self)
         return run(self, *given)
 
+    def noted_at_once(self: PreparedRange, *given: Any) -> Any:
+        status = run_at_once(self, *given)
+        if status is not RangeStatus.UNLIKE:
+            found.append(self)
+        return status
+
     monkeypatch.setattr(PreparedRange, "run", noted)
+    monkeypatch.setattr(PreparedRange, "run_at_once", noted_at_once)
+    monkeypatch.setattr(prepared, "SHORT", 1e9 if request.param else 0.0)
     return found
+
+
+by_commands = pytest.mark.parametrize("again", [False], indirect=True)
+at_once = pytest.mark.parametrize("again", [True], indirect=True)
 
 
 @pytest.fixture(params=["copied", pytest.param("gpu", marks=pytest.mark.gpu)])
@@ -83,6 +98,7 @@ def warm(instance: Instance, name: str, *given: object) -> Any:
     return call
 
 
+@by_commands
 @pytest.mark.parametrize(("name", "n"), [("items", 80), ("groups", 10)])
 def test_a_repeated_launch_is_a_kernel_and_one_wait(
     name: str,
@@ -165,6 +181,7 @@ def test_items_that_leave_a_repeated_launch_are_those_of_the_loop(
     assert to.tolist() == (500 // given).tolist()
 
 
+@by_commands
 def test_after_a_failure_of_the_device_the_items_run_in_order(
     instance: Instance, again: list[PreparedRange], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,6 +202,99 @@ def test_after_a_failure_of_the_device_the_items_run_in_order(
     call(80, 500, given, to)
     assert len(again) == 1
     assert to.tolist() == (500 // given).tolist()
+
+
+@at_once
+@pytest.mark.parametrize("status", [RangeStatus.LEFT, RangeStatus.FAILED])
+def test_after_a_failure_in_the_native_call_the_range_runs_again(
+    status: RangeStatus,
+    instance: Instance,
+    again: list[PreparedRange],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given, to = numbers()
+    call = warm(instance, "items", 80, 500, given, to)
+    assert again[-1]._native is not None
+    monkeypatch.setattr(again[-1]._native, "run", lambda: status)
+    for again_ in range(3):
+        to[:] = again_
+        call(80, 500, given, to)
+        assert to.tolist() == (500 // given).tolist()
+
+
+@at_once
+def test_a_signal_handler_that_raises_behind_the_native_call_loses_nothing(
+    instance: Instance, again: list[PreparedRange], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, to = numbers()
+    call = warm(instance, "items", 80, 500, given, to)
+    native = again[-1]._native
+    assert native is not None
+    run = native.run
+
+    def raising() -> int:
+        run()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(native, "run", raising)
+    to[:] = 0
+    with pytest.raises(KeyboardInterrupt):
+        call(80, 500, given, to)
+    assert to.tolist() == (500 // given).tolist()
+    given += 1
+    for _ in range(3):
+        call(80, 500, given, to)
+        assert to.tolist() == (500 // given).tolist()
+
+
+@at_once
+def test_a_launch_in_a_signal_handler_runs_in_order_and_waits_for_nobody(
+    instance: Instance, again: list[PreparedRange], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, to = numbers()
+    other = on(OpenClBackend(wraps=False)).instantiate(ferryvm.compile(TEXT)).exports["items"]
+    for _ in range(5):
+        other(80, 500, given, to)
+    call = warm(instance, "items", 80, 500, given, to)
+    native, its_own = again[-1]._native, np.zeros(80, np.int64)
+    assert native is not None
+    run = native.run
+
+    def handling() -> int:
+        other(80, 700, given, its_own)
+        return run()
+
+    monkeypatch.setattr(native, "run", handling)
+    to[:] = 0
+    call(80, 500, given, to)
+    assert its_own.tolist() == (700 // given).tolist()
+    assert to.tolist() == (500 // given).tolist()
+
+
+@at_once
+@pytest.mark.parametrize("part", ["send", "expect", "expect_word"])
+def test_a_part_of_the_plan_that_is_missing_is_found(
+    part: str, instance: Instance, again: list[PreparedRange], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted faults: changes that are not sent; a stack, headers and registers that are not
+    compared."""
+    send = NativeRange.send
+
+    def send_nothing(self: NativeRange, *given: Any) -> None:
+        *where, (_, mirror) = given
+        send(self, *where, (mirror, mirror))  # type: ignore[call-arg]  # as it is called
+
+    faulty = send_nothing if part == "send" else lambda *_given: None
+    monkeypatch.setattr(NativeRange, part, faulty)
+    given, to = numbers()
+    call = warm(instance, "items", 80, 500, given, to)
+    other = given + 1
+    found = []
+    for k, of in ((500, given), (700, given), (700, other), (700, other)):
+        call(80, k, of, to)
+        found.append(to.tolist() == (k // of).tolist())
+        of[7] += 1
+    assert all(found) is (part == "expect_word")  # the stack tells, too
 
 
 def test_memory_that_is_given_up_is_no_longer_prepared(
@@ -209,6 +319,7 @@ def test_changes_of_the_host_that_are_not_sent_are_found(
 ) -> None:
     given, to = numbers()
     call = warm(instance, "items", 80, 500, given, to)
+    monkeypatch.setattr(prepared, "SHORT", 0.0)  # `send` of the native call has a fault of its own
     monkeypatch.setattr(
         "ferryvm_backends.opencl.object_copy.ObjectCopy.send_again", lambda *_given: None
     )

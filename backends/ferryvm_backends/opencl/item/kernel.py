@@ -141,9 +141,13 @@ class ItemKernel:
         self, queue: Any, launch: Any, first: int, end: int, block: int, local: int
     ) -> None:
         """As `enqueue`, of a launch that has been enqueued before. Raises BackendError."""
+        self.give_again(launch)
+        self._start(queue, self._sizes(end - first, block, local))
+
+    def give_again(self, launch: Any) -> None:
+        """Set a launch that has been enqueued before. Raises BackendError."""
         if self._set is not launch:
             self._set_launch(launch)
-        self._start(queue, self._sizes(end - first, block, local))
 
     def _start(
         self, queue: Any, sizes: tuple[Any, ...], event: Any = None, after: Any = None
@@ -156,14 +160,19 @@ class ItemKernel:
             raise BackendError(f"opencl: a launch failed: {error_name(error)}")
 
     def _sizes(self, items: int, block: int, local: int) -> tuple[Any, ...]:
-        """Dimensions, offset, sizes of all and of a group; groups follow each other along the first
-        axis."""
+        """Dimensions, offset, sizes of all and of a group."""
+        count, every, group = self.sizes(items, block, local)
+        return count, ctypes.c_void_p(), every, group
+
+    def sizes(self, items: int, block: int, local: int) -> tuple[int, Any, Any]:
+        """Dimensions, sizes of all work-items and of a group; groups follow each other along the
+        first axis."""
         local = self.group or local
         groups = -(-items * self._lanes // (local * block))
         axes = self._axes if self.group else (local, 1, 1)
         count = 1 if axes[1:] == (1, 1) else 3
         every = (ctypes.c_size_t * 3)(groups * axes[0], *axes[1:])
-        return count, ctypes.c_void_p(), every, (ctypes.c_size_t * 3)(*axes)
+        return count, every, (ctypes.c_size_t * 3)(*axes)
 
     def _set_launch(self, words: Any) -> None:
         size, kernel = ctypes.sizeof(words), ctypes.c_void_p(self.handle.int_ptr)

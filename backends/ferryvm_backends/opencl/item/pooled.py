@@ -32,8 +32,14 @@ from ferryvm_backends.opencl.item.suspension import suspended
 _WAIT = 0.01
 """Seconds between two looks at the interrupt flag."""
 
-_lock = threading.RLock()
+lock = threading.RLock()
 """Buffers are of a device, not of a machine."""
+
+
+def is_inside() -> bool:
+    """True in a signal handler that has come while this thread has the lock: the pool would wait for
+    it in vain."""
+    return bool(lock._is_owned())  # type: ignore[attr-defined]  # Condition needs it, too
 
 
 class PooledRanges(RangeRunner):
@@ -77,7 +83,7 @@ class PooledRanges(RangeRunner):
     def drop_results(self, machine: Machine) -> None:
         """Forget what the device alone has."""
         if self._memory.is_ahead(machine.control):
-            with _lock:
+            with lock:
                 self._memory.drop(machine.control)
 
     def _is_undone(self, _error: BaseException) -> bool:
@@ -112,11 +118,13 @@ class PooledRanges(RangeRunner):
     def _in_pool(self, machine: Machine, found: RangeRun, work: Callable[[], None]) -> None:
         """Let a thread of the pool do the work. Raises what the work raises."""
         control, bell, buffers = machine.control, Bell(), self._buffers
+        if is_inside():
+            raise BackendError("a signal handler runs a launch while the device begins another one")
         failures: list[BaseException] = []
 
         def act() -> None:
             try:
-                with ours(), _lock:
+                with ours(), lock:
                     work()
             except BaseException as error:  # noqa: BLE001 - the thread that waits raises it
                 failures.append(error)
@@ -125,7 +133,7 @@ class PooledRanges(RangeRunner):
         try:
             pool().start(1)
         except ThreadError:
-            with _lock:
+            with lock:
                 self._memory.drop(control)
             raise
         submitted: list[None] = []

@@ -23,16 +23,30 @@ import numpy as np
 
 from ferryvm.backend import BackendError
 from ferryvm.isa.object import ARRAY_HEADER_BYTES
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.launch_operands import LaunchOperands
 from ferryvm.machine.state import Machine
 from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.array_copy import AccessedArrays
 from ferryvm_backends.opencl.item.kernel import HEAD, ItemKernel
+from ferryvm_backends.opencl.item.native_range import NativeRange
 from ferryvm_backends.opencl.kernel import BufferOffset, error_name, finish, library
+from ferryvm_backends.opencl.launch import RangeStatus
 from ferryvm_backends.opencl.object_copy import ObjectCopy
 from ferryvm_backends.opencl.resident import Copied
 
-State = tuple[object, ...]
+State = tuple[Any, ...]
+
+_FIELDS = ("sp", "fp", "hp", "objects", "object_end", "types", "stack", "stack_end")
+"""Fields of the control block in a state, in this order."""
+
+_MOST_SENT = 1 << 16
+"""Bytes of a range of which all are sent if one has changed; behind them none may have changed where
+a range runs as one native call."""
+
+SHORT = 1e-3
+"""Seconds of a range that runs as one native call, at most: signal handlers wait for it."""
 
 
 def range_state(machine: Machine, start: int, first: int, limit: int) -> State:
@@ -40,8 +54,8 @@ def range_state(machine: Machine, start: int, first: int, limit: int) -> State:
     of the launch's frame."""
     control = machine.control
     return (
-        *(ctypes.addressof(control), first, limit, control.sp, control.fp, control.hp),
-        *(control.objects, control.object_end, control.types, control.stack, control.stack_end),
+        *(ctypes.addressof(control), first, limit, start),
+        *(getattr(control, name) for name in _FIELDS),
         bytes(machine.memory.stack[start : control.sp]),
     )
 
@@ -94,11 +108,14 @@ class PreparedRange:
             place = BufferOffset(segment.place.buffer, segment.place.offset + start)
             to = segment.mirror.ctypes.data + start
             self._reads.append(_read_of(place, end - start, to))
+        self.seconds = 1.0
+        """Seconds of the last run."""
+        self._native: NativeRange | None = None
         copied.users.add(self)
 
     def forget(self) -> None:
         """Fit no range, and refer to no memory."""
-        self.state = ()
+        self.state, self._native = (), None
         self._sent, self._results, self._reads = [], [], []
 
     @staticmethod
@@ -108,16 +125,92 @@ class PreparedRange:
 
     def fits(self, control: ControlBlock, state: State, slots: Any) -> bool:
         """True if a range is as this one was."""
-        objects = self.copied.objects
         return (
             self.state == state
-            and self._slots is slots
+            and self._is_there(slots)
+            and all(header(control, one) == found for one, found in self._headers)
+        )
+
+    def _is_there(self, slots: Any) -> bool:
+        """True if the device's memory and the kernel are as they were."""
+        objects = self.copied.objects
+        return (
+            self._slots is slots
             and self._layout == objects.layout
             and self._rows is objects.rows
             and self.whole.kernel.bound is self._bound
             and self.can_be(objects)
-            and all(header(control, one) == found for one, found in self._headers)
         )
+
+    def is_short(self, control: ControlBlock, first: int, limit: int, slots: Any) -> bool:
+        """True if it may be as this one, and takes so short that `run_at_once` may run it."""
+        state = self.state
+        if self.seconds > SHORT or not state or (first, limit) != state[1:3]:
+            return False
+        return bool(state[0] == ctypes.addressof(control)) and self._is_there(slots)
+
+    def run_at_once(self, queue: Any, traffic: Traffic) -> RangeStatus:
+        """Run it by one native call, if it is as this one. Raises BackendError, cl.Error."""
+        began = time.perf_counter()
+        native, kernel = self._native, self.whole.kernel
+        if native is None:
+            native = self._native = self._planned(queue)
+        kernel.give_again(self._launch)
+        status = RangeStatus(native.run())
+        if status is RangeStatus.DONE:
+            self.seconds = time.perf_counter() - began
+            sent = native.sent()
+            for _, ranges, row in self._sent:
+                pushed = sum(next(sent) for _ in ranges)
+                row.entries += 1
+                row.unchanged += not pushed
+                row.to_device += pushed
+                traffic.to_device += pushed
+            for _, start, end, of_array in self._results:
+                traffic.to_host += end - start
+                if of_array is not None:
+                    of_array.to_host += end - start
+        return status
+
+    def _planned(self, queue: Any) -> NativeRange:
+        """The native call."""
+        native, (address, _, limit, start, *fields, words) = NativeRange(), self.state
+        for name, value in zip(_FIELDS, fields, strict=True):
+            native.expect_word(address + getattr(ControlBlock, name).offset, value)
+        control = ControlBlock.from_address(address)
+        stack = control.stack + WORD_BYTES * start
+        native.expect(stack, words)
+        for one, found in self._headers:
+            native.expect(control.objects + one, found)
+        for segment, ranges, _ in self._sent:
+            if ranges:
+                most = max(end for _, end in ranges)
+                native.expect_word(segment.valid_at, max(segment.valid, most))
+            for first, end in ranges:
+                host, mirror = segment.addresses
+                known = min(end, first + _MOST_SENT)
+                native.send(segment.place, first, known, segment.addresses)
+                if known < end:
+                    native.expect_equal(host + known, mirror + known, end - known)
+        copies = []
+        for segment, first, end, _ in self._results:
+            host, mirror = segment.addresses
+            copies.append((host + first, mirror + first, end - first))
+        next_ = (
+            stack + len(words) - ctypes.sizeof(LaunchOperands) + vars(LaunchOperands)["next"].offset
+        )
+        copies.append((next_, native.word(limit), WORD_BYTES))
+        head = self._head.ctypes.data, self._head.nbytes
+        kernel = self.whole.kernel
+        first, end, block, local = self.whole.given
+        sizes = kernel.sizes(end - first, block, local)
+        reads = [
+            (buffer.value, place.value, size.value, to.value)
+            for buffer, place, size, to in self._reads
+        ]
+        stack_at = address + vars(ControlBlock)["host_stack"].offset
+        native.complete(stack_at, queue, kernel.handle, sizes, reads, head, copies)
+        return native
 
     def run(self, queue: Any, traffic: Traffic) -> Any:
         """Run it; the head of the slots. Raises BackendError, cl.Error."""
@@ -126,6 +219,7 @@ class PreparedRange:
         traffic.seconds_to_device += time.perf_counter() - began
         self.whole.kernel.enqueue_again(queue, self._launch, *self.whole.given)
         self._read(queue)
+        self.seconds = time.perf_counter() - began
         return self._head[0]
 
     def _read(self, queue: Any) -> None:

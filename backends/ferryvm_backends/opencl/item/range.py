@@ -22,6 +22,7 @@ from ferryvm.backend import BackendError
 from ferryvm.ir.c.opencl import LOOK
 from ferryvm.ir.operation import LENGTH
 from ferryvm.isa.type import WORD_BYTES
+from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.item_batch import (
     FRAME,
@@ -47,7 +48,7 @@ from ferryvm_backends.opencl.item.kernel import ItemKernel, kernel_queue, second
 from ferryvm_backends.opencl.item.local_size import LEAST, LocalSize, slice_items
 from ferryvm_backends.opencl.item.memory import ItemMemory, Written
 from ferryvm_backends.opencl.item.pattern import PatternKernel
-from ferryvm_backends.opencl.item.pooled import PooledRanges
+from ferryvm_backends.opencl.item.pooled import PooledRanges, is_inside, lock
 from ferryvm_backends.opencl.item.prepared import PreparedRange, State, WholeRange, range_state
 from ferryvm_backends.opencl.item.range_run import (
     RangeRun,
@@ -58,6 +59,7 @@ from ferryvm_backends.opencl.item.range_run import (
     stops,
 )
 from ferryvm_backends.opencl.item.suspension import Suspended, slot_layout
+from ferryvm_backends.opencl.launch import RangeStatus
 from ferryvm_backends.opencl.segment import view
 
 _LARGEST_BLOCK = 1 << 10
@@ -122,6 +124,8 @@ class ItemRanges(PooledRanges):
         """The range that runs, if it was one slice."""
         self._prepared: PreparedRange | None = None
         """The range that has run last, if another one may be as that."""
+        self._may_be_at_once = True
+        """False since items have left a range that ran by one native call: all was sent again."""
         self._layout = slot_layout(
             memory.session, shape.slot_words, shape.is_block, shape.entry is not None
         )
@@ -158,6 +162,39 @@ class ItemRanges(PooledRanges):
     @property
     def deferral(self) -> Hashable | None:  # type: ignore[override]  # known when the memory is
         return self._memory.deferral
+
+    def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        prepared = self._prepared if self._may_be_at_once else None
+        if prepared is not None and self._run_at_once(prepared, machine, first, limit):
+            self.entries += 1
+            self.seconds += prepared.seconds
+            seconds = prepared.seconds * self._threads if self._shape.is_block else None
+            return RangeOutcome(limit - first, 0, seconds, bool(machine.control.interrupt))
+        return super().run(machine, first, limit)
+
+    def _run_at_once(
+        self, prepared: PreparedRange, machine: Machine, first: int, limit: int
+    ) -> bool:
+        """True if a range that is as the last one has run, by one native call in this thread. An
+        exception of a signal handler leaves an exact state: it comes in front of the call or behind
+        it. Raises BackendError, with the machine as before."""
+        control, memory, buffers = machine.control, self._memory, self._buffers
+        objects, copied = machine.objects, prepared.copied
+        if objects is None or objects.gathered is not None or control.interrupt or is_inside():
+            return False
+        with lock:
+            if not prepared.is_short(control, first, limit, buffers.slots):
+                return False
+            if buffers.is_unknown or copied.is_unknown or not memory.has(prepared, control):
+                return False
+            buffers.is_unknown = copied.is_unknown = True  # if a signal handler raises behind it
+            status = prepared.run_at_once(memory.session.queue, memory.traffic)
+            if status in (RangeStatus.DONE, RangeStatus.UNLIKE):
+                buffers.is_unknown = copied.is_unknown = False
+            else:  # the range runs again from its beginning, and may do so by the other path
+                prepared.forget()
+                self._may_be_at_once = False
+        return status is RangeStatus.DONE
 
     def _run(
         self,

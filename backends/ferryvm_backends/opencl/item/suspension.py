@@ -85,6 +85,8 @@ class Suspended:
         self.skipped: Any = None
         self._of_slots: Area | None = None
         self._of_skipped: Area | None = None
+        self.is_unknown = False
+        """True if nobody knows what the buffers have: they are not used any more."""
         self._head = np.zeros(HEAD.itemsize, np.uint8)
         self._read_into = np.zeros(0, np.uint8)
         """Memory for slots, which the device copies fast."""
@@ -92,6 +94,9 @@ class Suspended:
     def provide(self, wanted: SlotLayout) -> None:
         """Provide buffers that are large enough, with a head of zeros. Raises BackendError,
         cl.Error."""
+        if self.is_unknown:
+            self.close()
+            self.is_unknown = False
         if self.skipped is None or self.skipped.size < wanted.slice:
             if self._of_skipped is not None:
                 self._of_skipped.release()

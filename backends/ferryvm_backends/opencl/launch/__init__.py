@@ -11,6 +11,7 @@ entry stubs, each with a record of its kernel, so no native code is built for a 
 from __future__ import annotations
 
 import ctypes
+import enum
 import functools
 import threading
 
@@ -136,6 +137,64 @@ class Residence(ctypes.Structure):
 RECORD_BYTES = ctypes.sizeof(Record)
 
 
+class RangeStatus(enum.IntEnum):
+    """The outcome of `run_range`."""
+
+    UNLIKE = 0
+    """Something is not as it was; nothing has been done."""
+    DONE = 1
+    """All items are done, and the machine has their results."""
+    LEFT = 2
+    """Items are left. The machine is as it was; what the device and the mirrors have is not
+    known."""
+    FAILED = 3
+    """OpenCL failed; otherwise the same."""
+
+
+class RangePlan(ctypes.Structure):
+    """The plan of a range for `run_range`; addresses and handles are words."""
+
+    host_stack: int
+    """Address of the word that has the lowest address of the thread's stack."""
+    compare: int
+    move: int
+    enqueue: int
+    read: int
+    write: int
+    finish: int
+    """Addresses of memcmp, memmove and OpenCL's functions."""
+    queue: int
+    kernel: int
+    dimensions: int
+    sizes: int
+    group: int
+    """Of all work-items and of a group: addresses."""
+    head: int
+    zeros: int
+    head_bytes: int
+    """The head of the slots, which is to be zero."""
+    checks: int
+    checks_count: int
+    """A table of two addresses and a number of bytes, which are to be equal."""
+    sends: int
+    sends_count: int
+    """A table of buffers, offsets, numbers of bytes, addresses on the host and of mirrors, and words
+    that are set to 1 if that was sent because both differ."""
+    reads: int
+    reads_count: int
+    """A table of buffers, offsets, numbers of bytes, and addresses."""
+    copies: int
+    copies_count: int
+    """A table of addresses to and from which so many bytes are copied."""
+
+    _fields_ = [
+        *_words("host_stack", "compare", "move", "enqueue", "read", "write", "finish"),
+        *_words("queue", "kernel", "dimensions", "sizes", "group", "head", "zeros", "head_bytes"),
+        *_words("checks", "checks_count", "sends", "sends_count", "reads", "reads_count"),
+        *_words("copies", "copies_count"),
+    ]
+
+
 class EntryStub:
     """A native function and its record."""
 
@@ -167,6 +226,15 @@ _lock = threading.Lock()
 @functools.cache
 def _objects() -> list[EntryStubs]:
     return []
+
+
+def native_function(name: str) -> int:
+    """The address of one of `module`'s functions. Raises BackendError as `entry_stub`."""
+    with _lock:
+        objects = _objects()
+        if not objects:
+            objects.append(EntryStubs())
+        return objects[0].native.address(name)
 
 
 def entry_stub(launch: str) -> EntryStub:
