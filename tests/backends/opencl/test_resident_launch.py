@@ -15,10 +15,13 @@ import ferryvm
 from ferryvm import DeviceArray, Engine
 from ferryvm.backend import BackendError
 from ferryvm.engine import launching
+from ferryvm.ir.c.opencl_group import WORK
 from ferryvm.python.control_flow.kernel_source import Layout
 from ferryvm.python.group.kernel import Kernel
 from ferryvm_backends.opencl import OpenClBackend
 from ferryvm_backends.opencl.group.slice import GroupSlices
+from ferryvm_backends.opencl.item.kernel import ItemKernel
+from ferryvm_backends.opencl.item.memory import CopiedMemory
 from ferryvm_backends.opencl.left_elements import LeftElements
 
 from .entering import NAME, named
@@ -163,6 +166,15 @@ def test_an_array_may_be_read_and_stored_into_at_once(warm: _On) -> None:
     assert np.array_equal(x, wanted)
 
 
+def test_what_the_host_changes_between_is_sent_again(warm: _On) -> None:
+    x, ones = DeviceArray(XS), DeviceArray(np.ones(N))
+    for _ in range(2):
+        ferryvm.launch(warm.added, N, x, ones, 1)
+        assert x.where != "host"
+        ferryvm.launch(added, N, x, ones, -3, backend="threaded")
+        assert np.array_equal(x, XS)  # as the device had it before
+
+
 def test_arrays_of_numpy_take_part(warm: _On) -> None:
     x, out = DeviceArray(XS), np.zeros(N)
     warm.launch(warm.reverse, x, x)
@@ -217,7 +229,8 @@ def test_a_device_that_fails_or_lacks_memory_loses_nothing(
     assert out.where != "host"
 
     wanted = reversed_(reversed_(XS))
-    for of, name in ((GroupSlices, "_run_slices"), (LeftElements, "__init__")):
+    places = (GroupSlices, "_run_slices"), (LeftElements, "__init__"), (CopiedMemory, "pull")
+    for of, name in places:
         failures = [BackendError("opencl: no memory")]
         run = getattr(of, name)
 
@@ -255,3 +268,23 @@ def test_an_interrupt_leaves_what_was_or_what_is_done(
     once = reversed_(XS)
     assert np.array_equal(x, reversed_(once) if is_behind else once)
     warm.launch(warm.reverse, x, x)
+
+
+def test_launches_that_take_turns_with_arrays_are_kernels_without_a_check(
+    warm: _On, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = DeviceArray(XS), DeviceArray(np.zeros(N))
+    for _ in range(2):
+        warm.launch(warm.reverse, other, one)
+        warm.launch(warm.reverse, one, other)
+    started: list[str] = []
+    start = ItemKernel._start
+
+    def noted(self: ItemKernel, *given: Any) -> None:
+        started.append(str(self.handle.function_name))
+        start(self, *given)
+
+    monkeypatch.setattr(ItemKernel, "_start", noted)
+    warm.launch(warm.reverse, other, one)
+    warm.launch(warm.reverse, one, other)
+    assert {*started} == {WORK}

@@ -14,7 +14,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NoReturn
 
 import numpy as np
@@ -38,6 +39,10 @@ _FIRST = 64
 
 _MOST_SUSPENDED = 1 << 10
 """Groups that are suspended at their beginning, at most; others have not begun."""
+
+
+_MOST_CHECKED = 8
+"""Launches that are known to be without a fault, besides the last one."""
 
 
 class GroupKernel(ItemKernel):
@@ -66,8 +71,8 @@ class GroupSlices(ItemRanges):
     _groups = 0
     """Groups of the next slice."""
     _has_run = False
-    _checked = b"", 0, 0
-    """The state of a launch, and the range of its groups that the check has found no fault in."""
+    _checked: Mapping[bytes, tuple[int, int]] = MappingProxyType({})
+    """By the states of the last launches, ranges of groups that the check has found no fault in."""
     _given: Sequence[int] = ()
     """Words that all items share."""
 
@@ -156,18 +161,20 @@ class GroupSlices(ItemRanges):
     def _check(
         self, kernel: GroupKernel, buffers: Suspended, first: int, end: int
     ) -> list[tuple[int, int]]:
-        """The ranges of the groups that members would leave. A launch that is as before is not
-        checked again."""
-        state, known = b"", self._checked
+        """The ranges of the groups that members would leave. A launch that is as one of the last
+        ones is not checked again: those of a chain take turns with their arrays."""
+        state, known = b"", (0, 0)
         if self._shape.is_check_pure:
             state = kernel.launch_state()
-            if state == known[0] and known[1] <= first and end <= known[2]:
+            known = self._checked.get(state, known)
+            if known[0] <= first and end <= known[1]:
                 return []
         kernel.enqueue(self._memory.session.queue, first, end, 1, 1)
         left = _marked(buffers, first, end)
         if state and not left:
-            is_more = state == known[0] and known[2] == first
-            self._checked = state, known[1] if is_more else first, end
+            is_more = known[0] < known[1] == first
+            last = [*self._checked.items()][-_MOST_CHECKED:]
+            self._checked = {**dict(last), state: (known[0] if is_more else first, end)}
         return left
 
     def _work(
