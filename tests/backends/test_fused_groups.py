@@ -371,6 +371,7 @@ def test_every_group_can_occur_in_a_program_that_verifies(part: int) -> None:
     assert not never, f"{len(never)} groups are not well-typed"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("part", sample(range(6), 1))
 def test_group_is_chosen_in_its_trial(part: int) -> None:
     # Else the comparison below would be of something else than the group.

@@ -11,14 +11,14 @@ import pytest
 from ..tier import nightly
 from . import forced_exit
 from .forced_exit import differences
-from .llvm.test_groups import EARLY, ENDED, FIRST, TEXTS
+from .llvm.test_groups import EARLY, ENDED, TEXTS
 
 HAS_CC = any(shutil.which(name) for name in ("cc", "gcc", "clang"))
 COMPILED = {"cc": forced_exit.cc, "vliw": forced_exit.vliw}
-DEFAULT = {"cc": ENDED, "vliw": FIRST}
-"""The program of each backend by default."""
+DEFAULT = {"cc": ENDED}
+"""The program of a backend by default; vliw takes three seconds of a processor for one."""
 CASES = [
-    (name, backend) if TEXTS[name] is DEFAULT[backend] else nightly((name, backend))
+    (name, backend) if TEXTS[name] is DEFAULT.get(backend) else nightly((name, backend))
     for name in TEXTS
     for backend in COMPILED
     if backend != "vliw" or TEXTS[name] not in (EARLY, ENDED)
@@ -31,5 +31,5 @@ reorders."""
 def test_the_state_is_exact_where_control_leaves(name: str, backend: str) -> None:
     if backend == "cc" and not HAS_CC:
         pytest.skip("there is no C compiler here")
-    growth = 0.5 if TEXTS[name] is DEFAULT[backend] else 0.0
+    growth = 0.5 if TEXTS[name] is DEFAULT.get(backend) else 0.0
     assert [*differences(TEXTS[name], 1, growth, COMPILED[backend])] == []

@@ -43,8 +43,10 @@ STATICS = {t: 1 + 3 * number for number, t in enumerate(Type)}
 BOOLEANS = (((Type.I32, 0),), ((Type.I32, 1),))
 
 SLOW = ("opencl", "vliw")
-"""Backends that take a second to build a program; the default tier has one type of each."""
+"""Backends that take a second to build a program; the default tier has one type of each, of
+integers: vliw takes five seconds of a processor for all functions of f64."""
 
+TYPES = (Type.I32, Type.F32, Type.F64, Type.I64)
 QUICK_FIRST = sorted(BACKENDS, key=SLOW.__contains__)
 
 
@@ -99,7 +101,7 @@ def program(members: list[Piece]) -> str:
 
 @pytest.mark.all_backends
 @pytest.mark.parametrize(
-    ("t", "backend"), crossed(Type, QUICK_FIRST, always=len(BACKENDS) - len(SLOW))
+    ("t", "backend"), crossed(TYPES, QUICK_FIRST, always=len(BACKENDS) - len(SLOW))
 )
 def test_golden_results_do_not_need_constant_operands(t: Type, backend: str) -> None:
     members = pieces(t)

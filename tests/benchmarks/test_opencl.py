@@ -346,6 +346,7 @@ def test_a_second_call_with_the_same_arrays_copies_none_of_their_bytes() -> None
     assert [target.is_met for target in found.targets] == [True, True]
 
 
+@pytest.mark.nightly
 def test_two_launches_give_the_same_with_copies_beside_kernels() -> None:
     found = overlap.overlap(1 << 16, overlap.QUICK_STEPS, 1, lambda _line: None)
     assert {"beside_ms", "in_sequence_ms", "ratio"} <= set(found.metrics)

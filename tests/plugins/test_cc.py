@@ -60,6 +60,7 @@ def test_the_installed_plugin_is_listed_as_usable(installed: Path) -> None:
     assert "usable" in line
 
 
+@pytest.mark.nightly
 def test_without_a_compiler_it_is_listed_with_the_reason_and_the_rest_works(
     installed: Path,
 ) -> None:
