@@ -70,8 +70,9 @@ class Figures:
         }
 
     def targets(self) -> list[Target]:
-        """The goals, none for small sizes."""
-        found = self.report.targets() if self.report else []
+        """The goals; none for small sizes, and for a part of the scalar programs."""
+        is_whole = scalar.SUITE.not_in_means.issuperset({*PROGRAMS} - {*self.settings.programs})
+        found = self.report.targets() if self.report and is_whole else []
         if self.calls:
             found = [*found, *self.calls.targets()]
         if self.on_device and not self.settings.quick:

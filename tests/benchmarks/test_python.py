@@ -10,6 +10,7 @@ from benchmarks.parallel.task import Task
 from benchmarks.peers.peer import MissingError, twin
 from benchmarks.python import PROGRAMS, Figures, Settings, mapping, scalar
 from benchmarks.python.item import OF, loaded
+from benchmarks.report import Report
 
 import ferryvm
 
@@ -61,3 +62,10 @@ def test_scalar_programs_are_measured_by_processor_time() -> None:
     assert task().result == 9
     clocks = [peer.clock for peer in peers.values()]  # type: ignore[attr-defined]  # all have one
     assert clocks == [["--processor"]] * 3
+
+
+def test_a_part_of_the_scalar_programs_has_no_goals() -> None:
+    report = Report(scalar.SUITE, 1, Scale.SCALAR, {})
+    assert not Figures(Settings(programs=("fib",)), report).targets()
+    without_loop = tuple(name for name in PROGRAMS if name != "loop")
+    assert len(Figures(Settings(programs=without_loop), report).targets()) == 2
