@@ -81,3 +81,5 @@ class Activity:
     frames."""
     stack: int = 0
     """Bytes of its frames on that stack; 0: unknown."""
+    unfinished: int = 0
+    """Groups that it left in the middle, which an interpreter ends; backends may omit it."""

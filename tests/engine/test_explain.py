@@ -23,13 +23,23 @@ from ..double.code import leave
 from ..double.compiler import FunctionCompiler
 from .test_trace import with_code
 
+GROUPS = """
+(define (member (l i64) (tile (array i64)) (g i64))
+  (array-set! tile l (* l g))
+  (barrier)
+  (if (and (= l 3) (= g 2)) (print! (array-ref tile 1))))
+(define (group (g i64))
+  (let ((tile (make-array i64 8 0))) (for-each-item 8 (member tile g))))
+(for-each-item 5 (group))
+"""
+
 LOOP = "(define i 0)\n(while (< i 1000)\n  (set! i (+ i 1)))\n(print! i)"
 
 
 def explained(
-    chosen: Policy | str, count: bool = False, found: Registry | None = None
+    chosen: Policy | str, count: bool = False, found: Registry | None = None, text: str = LOOP
 ) -> Explanation:
-    """What is said about a run of the loop."""
+    """What is said about a run of the loop, or of another text."""
     registry = found or Registry()
     by_name = isinstance(chosen, str)
     engine = (
@@ -37,7 +47,7 @@ def explained(
     )
     observer = Observer()
     observer.watch(engine)
-    execution = engine.start(ferryvm.compile(LOOP, "loop.skiff"))
+    execution = engine.start(ferryvm.compile(text, "loop.skiff"))
     return explain(execution, observer, execution.run(count=count).status.name.lower())
 
 
@@ -189,6 +199,11 @@ def test_a_compiler_asked_for_by_name_is_explained_as_a_policy() -> None:
     (region,) = explanation.regions
     assert (region.region, region.why) == ("program", "the whole program, before it starts")
     assert [share.backend for share in explanation.shares] == ["llvm", "threaded"]
+
+
+def test_groups_that_code_left_in_the_middle_are_counted() -> None:
+    tried = [each for one in explained("llvm", text=GROUPS).regions for each in one.tried]
+    assert sum(each.unfinished for each in tried) == 1  # of five groups one prints
 
 
 def test_guards_that_fail_are_told_with_the_code_that_was_made_without_them() -> None:

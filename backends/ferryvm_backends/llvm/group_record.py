@@ -18,6 +18,7 @@ from ferryvm.ir.group.writer import record_body
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import word
 from ferryvm_backends.llvm.function import FunctionContext
+from ferryvm_backends.llvm.symbol import UNFINISHED
 
 _COLD = ("noinline", "cold", "optnone", '"no-builtins"')
 
@@ -48,6 +49,7 @@ class GroupRecords:
             phis = found[1]
             arguments = [self.function.control, self.function.frame, *phis[:-1]]
             self.builder.call(self._writer(phase), arguments, cconv="fastcc")
+            self.function.shared.count(self.function.storage, UNFINISHED, word(1))
             finish(phis[-1])
             self.builder.position_at_end(here)
         block, phis = found

@@ -28,6 +28,7 @@ from ferryvm_backends.llvm.symbol import (
     LANES,
     NEST_WORDS,
     STACK,
+    UNFINISHED,
 )
 
 
@@ -118,6 +119,7 @@ class RegionCode(Code):
             nests=self._activity_of_nests(words),
             crowded=words[CROWDED],
             stack=words[STACK],
+            unfinished=words[UNFINISHED],
         )
 
     def _activity_of_nests(self, words: list[int]) -> tuple[NestActivity, ...]:

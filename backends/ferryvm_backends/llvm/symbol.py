@@ -9,10 +9,10 @@ LANES = "ferry_lanes"
 
 ACTIVITY = "ferry_activity"
 """Counters of the code: entries, cycles, instructions; bytes of native stack of its frames, written
-by the loader; entries left at once for lack of native stack; then the failures of each guard, then
-`NEST_WORDS` for each nest with two versions."""
+by the loader; entries left at once for lack of native stack; groups left in the middle; then the
+failures of each guard, then `NEST_WORDS` for each nest with two versions."""
 
-ENTRIES, CYCLES, INSTRUCTIONS, STACK, CROWDED, FAILURES = range(6)
+ENTRIES, CYCLES, INSTRUCTIONS, STACK, CROWDED, UNFINISHED, FAILURES = range(7)
 """Places in `ACTIVITY`."""
 
 FAST, SLOW, REASON, NEST_WORDS = range(4)

@@ -72,6 +72,8 @@ class Tried:
     crowded: str
     """The reason for which entries were left at once, and their number; empty if there were
     none."""
+    unfinished: int
+    """Groups that it left in the middle, which an interpreter ends."""
     fault: str
     """The fault of the backend's metrics; empty if there is none."""
 
@@ -314,6 +316,7 @@ def _tried(attempt: Attempt, verified: Verified, is_counted: bool) -> Tried:
         transfer_seconds=activity.transfer_seconds,
         arrays=activity.arrays,
         crowded=_crowded(activity),
+        unfinished=activity.unfinished,
         fault=fault,
     )
 

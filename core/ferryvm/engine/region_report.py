@@ -137,6 +137,9 @@ def _tried_lines(tried: Tried, is_observed: bool) -> list[str]:
         lines.append(done)
     if tried.crowded:
         lines.append(tried.crowded)
+    if tried.unfinished:
+        left = how_often(tried.unfinished)
+        lines.append(f"left in the middle of a group {left}, which an interpreter ends")
     if tried.to_device or tried.to_host:
         copied = f"copied {_bytes(tried.to_device)} to the device, {_bytes(tried.to_host)} back"
         lines.append(f"{copied}, in {milliseconds(tried.transfer_seconds)}")
