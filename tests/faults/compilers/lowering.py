@@ -282,8 +282,8 @@ _put(
     "cc",
     "arguments-one-after-another",
     "The arguments of an edge are assigned one after another, not at once.",
-    "free = [(p, a) for p, a in pending if wanted.count(self.names[p]) == 0]",
-    "free = [*pending] if wanted else []",
+    "if not any(q is not p and _has_name(b, self.names[p]) for q, b in pending)",
+    "if True",
 )
 _put(
     "c:side_exit",
