@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 
 from ferryvm.errors import FerryError
+from ferryvm.ir.c.c11 import C11
+from ferryvm.ir.c.opencl import plain_opencl
 
 _WORDS = """
 auto break case char const continue default do double else enum extern float for goto if inline int long
@@ -25,8 +27,10 @@ nearbyint nextafter pow printf putchar puts qsort rand read realloc remainder re
 signbit sin sinh sqrt srand strlen system tan tanh tgamma time trunc write y0 y1 yn
 """
 KEYWORDS = frozenset(_WORDS.split())
-"""Words that no exported name may be: keywords of C11, C++ and OpenCL C, and names that the printed
-text uses."""
+"""Words that no exported name may be: keywords of C11, C++ and OpenCL C, and types."""
+
+HELPERS = frozenset(C11.helpers) | frozenset(plain_opencl().helpers)
+"""Functions and macros that the printed text calls, which no exported name may hide."""
 
 LIBRARY = frozenset(_LIBRARY.split())
 """Functions of C's library, which compilers know."""
@@ -44,8 +48,8 @@ sign signbit sin sincos sinh sinpi smoothstep sqrt step sub_sat tan tanh tgamma 
 BUILT_IN = {"opencl": frozenset(_BUILT_IN.split())}
 """Names of built-in functions that no function of a target may have."""
 
-_GENERATED = re.compile(r"[a-z]\d+|b\d+_?.*|ferry_.*|_.*")
-"""Names that the printer makes."""
+_GENERATED = re.compile(r"[a-z]\d+|b\d+_?.*|ferry_.*|_.*|.*_[if](32|64)")
+"""Names that the printer makes, and those of functions of the instruction table."""
 
 
 def identifier(name: str) -> str:
@@ -53,7 +57,7 @@ def identifier(name: str) -> str:
     found = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
     if not found or found[0].isdigit():
         found = f"x{found}"
-    if found in KEYWORDS or _GENERATED.fullmatch(found):
+    if found in KEYWORDS | HELPERS or _GENERATED.fullmatch(found):
         found += "_"
     return found
 
@@ -78,7 +82,7 @@ def entry_name(name: str | None, origin: str, target: str = "c") -> str:
 
     Raises FerryError for a given name that is no identifier or a keyword.
     """
-    taken = KEYWORDS | BUILT_IN.get(target, LIBRARY)
+    taken = KEYWORDS | HELPERS | BUILT_IN.get(target, LIBRARY)
     if name is None:
         made = re.sub(r"\W+", "_", origin, flags=re.ASCII).strip("_") or "kernel"
         made = f"f{made}" if made[0].isdigit() else made
@@ -87,6 +91,8 @@ def entry_name(name: str | None, origin: str, target: str = "c") -> str:
         raise FerryError(f"name {name!r}: letters, digits and _ expected, a letter first")
     if name in taken:
         kind = f"a built-in function of {target}"
+        if name in HELPERS:
+            kind = "a function that exported text calls"
         if name in LIBRARY:
             kind = "a function of C's library"
         if name in KEYWORDS:
