@@ -211,6 +211,25 @@ def test_the_c_that_is_shown_names_source_lines_and_instructions(
     assert "ferry_region:" in backend.show(loop, Options(), "asm")
 
 
+WITHOUT = '#pragma GCC optimize("-fno-tree-vectorize")'
+TURN = """
+(define (turn! (o (array f64)) (x (array f64)) (y (array f64)) i)
+  (define j (+ i 1))
+  (array-set! o i (- (* (array-ref x i) (array-ref y i)) (* (array-ref x j) (array-ref y j))))
+  (array-set! o j (+ (* (array-ref x i) (array-ref y j)) (* (array-ref x j) (array-ref y i)))))
+(define a (array f64 1 2))
+(turn! a a (array f64 3 4) 0)
+"""
+"""A product of complex numbers, whose parts GCC would compute by fused operations."""
+
+
+def test_products_that_gcc_would_fuse_are_without_vectors(backend: CcBackend, loop: Region) -> None:
+    turn = region(verify(ferryvm.compile(TURN)), "program")
+    assert WITHOUT in backend.show(turn, Options(), "c")
+    assert "fmadd" not in backend.show(turn, Options(), "asm")
+    assert WITHOUT not in backend.show(loop, Options(), "c")
+
+
 def test_a_stage_that_is_not_there_is_told_with_those_that_are(
     backend: CcBackend, loop: Region
 ) -> None:

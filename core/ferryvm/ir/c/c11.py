@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ferryvm.ir.c.contraction import WITHOUT_VECTORS
 from ferryvm.ir.c.dialect import Dialect, helper_text
 from ferryvm.ir.graph import BOOLEAN, ValueType
 from ferryvm.isa.emitter import Atomic
@@ -287,5 +288,6 @@ C11 = Dialect(
     internal="static ",
     cold="static __attribute__((noinline, cold)) ",
     external='__attribute__((visibility("default"))) ',
+    unfused=WITHOUT_VECTORS,
 )
 """For gcc and clang, on any 64-bit processor."""

@@ -95,6 +95,8 @@ class Dialect:
     """The same for functions that rarely run."""
     external: str = ""
     """Declaration specifiers of the function that enters the region, and of exports."""
+    unfused: str = ""
+    """The start of a text of which a compiler would fuse operations otherwise."""
 
     @property
     def word(self) -> str:

@@ -25,6 +25,7 @@ from ferryvm.ir.c.context import (
     result_type,
     spelled,
 )
+from ferryvm.ir.c.contraction import may_be_fused
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.ir.c.expression import Arithmetic
 from ferryvm.ir.c.function import FunctionPrinter
@@ -95,7 +96,9 @@ def module_text(
     else:
         entry = _entry(shared, any(body.recurs for body in module.bodies))
     applied = function_definitions(dialect, shared.helpers)
+    printed = [body for each in modules for body in each.bodies]
     parts = [
+        dialect.unfused if dialect.unfused and may_be_fused(printed) else "",
         dialect.prelude,
         declarations,
         *_traps(shared),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection
 
+from ferryvm.ir.c.contraction import may_be_fused
 from ferryvm.ir.graph import Body
 from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.isa.type import F32, F64
@@ -46,12 +47,15 @@ class Vectors(enum.Enum):
     ALWAYS = '"-ftree-vectorize", "-fvect-cost-model=dynamic"'
     """Iterations are independent."""
     NEVER = '"-fno-tree-vectorize"'
-    """Loops with several sums: GCC takes products apart to add them in order, which is slower."""
+    """Loops with several sums: GCC takes products apart to add them in order, which is slower. And
+    what it would fuse, see `ferryvm.ir.c.contraction`."""
 
 
 def vectors(body: Body) -> Vectors:
     """The best use of vectors in a function."""
     found = Vectors.ORDINARY
+    if may_be_fused([body]):
+        return Vectors.NEVER
     for loop in find_loops(body):
         if not loop.is_innermost:
             continue
