@@ -107,9 +107,9 @@ def launch(
     `n`: the number of items, or a tuple with one for each of up to three axes, the last of which
     changes fastest; multiples of `group`, which has as many numbers. Without `group` the items are
     independent. `arguments`: the same for all items; arrays of NumPy are read and written where
-    they are; a `DeviceArray` remains on the device that has run the items. `backend`, `policy`: as of `Engine`. `check`: "independence" runs it on the backend
-    `reference`, slowly, and raises KernelError for two items of which one accesses what the other
-    one writes.
+    they are; a `DeviceArray` remains on the device that has run the items. `backend`, `policy`: as
+    of `Engine`. `check`: "independence" runs it on the backend `reference`, slowly, and raises
+    KernelError for two items of which one accesses what the other one writes.
 
     Raises KernelError for sizes that do not fit, and where items do not all wait at one barrier;
     UnsupportedError for what cannot be compiled; what an item raises, with a note that names the
