@@ -15,6 +15,7 @@ from ferryvm import CallError, UnsupportedError
 from ferryvm.build import F64, Program
 
 from ..skeleton.order import SCAN_BLOCK, reduced, scanned
+from ..tier import nightly
 
 BLOCK = 1024
 
@@ -46,7 +47,7 @@ ROTATION = [
     ("switch", "complex64", product),
     ("llvm", "complex64", operator.add),
     ("llvm", "list", affine),
-    ("opencl", "complex128", product),
+    nightly(("opencl", "complex128", product)),  # it compiles for seconds
     ("reference", "complex128", product),
     ("vliw", "complex64", product),
 ]
