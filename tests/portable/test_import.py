@@ -81,6 +81,9 @@ def copy(exported: Folder, tmp_path: Path) -> Callable[[str], Path]:
     return made
 
 
+NO_DRIVER = {"ptx": "the driver of CUDA is not here", "spirv": "clCreateProgramWithIL failed"}
+"""Messages by targets that not each machine can run."""
+
 ROUNDTRIPS = [(target, name) for target in loader.LOADERS for name in ("axpy", "scaled", "dot")]
 
 
@@ -93,7 +96,12 @@ def test_an_exported_kernel_comes_back(
     if target in ("opencl", "wasm"):
         pytest.importorskip({"opencl": "pyopencl", "wasm": "wasmtime"}[target])
     export_region(kernels, name, tmp_path / "folder", ExportOptions(target, vectors=20))
-    kernel = import_kernel(tmp_path / "folder")
+    try:
+        kernel = import_kernel(tmp_path / "folder")
+    except ImportRefusedError as error:
+        if target not in NO_DRIVER or NO_DRIVER[target] not in str(error):
+            raise
+        pytest.skip(str(error))
     assert (kernel.vectors, kernel.target) == (20, target)
     x, y = np.linspace(-1, 1, 9), np.arange(9.0)
     if name == "axpy":
