@@ -174,6 +174,19 @@ def test_every_command_is_documented() -> None:
     assert not {name for name in _commands() if not re.search(rf"ferry {name}\b", section)}
 
 
+def test_each_benchmark_has_a_line_of_the_benchmarks_page() -> None:
+    source = (ROOT / "benchmarks" / "__main__.py").read_text(encoding="utf-8")
+    names = re.findall(
+        r"^@main\.command\((?:\"(\w+)\")?\)(?:\n@.*|\n    .*|\n\))*\ndef (\w+)",
+        source,
+        re.MULTILINE,
+    )
+    listed = re.findall(
+        r"^    python -m benchmarks (\w+) {2,}\S", _text("benchmarks.md"), re.MULTILINE
+    )
+    assert sorted(listed) == sorted(name or function for name, function in names)
+
+
 def test_every_field_of_a_result_is_documented() -> None:
     names = {name for row in _rows(_text("running.md"), 2) for name in re.findall(r"\w+", row[0])}
     assert set(RunResult.__dataclass_fields__) | {"value"} <= names
