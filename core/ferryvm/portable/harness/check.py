@@ -15,10 +15,9 @@ from typing import Any
 from ferryvm.portable.harness.golden import (
     SCALARS,
     arguments_of,
-    inputs_of,
+    passed,
     read_manifest,
     report,
-    results_of,
 )
 
 
@@ -27,8 +26,6 @@ class Function:
 
     def __init__(self, function: Any, manifest: Any) -> None:
         self.function, self.manifest = function, manifest
-        self.names = [each["name"] for each in inputs_of(manifest)]
-        self.results = results_of(manifest)
         self.returned = [each["name"] for each in arguments_of(manifest, "returned")]
         function.restype = None
         if manifest.get("status") is not None:
@@ -38,23 +35,16 @@ class Function:
 
     def call(self, arguments: list[Any]) -> tuple[int, list[Any]]:
         """The status and the results of a call."""
-        named = dict(zip(self.names, arguments, strict=True))
-        results = {each["name"]: SCALARS[each["type"]]() for each in self.results}
-        given: list[Any] = []
-        for each in self.manifest["arguments"]:
-            match each["kind"]:
-                case "array":
-                    given.append(ctypes.c_void_p(named[each["name"]].address))
-                case "length":
-                    given.append(SCALARS[each["type"]](named[each["of"]].length))
-                case "result":
-                    given.append(ctypes.byref(results[each["name"]]))
-                case "scalar":
-                    given.append(named[each["name"]])
-        status = self.function(*given)
+        made = passed(self.manifest, arguments, 0, _pointer, lambda number: number, True)
+        status = self.function(*made.given)
         for name in self.returned:
-            results[name].value, status = status, 0
-        return status or 0, [*results.values()]
+            made.results[name].value, status = status, 0
+        return status or 0, [*made.results.values()]
+
+
+def _pointer(address: int, _: int) -> Any:
+    """The argument of an array: where its elements are."""
+    return ctypes.c_void_p(address)
 
 
 def check(library: Path, folder: Path) -> int:

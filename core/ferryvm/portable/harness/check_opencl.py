@@ -91,9 +91,26 @@ def _sizes(value: Any, integers: dict[str, int]) -> tuple[int, ...]:
     return tuple(expression(size, integers) for size in each)
 
 
+NO_PLATFORM = (
+    "no OpenCL platform is installed: install the driver of the device, or PoCL for the processor "
+    "(pocl-opencl-icd of Debian and Ubuntu; pip install pocl-binary-distribution)"
+)
+
+
+def _platforms() -> list[Any]:
+    """The platforms of OpenCL. Raises ValueError if there is none."""
+    try:
+        found: list[Any] = pyopencl.get_platforms()
+    except pyopencl.Error:  # the loader's PLATFORM_NOT_FOUND_KHR
+        found = []
+    if not found:
+        raise ValueError(NO_PLATFORM)
+    return found
+
+
 def device_of(part: str) -> Any:
-    """The first device whose name contains a text."""
-    for platform in pyopencl.get_platforms():
+    """The first device whose name contains a text. Raises ValueError if there is none."""
+    for platform in _platforms():
         for device in platform.get_devices():
             if part in platform.name or part in device.name:
                 return device
@@ -111,7 +128,10 @@ def main() -> int:
     folder = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parent
     try:
         return check(device_of(sys.argv[1] if len(sys.argv) > 1 else ""), folder)
-    except (OSError, ValueError, KeyError, StopIteration, pyopencl.Error) as error:
+    except ValueError as error:
+        print(f"check.py: {error}", file=sys.stderr)
+        return 2
+    except (OSError, KeyError, StopIteration, pyopencl.Error) as error:
         print(f"check.py: {type(error).__name__}: {error}", file=sys.stderr)
         return 2
 

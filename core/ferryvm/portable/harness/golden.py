@@ -187,7 +187,7 @@ def integers_of(manifest: Any, arguments: list[Any]) -> dict[str, int]:
 
 
 class Passed(NamedTuple):
-    """The arguments of a kernel on a device, and what comes back."""
+    """The arguments of a function or a kernel, and what comes back from a device."""
 
     given: list[Any]
     returned: list[tuple[Any, int, int]]
@@ -211,7 +211,7 @@ def passed(
     number: Callable[[Any], Any],
     takes_items: bool,
 ) -> Passed:
-    """The arguments of a call as a kernel takes them.
+    """The arguments of a call as the function or kernel takes them.
 
     `buffer`: makes memory of the device with the content at an address; an array has one, however
     often it is passed. `number`: makes an argument of a number of ctypes. `takes_items`: numbers of
@@ -239,7 +239,7 @@ def passed(
             made.given.append(arrays[value])
             if each["direction"] != "in":
                 made.returned.append((arrays[value], address, size))
-        elif kind != "items":
+        elif kind in ("result", "status"):
             content = states if kind == "status" else results[each["name"]]
             address, size = ctypes.addressof(content), ctypes.sizeof(content)
             made.given.append(buffer(address, size))

@@ -17,13 +17,18 @@ CC = clang
 NATIVE := $(shell echo | $(CC) -march=native -E - > /dev/null 2>&1 && echo -march=native)
 CFLAGS ?= -O3 $(NATIVE)
 PYTHON ?= python3
+CLANG := $(filter-out __clang_major__,$(shell echo __clang_major__ | $(CC) -E -P -x c - 2> /dev/null))
 
 all: lib@NAME@.so
 
-lib@NAME@.so: @NAME@.ll
+has-clang:
+	@test "$(CLANG)" -ge 15 2> /dev/null || \\
+	{ echo "@NAME@.ll needs clang 15 or later; $(CC) is version $(or $(CLANG),unknown): make CC=NAME"; exit 2; }
+
+lib@NAME@.so: @NAME@.ll | has-clang
 	$(CC) -Wno-override-module -ffp-contract=off $(CFLAGS) -fPIC -shared -o $@ @NAME@.ll -lm
 
-check-program: check.c @NAME@.ll @NAME@.h
+check-program: check.c @NAME@.ll @NAME@.h | has-clang
 	$(CC) -std=c11 -Wno-override-module -ffp-contract=off $(CFLAGS) -o $@ check.c @NAME@.ll -lm
 
 check: check-program lib@NAME@.so
@@ -31,7 +36,7 @@ check: check-program lib@NAME@.so
 	@if command -v $(PYTHON) > /dev/null; then $(PYTHON) check.py lib@NAME@.so; \\
 	else echo "$(PYTHON) is not here: check.py was not run"; fi
 
-.PHONY: all check
+.PHONY: all check has-clang
 """
 
 

@@ -21,6 +21,8 @@ static cl_context context;
 static cl_command_queue queue;
 static cl_kernel kernel;
 
+enum { NO_PLATFORM = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR, of the loader */
+
 static void ok(cl_int error, const char *what)
 {
     if (error != CL_SUCCESS) {
@@ -35,7 +37,13 @@ static cl_device_id device_by_name(void)
     const char *part = getenv("DEVICE");
     cl_platform_id platforms[16];
     cl_uint count = 0;
-    ok(clGetPlatformIDs(16, platforms, &count), "clGetPlatformIDs");
+    cl_int error = clGetPlatformIDs(16, platforms, &count);
+    if (error == NO_PLATFORM || (error == CL_SUCCESS && count == 0)) {
+        fputs("no OpenCL platform is installed: install the driver of the device, or PoCL for the processor "
+              "(pocl-opencl-icd of Debian and Ubuntu)\\n", stderr);
+        exit(2);
+    }
+    ok(error, "clGetPlatformIDs");
     for (cl_uint p = 0; p < count && p < 16; ++p) {
         cl_device_id devices[16];
         cl_uint found = 0;
