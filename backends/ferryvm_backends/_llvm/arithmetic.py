@@ -186,7 +186,11 @@ class Arithmetic(PureEmitter[ir.Value]):
 
     def fsqrt(self, t: Type, a: ir.Value) -> ir.Value:
         # LLVM folds `NaN if x < 0 else sqrt(x)` to sqrt(x); the fence preserves our canonical NaN.
-        return self._intrinsic(f"llvm.arithmetic.fence.{t}", a.type, self.bare_root(t, a))
+        return self.fence(t, self.bare_root(t, a))
+
+    def fence(self, t: Type, a: ir.Value) -> ir.Value:
+        """A float that LLVM combines with nothing that it is computed from."""
+        return self._intrinsic(f"llvm.arithmetic.fence.{t}", a.type, a)
 
     def bare_root(self, t: Type, a: ir.Value) -> ir.Value:
         """The square root for arithmetic alone, which LLVM computes in vectors."""

@@ -11,11 +11,12 @@ from ferryvm.ir.passes.overflow_check import RARE
 from ferryvm.ir.rule import Rules
 from ferryvm.ir.use import users_of
 from ferryvm.isa.trap import Trap
-from ferryvm.isa.type import Type
+from ferryvm.isa.type import F64, Type
 from ferryvm.machine.control import Status
 from ferryvm_backends._llvm import ir
 from ferryvm_backends._llvm.arithmetic import WORD, word
 from ferryvm_backends.llvm.access import Access
+from ferryvm_backends.llvm.accumulator import left_accumulators
 from ferryvm_backends.llvm.call import Calls
 from ferryvm_backends.llvm.context import (
     INT32,
@@ -79,6 +80,7 @@ class _BodyLowering:
             arguments = function.native.args[2:]  # after control block and frame
             self.values.update(zip(entry.parameters, arguments, strict=True))
         self._roots = _bare_roots(self.body)
+        self._fenced = left_accumulators(self.body)
         self.blocks: dict[Block, ir.Block] = {
             block: function.block(block.label) for block in self.body.blocks
         }
@@ -108,6 +110,10 @@ class _BodyLowering:
             strip = self._strips.get(block)
             limit = None if strip is None else self._enter_strip(strip)
             self.builder.position_at_end(self.blocks[block])
+            for parameter in block.parameters if strip is None else ():
+                if parameter in self._fenced:
+                    fenced = self.function.arithmetic.fence(F64, self._phis[parameter])
+                    self.values[parameter] = fenced
             for operation in block.operations:
                 self._operation(operation)
             if strip is None or limit is None:
