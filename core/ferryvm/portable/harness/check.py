@@ -35,7 +35,7 @@ class Function:
 
     def call(self, arguments: list[Any]) -> tuple[int, list[Any]]:
         """The status and the results of a call."""
-        made = passed(self.manifest, arguments, 0, _pointer, lambda number: number, True)
+        made = passed(self.manifest, arguments, 0, _pointer, lambda number: number, False)
         status = self.function(*made.given)
         for name in self.returned:
             made.results[name].value, status = status, 0
