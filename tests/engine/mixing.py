@@ -30,6 +30,27 @@ CALLED_NEST = ferryvm.compile("""
 total""")
 """A nest in a function that is called four times; its inner loop gets hot first."""
 
+NEST_OF_THREE = ferryvm.compile("""
+(define total 0)
+(define i 0)
+(while (< i 200)
+  (let ((j 0)) (while (< j 5) (set! total (+ total (* i j))) (set! j (+ j 1))))
+  (let ((k 0)) (while (< k 2) (set! total (- total k)) (set! k (+ k 1))))
+  (set! i (+ i 1)))
+total""")
+"""A nest whose head comes often, with two loops in it."""
+
+LONG_AT_THE_END = ferryvm.compile("""
+(define total 0)
+(define i 0)
+(while (< i 40)
+  (let ((j 0))
+    (while (< j (if (= i 39) 3000 2)) (set! total (+ total (* i j))) (set! j (+ j 1))))
+  (set! i (+ i 1)))
+total""")
+"""A nest whose inner loop is long in the last iteration of the outer one, which hardly any
+comes to."""
+
 ENDLESS = ferryvm.assemble("""
 .static n i64
 .function main

@@ -11,12 +11,20 @@ import pytest
 import ferryvm
 from ferryvm.engine import Engine, ProgramInterrupted
 from ferryvm.engine.journal import Event, Outcome, Placement
+from ferryvm.engine.other_entry import wait_for_other
+from ferryvm.engine.site import Site
+from ferryvm.engine.transition import SiteEvent
 from ferryvm.program import Program
+from ferryvm.region.region import RegionKind, regions
+from ferryvm.verify import verify
 
+from ..double.code import PythonCode, leave
 from ..double.compiler import compile_by_llvm, with_compiler
 from .mixing import (
     CALLED_NEST,
     ENDLESS,
+    LONG_AT_THE_END,
+    NEST_OF_THREE,
     TWO_WAYS_IN,
     end,
     entries,
@@ -213,6 +221,38 @@ def test_a_nest_that_was_compiled_from_inside_is_compiled_from_its_head_when_it_
     assert (inside.region, head.region) == ("sum/nest.1", "sum/nest.1")
     assert head.why == f"begun again after it was compiled from inside, at pc {inside.pc}"
     assert (entries(inside), entries(head)) == (1, 3)
+
+
+def test_a_nest_whose_head_comes_often_is_compiled_once() -> None:
+    execution = start(NEST_OF_THREE, policy(threshold=150))
+    same_as_reference(NEST_OF_THREE, execution)
+    inner, head = placements(execution)
+    assert (inner.state, inner.attempts) == ("counting", [])
+    assert inner.history[-1].reason == f"the loop around it, at pc {head.pc}, comes often"
+    assert head.why == f"it comes often, and the loop in it at pc {inner.pc} is hot"
+    assert (head.state, len(head.attempts), entries(head)) == ("installed", 1, 1)
+
+
+def test_a_loop_that_is_hot_before_its_nest_comes_again_is_compiled_from_inside() -> None:
+    execution = start(LONG_AT_THE_END, policy(threshold=300))
+    same_as_reference(LONG_AT_THE_END, execution)
+    (inner,) = placements(execution)
+    assert [step.event.name for step in inner.history].count("WAITED") == 1
+    assert (inner.state, entries(inner)) == ("installed", 1)
+
+
+def test_a_loop_waits_once_for_code_of_its_nest_that_was_just_installed() -> None:
+    (nest,) = (one for one in regions(verify(NEST_OF_THREE)) if one.kind is RegionKind.NEST)
+    first, second = (Site(loop.head, False, 100) for loop in nest.graph.loops if loop.parent)
+    first.region = second.region = nest
+    sites = {first.key: first, second.key: second}
+    for step in (SiteEvent.HOT, SiteEvent.STARTED, SiteEvent.CHOSEN, SiteEvent.COMPILED):
+        assert wait_for_other(second, sites, lambda pc, counting=False: 0) is None
+        first.step(step, "", 0.0, lambda change: None)
+    first.code = PythonCode(leave)
+    found = [wait_for_other(second, sites, lambda pc, counting=False: 0) for _ in range(2)]
+    assert found == [f"there is code of its nest, for pc {first.pc}", None]
+    assert (second.other, second.threshold, second.more) == (None, 200, 100)
 
 
 def test_a_policy_that_asks_nobody_leaves_all_to_the_interpreter() -> None:

@@ -41,10 +41,12 @@ from .driving import DRIVEN, LATE, LOOP, On, State, drives
 from .mixing import (
     CALLED_NEST,
     ENDLESS,
+    NEST_OF_THREE,
     TWO_WAYS_IN,
     listen,
     placements,
     policy,
+    same_as_reference,
     start,
 )
 from .shadowing import policy as shadowed
@@ -184,6 +186,14 @@ def test_what_breaks_while_the_policy_is_asked_gives_the_site_up(
 
 
 # --- what backends say ----------------------------------------------------------------------
+
+
+@drives((State.DECIDING, On.WAITED))
+def test_a_loop_in_a_nest_waits_for_the_head_of_the_nest() -> Execution:
+    execution = start(NEST_OF_THREE, policy(threshold=150))
+    same_as_reference(NEST_OF_THREE, execution)
+    assert [placement.state for placement in placements(execution)] == ["counting", "installed"]
+    return execution
 
 
 @drives((State.COMPILING, On.EARLY), (State.COUNTING, On.HOT))

@@ -7,13 +7,14 @@ Short programs never get here, so the modules on regions are imported at the fir
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ferryvm import record
 from ferryvm.engine.guess import Guess
 from ferryvm.engine.hook import ExtraFacts
 from ferryvm.engine.journal import Considered, Journal, Placement
+from ferryvm.engine.other_entry import Passes, wait_for_other
 from ferryvm.engine.site import Site
 from ferryvm.engine.transition import SiteEvent
 from ferryvm.policy import Action, Choice, Policy, Rule, choose, here
@@ -51,7 +52,7 @@ class Decider:
         """Words that were taken for constant and are not: pc of the launch or -1, kind, number."""
         self._works: dict[int, int] = {}
         """The largest work of an item so far, by its function."""
-        self.passes: Callable[[int], int | None] = lambda _pc: None
+        self.passes: Passes = lambda pc, counting=False: None
         """The times that control has come to a pc, if it is counted."""
         self._program, self._policy = program, policy
         self._journal, self._extra_facts = journal, extra_facts
@@ -66,11 +67,11 @@ class Decider:
         self.sights[pc] = seen
         self._words[pc] = self._words.get(pc, seen.words) & seen.words
 
-    def decide(self, site: Site, counted: Collection[tuple[int, bool]]) -> tuple[SiteEvent, str]:
+    def decide(self, site: Site, sites: Mapping[tuple[int, bool], Site]) -> tuple[SiteEvent, str]:
         """The event that results from a site's decision, and the reason; `site.rule` and
         `site.region` are set.
 
-        `counted`: keys of the sites, which have cells of their own.
+        `sites`: all of them, which have cells of their own.
         """
         if site.rule is not None:
             site.known = self._known(site, site.rule)
@@ -92,12 +93,16 @@ class Decider:
         if site.is_launch_only and not self._runs_ranges(rule.chain[0]):
             placement.decision += "; its items run in order, so it waits until it is hot"
             return SiteEvent.UNWANTED, placement.decision
+        awaited = wait_for_other(site, sites, self.passes)
+        if awaited is not None:
+            placement.decision = f"it waits: {awaited}"
+            return SiteEvent.WAITED, awaited
         site.rule = rule
         if any(choice.options.speculate for choice in rule.chain):
             from ferryvm.engine.speculation import plan
 
             items = self._observed_items(rule, placement) if _is_launch(site) else None
-            if plan(site, counted, items):
+            if plan(site, sites, items):
                 return SiteEvent.UNOBSERVED, placement.decision
             site.known = self._known(site, rule)
         return SiteEvent.CHOSEN, placement.decision

@@ -62,6 +62,8 @@ class Site:
     error: BackendError | None = None
     """The reason that the program may not continue without its code."""
     job: Job | None = None
+    other: Site | None = None
+    """The site whose code it waits for."""
 
     def __init__(self, pc: int, counting: bool, threshold: int, delay: float = 0.0) -> None:
         self.pc, self.counting = pc, counting
@@ -69,6 +71,8 @@ class Site:
         """The number of entries at which it is examined next."""
         self.delay = delay
         """Seconds by which its decision is deferred, if no program waits for its code."""
+        self.waited: list[Site | Code] = []
+        """The heads and codes that it has waited for."""
         self.history: list[Step] = []
         """Its transitions."""
         self.lost: set[str] = set()

@@ -169,13 +169,12 @@ class Tiering:
         site = self.sites.get((pc, False))
         return site is not None and site.state in _PENDING
 
-    def _passes(self, pc: int) -> int | None:
-        """The times that control has come to a pc, if that is counted; at least, if it is not
-        counted any more."""
-        site = self.sites.get((pc, False))
+    def _passes(self, pc: int, counting: bool = False) -> int | None:
+        """See `Passes`."""
+        site = self.sites.get((pc, counting))
         if site is None:
             return None
-        left = self._inner.counted(pc, False) if site.is_counted else 0
+        left = self._inner.counted(pc, counting) if site.is_counted else 0
         return site.threshold - left
 
     def sliced(self, pc: int, counting: bool) -> None:
@@ -447,15 +446,18 @@ class Tiering:
             self._compilers.say_once(f"pc {site.pc}: what is hot there cannot be compiled: {what}")
 
     def _hasten_head(self, site: Site) -> None:
-        """If a loop was compiled from a loop inside it, compile it from its own head, too, when it
-        is next entered: code with an entry in the middle is slower, because a compiler does not see
-        its loops as nested."""
+        """Compile a loop from its head when it is next entered, if a loop in it waits for that, or
+        its code has an entry in the middle: a compiler does not see its loops as nested then."""
         assert site.region is not None
-        loop = site.region.loop
-        head = self.sites.get((loop.head, site.counting)) if loop is not None else None
+        loop, head = site.region.loop, site.other
+        why = f"it comes often, and the loop in it at pc {site.pc} is hot"
+        if head is None:
+            head = self.sites.get((loop.head, site.counting)) if loop is not None else None
+            why = f"begun again after it was compiled from inside, at pc {site.pc}"
         if head is None or head is site:
             return
         head.more = 1
         head.has_run_long |= site.has_run_long
-        why = f"begun again after it was compiled from inside, at pc {site.pc}"
+        if head is site.other:
+            head.delay = 0.0
         self._step(head, SiteEvent.NESTED, why, _COLD)

@@ -64,6 +64,7 @@ class SiteEvent(enum.Enum):
     NO_REGION = "no region starts there"
     COMPILED = "a backend compiled the region"
     EARLY = "a backend has a higher threshold"
+    WAITED = "code with another entry of its nest is expected soon, or is there"
     TOO_LARGE = "the region exceeds the limits of the backends, and a smaller one starts there"
     REFUSED = "no backend compiled the region"
     DENIED = "the policy requires compiled code, and there is none"
@@ -95,7 +96,7 @@ class Work(enum.Enum):
     QUEUE = "submit a job to the compile thread"
     DECIDE = "ask the policy"
     COMPILE = "ask the backends of the rule in order"
-    HASTEN = "signal NESTED to the head of its loop"
+    HASTEN = "signal NESTED to the head of its loop, or of the one that it waits for"
     WARN = "warn, or end the program if the policy requires code"
     RECOMPILE = "submit a job to the compile thread: ask the backend of its code again"
     END = "end the program with the reason"
@@ -118,6 +119,9 @@ TRANSITIONS = {
     (SiteState.QUEUED, SiteEvent.STARTED): Transition(SiteState.DECIDING, work=Work.DECIDE),
     (SiteState.DECIDING, SiteEvent.CHOSEN): Transition(SiteState.COMPILING, work=Work.COMPILE),
     (SiteState.DECIDING, SiteEvent.UNOBSERVED): Transition(SiteState.OBSERVING, CellChange.OBSERVE),
+    (SiteState.DECIDING, SiteEvent.WAITED): Transition(
+        SiteState.COUNTING, CellChange.COUNT, Work.HASTEN
+    ),
     (SiteState.DECIDING, SiteEvent.UNWANTED): Transition(SiteState.INTERPRETED),
     (SiteState.DECIDING, SiteEvent.NO_REGION): Transition(
         SiteState.INTERPRETED, CellChange.COUNT_AROUND
