@@ -49,6 +49,16 @@ def test_a_check_of_a_side_fails_only_where_control_would_have_come_to_it() -> N
     assert "= select %3, %4, %8" in text
 
 
+@pytest.mark.parametrize(
+    ("divisor", "is_converted"), [(2, True), (-3, True), (0, False), (-1, False)]
+)
+def test_a_division_is_converted_if_it_is_defined_for_all_operands(
+    divisor: int, is_converted: bool
+) -> None:
+    text = LOOP.format(yes=SHIFT, no=f"%6: i64 = div_s i64 %1, i64:{divisor}")
+    assert ("select" in changed(convert_branches, text)) is is_converted
+
+
 LONG = (
     "%5: i64 = mul i64 %1, %1\n  %9: i64 = mul i64 %5, %5\n  %10: i64 = mul i64 %9, %5\n"
     "  %11: i64 = mul i64 %10, %5\n  %6: i64 = mul i64 %11, %5"

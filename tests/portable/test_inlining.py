@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 from pathlib import Path
 
@@ -46,6 +47,12 @@ PROGRAM = """
       (array-set! c (+ (* i n) j) sum)
       (set! j (+ j 1)))
     (set! i (+ i 1))))
+(define (collatz (n i64))
+  (define k 0)
+  (while (> n 1)
+    (if (= (% n 2) 0) (set! n (/ n 2)) (set! n (+ 1 (* 3 n))))
+    (set! k (+ k 1)))
+  k)
 (define one (make-array f64 1))
 (define two (make-array i64 2))
 (fused 1.0 one one)
@@ -53,6 +60,7 @@ PROGRAM = """
 (print! (turns 3 1 2))
 (widened (make-array i8 1) two)
 (product one one one 1)
+(print! (collatz 7))
 """
 
 
@@ -91,6 +99,17 @@ def test_variables_of_loops_and_signed_elements_have_their_values(
 ) -> None:
     folder, _ = _exported(tmp_path, name)
     _proved(folder, "CFLAGS=-O1")
+
+
+@pytest.mark.parametrize("level", ["-O2", "-O3"])
+def test_gcc_selects_where_a_branch_would_depend_on_data(tmp_path: Path, level: str) -> None:
+    folder, text = _exported(tmp_path, "collatz")
+    assert text.count("else") == text.count("#else")
+    words = f"gcc -std=c11 {level} -S -o - collatz.c"
+    done = subprocess.run(words.split(), cwd=folder, capture_output=True, text=True, check=True)
+    if platform.machine() == "x86_64":
+        assert "cmov" in done.stdout
+    _proved(folder, f"CFLAGS={level}")
 
 
 def test_interleaved_iterations_check_once(tmp_path: Path) -> None:

@@ -312,6 +312,8 @@ SHAPES: dict[str, Shape] = {**_computing(), **_DECLARED}
 
 PURE = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.COMPUTES)
 """Names of pure operations."""
+DIVISIONS = frozenset({"div_s", "div_u", "rem_s", "rem_u"})
+"""Names of operations that are not defined for each divisor."""
 FIXED = frozenset(name for name, shape in SHAPES.items() if shape.role is Role.FIXED)
 """Names of operations that read something constant during a run of the body."""
 

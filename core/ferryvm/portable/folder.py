@@ -8,6 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ferryvm.errors import FerryError
+from ferryvm.ir.graph import Body
+from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.ir.passes.if_conversion import convert_branches
+from ferryvm.ir.passes.jump_threading import thread_jumps
 from ferryvm.portable.fold import folded
 from ferryvm.portable.identifier import entry_name
 from ferryvm.portable.interface import Interface
@@ -22,6 +26,12 @@ from ferryvm.portable.target import OF_GRIDS, OF_ITEMS, target
 from ferryvm.portable.vector import golden_vectors, vector_text
 from ferryvm.portable.verifier import verify_plain
 from ferryvm.verify import Verified
+
+SELECTING = frozenset({"c"})
+"""Targets of which compilers make branches, not selections, of short sides."""
+
+SELECTIONS = 2
+"""The level from which on such branches of loops are selections."""
 
 VECTOR_BYTES = 100_000
 """The largest size of the vectors unless their number is asked for: a folder has at most 200 kB."""
@@ -80,6 +90,13 @@ def _plain(subject: Subject, name: str, options: ExportOptions) -> tuple[PlainFu
     return made if runs_items else item_loops(made), member.member.members
 
 
+def _select(body: Body) -> None:
+    """Make short branches of loops selections."""
+    if convert_branches(body):
+        thread_jumps(body)
+        remove_dead_code(body)
+
+
 def _item(subject: Subject, name: str, options: ExportOptions) -> PlainFunction:
     """The plain form of an item for a target that knows no more than its number."""
     assert subject.item is not None
@@ -100,6 +117,8 @@ def export_subject(subject: Subject, directory: Path, options: ExportOptions) ->
     subject = folded(subject, options.fold)
     name = entry_name(options.name, subject.origin, options.target)
     function, members = _plain(subject, name, options)
+    if options.target in SELECTING and options.optimize >= SELECTIONS:
+        _select(function.body)
     verify_plain(function)
     written = write(function)
     size = VECTOR_BYTES if options.vectors is None else 1 << 40

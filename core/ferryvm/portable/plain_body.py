@@ -19,8 +19,7 @@ from ferryvm.ir.graph import (
     Terminator,
     Value,
 )
-from ferryvm.ir.member.failure import DIVISIONS
-from ferryvm.ir.operation import LENGTH, PLACE, PURE, element_bytes
+from ferryvm.ir.operation import DIVISIONS, LENGTH, PLACE, PURE, element_bytes
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.jump_threading import thread_jumps
 from ferryvm.ir.use import substitute

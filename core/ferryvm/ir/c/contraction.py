@@ -8,25 +8,25 @@ also with `-ffp-contract=off`, and at -O2. Without the vectoriser it does not. C
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from ferryvm.ir.c.directive import options
 from ferryvm.ir.graph import Body, Operation
-from ferryvm.ir.loop.natural import find_loops
+from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.isa.type import F32, F64
 
-WITHOUT_VECTORS = """\
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("-fno-tree-vectorize")
-#endif
-"""
+NO_VECTORS = "-fno-tree-vectorize"
+
+WITHOUT_VECTORS = options(NO_VECTORS)
 """For the beginning of a text: GCC fuses nothing in it."""
 
 _FLOATS = frozenset({F32, F64})
 
 
-def may_be_fused(bodies: Iterable[Body]) -> bool:
+def may_be_fused(bodies: Iterable[Body], loops: Callable[[Body], list[Loop]] = find_loops) -> bool:
     """True if functions that may be inlined into each other subtract products, add products, and
-    have neighbouring results: two stores, or two floats that a loop passes on."""
+    have neighbouring results: two stores, or two floats that a loop passes on. `loops`: those of a
+    body."""
     adds = subtracts = False
     results = 0
     for body in bodies:
@@ -34,7 +34,7 @@ def may_be_fused(bodies: Iterable[Body]) -> bool:
             adds |= operation.name == "fadd" and _has_product(operation)
             subtracts |= operation.name == "fneg"
             subtracts |= operation.name == "fsub" and _has_product(operation)
-        results += _neighbours(body)
+        results += _neighbours(body, loops(body))
     return adds and subtracts and results > 1
 
 
@@ -42,10 +42,10 @@ def _has_product(operation: Operation) -> bool:
     return any(isinstance(v, Operation) and v.name == "fmul" for v in operation.arguments)
 
 
-def _neighbours(body: Body) -> int:
+def _neighbours(body: Body, all_loops: list[Loop]) -> int:
     """The largest number of results in an inner loop, or outside of these: loops are often there
     twice, with their checks and without."""
-    loops = [loop for loop in find_loops(body) if loop.is_innermost]
+    loops = [loop for loop in all_loops if loop.is_innermost]
     inside = {block for loop in loops for block in loop.members}
     rest = [o for block in body.blocks if block not in inside for o in block.operations]
     stored = [_stores(operations) for operations in (rest, *(loop.operations for loop in loops))]

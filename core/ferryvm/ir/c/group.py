@@ -11,7 +11,8 @@ from __future__ import annotations
 from ferryvm.ir.c.context import FORCED_IN
 from ferryvm.ir.c.scope import FunctionScope
 from ferryvm.ir.graph import Operation
-from ferryvm.ir.member.failure import DIVISIONS, NOTES
+from ferryvm.ir.member.failure import NOTES
+from ferryvm.ir.operation import DIVISIONS
 from ferryvm.isa.type import Type
 
 MOST_ITERATIONS = 1 << 22

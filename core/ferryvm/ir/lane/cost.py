@@ -11,7 +11,7 @@ from __future__ import annotations
 from ferryvm.ir.function_body import function_body
 from ferryvm.ir.graph import Block, Body, Constant, Operation, Parameter
 from ferryvm.ir.loop.natural import find_loops
-from ferryvm.ir.operation import UPDATES
+from ferryvm.ir.operation import DIVISIONS, UPDATES
 from ferryvm.isa.pure_function import PureFunction
 
 ITERATIONS = 10
@@ -19,7 +19,6 @@ ITERATIONS = 10
 _GATHER = 44.0
 """Of eight lanes; 8 on processors of Intel, 40 on those of AMD."""
 
-_DIVISIONS = frozenset({"div_s", "div_u", "rem_s", "rem_u"})
 _SLOW_FLOATS = frozenset({"fdiv", "fsqrt"})
 _FLOATS = frozenset({"fadd", "fsub", "fmul", "ffma"})
 _GATHERS = frozenset(
@@ -83,7 +82,7 @@ def _is_float(parameter: Parameter) -> bool:
 
 def _one_by_one(operation: Operation) -> float:
     """Cycles of an operation of eight items."""
-    if operation.name in _DIVISIONS:
+    if operation.name in DIVISIONS:
         return 6.0 if isinstance(operation.arguments[1], Constant) else 80.0
     if operation.name in _SLOW_FLOATS:
         return 32.0
@@ -125,7 +124,7 @@ def _once(operation: Operation) -> float:
         return _GATHER
     if operation.name == "update_each":
         return 1.2 * _UPDATE
-    return 10.0 if operation.name in _DIVISIONS else 0.5
+    return 10.0 if operation.name in DIVISIONS else 0.5
 
 
 def _in_lanes(operation: Operation) -> float:
@@ -136,7 +135,7 @@ def _in_lanes(operation: Operation) -> float:
         return 16.0
     if operation.name == "apply":
         return 1.0 * _size(operation)
-    if operation.name in _DIVISIONS:
+    if operation.name in DIVISIONS:
         first, second = operation.arguments
         if isinstance(second, Constant):
             return 4.0

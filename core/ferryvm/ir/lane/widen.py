@@ -12,14 +12,12 @@ from ferryvm.ir.lane.emission import Emission
 from ferryvm.ir.lane.item import UnvectorisedError
 from ferryvm.ir.lane.shape import UNIFORM, VARYING, computed_shape
 from ferryvm.ir.lane.variable import LaneValue
-from ferryvm.ir.operation import PURE, element_bytes
+from ferryvm.ir.operation import DIVISIONS, PURE, element_bytes
 from ferryvm.ir.rule import Rules
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import CANONICAL_NAN, I64, Type
-
-_DIVISIONS = frozenset({"div_s", "div_u", "rem_s", "rem_u"})
 
 _FURTHEST_FIELD = 256
 """Fields that may be read of null: they are in the first page of the space of objects."""
@@ -63,7 +61,7 @@ class Widening:
             values = [emission.materialise(a) for a in arguments]
         else:
             values = [a.value for a in arguments]
-        if operation.name in _DIVISIONS:
+        if operation.name in DIVISIONS:
             values[1] = self._divisor(operation, values[1], shape is VARYING)
         result = emission.emit(operation.name, operation.type, operation.static, tuple(values))
         return LaneValue(result, shape)

@@ -24,16 +24,13 @@ from ferryvm.ir.loop.natural import Loop, loops_of
 from ferryvm.ir.member import UngroupedError
 from ferryvm.ir.member.form import GroupForm, group_array_of
 from ferryvm.ir.member.value_range import MemberRanges, member_ranges
-from ferryvm.ir.operation import SHAPES, TRANSFERS, Role
+from ferryvm.ir.operation import DIVISIONS, SHAPES, TRANSFERS, Role
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type, signed
 
 _FAILURES = {"trap_if": "fail_if", "guard": "fail_if", "poll": "fail_if_interrupted"}
 NOTES = frozenset(_FAILURES.values())
 """Operations at which a member may fail."""
-
-DIVISIONS = frozenset({"div_s", "div_u", "rem_s", "rem_u"})
-"""Operations that a processor cannot do with each divisor."""
 
 _HARMFUL = DIVISIONS | {
     *("element_load", "element_store", "update_element", "compare_exchange_element"),

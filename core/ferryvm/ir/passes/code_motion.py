@@ -15,11 +15,11 @@ from __future__ import annotations
 from ferryvm.ir.graph import BOOLEAN, Body, Constant, Operation
 from ferryvm.ir.loop.natural import Loop
 from ferryvm.ir.loop.preheader import add_preheaders
-from ferryvm.ir.operation import CALLS, FIELD_CHANGES, PURE
+from ferryvm.ir.operation import CALLS, DIVISIONS, FIELD_CHANGES, PURE
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64, Type
 
-_PARTIAL = frozenset({"div_s", "div_u", "rem_s", "rem_u", "to_int_s", "to_int_u"})
+_PARTIAL = DIVISIONS | {"to_int_s", "to_int_u"}
 """Operations that are undefined for some operands."""
 
 _SHIFTS = frozenset({"shl", "shr_s", "shr_u"})

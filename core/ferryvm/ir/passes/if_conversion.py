@@ -18,8 +18,9 @@ exits.
 from __future__ import annotations
 
 from ferryvm.ir.control_flow_graph import ControlFlowGraph
-from ferryvm.ir.graph import BOOLEAN, Block, Body, Edge, Operation, Terminator, Value
+from ferryvm.ir.graph import BOOLEAN, Block, Body, Constant, Edge, Operation, Terminator, Value
 from ferryvm.ir.loop.natural import Loop, loops_of
+from ferryvm.ir.operation import DIVISIONS
 from ferryvm.ir.passes.code_motion import is_movable
 
 MOST_OPERATIONS = 4
@@ -28,6 +29,7 @@ MOST_OPERATIONS = 4
 MOST_CHECKS = 2
 """Checks of a side."""
 
+_CHECKS = frozenset({"trap_if", "error_if"})
 _CONDITIONS = frozenset(
     {"add_overflows", "sub_overflows", "mul_overflows", "compare", "all", "any", "none"}
 )
@@ -94,22 +96,30 @@ def _side(graph: ControlFlowGraph, block: Block, edge: Edge, gone: set[Block]) -
     end = side.end
     if end.name != "jump" or end.edges[0].is_back:
         return None
-    checks = sum(operation.name == "trap_if" for operation in side.operations)
-    others = [o for o in side.operations if o.name != "trap_if"]
+    checks = sum(operation.name in _CHECKS for operation in side.operations)
+    others = [o for o in side.operations if o.name not in _CHECKS]
     work = sum(operation.name not in _CONDITIONS for operation in others)
-    is_short = checks <= MOST_CHECKS and work <= MOST_OPERATIONS and all(map(is_movable, others))
+    is_short = checks <= MOST_CHECKS and work <= MOST_OPERATIONS and all(map(_is_defined, others))
     return side if is_short else None
+
+
+def _is_defined(operation: Operation) -> bool:
+    """True if an operation may be computed also where its side is not taken."""
+    if operation.name in DIVISIONS:
+        divisor = operation.arguments[1]
+        return isinstance(divisor, Constant) and divisor.bits not in (0, divisor.word_type.mask)
+    return is_movable(operation)
 
 
 def _append(block: Block, side: Block, p: Value, holds: bool) -> None:
     """Append the operations of a side to the block that branches there."""
     taken = p
-    if not holds and any(operation.name == "trap_if" for operation in side.operations):
+    if not holds and any(operation.name in _CHECKS for operation in side.operations):
         taken = Operation("none", BOOLEAN, (), (p,))
         taken.pc = block.end.pc
         block.operations.append(taken)
     for operation in side.operations:
-        if operation.name == "trap_if":
+        if operation.name in _CHECKS:
             fails = Operation("all", BOOLEAN, (), (operation.arguments[0], taken))
             fails.pc = operation.pc
             block.operations.append(fails)

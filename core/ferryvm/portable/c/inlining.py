@@ -78,6 +78,8 @@ def _joins(operation: Operation, user: Operation) -> bool:
         return False
     if operation.name in _LOADS:
         return user.name != "return"  # results may be stored where it reads
+    if user.name == "select" and operation is not user.arguments[0]:
+        return False  # a compiler computes values with names in front of a selection
     if operation.name in _SIGNED:
         return user.name not in PURE or user.name == "compare"
     return not (operation.name == "fmul" and user.name in ("fadd", "fsub"))

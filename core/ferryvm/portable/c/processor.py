@@ -10,7 +10,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection
 
-from ferryvm.ir.c.contraction import may_be_fused
+from ferryvm.ir.c.contraction import NO_VECTORS, may_be_fused
+from ferryvm.ir.c.directive import options
 from ferryvm.ir.graph import Body
 from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.isa.type import F32, F64
@@ -32,31 +33,30 @@ _CLONED = f"""\
 #endif
 """
 
-_DIRECTIVE = """\
-#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize({})
-#endif
-"""
-
 
 class Vectors(enum.Enum):
     """The use of vectors in the loops of a function."""
 
-    ORDINARY = None
+    ORDINARY = ()
     """As the compiler's options say."""
-    ALWAYS = '"-ftree-vectorize", "-fvect-cost-model=dynamic"'
+    ALWAYS = ("-ftree-vectorize", "-fvect-cost-model=dynamic")
     """Iterations are independent."""
-    NEVER = '"-fno-tree-vectorize"'
+    NEVER = (NO_VECTORS,)
     """Loops with several sums: GCC takes products apart to add them in order, which is slower. And
     what it would fuse, see `ferryvm.ir.c.contraction`."""
 
 
-def vectors(body: Body) -> Vectors:
-    """The best use of vectors in a function."""
+SELECTED = ("-fno-tree-sink", "-fno-split-paths")
+"""Options with which both values of a selection are computed: GCC makes a branch of it otherwise,
+which depends on data, and so is predicted wrong about every second time."""
+
+
+def vectors(body: Body, loops: list[Loop]) -> Vectors:
+    """The best use of vectors in a function with some loops."""
     found = Vectors.ORDINARY
-    if may_be_fused([body]):
+    if may_be_fused([body], lambda _: loops):
         return Vectors.NEVER
-    for loop in find_loops(body):
+    for loop in loops:
         if not loop.is_innermost:
             continue
         carried = sum(parameter.type in (F32, F64) for parameter in loop.header.parameters)
@@ -76,8 +76,11 @@ def _is_plain(loop: Loop) -> bool:
 
 def directives(body: Body, helpers: Collection[str]) -> list[str]:
     """The directives of a source with this function, whose text calls some helpers."""
-    use = vectors(body)
-    parts = [_DIRECTIVE.format(use.value)] if use.value else []
+    loops = find_loops(body)
+    use = vectors(body, loops)
+    has_selection = any(o.name == "select" for loop in loops for o in loop.operations)
+    used = [*use.value, *(SELECTED if has_selection else ())]
+    parts = [options(*used)] if used else []
     if use is Vectors.ALWAYS or any(name.startswith(_INSTRUCTIONS) for name in helpers):
         parts.append(_CLONED)
     return parts

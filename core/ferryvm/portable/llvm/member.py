@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 
 from ferryvm.ir.graph import Operation, Parameter, Terminator
-from ferryvm.ir.member.failure import DIVISIONS
+from ferryvm.ir.operation import DIVISIONS
 from ferryvm.isa.trap import Trap
 from ferryvm.portable.c.source import origin
 from ferryvm.portable.interface import Interface
