@@ -46,6 +46,7 @@ __all__ = [
     "Code",
     "CompilationError",
     "Compiler",
+    "DependenceError",
     "DirectEntry",
     "Finding",
     "Forcing",
@@ -94,6 +95,11 @@ class TooLargeError(RefusalError):
     """A region exceeds the compiler's limits, see `Capabilities.limits`."""
 
 
+class DependenceError(FerryError):
+    """Two items of a launch access the same element, field, static or byte, and one writes it: a
+    fault of the program."""
+
+
 class Forcing(enum.Enum):
     """Rare behaviour of backends that tests can force everywhere."""
 
@@ -104,8 +110,8 @@ class Forcing(enum.Enum):
     PARALLEL = "parallel"
     """Items of launches run out of order wherever they may, however few they are."""
     INDEPENDENCE = "independence"
-    """The items of launches are checked to be independent: an interpreter raises where two of them
-    access the same memory and one writes it."""
+    """The items of launches are checked to be independent: an interpreter raises DependenceError
+    where two of them are not."""
 
 
 @record.dataclass(frozen=True)

@@ -49,6 +49,21 @@ def test_a_limit_of_time_says_what_was_not_compared(
     assert following == "ferry: next.skiff: not compared: the time of --seconds is over"
 
 
+def test_items_that_are_not_independent_are_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "race.skiff"
+    path.write_text(
+        "(define (put item to)\n  (array-set! to (/ item 2) item))\n"
+        "(for-each-item 8 (put (make-array i64 8)))",
+        encoding="utf-8",
+    )
+    code, out, err = ferry("diff", str(path), "--schedule", "independence")
+    assert (code, out.count("error")) == (1, 1)
+    assert err == (
+        f"ferry: {path}: items 0 and 1 of the launch at {path}:3:1 are not independent: item 0 wrote "
+        f"element 0 of the i64[8] at 8 at {path}:2:3, item 1 writes it at {path}:2:3\n"
+    )
+
+
 def test_progress_is_silent_where_nobody_looks(long: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(differential, "_EXPECTED_CHUNK", 1000)
     words = ["diff", long, "--backends", "switch", "--instructions", "1500"]

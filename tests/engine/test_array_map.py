@@ -179,7 +179,7 @@ XS = np.arange(6.0)
         (lambda f: ferryvm.map(f, np.ma.array(XS), 1, 2), "pass x.filled()"),
         (
             lambda f: ferryvm.map(f, XS[1:], 1, 2, out=XS[:-1]),
-            "argument 4 (out) shares memory with argument 1 (x)",
+            "read-only and begin apart: pass x.copy()",
         ),
         (
             lambda f: ferryvm.map(f, XS, 1, 2, out=np.broadcast_to(XS, (6,))),

@@ -21,7 +21,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ferryvm import record
-from ferryvm.errors import FerryError, Position
+from ferryvm.backend import DependenceError
+from ferryvm.errors import Position
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Immediate, Instruction
 from ferryvm.isa.atomic import Update
 from ferryvm.isa.declared_type import StructType
@@ -61,10 +62,6 @@ Place = tuple[str, int, int]
 """A place in memory: its kind; the handle of an object, or 0; a number."""
 
 _ELEMENT, _FIELD, _STATIC, _BYTE, _POINTER = "element", "field", "static", "byte", "heap pointer"
-
-
-class DependenceError(FerryError):
-    """Two items of a launch access the same element, field, static or byte, and one writes it."""
 
 
 class _Verb(enum.Enum):

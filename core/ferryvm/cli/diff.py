@@ -224,17 +224,26 @@ def _show(against: str, found: list[tuple[str, Comparison]]) -> None:
     table = Table("program", "backends", "verdict", "moves", "instructions", box=None)
     for name, one in found:
         row = (str(one.moves), str(one.instructions))
-        is_failure = one.difference is not None and one.difference.field == "failure"
-        verdict = "error" if is_failure else one.verdict.value
+        verdict = "error" if _failure(one) else one.verdict.value
         table.add_row(name, ", ".join(one.backends), verdict, *row)
     if found:
         print_table(table)
     for name, one in found:
         text = one.difference or one.reason
-        if text is not None:
-            who = f"{against} and {', '.join(one.backends)}"
-            how = "" if one.is_counted else ", not counting"
-            click.echo(f"ferry: {name}: {who}{how}: {text}", err=True)
+        if text is None:
+            continue
+        who = f"{against} and {', '.join(one.backends)}"
+        how = "" if one.is_counted else ", not counting"
+        line = f"{who}{how}: {text}"
+        if one.backends == (against,):  # the check of independence, which compares with itself
+            line = _failure(one) or line
+        click.echo(f"ferry: {name}: {line}", err=True)
+
+
+def _failure(one: Comparison) -> str | None:
+    """The exception of a backend, or the message of a check."""
+    found = one.difference
+    return found.right if found is not None and found.field == "failure" else None
 
 
 def _check_page(html: Path, files: tuple[Path, ...]) -> None:

@@ -456,12 +456,14 @@ class References:
 
 def _overlap(places: Sequence[Place], first: int, second: int | None) -> CallError:
     one = places[first]
-    other = "an array that the program has"
+    other, copied = "an array that the program has", one
     if second is not None:
         other = places[second].name.rpartition(": ")[2]
+        if one.given.startswith("out"):  # results in a copy of it would be lost
+            copied = places[second]
     return CallError(
         f"{one.name} shares memory with {other}; arrays may only if all are read-only and begin "
-        f"apart: {one.verb} {one.given}.copy()"
+        f"apart: {copied.verb} {copied.given}.copy()"
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from ferryvm.backend import (
     CompilationError,
+    DependenceError,
     Forcing,
     MalformedError,
     PreparationError,
@@ -261,6 +262,8 @@ class Trial:
                 if isinstance(error, MalformedError):
                     return MALFORMED + text.replace(MALFORMED, "", 1)
                 return IN_COMPILER + text
+            except DependenceError as error:
+                return str(error)
             except Exception as error:  # noqa: BLE001 - a faulty backend may raise anything
                 return described(error)
         control = self.execution.machine.control
