@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -101,10 +102,10 @@ def _ferry(subject: Subject, work: Work, backend: str, device: str, limit: float
     instance = engine.instantiate(subject.sample.program(subject.sizes))
     call = instance.exports["work"]
 
+    watcher = _Watcher(instance)
+
     def run() -> None:
-        has_ended = threading.Event()
-        watcher = threading.Thread(target=_stop_late, args=(instance, limit, has_ended))
-        watcher.start()
+        watcher.end = time.process_time() + limit
         try:
             call(*work.arguments)
         except RefusalError as error:
@@ -112,17 +113,26 @@ def _ferry(subject: Subject, work: Work, backend: str, device: str, limit: float
         except ProgramInterrupted:
             raise MissingError(f"it takes more than {limit:g} s of processor time") from None
         finally:
-            has_ended.set()
-            watcher.join()
+            watcher.end = None
 
     return Task(run)
 
 
-def _stop_late(instance: Instance, limit: float, has_ended: threading.Event) -> None:
-    """Interrupt a call that takes more seconds of processor time, which other work of the machine
-    does not lengthen."""
-    end = time.process_time() + limit
-    while not has_ended.wait(0.05):
-        if time.process_time() > end:
-            instance.interrupt()
-            return
+class _Watcher:
+    """Interrupts calls that take too long. Its thread begins before any call, so that no call pays
+    for it."""
+
+    end: float | None = None
+    """The processor time at which a call is to have ended, which other work of the machine does not
+    lengthen; None: there is no call."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = weakref.ref(instance)
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while (instance := self._instance()) is not None:
+            if self.end is not None and time.process_time() > self.end:
+                instance.interrupt()
+            del instance
+            time.sleep(0.05)
