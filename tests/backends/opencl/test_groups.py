@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -23,11 +24,13 @@ from ferryvm.region.region import Region, RegionKind
 from ferryvm.verify import verify
 from ferryvm_backends.opencl import OpenClBackend
 from ferryvm_backends.opencl.device import Device
-from ferryvm_backends.opencl.group import has_groups
+from ferryvm_backends.opencl.group import has_groups, slice
+from ferryvm_backends.opencl.group.direct import DirectRange
 from ferryvm_backends.opencl.group.range import GroupRanges
 from ferryvm_backends.opencl.group.text import GroupText, group_leaves, group_text
 from ferryvm_backends.opencl.item import item_region
 from ferryvm_backends.opencl.item.kernel import ItemKernel
+from ferryvm_backends.opencl.launch import RangeStatus
 from ferryvm_backends.opencl.text import WRAPPED
 
 from .test_items import make_small, on, outcome
@@ -263,30 +266,63 @@ REPEATED = """
 (define out (make-array i64 400))
 (define i 0)
 (while (< i 5) (array-set! x (* 8 i) i) (go 40 x out) (set! i (+ i 1)))
+(go 40 x (make-array i64 400))
 (go 30 x out)
 (go 40 x (make-array i64 310))
 """
-"""The same launch five times, one that is a part of it, and one that traps in its last groups."""
+"""The same launch five times, one into another array, one that is a part of it, and one that traps in
+its last groups."""
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of kernels of groups, as they start; in the thread that launches `direct`."""
+    found: list[str] = []
+    start, run = ItemKernel._start, DirectRange.run
+
+    def noted(self: ItemKernel, *given: Any) -> None:
+        if self.group > 1:
+            found.append(str(self.handle.function_name))
+        start(self, *given)
+
+    def noted_direct(self: DirectRange) -> RangeStatus:
+        found.append("direct")
+        return run(self)
+
+    monkeypatch.setattr(ItemKernel, "_start", noted)
+    monkeypatch.setattr(DirectRange, "run", noted_direct)
+    monkeypatch.setattr(slice, "SHORT", math.inf)  # other work of the machine does not count
+    return found
 
 
 @pytest.mark.rotate("backend", most=1)
 def test_a_launch_that_is_as_before_is_not_checked_again(
-    backend: OpenClBackend, outcomes: list[RangeOutcome], monkeypatch: pytest.MonkeyPatch
+    backend: OpenClBackend, outcomes: list[RangeOutcome], kernels: list[str]
 ) -> None:
-    kernels: list[str] = []
-    start = ItemKernel._start
-
-    def noted(self: ItemKernel, *given: Any) -> None:
-        if self.group > 1:
-            kernels.append(str(self.handle.function_name))
-        start(self, *given)
-
-    monkeypatch.setattr(ItemKernel, "_start", noted)
     program = ferryvm.compile(PROGRAMS["reversed tiles"] + REPEATED)
     found = outcome(on(backend).start(program))
     assert found[:2] == outcome(Engine("threaded").start(program))[:2]
     assert "index 310" in str(found[0])
-    assert kernels[2:9] == [ENTRY, WORK, *4 * [WORK], ENTRY]  # the first one began with group 1
+    names = [WORK if name == "direct" else name for name in kernels]
+    assert names[2:10] == [ENTRY, WORK, *5 * [WORK], ENTRY]  # the first one began with group 1
+
+
+def test_short_ranges_of_groups_run_in_the_thread_that_launches(
+    device: Device, kernels: list[str]
+) -> None:
+    program = ferryvm.compile(PROGRAMS["reversed tiles"] + REPEATED)
+    found = outcome(on(OpenClBackend(wraps=True, device=str(device))).start(program))
+    assert found[:2] == outcome(Engine("threaded").start(program))[:2]
+    assert kernels[2:8] == [ENTRY, WORK, WORK, *3 * ["direct"]]  # from the third one of the loop on
+
+
+def test_a_check_depends_on_lengths_and_on_null_references(device: Device) -> None:
+    shape = text_of(PROGRAMS["reversed tiles"], device).shape
+    assert shape.checked is not None
+    assert {0, 1}.isdisjoint(shape.checked.whole)  # x and out
+    assert {0, 1} <= {*shape.checked.zero}
+    headers = [shape.headers[n - len(shape.words)] for n in shape.checked.whole]
+    assert {word for _, word in headers} >= {1}  # lengths
 
 
 CHECKED = """

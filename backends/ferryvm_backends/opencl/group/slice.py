@@ -13,22 +13,29 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NoReturn
 
 import numpy as np
+import pyopencl as cl
 
+from ferryvm.backend import BackendError
+from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.control import ControlBlock, Status
 from ferryvm.machine.state import Machine
+from ferryvm_backends.opencl.group.direct import SHORT, DirectRange, Place, place_of
 from ferryvm_backends.opencl.item.kernel import ItemKernel
+from ferryvm_backends.opencl.item.pooled import is_inside, lock
 from ferryvm_backends.opencl.item.prepared import WholeRange
 from ferryvm_backends.opencl.item.range import LONGEST, ItemRanges
 from ferryvm_backends.opencl.item.range_run import RangeRun
 from ferryvm_backends.opencl.item.saved import Saved
 from ferryvm_backends.opencl.item.suspension import Suspended
 from ferryvm_backends.opencl.kernel import BufferOffset
+from ferryvm_backends.opencl.launch import RangeStatus
 
 _SECONDS = {True: 0.1, False: 0.02}
 """The time that a slice is to take on a processor and on other devices, some of which show pictures:
@@ -40,6 +47,9 @@ _FIRST = 64
 _MOST_SUSPENDED = 1 << 10
 """Groups that are suspended at their beginning, at most; others have not begun."""
 
+
+_MOST = 8
+"""A range may take so many times as long for other work of the machine."""
 
 _MOST_CHECKED = 8
 """Launches that are known to be without a fault, besides the last one."""
@@ -71,10 +81,81 @@ class GroupSlices(ItemRanges):
     _groups = 0
     """Groups of the next slice."""
     _has_run = False
-    _checked: Mapping[bytes, tuple[int, int]] = MappingProxyType({})
+    _checked: Mapping[tuple[int, ...] | None, tuple[int, int]] = MappingProxyType({})
     """By the states of the last launches, ranges of groups that the check has found no fault in."""
     _given: Sequence[int] = ()
     """Words that all items share."""
+    _place: Place | None = None
+    """The place of the last range that was short and one slice."""
+    _direct: DirectRange | None = None
+    """The last range that was so twice."""
+    _least = math.inf
+    """Seconds that it takes on an idle machine, at most."""
+
+    def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
+        direct = self._direct
+        with contextlib.suppress(cl.Error):  # it has not begun
+            if direct is not None and self._run_directly(direct, machine, first, limit):
+                return RangeOutcome(limit - first, 0, None, bool(machine.control.interrupt))
+        return super().run(machine, first, limit)
+
+    def _run_directly(self, direct: DirectRange, machine: Machine, first: int, limit: int) -> bool:
+        """True if a range has run that is as the last one, but for words that its items share.
+        Raises BackendError, LostItemsError, cl.Error."""
+        control, objects, kernel = machine.control, machine.objects, direct.kernel
+        if objects is None or objects.gathered is not None or control.interrupt or is_inside():
+            return False
+        if direct.place != place_of(control, first, limit):
+            return False
+        buffers = self._buffers
+        with lock:
+            if buffers.slots is None:
+                return False
+            kernel.bind(self._memory.push(control, False, ()), buffers.slots, buffers.skipped)
+            start = control.fp - self._launch_parameters
+            frame = machine.memory.stack[start : control.sp]
+            words = [frame[word] for word in self._shape.words]
+            self._give(kernel, control, start, self._with_headers(control, words), False)
+            known = self._checked.get(self._check_state(kernel), (0, 0))
+            if not known[0] <= first < limit <= known[1]:
+                return False
+            began = time.perf_counter()
+            status = direct.run()
+            taken = time.perf_counter() - began
+        if status is RangeStatus.FAILED:
+            self._fail(machine, BackendError(f"opencl: {self._device} failed"), True)
+        if status is RangeStatus.UNLIKE:
+            return False
+        if not self._is_short(taken):
+            self._place = self._direct = None
+        self.entries += 1
+        self.seconds += taken
+        return True
+
+    def _prepare(
+        self, kernel: ItemKernel, control: ControlBlock, items: tuple[int, int], taken: float
+    ) -> None:
+        """Note a range that was one slice, of which no group can leave."""
+        place = None
+        if self._memory.wraps and self._is_short(taken):
+            place = place_of(control, *items)
+            if place == self._place:
+                self._direct = DirectRange(control, kernel, self._memory.session.queue, *items)
+        self._place = place
+
+    def _is_short(self, taken: float) -> bool:
+        """True if ranges are short that take so many seconds, sometimes longer for other work of the
+        machine."""
+        self._least = min(taken, 2 * self._least)
+        return self._least <= SHORT and taken <= _MOST * SHORT
+
+    def _check_state(self, kernel: ItemKernel) -> tuple[int, ...] | None:
+        """The words on which the check depends, besides groups and members; None if it may depend on
+        others."""
+        checked = self._shape.checked
+        if checked is None:
+            return None
+        return *kernel.machine_state(), *checked.state(self._given)
 
     def _sets_marks(self, control: ControlBlock, words: list[int], items: int) -> bool:
         return super()._sets_marks(control, words, items * self._kernel.group)
@@ -130,7 +211,8 @@ class GroupSlices(ItemRanges):
             left_out += left
             failed = self._work(kernel, buffers, (first, end), left)
             is_whole = (first, end) == wanted and not left_out
-            if is_whole and self._shape.is_check_pure and self._shape.undone is None:
+            is_sure = self._shape.checked is not None and self._shape.undone is None
+            if is_whole and is_sure:
                 self._whole = WholeRange(kernel.work, (first, end, 1, 1))
             while failed:  # and those that remain do not depend on them
                 left = failed
@@ -144,6 +226,8 @@ class GroupSlices(ItemRanges):
             found.seconds += taken
             found.is_stopped |= bool(left or control.interrupt or found.seconds > LONGEST)
             is_first, self._has_run = not self._has_run, True
+            if is_whole and is_sure:
+                self._prepare(kernel.work, control, wanted, taken)
             if is_first:
                 pass  # the driver may have compiled
             elif end - first == self._groups or taken > wanted_seconds:
@@ -163,15 +247,13 @@ class GroupSlices(ItemRanges):
     ) -> list[tuple[int, int]]:
         """The ranges of the groups that members would leave. A launch that is as one of the last
         ones is not checked again: those of a chain take turns with their arrays."""
-        state, known = b"", (0, 0)
-        if self._shape.is_check_pure:
-            state = kernel.launch_state()
-            known = self._checked.get(state, known)
-            if known[0] <= first and end <= known[1]:
-                return []
+        state = self._check_state(kernel)
+        known = self._checked.get(state, (0, 0))
+        if known[0] <= first and end <= known[1]:
+            return []
         kernel.enqueue(self._memory.session.queue, first, end, 1, 1)
         left = _marked(buffers, first, end)
-        if state and not left:
+        if state is not None and not left:
             is_more = known[0] < known[1] == first
             last = [*self._checked.items()][-_MOST_CHECKED:]
             self._checked = {**dict(last), state: (known[0] if is_more else first, end)}

@@ -18,7 +18,7 @@ from ferryvm.ir.member.axis import split_axes
 from ferryvm.ir.member.boundary import (
     changes,
     check_barriers,
-    is_check_pure,
+    checked_words,
     orders_all,
     split_at_barriers,
     take_exits,
@@ -176,7 +176,8 @@ def _group_text(
     split_at_barriers(body)
     number = len(program.functions)
     module.functions[number], guarded = take_exits(body, form)
-    is_pure = Forcing.DEOPT not in options.forcing and is_check_pure(module.functions[number])
+    is_forced = Forcing.DEOPT in options.forcing
+    checked = None if is_forced else checked_words(module.functions[number])
     check_barriers(body, form, where)
     form = mark_stored_first(body, form)
     undone = None
@@ -192,7 +193,7 @@ def _group_text(
         False,
         body.entry,
         headers,
-        is_check_pure=is_pure,
+        checked=checked,
         arrays=known_arrays(items, makes_own=True) if memory_mode == COPIED else None,
         bounds=bounds,
         stored=frozenset(stored.values()),
@@ -211,7 +212,7 @@ def _group_text(
     )
     choices = Choices(
         guard_limit=options.guard_limit,
-        forced=Forcing.DEOPT in options.forcing,
+        forced=is_forced,
         at_entry=True,
         guarded=guarded or frozenset(),
         fence=EVERYWHERE if orders_all(body) else LOCAL,

@@ -14,6 +14,7 @@ import dataclasses
 from ferryvm.backend import Options
 from ferryvm.ir.c.opencl_item import ENTRY_SLOT_WORDS, SLOT_WORDS
 from ferryvm.ir.graph import Module
+from ferryvm.ir.member.boundary import CheckedWords
 from ferryvm.isa.frame import HEADER_WORDS
 from ferryvm.isa.type import Type
 from ferryvm.region.launch import CALL_DISTANCE, launch_numbers
@@ -58,8 +59,8 @@ class ItemShape:
     of an element; None if none can fail."""
     marks_others: bool = True
     """True if items may store anything else, which sets dirty marks."""
-    is_check_pure: bool = False
-    """True if the check of groups depends on nothing but what the kernel is given."""
+    checked: CheckedWords | None = None
+    """The words on which the check of groups depends, if these are all."""
     bounds: tuple[tuple[Bound, ...], ...] | None = None
     """Bounds of the iterations of an item's loops, see `loop_bounds`; None if all are polled."""
 

@@ -16,7 +16,6 @@ import pyopencl as cl
 from ferryvm.backend import BackendError
 from ferryvm.ir.c.opencl import DRY
 from ferryvm.ir.c.opencl_item import ENTRY
-from ferryvm.isa.type import WORD_BYTES
 from ferryvm_backends.opencl.build import Session
 from ferryvm_backends.opencl.kernel import BufferOffset, error_name, finish, library
 
@@ -106,10 +105,15 @@ class ItemKernel:
         """A copy of the launch as it is given, for `enqueue_again`."""
         return type(self._words).from_buffer_copy(self._words)
 
-    def launch_state(self) -> bytes:
-        """The launch and its arguments, but for its range and the place where forced code gives up."""
-        words, forced = bytes(self._words), WORD_BYTES * _PLACES["forced"]
-        return words[WORD_BYTES * _PLACES["most"] : forced] + words[forced + WORD_BYTES :]
+    def machine_state(self) -> tuple[int, ...]:
+        """The fields of the launch that tell of the machine."""
+        return tuple(self._words[_PLACES["sp"] : _PLACES["forced"]])
+
+    def set_range(self, first: int, end: int) -> None:
+        """Set the launch that is given, of these items, one by each work-item. Raises
+        BackendError."""
+        self._words[0], self._words[1], self._words[2] = first, end, 1
+        self._set_launch(self._words)
 
     def most_local(self, device: Any) -> int:
         """The largest number of work-items that a group can have."""

@@ -287,10 +287,7 @@ class ItemRanges(PooledRanges):
                 memory.check_apart(self._shape, control, words)
         else:
             places = memory.push_resident(control, may_mark, written, residency)
-        headers = [
-            memory.header_word(control, words[number], word) for number, word in self._shape.headers
-        ]
-        given, bounds = words + headers, self._shape.bounds
+        given, bounds = self._with_headers(control, words), self._shape.bounds
         if pattern is not None and own:
             kernel, given = pattern.kernel, own
         elif bounds is not None and not is_short(bounds, given):
@@ -338,6 +335,11 @@ class ItemRanges(PooledRanges):
         others = (one.argument for one in self._shape.stored if not one.is_own)
         lengths = (self._memory.header_word(control, words[n], LENGTH) for n in others)
         return any(length > _SPARSE * items for length in lengths)
+
+    def _with_headers(self, control: ControlBlock, words: list[int]) -> list[int]:
+        """The words that items share, with those of headers."""
+        header_word, headers = self._memory.header_word, self._shape.headers
+        return words + [header_word(control, words[number], word) for number, word in headers]
 
     def _stored(self, control: ControlBlock, words: list[int]) -> frozenset[int] | None:
         """Addresses of all arrays that items may have stored into; None if they are not known."""

@@ -15,10 +15,11 @@ would leave elsewhere it fails (`failure`), and the group has to be undone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ferryvm.ir.control_flow_graph import remove_unreached
-from ferryvm.ir.graph import Block, Body, Edge, Operation, Terminator, Value
+from ferryvm.ir.graph import Block, Body, Constant, Edge, Operation, Terminator, Value
 from ferryvm.ir.loop.clone import copied
 from ferryvm.ir.loop.preheader import Labels
 from ferryvm.ir.member import UngroupedError
@@ -27,6 +28,7 @@ from ferryvm.ir.member.form import GroupForm
 from ferryvm.ir.member.uniformity import Uniformity
 from ferryvm.ir.operation import SHAPES, Role
 from ferryvm.ir.passes.dead_code import remove_dead_code
+from ferryvm.isa.emitter import Condition
 
 Where = Callable[[int], str]
 """The position of an instruction, for people."""
@@ -95,14 +97,43 @@ _GIVEN = frozenset({"member", "member_index", "group_array", "frame", "stack_lim
 """Operations that depend on the number of the member, and on what a kernel is given."""
 
 
-def is_check_pure(check: Body) -> bool:
-    """True if a check depends on nothing but its arguments, the member, and the place of the
-    stack, so that it need not be made again for the same."""
-    return all(
+@dataclasses.dataclass(frozen=True)
+class CheckedWords:
+    """The words that items share, by number, on which a check depends; of some it only matters
+    whether they are 0, as of references."""
+
+    whole: tuple[int, ...]
+    zero: tuple[int, ...]
+
+    def state(self, words: Sequence[int]) -> tuple[int | bool, ...]:
+        """The part of these words that a check sees."""
+        return *(words[n] for n in self.whole), *(not words[n] for n in self.zero)
+
+
+def checked_words(check: Body) -> CheckedWords | None:
+    """The words on which a check depends, besides the member and the place of the stack: for the
+    same ones it need not be made again. None if it depends on anything else."""
+    if not all(
         o.name in _GIVEN
         or (SHAPES[o.name].role in (Role.COMPUTES, Role.CHECKS) and o.name != "poll")
         for o in check.operations
-    )
+    ):
+        return None
+    shared = check.blocks[0].parameters[1:]
+    used: set[Value] = set()
+    compared: set[Value] = set()
+    for operation in check.operations:
+        (compared if _is_test_of_zero(operation) else used).update(operation.arguments)
+    for block in check.blocks:
+        used.update(block.end.arguments, *(edge.arguments for edge in block.end.edges))
+    whole = tuple(n for n, word in enumerate(shared) if word in used)
+    return CheckedWords(whole, tuple(n for n, word in enumerate(shared) if word in compared - used))
+
+
+def _is_test_of_zero(operation: Operation) -> bool:
+    if operation.name != "compare" or operation.static[1] not in (Condition.EQ, Condition.NE):
+        return False
+    return any(isinstance(a, Constant) and a.bits == 0 for a in operation.arguments)
 
 
 def passed_values(body: Body) -> dict[Value, list[Value]]:
