@@ -202,3 +202,23 @@ def test_functions_that_assign_variables_are_no_values() -> None:
     ):
         with pytest.raises(UnsupportedError, match=message):
             ferryvm.function(function)(1)
+
+
+def test_items_whose_kinds_would_grow_without_end_are_refused_with_their_line() -> None:
+    def doubled(a, b):
+        last = b.pop()
+        b[0] += last  # a tuple of twice as many, if `a` is such a list, too
+        a[0] = (0, 0)
+
+    def f(a):
+        found = [(2, 1.0)]
+        found[0] = (a[0], 3.0)  # makes items of `a` such items, too
+        return found
+
+    with pytest.raises(
+        UnsupportedError, match=r"test_refusal\.py:\d+: f: items of a list have more"
+    ):
+        ferryvm.function(f)([(1, 2.0)])
+    with pytest.raises(UnsupportedError, match=r"test_refusal\.py:\d+: doubled: items of a list"):
+        ferryvm.function(doubled)([], [1.5, 2.5])
+    assert ferryvm.function(f)([1]) == f([1])

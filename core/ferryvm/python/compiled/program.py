@@ -42,6 +42,10 @@ exceptions that clauses of its callers get."""
 MOST_FUNCTIONS = 1000
 """Functions of a program, by kinds of arguments."""
 
+MOST_KINDS, MOST_SLOTS = 16, 256
+"""Kinds of the items of a list, and their words in all. Where a list of tuples gets tuples that are
+made of its items, each further kind would make another one."""
+
 
 class Unit:
     """The program of one function for certain kinds of arguments, exported as `function`."""
@@ -84,6 +88,16 @@ class Unit:
             except MixedItemsError as mixed:
                 if not self._widen(mixed):
                     raise self._refused(self._compiling, mixed) from None
+                if any(
+                    len(both.kinds) > MOST_KINDS or len(both.slots) > MOST_SLOTS
+                    for both in self._widened.values()
+                ):
+                    message = (
+                        f"items of a list have more than {MOST_KINDS} kinds, or {MOST_SLOTS} values "
+                        "in all kinds; store items of one form, or use a list for each form"
+                    )
+                    refusal = NotCompilableError(mixed.node, message)
+                    raise self._refused(self._compiling, refusal) from None
                 known, found, reads_kinds = -1, 0, False
                 continue
             except RecursionError:
