@@ -14,6 +14,8 @@ import pytest
 import ferryvm
 from ferryvm import Engine
 from ferryvm.engine import launching
+from ferryvm.ir.c.opencl import CONSTANTS_READ, opencl
+from ferryvm.ir.c.opencl_item import block_of_items, one_item
 from ferryvm.isa.element import Element
 from ferryvm.isa.launch import LAUNCH_WORDS
 from ferryvm.isa.object import READ_ONLY
@@ -27,6 +29,7 @@ from ferryvm.skeleton.recognition import Pattern, PatternKind
 from ferryvm_backends.opencl import OpenClBackend
 from ferryvm_backends.opencl.item.kernel import ItemKernel
 from ferryvm_backends.opencl.item.pattern import PatternKernel
+from ferryvm_backends.opencl.item.pattern_text import pattern_text
 
 from .entering import NAME, named
 
@@ -148,3 +151,15 @@ def test_null_one_array_twice_and_read_only_results_are_left_to_code_that_traps(
     for to in (0, SOURCE):
         assert arguments(PatternKind.REDUCED_BLOCK, 3, (2049, 3), to=to) is None
     assert arguments(PatternKind.REDUCED_BLOCK, 3, (2049, 3), flags=READ_ONLY) is None
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_kernels_in_memory_of_the_host_read_a_constant_first(apart: bool) -> None:
+    pattern = Pattern(PatternKind.REDUCED_BLOCK, Operation("add"), ArrayType.of(Element.F64))
+    items = one_item("item", 0, (), 1) if apart else block_of_items((), 0, 1)
+    texts = [
+        opencl(aligned=False, apart=apart, objects=False).entry,
+        items.text,
+        pattern_text(pattern, apart=apart, aligned=False).source,
+    ]
+    assert [CONSTANTS_READ in text for text in texts] == [not apart] * 3

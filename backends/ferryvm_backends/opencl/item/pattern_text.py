@@ -23,6 +23,7 @@ from collections.abc import Callable
 
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.ir.c.expression import Arithmetic
+from ferryvm.ir.c.opencl import CONSTANTS_READ
 from ferryvm.ir.c.opencl_item import BEGIN, ItemEntry, items_dialect, opening
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Condition
@@ -73,6 +74,7 @@ def pattern_text(pattern: Pattern, *, apart: bool, aligned: bool) -> PatternText
     )
     length = f"    const ulong length = launch.arguments[{references}];\n"
     begin = BEGIN + _END if not group else ""
+    begin += "" if apart else CONSTANTS_READ
     dialect = dataclasses.replace(base, entry=f"{head}{begin}{arrays}{length}{body(pattern)}}}\n")
     parts = [dialect.prelude, declarations(dialect), *dialect.definitions(())]
     return PatternText("\n".join([*parts, dialect.entry]), references + 1, lanes, group)

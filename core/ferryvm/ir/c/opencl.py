@@ -106,6 +106,15 @@ struct ferry_packet {{
 
 """
 
+CONSTANTS_READ = """\
+    __constant uint constants[] = { 0 };
+    (void)*(volatile __constant uint *)constants;
+"""
+"""A read of the constants of a kernel that PoCL maps from a file. A value that is selected rarely,
+such as the canonical NaN, is loaded under a mask. A load without lanes maps no page, and takes some
+Intel processors 25 ns each time until another access has mapped it
+(docs/decisions/2026-11-27-rare-constants.md)."""
+
 _TAKEN = "    *control = packet.control;\n"
 _UNPACKED = """\
     for (ulong i = 0; i < packet.statics_count; ++i)
@@ -142,7 +151,7 @@ void ferry_region(
     memory.stack_end = (ulong)memory.stack + stack_bytes;
     memory.heap = heap_buffer + heap_at;
 {bound}\
-{_UNPACKED if apart else ""}\
+{_UNPACKED if apart else CONSTANTS_READ}\
     run(control, memory);
 }}
 """

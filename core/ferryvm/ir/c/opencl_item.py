@@ -26,7 +26,7 @@ from ferryvm.ir.c import opencl_object
 from ferryvm.ir.c.context import FORCED_WORD, GUARD_SHIFT, LOWEST_WORD, SLICE_WORD
 from ferryvm.ir.c.dialect import Dialect
 from ferryvm.ir.c.expression import Arithmetic
-from ferryvm.ir.c.opencl import DRY, LOOK, PRELUDE, opencl
+from ferryvm.ir.c.opencl import CONSTANTS_READ, DRY, LOOK, PRELUDE, opencl
 from ferryvm.isa.type import Type
 
 ENTRY = "ferry_items"
@@ -222,6 +222,7 @@ def block_of_items(words: Sequence[int], call: int, frame: int) -> ItemEntry:
         f"        frame[{word}] = launch.arguments[{n}];\n" for n, word in enumerate(words)
     )
     text = f"""\
+{CONSTANTS_READ}\
     const ulong end = launch.limit - item < launch.block ? launch.limit : item + launch.block;
     ulong next = item;
     while (next != end) {{
