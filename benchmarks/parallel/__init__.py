@@ -90,11 +90,16 @@ class Figures:
     def show(self, console: Console) -> None:
         """Print tables and goals."""
         names = self.settings.contenders
-        table = Table("program", *names, title="medians, milliseconds (x gcc on as many cores)")
+        by_hand = [OPENCL_C] if {OPENCL, OPENCL_C} <= {*names} else []
+        heads = [*names, *(f"{OPENCL} over {base}" for base in by_hand)]
+        table = Table("program", *heads, title="medians, milliseconds (x gcc on as many cores)")
         for row in self.rows:
-            table.add_row(row.twin.name, *(_cell(row, name) for name in names))
+            ratios = [_ratio(row.ratio(OPENCL, base)) for base in by_hand]
+            table.add_row(row.twin.name, *(_cell(row, name) for name in names), *ratios)
         means = [mean(self.rows, name) for name in names]
-        table.add_row("geometric mean", *("-" if one is None else f"({one:.2f})" for one in means))
+        cells = ["-" if one is None else f"({one:.2f})" for one in means]
+        cells += [_ratio(mean(self.rows, OPENCL, base)) for base in by_hand]
+        table.add_row("geometric mean of the eight", *cells)
         console.print(table)
         for other in (OPENCL_C, OPENCL_COPIES):
             over = mean(self.rows, OPENCL, other)
@@ -132,6 +137,10 @@ def measure(settings: Settings, progress: Callable[[str], None]) -> Figures:
     backends = [name for name in (LLVM, OPENCL) if name in known and size == "full"]
     suspensions = suspension.measure(backends, rounds, progress)
     return Figures(settings, rows, launch, missing, suspensions)
+
+
+def _ratio(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f}"
 
 
 def _cell(row: speed.Row, name: str) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The data-parallel programs of the benchmark give the same bits in all languages."""
 
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,12 +10,13 @@ import pytest
 from benchmarks import parallel
 from benchmarks.__main__ import main
 from benchmarks.parallel import contender, goal, speed
-from benchmarks.parallel.contender import GCC, LLVM, OPENCL, PLACED
+from benchmarks.parallel.contender import CC, GCC, LLVM, OPENCL, OPENCL_C, PLACED
 from benchmarks.parallel.placement import PlacementRow, PlacementTable
 from benchmarks.parallel.program import BY_NAME, TWINS, Twin, Work
 from benchmarks.parallel.task import Make, Task
 from benchmarks.peers.peer import MissingError
 from click.testing import CliRunner
+from rich.console import Console
 
 import ferryvm
 
@@ -142,3 +144,14 @@ def test_the_table_of_placements_compares_with_the_fastest_one() -> None:
     assert (other.fastest, other.ratio) == (None, None)
     target = PlacementTable([row, other], {}).target()
     assert (target.found, target.is_met) == (1.5, False)
+
+
+def test_the_table_shows_opencl_over_kernels_by_hand_for_each_program() -> None:
+    seconds = {GCC: [1.0], CC: [2.0], OPENCL: [3.0], OPENCL_C: [2.0]}
+    rows = [speed.Row(BY_NAME[name], seconds) for name in ("daxpy", "dft")]
+    console = Console(width=200, file=io.StringIO(), record=True)
+    settings = parallel.Settings(contenders=(GCC, CC, OPENCL, OPENCL_C))
+    parallel.Figures(settings, rows, {}, {}).show(console)
+    shown = [line.split() for line in console.export_text().splitlines()]
+    (cells,) = [line for line in shown if "dft" in line]
+    assert "".join(cells) == "│dft│1000.0│2000.0(2.00)│3000.0(3.00)│2000.0(2.00)│1.50│"
