@@ -12,8 +12,8 @@ it.
 from __future__ import annotations
 
 import abc
-from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from ferryvm import record
 
@@ -63,6 +63,33 @@ class DeviceElements(abc.ABC):
         they are lost."""
 
 
+class Repeated(Protocol):
+    """A launch that has run on a device, and that may do so again."""
+
+    @property
+    def arrays(self) -> Sequence[int]:
+        """As of `RepeatedRange`."""
+
+    def run(self, elements: Sequence[DeviceElements]) -> bool:
+        """As of `RepeatedRange`."""
+
+
+class RepeatedRange(abc.ABC):
+    """A range of items that a device has run, prepared to run again with the same arguments."""
+
+    arrays: Sequence[int]
+    """Addresses on the host of the arrays whose elements remain on the device."""
+    items: int
+    """The number of items."""
+
+    @abc.abstractmethod
+    def run(self, machine: Machine, elements: Sequence[DeviceElements]) -> bool:
+        """True if all items are done, and these elements, of `arrays`, are as the items have left
+        them; False if nothing has happened, since something is not as it was. Raises BackendError
+        if the device has failed with elements that were there alone, and the exceptions of signal
+        handlers, in front of the range or behind it."""
+
+
 @record.dataclass
 class Residency:
     """Elements on a device, in front of a launch and behind it. Addresses are those of elements on
@@ -80,6 +107,10 @@ class Residency:
     left: dict[int, DeviceElements] = record.field(default_factory=dict)
     """The elements of both behind the launch, once all items are done; of `retained` those that
     items may have changed, or that the device did not have."""
+    again: RepeatedRange | None = None
+    """The range that has run, if it may run again so."""
+    call: Repeated | None = None
+    """The same with all that the engine has to do for it."""
     refusal: str = ""
     """The reason for which no device ran all items, if none did."""
 

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
+import pyopencl as cl
 
+from ferryvm.backend import BackendError
 from ferryvm.isa.object import ARRAY_HEADER_BYTES, LENGTH_OFFSET, PLACE_OFFSET
 from ferryvm.isa.type import WORD_BYTES
 from ferryvm.residency import DeviceElements
@@ -73,8 +75,10 @@ class ArrayCopy(Segment):
         self.number, self.address, self.size = number, address, size
         self.start = 0
         """Bytes from the start of the arena."""
-        self._taken: weakref.ref[DeviceElements] | None = None
+        self._taken: weakref.ref[LeftElements] | None = None
         """The elements that it has got on the device."""
+        self._taken_version = 0
+        """Their version then."""
 
     @property
     def is_of_host(self) -> bool:
@@ -82,24 +86,63 @@ class ArrayCopy(Segment):
         return self._taken is None or self._taken() is None
 
     def push(self, start: int, end: int) -> int:
-        self._taken = None
+        self.make_free()
         return super().push(start, end)
 
-    def overwrite(self) -> None:
-        """Expect a kernel that stores all elements."""
+    def make_free(self) -> None:
+        """Expect other elements: those that have their home here go elsewhere. Raises BackendError,
+        cl.Error."""
+        taken = self.taken
+        if taken is not None and taken.home is self:
+            taken.leave_home()
         self._taken = None
 
-    def has_taken(self, elements: DeviceElements) -> None:
+    @property
+    def taken(self) -> LeftElements | None:
+        """The elements that it has got on the device, if somebody has them still."""
+        return None if self._taken is None else self._taken()
+
+    def has_taken(self, elements: LeftElements) -> None:
         """Note the elements that the device has there, of which the mirror knows nothing."""
         self.forget(0)
-        self._taken = weakref.ref(elements)
+        self._taken, self._taken_version = weakref.ref(elements), elements.version
+
+    def has(self, elements: LeftElements) -> bool:
+        """True if the device has these elements there, as they are now."""
+        if elements.home is self:
+            return True
+        return self.taken is elements and self._taken_version == elements.version
 
     def take(self, elements: DeviceElements) -> None:
-        """Copy elements on the device. Raises cl.Error."""
+        """Copy elements on the device, if it does not have them. Raises BackendError, cl.Error."""
         assert isinstance(elements, LeftElements)
-        if self._taken is None or self._taken() is not elements:
+        if not self.has(elements):
+            self.make_free()
             elements.copy_to(self.place)
             self.has_taken(elements)
+
+    def takes(self, elements: DeviceElements | None) -> bool:
+        """As `take`, for a kernel that may fail: the elements do not have their home here. False if
+        they are on the host alone. Raises BackendError, cl.Error."""
+        if elements is None:
+            return False
+        assert isinstance(elements, LeftElements)
+        if elements.home is self:
+            elements.leave_home()
+        if not elements.is_there:  # given up for other memory
+            elements.fetch()
+            return False
+        self.take(elements)
+        return True
+
+    def close(self) -> None:
+        """Let elements that have their home here go elsewhere: the copy is there no longer."""
+        taken = self.taken
+        try:
+            self.make_free()
+        except (BackendError, cl.Error):  # the device has failed
+            if taken is not None:
+                taken.lose()
 
     def fits(self, size: int) -> bool:
         """True if it can be that of elements of this size, which are at its address now: an array

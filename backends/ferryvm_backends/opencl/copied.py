@@ -57,6 +57,8 @@ class Residents(DeviceMemory):
         session.pool.give_up = self._give_up
         self._left: weakref.WeakSet[LeftElements] = weakref.WeakSet()
         """Results that remain on the device."""
+        self.seconds_ahead = 0.0
+        """Seconds of what has been started since somebody has waited for all, as expected."""
 
     def copied(self, control: ControlBlock) -> Copied:
         """Raises BackendError, cl.Error."""

@@ -52,7 +52,7 @@ _LEAST_BESIDE = 1 << 20
 queue."""
 
 
-_Sent = tuple[Segment, Sequence[tuple[int, int]], ArrayActivity]
+Sent = tuple[Segment, Sequence[tuple[int, int]], ArrayActivity]
 """A part that is to be sent, the ranges of it that may have changed, and its metrics."""
 
 
@@ -68,7 +68,7 @@ class ObjectCopy:
         """The content of the tables; the same object while nothing else is written there."""
         self.layout = 0
         """Changes when a copy gets or loses its place."""
-        self.sent: list[_Sent] = []
+        self.sent: list[Sent] = []
         """The parts that the last `push` has compared."""
         self._space_bytes = self._arena_bytes = 0
         self._space: Segment | None = None
@@ -95,7 +95,7 @@ class ObjectCopy:
         self._changed: set[tuple[int, int]] = set()
         """Ranges that the device has changed without marks, in bytes from the start of the
         space."""
-        self._others: list[_Sent] = []
+        self._others: list[Sent] = []
         """Parts that are to be sent, but that the next kernel does not access."""
         self._brought: dict[ArrayCopy, list[tuple[int, int]]] = {}
         """Ranges that are on their way to the mirrors, while later launches run."""
@@ -114,6 +114,17 @@ class ObjectCopy:
         """True if the device has a copy of the elements at this address of the host."""
         is_inside = self._space is not None and 0 <= address - self._base < self._space_bytes
         return is_inside or address in self._copies
+
+    @property
+    def space(self) -> Segment:
+        """The object space, once something has been pushed."""
+        assert self._space is not None
+        return self._space
+
+    def copy_of(self, address: int) -> ArrayCopy | None:
+        """The copy of the elements at this address of the host that is their own, if they have
+        one."""
+        return self._copies.get(address)
 
     def is_apart(self, address: int) -> bool:
         """True if the elements at this address of the host have a copy of their own."""
@@ -243,6 +254,8 @@ class ObjectCopy:
     def close(self) -> None:
         """Give the memory of the device back; nothing is on the device then."""
         self._session.copies.clear()  # which waits for them
+        for copy in self._copies.values():
+            copy.close()
         for area in (self._area, self._tables):
             if area is not None:
                 area.release()
@@ -283,6 +296,7 @@ class ObjectCopy:
         alive = {one.address: one.size for one in outside}
         for address, copy in [*self._copies.items()]:
             if not copy.fits(alive.get(address, 0)):
+                copy.make_free()
                 del self._copies[address]
                 self.layout += 1
         self._base = control.objects
@@ -300,7 +314,7 @@ class ObjectCopy:
         self._provide(extent, wanted)
         assert self._space is not None
         self._space.host = view(self._base, self._space_bytes)
-        parts: list[_Sent] = [(self._space, of_space, traffic.of_array(0, SPACE))]
+        parts: list[Sent] = [(self._space, of_space, traffic.of_array(0, SPACE))]
         for one in wanted:
             copy = self._copies[one.address]
             known = traffic.arrays.get(copy.number)
@@ -319,16 +333,15 @@ class ObjectCopy:
         for segment, ranges, row in parts:
             if isinstance(segment, ArrayCopy) and segment.address in written:
                 self.unsent.append(segment.address)
-                segment.overwrite()
+                segment.make_free()
                 ranges = []
-            elif isinstance(segment, ArrayCopy) and segment.address in given:
-                segment.take(given[segment.address])
+            elif isinstance(segment, ArrayCopy) and segment.takes(given.get(segment.address)):
                 row.entries += 1
                 row.unchanged += 1
                 continue
             self.sent.append((segment, ranges, row))
             sent.append((row, self._send(segment, ranges, row)))
-        self._write_tables(control, wanted, objects)
+        self._write_tables(control, objects)
         total = sum(pushed for _, pushed in sent)
         if total > _LEAST_TIMED:  # else what follows would wait for the copies, and seem slow
             began = time.perf_counter()
@@ -344,7 +357,7 @@ class ObjectCopy:
         or has changed."""
         return bool(self._others or self._brought or self._changed)
 
-    def send_again(self, parts: Sequence[_Sent], unsent: Sequence[int], traffic: Traffic) -> None:
+    def send_again(self, parts: Sequence[Sent], unsent: Sequence[int], traffic: Traffic) -> None:
         """Send what has changed of the parts of an earlier `push`, which did not send the elements
         at some addresses. Raises cl.Error."""
         self.unsent[:] = unsent
@@ -365,7 +378,7 @@ class ObjectCopy:
         self._used = max(self._used, extent)
         return extent, found
 
-    def _put_off(self, parts: list[_Sent], arrays: Container[int]) -> list[_Sent]:
+    def _put_off(self, parts: list[Sent], arrays: Container[int]) -> list[Sent]:
         """The parts that a kernel with these arrays needs; others are sent beside it, if they are
         large."""
         others = [p for p in parts if isinstance(p[0], ArrayCopy) and p[0].address not in arrays]
@@ -424,18 +437,14 @@ class ObjectCopy:
         row.unchanged += not pushed
         return pushed
 
-    def _write_tables(
-        self, control: ControlBlock, wanted: Sequence[OutsideArray], objects: ObjectMemory
-    ) -> None:
-        """Tell the kernel where the arrays are."""
+    def _write_tables(self, control: ControlBlock, objects: ObjectMemory) -> None:
+        """Tell kernels where all copies are: launches that take turns with arrays find the same
+        tables."""
         types = FIRST_DECLARED + len(objects.program.types)
         rows = ctypes.string_at(control.types, WORD_BYTES * ROW_WORDS * types)
         places = sorted(
-            (
-                (one.address - self._base) & _MASK,
-                self._space_bytes + self._copies[one.address].start,
-            )
-            for one in wanted
+            ((copy.address - self._base) & _MASK, self._space_bytes + copy.start)
+            for copy in self._copies.values()
         )
         head = array("Q", (0,) * TABLE_WORDS)
         head[COUNT_WORD], head[BYTES_WORD] = len(places), self._space_bytes

@@ -167,6 +167,15 @@ class InstalledLaunch:
         with _losing():
             self.ranges.write_back(machine)
 
+    def has_remained(self, items: int, seconds: float) -> None:
+        """Note so many items that have run again as before, whose results have remained on a device."""
+        activity = self.activity
+        activity.exits += 1
+        activity.times += 1
+        activity.items += items
+        activity.remained += 1
+        activity.seconds += seconds
+
     def was_followed(self, followed: bool) -> None:
         """Note if another launch has followed."""
         if followed:

@@ -329,22 +329,22 @@ class Launches:
             self._stop(launch, f"they cannot run out of order: {error}")
             return Status.LEAVE
 
-    def run_resident(self, machine: Machine, residency: Residency) -> bool:
-        """True if all items of the launch at which a machine stands have run on a device, where
-        what they have stored remains as far as that is wanted; False if the machine is as it was.
-        Raises the exceptions of signal handlers."""
+    def run_resident(self, machine: Machine, residency: Residency) -> InstalledLaunch | None:
+        """The launch at which a machine stands, if all its items have run on a device, where what
+        they have stored remains as far as that is wanted; None if the machine is as it was. Raises
+        the exceptions of signal handlers."""
         launch, operands = self._launches.get(machine.control.pc), launch_operands(machine.control)
         first, limit = operands.next, operands.limit
         if launch is None or self._changed_words(machine):
             residency.refusal = "there is no code of its items for a device yet"
-            return False
+            return None
         if launch.activity.stopped:
             residency.refusal = launch.activity.stopped
-            return False
+            return None
         runner = launch.ranges.resident(limit - first, residency)
         if runner is None:
             residency.refusal = _not_resident(launch.ranges, residency)
-            return False
+            return None
         activity, began = launch.activity, time.perf_counter()
         activity.exits += 1
         activity.most = max(activity.most, limit - first)
@@ -356,16 +356,22 @@ class Launches:
             residency.left.clear()
             residency.refusal = f"they cannot run out of order: {error}"
             self._stop(launch, residency.refusal)
-            return False
+            return None
         activity.seconds += time.perf_counter() - began
         activity.times += 1
         if outcome.completed < limit - first:
             launch.failed(outcome.completed + outcome.suspended, outcome.stops)
             residency.refusal = "items did not end there"
-            return False
+            return None
         activity.items += outcome.completed
         activity.remained += bool(residency.left)
-        return True
+        if self._words_known.get(launch.pc):  # they may have others next time
+            residency.again = None
+        return launch
+
+    def is_installed(self, launch: InstalledLaunch) -> bool:
+        """True if the items of a launch still run out of order, by the same code."""
+        return self._launches.get(launch.pc) is launch and not launch.activity.stopped
 
     def _run_range(
         self, launch: InstalledLaunch, machine: Machine, first: int, limit: int, run: _Run

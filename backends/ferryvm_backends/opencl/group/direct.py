@@ -59,6 +59,6 @@ class DirectRange:
 
     def run(self) -> RangeStatus:
         """Run it, with the arguments that the kernel is given: DONE, UNLIKE where the thread's stack
-        has no room, or FAILED. Raises BackendError if nothing has been done."""
+        has no room, FAILED or LOST. Raises BackendError if nothing has been done."""
         self.kernel.set_range(*self.range)
         return RangeStatus(self._native.run())

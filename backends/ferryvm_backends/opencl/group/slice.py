@@ -122,7 +122,7 @@ class GroupSlices(ItemRanges):
             began = time.perf_counter()
             status = direct.run()
             taken = time.perf_counter() - began
-        if status is RangeStatus.FAILED:
+        if status in (RangeStatus.FAILED, RangeStatus.LOST):
             self._fail(machine, BackendError(f"opencl: {self._device} failed"), True)
         if status is RangeStatus.UNLIKE:
             return False
@@ -213,7 +213,7 @@ class GroupSlices(ItemRanges):
             is_whole = (first, end) == wanted and not left_out
             is_sure = self._shape.checked is not None and self._shape.undone is None
             if is_whole and is_sure:
-                self._whole = WholeRange(kernel.work, (first, end, 1, 1))
+                self._whole = WholeRange(kernel.work, (first, end, 1, 1), can_leave=False)
             while failed:  # and those that remain do not depend on them
                 left = failed
                 left_out = sorted([*left_out, *failed])

@@ -24,6 +24,7 @@ from ferryvm_backends.opencl.copied import Residents, residents
 from ferryvm_backends.opencl.host_memory import CHUNK
 from ferryvm_backends.opencl.item import ItemShape
 from ferryvm_backends.opencl.item.prepared import PreparedRange, State, WholeRange
+from ferryvm_backends.opencl.item.resident_range import ResidentRange
 from ferryvm_backends.opencl.item.saved import Saved, SavedOnDevice, SavedOnHost
 from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.resident import Copied, Needs
@@ -165,6 +166,19 @@ class ItemMemory(abc.ABC):
         """The range that has just run, prepared to run again; None if it cannot."""
         return None
 
+    def prepare_resident(
+        self,
+        control: ControlBlock,
+        whole: WholeRange,
+        accessed: AccessedArrays | None,
+        stored: Container[int] | None,
+        residency: Residency,
+        slots: Any,
+    ) -> ResidentRange | None:
+        """The range that has just run with arrays that remain on the device, prepared to run again;
+        None if it cannot. `accessed`, `stored`: all arrays that items access, and may store into."""
+        return None
+
     def has(self, prepared: PreparedRange, control: ControlBlock) -> bool:
         """True if a range is prepared for this machine's memory, which is that of the last `push`
         then."""
@@ -246,6 +260,23 @@ class CopiedMemory(ItemMemory):
         if not PreparedRange.can_be(self._memory.objects):
             return None
         return PreparedRange(state, control, whole, arrays, self._memory, slots, written)
+
+    def prepare_resident(
+        self,
+        control: ControlBlock,
+        whole: WholeRange,
+        accessed: AccessedArrays | None,
+        stored: Container[int] | None,
+        residency: Residency,
+        slots: Any,
+    ) -> ResidentRange | None:
+        needs, objects = self.needs, self._memory.objects
+        if accessed is None or stored is None or needs.statics or needs.heap or needs.writes_heap:
+            return None
+        are_there = accessed.elements <= residency.retained & {*residency.given, *residency.left}
+        if not are_there or not all(map(objects.is_apart, accessed.elements)):
+            return None
+        return ResidentRange(control, whole, accessed, stored, self._residents, slots)
 
     def has(self, prepared: PreparedRange, control: ControlBlock) -> bool:
         found = self._residents.copied(control) is prepared.copied

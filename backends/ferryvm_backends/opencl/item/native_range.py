@@ -7,15 +7,22 @@ import ctypes
 import functools
 import itertools
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ferryvm.isa.type import WORD_BYTES
+from ferryvm.machine.control import ControlBlock
+from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.kernel import BufferOffset, library
 from ferryvm_backends.opencl.launch import RangePlan, native_function
+from ferryvm_backends.opencl.object_copy import Sent
+from ferryvm_backends.opencl.segment import Segment
 
 Pair = tuple[int, int, int]
 """Two addresses, and a number of bytes."""
+
+_MOST_SENT = 1 << 16
+"""Bytes of a range of which all are sent if one has changed; behind them none may have changed."""
 
 _SIZE, _SENT, _SEND_WORDS = 2, 5, 6
 """Words of an entry of the table of what is sent."""
@@ -91,6 +98,34 @@ class NativeRange:
             )
         )
 
+    def expect_control(self, address: int, fields: Mapping[str, int]) -> None:
+        """Add comparisons of fields of a control block."""
+        for name, value in fields.items():
+            self.expect_word(address + getattr(ControlBlock, name).offset, value)
+
+    def send_part(self, segment: Segment, ranges: Sequence[tuple[int, int]]) -> None:
+        """Add ranges of a part that are sent if they differ from the mirror, each as a whole: behind
+        their first 64 KiB they may not."""
+        if ranges:
+            most = max(end for _, end in ranges)
+            self.expect_word(segment.valid_at, max(segment.valid, most))
+        for first, end in ranges:
+            host, mirror = segment.addresses
+            known = min(end, first + _MOST_SENT)
+            self.send(segment.place, first, known, segment.addresses)
+            if known < end:
+                self.expect_equal(host + known, mirror + known, end - known)
+
+    def count_sent(self, parts: Iterable[Sent], traffic: Traffic) -> None:
+        """Count what the last run has sent of such parts, which are all."""
+        sent = self.sent()
+        for _, ranges, row in parts:
+            pushed = sum(next(sent) for _ in ranges)
+            row.entries += 1
+            row.unchanged += not pushed
+            row.to_device += pushed
+            traffic.to_device += pushed
+
     def sent(self) -> Iterator[int]:
         """The bytes of each range that the last run has sent, 0 if none; they are noted no more."""
         for row in range(0, len(self._sent), _SEND_WORDS):
@@ -123,12 +158,15 @@ class NativeRange:
         plan.sends, plan.sends_count = self._sent.buffer_info()[0], len(self._sends)
         plan.reads, plan.reads_count = self._table(reads)
         plan.copies, plan.copies_count = self._table(copies)
+        self._run = functools.partial(_run(), ctypes.addressof(plan))
 
     def _table(self, rows: Sequence[Iterable[int]]) -> tuple[int, int]:
         words = array("Q", itertools.chain(*rows))
         self._memory.append(words)
         return words.buffer_info()[0], len(rows)
 
-    def run(self) -> int:
-        """Run the range, once the plan is complete; a `RangeStatus`."""
-        return _run()(ctypes.addressof(self._plan))
+    def run(self, waits: bool = True) -> int:
+        """Run the range, once the plan is complete; a `RangeStatus`. `waits`: wait until it has
+        ended."""
+        self._plan.waits = waits
+        return self._run()

@@ -41,10 +41,6 @@ State = tuple[Any, ...]
 _FIELDS = ("sp", "fp", "hp", "objects", "object_end", "types", "stack", "stack_end")
 """Fields of the control block in a state, in this order."""
 
-_MOST_SENT = 1 << 16
-"""Bytes of a range of which all are sent if one has changed; behind them none may have changed where
-a range runs as one native call."""
-
 SHORT = 1e-3
 """Seconds of a range that runs as one native call, at most: signal handlers wait for it."""
 
@@ -72,6 +68,8 @@ class WholeRange:
     kernel: ItemKernel
     given: tuple[int, int, int, int]
     """Of `ItemKernel.enqueue`: the first item and the end, items of a work-item, the local size."""
+    can_leave: bool = True
+    """False if no item can leave it."""
 
 
 def _read_of(place: BufferOffset, size: int, to: int) -> tuple[Any, ...]:
@@ -159,13 +157,7 @@ class PreparedRange:
         status = RangeStatus(native.run())
         if status is RangeStatus.DONE:
             self.seconds = time.perf_counter() - began
-            sent = native.sent()
-            for _, ranges, row in self._sent:
-                pushed = sum(next(sent) for _ in ranges)
-                row.entries += 1
-                row.unchanged += not pushed
-                row.to_device += pushed
-                traffic.to_device += pushed
+            native.count_sent(self._sent, traffic)
             for _, start, end, of_array in self._results:
                 traffic.to_host += end - start
                 if of_array is not None:
@@ -175,23 +167,14 @@ class PreparedRange:
     def _planned(self, queue: Any) -> NativeRange:
         """The native call."""
         native, (address, _, limit, start, *fields, words) = NativeRange(), self.state
-        for name, value in zip(_FIELDS, fields, strict=True):
-            native.expect_word(address + getattr(ControlBlock, name).offset, value)
+        native.expect_control(address, dict(zip(_FIELDS, fields, strict=True)))
         control = ControlBlock.from_address(address)
         stack = control.stack + WORD_BYTES * start
         native.expect(stack, words)
         for one, found in self._headers:
             native.expect(control.objects + one, found)
         for segment, ranges, _ in self._sent:
-            if ranges:
-                most = max(end for _, end in ranges)
-                native.expect_word(segment.valid_at, max(segment.valid, most))
-            for first, end in ranges:
-                host, mirror = segment.addresses
-                known = min(end, first + _MOST_SENT)
-                native.send(segment.place, first, known, segment.addresses)
-                if known < end:
-                    native.expect_equal(host + known, mirror + known, end - known)
+            native.send_part(segment, ranges)
         copies = []
         for segment, first, end, _ in self._results:
             host, mirror = segment.addresses

@@ -22,7 +22,6 @@ from ferryvm.backend import BackendError
 from ferryvm.ir.c.opencl import LOOK
 from ferryvm.ir.operation import LENGTH
 from ferryvm.isa.type import WORD_BYTES
-from ferryvm.item_range import RangeOutcome
 from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.item_batch import (
     FRAME,
@@ -43,13 +42,13 @@ from ferryvm.traffic import Traffic
 from ferryvm_backends.opencl.copied import SLICE
 from ferryvm_backends.opencl.host_memory import CHUNK
 from ferryvm_backends.opencl.item import ItemShape
+from ferryvm_backends.opencl.item.at_once import AtOnceRanges
 from ferryvm_backends.opencl.item.bound import Bound, is_short
 from ferryvm_backends.opencl.item.kernel import ItemKernel, kernel_queue, seconds_of
 from ferryvm_backends.opencl.item.local_size import LEAST, LocalSize, slice_items
 from ferryvm_backends.opencl.item.memory import ItemMemory, Written
 from ferryvm_backends.opencl.item.pattern import PatternKernel
-from ferryvm_backends.opencl.item.pooled import PooledRanges, is_inside, lock
-from ferryvm_backends.opencl.item.prepared import PreparedRange, State, WholeRange, range_state
+from ferryvm_backends.opencl.item.prepared import State, WholeRange, range_state
 from ferryvm_backends.opencl.item.range_run import (
     RangeRun,
     at_entry,
@@ -58,8 +57,8 @@ from ferryvm_backends.opencl.item.range_run import (
     put_back,
     stops,
 )
+from ferryvm_backends.opencl.item.resident_range import RepeatedItems
 from ferryvm_backends.opencl.item.suspension import Suspended, slot_layout
-from ferryvm_backends.opencl.launch import RangeStatus
 from ferryvm_backends.opencl.segment import view
 
 _LARGEST_BLOCK = 1 << 10
@@ -91,7 +90,7 @@ _SPARSE = 4
 _RANGE_BYTES = WORD_BYTES * SLOT_WORDS
 
 
-class ItemRanges(PooledRanges):
+class ItemRanges(AtOnceRanges):
     """Runs items as work-items of a device."""
 
     def __init__(
@@ -122,18 +121,11 @@ class ItemRanges(PooledRanges):
         self._local = local
         self._whole: WholeRange | None = None
         """The range that runs, if it was one slice."""
-        self._prepared: PreparedRange | None = None
-        """The range that has run last, if another one may be as that."""
-        self._may_be_at_once = True
-        """False since items have left a range that ran by one native call: all was sent again."""
         self._layout = slot_layout(
             memory.session, shape.slot_words, shape.is_block, shape.entry is not None
         )
         self._least_slice = min(_FULL * self._units, self._layout.slice)
         self._slice = self._layout.slice if memory.wraps else self._least_slice
-        self.entries = 0
-        self.seconds = 0.0
-        """In kernels."""
         self.failures = dict.fromkeys(guards, 0)
         """Of guards, by pc."""
 
@@ -162,39 +154,6 @@ class ItemRanges(PooledRanges):
     @property
     def deferral(self) -> Hashable | None:  # type: ignore[override]  # known when the memory is
         return self._memory.deferral
-
-    def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
-        prepared = self._prepared if self._may_be_at_once else None
-        if prepared is not None and self._run_at_once(prepared, machine, first, limit):
-            self.entries += 1
-            self.seconds += prepared.seconds
-            seconds = prepared.seconds * self._threads if self._shape.is_block else None
-            return RangeOutcome(limit - first, 0, seconds, bool(machine.control.interrupt))
-        return super().run(machine, first, limit)
-
-    def _run_at_once(
-        self, prepared: PreparedRange, machine: Machine, first: int, limit: int
-    ) -> bool:
-        """True if a range that is as the last one has run, by one native call in this thread. An
-        exception of a signal handler leaves an exact state: it comes in front of the call or behind
-        it. Raises BackendError, with the machine as before."""
-        control, memory, buffers = machine.control, self._memory, self._buffers
-        objects, copied = machine.objects, prepared.copied
-        if objects is None or objects.gathered is not None or control.interrupt or is_inside():
-            return False
-        with lock:
-            if not prepared.is_short(control, first, limit, buffers.slots):
-                return False
-            if buffers.is_unknown or copied.is_unknown or not memory.has(prepared, control):
-                return False
-            buffers.is_unknown = copied.is_unknown = True  # if a signal handler raises behind it
-            status = prepared.run_at_once(memory.session.queue, memory.traffic)
-            if status in (RangeStatus.DONE, RangeStatus.UNLIKE):
-                buffers.is_unknown = copied.is_unknown = False
-            else:  # the range runs again from its beginning, and may do so by the other path
-                prepared.forget()
-                self._may_be_at_once = False
-        return status is RangeStatus.DONE
 
     def _run(
         self,
@@ -244,7 +203,11 @@ class ItemRanges(PooledRanges):
                 found.is_changed = True
                 for (address, size), elements in zip(stale, saved, strict=True):
                     put_back(view(address, limit * size), elements, size, found)
-            if state and self._whole is not None and not found.is_left:
+            if self._whole is None or found.is_left:
+                pass
+            elif residency is not None:
+                self._prepare_resident(control, words, self._whole, residency)
+            elif state:
                 self._prepared = memory.prepare(state, control, self._whole, buffers.slots, written)
         except BaseException as error:
             if not self._is_undone(error):
@@ -328,6 +291,19 @@ class ItemRanges(PooledRanges):
         if found.is_left or found.seconds > SLICE:
             self._prepared = None
         return prepared.written
+
+    def _prepare_resident(
+        self, control: ControlBlock, words: list[int], whole: WholeRange, residency: Residency
+    ) -> None:
+        """Prepare a range that has run with arrays that remain on the device to run again."""
+        memory, slots = self._memory, self._buffers.slots
+        accessed, stored = (
+            memory.accessed(self._shape, control, words),
+            self._stored(control, words),
+        )
+        found = memory.prepare_resident(control, whole, accessed, stored, residency, slots)
+        if found is not None:
+            residency.again = RepeatedItems(found, self.run_again)
 
     def _sets_marks(self, control: ControlBlock, words: list[int], items: int) -> bool:
         """True if items are to mark chunks of arrays that they store into anywhere: if these have

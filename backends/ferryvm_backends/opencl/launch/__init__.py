@@ -148,7 +148,9 @@ class RangeStatus(enum.IntEnum):
     """Items are left. The machine is as it was; what the device and the mirrors have is not
     known."""
     FAILED = 3
-    """OpenCL failed; otherwise the same."""
+    """OpenCL failed before the kernel had begun; otherwise the same."""
+    LOST = 4
+    """OpenCL failed later; otherwise the same."""
 
 
 class RangePlan(ctypes.Structure):
@@ -186,12 +188,15 @@ class RangePlan(ctypes.Structure):
     copies: int
     copies_count: int
     """A table of addresses to and from which so many bytes are copied."""
+    waits: int
+    """Not 0 if it waits for the end of all commands. It does so, and sets this, where something is
+    sent."""
 
     _fields_ = [
         *_words("host_stack", "compare", "move", "enqueue", "read", "write", "finish"),
         *_words("queue", "kernel", "dimensions", "sizes", "group", "head", "zeros", "head_bytes"),
         *_words("checks", "checks_count", "sends", "sends_count", "reads", "reads_count"),
-        *_words("copies", "copies_count"),
+        *_words("copies", "copies_count", "waits"),
     ]
 
 

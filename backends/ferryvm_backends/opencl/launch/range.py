@@ -37,9 +37,12 @@ class _RangeFunction:
         (self._plan,) = self.function.args
         self.b = b = ir.IRBuilder(self.function.append_basic_block("entry"))
         self._place = b.alloca(WORD)
-        self._unlike, self._failed, self._left = (
+        self._unlike, self._failed, self._lost, self._left = (
             self._ending(each)
-            for each in (RangeStatus.UNLIKE, RangeStatus.FAILED, RangeStatus.LEFT)
+            for each in (
+                *(RangeStatus.UNLIKE, RangeStatus.FAILED),
+                *(RangeStatus.LOST, RangeStatus.LEFT),
+            )
         )
         limit = b.load(b.inttoptr(self._get("host_stack"), POINTER), align=8, typ=WORD)
         lowest = b.add(limit, word(STACK))
@@ -51,6 +54,7 @@ class _RangeFunction:
             with b.if_then(b.icmp_signed("!=", differs, ir.Constant(INT, 0))):
                 self._call("move", POINTER, _PAIR, mirror, host, size)
                 b.store(word(1), self._last_of(_SEND_WORDS), align=8)
+                b.store(word(1), self._at("waits"), align=8)
                 given = self._get("queue"), buffer, ir.Constant(INT, 0), place, size, mirror
                 sent = self._call("write", INT, _READ, *given, *_no_events())
                 self._unless_zero(sent, self._failed)
@@ -62,8 +66,9 @@ class _RangeFunction:
         self._unless_zero(started, self._failed)
         with self._each("reads", _READ_WORDS) as (buffer, place, size, to):
             given = self._get("queue"), buffer, ir.Constant(INT, 0), place, size, to
-            self._unless_zero(self._call("read", INT, _READ, *given, *_no_events()), self._failed)
-        self._unless_zero(self._call("finish", INT, [WORD], self._get("queue")), self._failed)
+            self._unless_zero(self._call("read", INT, _READ, *given, *_no_events()), self._lost)
+        with b.if_then(b.icmp_signed("!=", self._get("waits"), word(0))):
+            self._unless_zero(self._call("finish", INT, [WORD], self._get("queue")), self._lost)
         head = self._all("head", "zeros", "head_bytes")
         self._unless_zero(self._call("compare", INT, _PAIR, *head), self._left)
         with self._each("copies", len(_PAIR)) as pair:
@@ -73,16 +78,18 @@ class _RangeFunction:
     def _ending(self, status: RangeStatus) -> ir.Block:
         block = self.function.append_basic_block()
         builder = ir.IRBuilder(block)
-        if status is RangeStatus.FAILED:  # copies may be under way
+        if status in (RangeStatus.FAILED, RangeStatus.LOST):  # copies may be under way
             self.b, before = builder, self.b
             self._call("finish", INT, [WORD], self._get("queue"))
             self.b = before
         builder.ret(ir.Constant(INT, status))
         return block
 
+    def _at(self, name: str) -> ir.Value:
+        return self.b.gep(self._plan, [word(offset(RangePlan, name))], source_etype=BYTE)
+
     def _get(self, name: str) -> ir.Value:
-        at = self.b.gep(self._plan, [word(offset(RangePlan, name))], source_etype=BYTE)
-        return self.b.load(at, align=8, typ=WORD)
+        return self.b.load(self._at(name), align=8, typ=WORD)
 
     def _all(self, *names: str) -> list[ir.Value]:
         return [self._get(name) for name in names]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import types
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ferryvm.engine import ProgramInterrupted, TrapError
@@ -29,6 +29,7 @@ from ferryvm.python.definition.site import Site
 from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.group.kernel_race import described
 from ferryvm.python.group.kernel_version import KernelVersion
+from ferryvm.python.group.repeated_launch import RepeatedLaunch, RepeatedLaunches, launch_key
 from ferryvm.python.group.resident_launch import launched_on_device
 from ferryvm.python.hosted.work_item import KernelError
 from ferryvm.python.value.device_array import DeviceArray, device_arrays, storage_of
@@ -57,12 +58,16 @@ class LaunchedKernel(PythonFunction[..., None]):
         """`is_checked`: check that items are independent."""
         super().__init__(function, backend, policy, True)
         self.layout, self._is_checked = layout, is_checked
+        self._repeated = RepeatedLaunches()
         if is_checked:
             self._engine = checking_engine()
 
     def launch(self, counts: Sequence[int], arguments: Sequence[Any]) -> None:
         """Launch so many items, or groups if there are some, along each axis. Raises what an item
         raises, and errors as `ferryvm.launch`."""
+        key = launch_key(counts, arguments)
+        if key is not None and self._repeated.run(key, self.__ferryvm_function__):
+            return
         bound = self.bound(arguments, {})
         taken = [*map(self._argument, self.parameters, bound)]
         given = [each for value in taken for each in device_arrays(value)]
@@ -74,7 +79,7 @@ class LaunchedKernel(PythonFunction[..., None]):
         assert isinstance(version, KernelVersion)
         passed = (*values, *version.free.values(self.__ferryvm_function__))
         try:
-            if not (given and self._has_run_on_device(version, counts, passed, given)):
+            if not (given and self._has_run_on_device(version, counts, passed, given, key)):
                 version.launch(counts, passed)
         except TrapError as error:
             trap = error
@@ -101,9 +106,13 @@ class LaunchedKernel(PythonFunction[..., None]):
         counts: Sequence[int],
         values: Sequence[Any],
         given: Sequence[DeviceArray],
+        key: Hashable | None,
     ) -> bool:
         """True if a device has run all items of a launch with arrays that may be there."""
-        reason = launched_on_device(version, counts, values, given)
+        reason, repeated = launched_on_device(version, counts, values, given)
+        free = launch_key((), version.free.values(self.__ferryvm_function__))
+        if repeated is not None and key is not None and free is not None:
+            self._repeated.add(key, RepeatedLaunch(version, given, free, repeated))
         if reason:
             self._noted(f"{self.__name__} had its arrays on the host", reason)
         return not reason

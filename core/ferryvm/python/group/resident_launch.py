@@ -8,7 +8,7 @@ device arrays ──> all items on the device ──> the same, with the element
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,18 +17,18 @@ from ferryvm.engine.array_argument import address_of
 from ferryvm.engine.resident_call import call_resident
 from ferryvm.python.group.kernel_version import KernelVersion
 from ferryvm.python.value.device_array import DeviceArray
-from ferryvm.residency import Residency
+from ferryvm.residency import Repeated, Residency
 
 
 def launched_on_device(
     version: KernelVersion,
     counts: Sequence[int],
     values: Sequence[Any],
-    given: Iterable[DeviceArray],
-) -> str:
+    given: Sequence[DeviceArray],
+) -> tuple[str, Repeated | None]:
     """Empty if a device has run all items of a launch with arrays that may be there, `given`, of
     which `values` has the arrays of the host; else the reason: then nothing has happened, but the
-    host has the elements. Raises CallError, BackendError, and the exceptions of signal handlers."""
+    host has the elements. With it the launch, if it may run again so. Raises CallError, BackendError, and the exceptions of signal handlers."""
     of = {address_of(each.storage): each for each in given if each.size}
     retained = {at: each for at, each in of.items() if not each.is_given_away}
     there = {at: each.elements for at, each in retained.items() if each.elements is not None}
@@ -41,11 +41,11 @@ def launched_on_device(
         reason = "arguments are on different devices"
         if len({each.memory for each in there.values()}) < 2:
             if _run(version, (*counts, *flat), residency, retained):
-                return ""
+                return "", residency.call
             reason = residency.refusal
     for each in of.values():
         each.bring_home()
-    return reason
+    return reason, None
 
 
 def _run(

@@ -149,9 +149,12 @@ class DeviceArray:
 
     @property
     def elements(self) -> DeviceElements | None:
-        """The elements on a device; None if none has them."""
+        """The elements on a device; None if none has them. Raises BackendError if they are lost."""
         found = self._elements
-        return found if found is not None and found.is_there else None
+        if found is None or found.is_there:
+            return found
+        found.fetch()
+        return None
 
     @property
     def memory(self) -> np.ndarray[Any, Any]:
