@@ -13,7 +13,7 @@ from then on, and the area has old ones, until the copy is needed for others.
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import pyopencl as cl
 
@@ -26,8 +26,14 @@ from ferryvm_backends.opencl.host_memory import Bytes
 from ferryvm_backends.opencl.kernel import BufferOffset
 from ferryvm_backends.opencl.pool import Area
 
-if TYPE_CHECKING:
-    from ferryvm_backends.opencl.array_copy import ArrayCopy
+
+class Home(Protocol):
+    """The copy of an array in the arena of a machine: `ferryvm_backends.opencl.array_copy`."""
+
+    place: BufferOffset
+
+    def has_taken(self, elements: LeftElements) -> None:
+        """Note that the device has these elements there."""
 
 
 class LeftElements(DeviceElements):
@@ -42,9 +48,9 @@ class LeftElements(DeviceElements):
         self.where = str(session.device)
         self.version = 0
         """Changes with the elements."""
-        self._home: ArrayCopy | None = None
+        self._home: Home | None = None
         """The copy of a machine that has them; None: the area does."""
-        self._next: tuple[ArrayCopy, ctypes.c_uint64] | None = None
+        self._next: tuple[Home, ctypes.c_uint64] | None = None
         """Their home once the word is not zero: a launch is under way, or has just ended."""
         self._is_lost = False
         self._area: Area | None = None
@@ -64,7 +70,7 @@ class LeftElements(DeviceElements):
         )
 
     @property
-    def home(self) -> ArrayCopy | None:
+    def home(self) -> Home | None:
         """The copy of a machine that has them; None if they have an area of their own."""
         following = self._next
         if following is not None:
@@ -106,13 +112,13 @@ class LeftElements(DeviceElements):
 
     # --- a home -------------------------------------------------------------------------------
 
-    def change_in(self, copy: ArrayCopy) -> None:
+    def change_in(self, copy: Home) -> None:
         """Let a copy that has them be their home: a kernel that cannot fail changes them there."""
         self._is_on_host = False
         self.version += 1  # other copies have old ones
         self._home = copy
 
-    def change_once(self, copy: ArrayCopy, is_done: ctypes.c_uint64) -> None:
+    def change_once(self, copy: Home, is_done: ctypes.c_uint64) -> None:
         """Let a copy that has them be their home as soon as a kernel has changed them there, which
         sets a word. Until then the area has them. Raises BackendError, cl.Error."""
         self.leave_home()
@@ -121,7 +127,7 @@ class LeftElements(DeviceElements):
         self._next = copy, is_done
 
     def leave_home(self) -> None:
-        """Have them in an area of their own. Raises BackendError, cl.Error."""
+        """Copy them to an area of their own. Raises BackendError, cl.Error."""
         home = self.home
         if home is None:
             return

@@ -19,7 +19,6 @@ import itertools
 import time
 from array import array
 from collections.abc import Container, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -29,20 +28,16 @@ from ferryvm.ir.c.opencl_object import BYTES_WORD, COUNT_WORD, ROWS_WORD, TABLE_
 from ferryvm.isa.object import ROW_WORDS
 from ferryvm.isa.type import FIRST_DECLARED, WORD_BYTES
 from ferryvm.machine.control import ControlBlock
-from ferryvm.machine.object_layout import first_fit
 from ferryvm.machine.object_memory import ObjectMemory, OutsideArray
 from ferryvm.region.object_access import ObjectAccess
 from ferryvm.residency import Residency
 from ferryvm.traffic import SPACE, Traffic, array_name
 from ferryvm_backends.opencl.array_copy import AccessedArrays, ArrayCopy, in_chunks, object_ranges
 from ferryvm_backends.opencl.build import Session
-from ferryvm_backends.opencl.host_memory import CHUNK, runs, zeros
-from ferryvm_backends.opencl.kernel import BufferOffset
+from ferryvm_backends.opencl.host_memory import CHUNK, runs
 from ferryvm_backends.opencl.left_elements import LeftElements
-from ferryvm_backends.opencl.pool import Area
-from ferryvm_backends.opencl.segment import ZERO, Part, Segment, area_of_zeros, fill_zeros, view
-
-_MASK = (1 << 64) - 1
+from ferryvm_backends.opencl.object_arena import ADDRESSES, ObjectArena
+from ferryvm_backends.opencl.segment import ZERO, Part, Segment, area_of_zeros, view
 
 _LEAST_TIMED = 1 << 20
 """Bytes that are sent at most without waiting for them."""
@@ -56,28 +51,15 @@ Sent = tuple[Segment, Sequence[tuple[int, int]], ArrayActivity]
 """A part that is to be sent, the ranges of it that may have changed, and its metrics."""
 
 
-class ObjectCopy:
+class ObjectCopy(ObjectArena):
     """The objects of a machine on a device."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
-        self._numbers = itertools.count(1)
-        self._area: Area | None = None
-        self._tables: Area | None = None
-        self.rows = b""
-        """The content of the tables; the same object while nothing else is written there."""
-        self.layout = 0
-        """Changes when a copy gets or loses its place."""
+        super().__init__(session)
         self.sent: list[Sent] = []
         """The parts that the last `push` has compared."""
-        self._space_bytes = self._arena_bytes = 0
-        self._space: Segment | None = None
-        self._base = 0
-        """The host's address of the space."""
         self._used = 0
         """Bytes of the space from which on the device has zeros."""
-        self.version = 0
-        """Changes with each buffer: a later one may have the handle of an earlier one."""
         self._ahead: dict[Segment, None] | None = None
         """Parts that need not be compared, while the device has results that the host lacks; None:
         the host has all."""
@@ -102,33 +84,11 @@ class ObjectCopy:
         self._stored_again: set[ArrayCopy] = set()
         """Copies among these that later launches have stored into: what has been brought was for
         nothing."""
-        self._copies: dict[int, ArrayCopy] = {}
-        """By the host's address of the elements."""
 
     @property
     def is_ahead(self) -> bool:
         """True while the device has results that the host lacks."""
         return self._ahead is not None
-
-    def has(self, address: int) -> bool:
-        """True if the device has a copy of the elements at this address of the host."""
-        is_inside = self._space is not None and 0 <= address - self._base < self._space_bytes
-        return is_inside or address in self._copies
-
-    @property
-    def space(self) -> Segment:
-        """The object space, once something has been pushed."""
-        assert self._space is not None
-        return self._space
-
-    def copy_of(self, address: int) -> ArrayCopy | None:
-        """The copy of the elements at this address of the host that is their own, if they have
-        one."""
-        return self._copies.get(address)
-
-    def is_apart(self, address: int) -> bool:
-        """True if the elements at this address of the host have a copy of their own."""
-        return address in self._copies
 
     def run_ahead(self) -> None:
         """Leave results on the device until `catch_up`: nothing on the host reads or writes
@@ -144,25 +104,21 @@ class ObjectCopy:
         self._brought.clear()
         self._stored_again.clear()
 
-    @property
-    def places(self) -> tuple[BufferOffset, BufferOffset]:
-        """The start of the space, and of the tables."""
-        return (
-            BufferOffset(self._buffer, self._marks),
-            BufferOffset(None if self._tables is None else self._tables.buffer),
-        )
-
-    @property
-    def _buffer(self) -> Any:
-        """The buffer of the area; None if there is none."""
-        return None if self._area is None else self._area.buffer
-
-    @property
-    def _marks(self) -> int:
-        """Bytes of the dirty marks, a byte for each chunk."""
-        return in_chunks((self._space_bytes + self._arena_bytes) // CHUNK)
-
-    # --- memory of the device -----------------------------------------------------------------
+    def close(self) -> None:
+        """Give the memory of the device back; nothing is on the device then."""
+        self._session.copies.clear()  # which waits for them
+        for copy in self._copies.values():
+            copy.close()
+        for area in (self._area, self._tables):
+            if area is not None:
+                area.release()
+        self._area = self._tables = self._space = None
+        self.rows, self._space_bytes, self._arena_bytes, self._used = b"", 0, 0, 0
+        self.layout += 1
+        self.sent = []
+        self._copies.clear()
+        self._changed.clear()
+        self.catch_up()
 
     def _provide(self, needed_space: int, wanted: Sequence[OutsideArray]) -> None:
         """Provide memory for the space and for copies of these. Raises BackendError, cl.Error."""
@@ -170,7 +126,7 @@ class ObjectCopy:
         missing = [one for one in wanted if one.address not in self._copies]
         starts = self._free(missing)
         if space == self._space_bytes and starts is not None:
-            self._add(missing, starts)
+            self._add(missing, starts, is_pinned=self.residency is None)
             return
         needed = sum(in_chunks(one.size) for one in missing)
         arena = self._arena_bytes
@@ -189,83 +145,7 @@ class ObjectCopy:
             self._move(space, sum(in_chunks(one.size) for one in wanted))
         starts = self._free(missing)
         assert starts is not None
-        self._add(missing, starts)
-
-    def _free(self, arrays: Sequence[OutsideArray]) -> list[int] | None:
-        """Starts in the arena for copies of these; None if there is no memory for all."""
-        taken = ((copy.start, copy.start + in_chunks(copy.size)) for copy in self._copies.values())
-        sizes = (in_chunks(one.size) for one in arrays)
-        return first_fit(taken, sizes, 0, self._arena_bytes)
-
-    def _add(self, arrays: Sequence[OutsideArray], starts: list[int]) -> None:
-        """Make copies of zeros."""
-        self.layout += 1
-        is_pinned = self.residency is None  # else they mostly never come to the host
-        for one, start in zip(arrays, starts, strict=True):
-            place = self._in_arena(start)
-            number = next(self._numbers)
-            copy = ArrayCopy(self._session, number, one.address, one.size, place, is_pinned)
-            copy.start = start
-            fill_zeros(self._session, self._buffer, place.offset, in_chunks(one.size))
-            self._copies[one.address] = copy
-
-    def _in_arena(self, start: int) -> BufferOffset:
-        return BufferOffset(self._buffer, self._marks + self._space_bytes + start)
-
-    def _move(self, space: int, arena: int) -> None:
-        """Take a larger buffer, and what the present one has. Raises BackendError, cl.Error."""
-        before = self._area, self._marks, self._space_bytes
-        sizes = self._space_bytes, self._arena_bytes
-        self._space_bytes, self._arena_bytes = space, arena
-        try:
-            self._area = area_of_zeros(self._session, self._marks + space + arena)
-            self.version += 1
-        except (BackendError, cl.Error):
-            self._space_bytes, self._arena_bytes = sizes
-            raise
-        old, marks, old_space = before
-        if old is not None:
-            for size, start, to in (
-                (old_space, marks, self._marks),
-                (sizes[1], marks + old_space, self._marks + space),
-            ):
-                if size:
-                    cl.enqueue_copy(
-                        self._session.queue,
-                        self._buffer,
-                        old.buffer,
-                        byte_count=size,
-                        src_offset=start,
-                        dst_offset=to,
-                    )
-            self._session.queue.finish()
-            old.release()
-        mirror = zeros(self._session, space)
-        if self._space is not None:
-            mirror[:old_space] = self._space.mirror
-        place = BufferOffset(self._buffer, self._marks)
-        self._space = Segment(
-            self._session, view(self._base, space), place, lambda: mirror, ctypes.c_uint64()
-        )
-        for copy in self._copies.values():
-            copy.place = self._in_arena(copy.start)
-        self.layout += 1
-
-    def close(self) -> None:
-        """Give the memory of the device back; nothing is on the device then."""
-        self._session.copies.clear()  # which waits for them
-        for copy in self._copies.values():
-            copy.close()
-        for area in (self._area, self._tables):
-            if area is not None:
-                area.release()
-        self._area = self._tables = self._space = None
-        self.rows, self._space_bytes, self._arena_bytes, self._used = b"", 0, 0, 0
-        self.layout += 1
-        self.sent = []
-        self._copies.clear()
-        self._changed.clear()
-        self.catch_up()
+        self._add(missing, starts, is_pinned=self.residency is None)
 
     # --- to the device ------------------------------------------------------------------------
 
@@ -300,7 +180,7 @@ class ObjectCopy:
                 del self._copies[address]
                 self.layout += 1
         self._base = control.objects
-        prepared = (control.prepared + self._base) & _MASK if control.prepared else 0
+        prepared = (control.prepared + self._base) & ADDRESSES if control.prepared else 0
         there = self.residency
         wanted = [
             one
@@ -443,7 +323,7 @@ class ObjectCopy:
         types = FIRST_DECLARED + len(objects.program.types)
         rows = ctypes.string_at(control.types, WORD_BYTES * ROW_WORDS * types)
         places = sorted(
-            ((copy.address - self._base) & _MASK, self._space_bytes + copy.start)
+            ((copy.address - self._base) & ADDRESSES, self._space_bytes + copy.start)
             for copy in self._copies.values()
         )
         head = array("Q", (0,) * TABLE_WORDS)
@@ -469,17 +349,10 @@ class ObjectCopy:
         copy.has_taken(found)
         return found
 
-    def device_place(self, place: int) -> int:
-        """The device's place for one that a header has on the host; 0 if nothing is there."""
-        if place < self._space_bytes:
-            return place
-        copy = self._copies.get((place + self._base) & _MASK)
-        return 0 if copy is None else self._space_bytes + copy.start
-
     def mark(self, place: int, start: int, end: int) -> None:
         """Mark bytes of the elements at a place of the host as changed by the device; the end may
         be behind theirs."""
-        copy = self._copies.get((place + self._base) & _MASK)
+        copy = self._copies.get((place + self._base) & ADDRESSES)
         if place < self._space_bytes:
             self._changed.add((place + start, min(place + end, self._space_bytes)))
         elif copy is not None:

@@ -165,8 +165,8 @@ class NativeRange:
         self._memory.append(words)
         return words.buffer_info()[0], len(rows)
 
-    def run(self, waits: bool = True) -> int:
-        """Run the range, once the plan is complete; a `RangeStatus`. `waits`: wait until it has
-        ended."""
-        self._plan.waits = waits
+    def run(self, is_awaited: bool = True) -> int:
+        """Run the range, once the plan is complete; a `RangeStatus`. `is_awaited`:
+        return when it has ended."""
+        self._plan.is_awaited = is_awaited
         return self._run()

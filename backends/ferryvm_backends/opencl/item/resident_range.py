@@ -7,7 +7,7 @@
 
 The first run, by another path, has found out which arrays items access and store into, and what the
 kernel is given. A further one is one native call, in which nothing is looked up. Where no item can
-leave, nobody waits for it, either, unless much has been started by then.
+leave, nobody is_awaited for it, either, unless much has been started by then.
 """
 
 from __future__ import annotations
@@ -138,9 +138,9 @@ class ResidentRange:
         ControlBlock.from_address(self._address).host_stack = floor()
         residents, began = self._residents, time.perf_counter()
         is_first = not residents.seconds_ahead
-        waits = can_leave or not self.seconds or residents.seconds_ahead + self.seconds > SLICE
-        status = RangeStatus(native.run(waits))
-        if waits:
+        is_awaited = can_leave or not self.seconds or residents.seconds_ahead + self.seconds > SLICE
+        status = RangeStatus(native.run(is_awaited))
+        if is_awaited:
             residents.seconds_ahead = 0.0
             if is_first:
                 self.seconds = time.perf_counter() - began

@@ -188,15 +188,14 @@ class RangePlan(ctypes.Structure):
     copies: int
     copies_count: int
     """A table of addresses to and from which so many bytes are copied."""
-    waits: int
-    """Not 0 if it waits for the end of all commands. It does so, and sets this, where something is
-    sent."""
+    is_awaited: int
+    """Not 0 if the end of all commands is waited for; set where something is sent."""
 
     _fields_ = [
         *_words("host_stack", "compare", "move", "enqueue", "read", "write", "finish"),
         *_words("queue", "kernel", "dimensions", "sizes", "group", "head", "zeros", "head_bytes"),
         *_words("checks", "checks_count", "sends", "sends_count", "reads", "reads_count"),
-        *_words("copies", "copies_count", "waits"),
+        *_words("copies", "copies_count", "is_awaited"),
     ]
 
 

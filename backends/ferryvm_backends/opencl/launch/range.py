@@ -54,7 +54,7 @@ class _RangeFunction:
             with b.if_then(b.icmp_signed("!=", differs, ir.Constant(INT, 0))):
                 self._call("move", POINTER, _PAIR, mirror, host, size)
                 b.store(word(1), self._last_of(_SEND_WORDS), align=8)
-                b.store(word(1), self._at("waits"), align=8)
+                b.store(word(1), self._at("is_awaited"), align=8)
                 given = self._get("queue"), buffer, ir.Constant(INT, 0), place, size, mirror
                 sent = self._call("write", INT, _READ, *given, *_no_events())
                 self._unless_zero(sent, self._failed)
@@ -67,7 +67,7 @@ class _RangeFunction:
         with self._each("reads", _READ_WORDS) as (buffer, place, size, to):
             given = self._get("queue"), buffer, ir.Constant(INT, 0), place, size, to
             self._unless_zero(self._call("read", INT, _READ, *given, *_no_events()), self._lost)
-        with b.if_then(b.icmp_signed("!=", self._get("waits"), word(0))):
+        with b.if_then(b.icmp_signed("!=", self._get("is_awaited"), word(0))):
             self._unless_zero(self._call("finish", INT, [WORD], self._get("queue")), self._lost)
         head = self._all("head", "zeros", "head_bytes")
         self._unless_zero(self._call("compare", INT, _PAIR, *head), self._left)

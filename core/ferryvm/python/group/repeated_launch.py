@@ -77,7 +77,7 @@ class RepeatedLaunch:
 
 
 class RepeatedLaunches:
-    """Those of one form of launches, the last one that was prepared at the end."""
+    """Repeated launches of one form, the last one that was prepared at the end."""
 
     def __init__(self) -> None:
         self._launches: Mapping[Hashable, RepeatedLaunch] = {}
