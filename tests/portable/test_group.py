@@ -29,6 +29,16 @@ KERNELS = (
     *("reverse!", "sums!", "total!", "rotate!", "histogram!", "smooth!", "steps!"),
     *("main/launch.1", "main/launch.2"),
 )
+SIZES = {
+    "reverse!": 64,
+    "rotate!": 8,
+    "sums!": 16,
+    "histogram!": 16,
+    "smooth!": 8,
+    "steps!": 4,
+    "total!": 8,
+}
+"""The constant sizes of groups in these tests: those of the program."""
 ROTATED = [("reverse!", "c"), ("rotate!", "wasm")]
 """In the default tier; test_program.py and test_llvm.py have the other targets there."""
 OTHERS = [(name, target) for name in KERNELS for target in TARGETS if (name, target) not in ROTATED]
@@ -41,7 +51,8 @@ def groups() -> Verified:
 
 @pytest.mark.parametrize(("name", "target"), [*ROTATED, *map(nightly, OTHERS)])
 def test_a_kernel_proves_itself(groups: Verified, tmp_path: Path, name: str, target: str) -> None:
-    made = export_region(groups, name, tmp_path / "folder", ExportOptions(target))
+    options = ExportOptions(target, group=SIZES.get(name))
+    made = export_region(groups, name, tmp_path / "folder", options)
     prove(made.directory, target)
     assert made.bytes <= 200_000
     vectors = [*read_vectors(made.directory / "vectors.txt", made.interface.name)]
@@ -123,21 +134,6 @@ def test_other_kernels_are_refused_with_the_line(
     assert code in GROUPS.read_text("utf-8").splitlines()[caught.value.position.line - 1]
 
 
-UNSIZED = """
-(define (f item local tile (to (array i64))) (barrier) (array-set! to item local))
-(define (run (to (array i64)) (size i64)) (for-each-group (8 size) (f (group-array i64) to)))
-(run (make-array i64 8) 4)
-"""
-
-
-def test_a_size_that_is_no_constant_is_asked_for(tmp_path: Path) -> None:
-    verified = verify(ferryvm.compile(UNSIZED))
-    with pytest.raises(ExportError, match="in groups of no constant size; say it: --group SIZE"):
-        export_region(verified, "f", tmp_path / "a")
-    made = export_region(verified, "f", tmp_path / "b", ExportOptions(group=4))
-    assert made.vectors >= 10
-
-
 def test_other_regions_have_no_size_of_groups(groups: Verified, tmp_path: Path) -> None:
     with pytest.raises(FerryError, match="launches no groups whose size can be chosen"):
         export_region(groups, "launching", tmp_path / "folder", ExportOptions(group=4))
@@ -176,7 +172,8 @@ def test_vectors_find_a_planted_mutation(
     groups: Verified, tmp_path: Path, name: str, old: str, new: str
 ) -> None:
     pytest.importorskip("pyopencl")
-    made = export_region(groups, name, tmp_path / "folder", ExportOptions("opencl"))
+    options = ExportOptions("opencl", group=SIZES.get(name))
+    made = export_region(groups, name, tmp_path / "folder", options)
     source = made.directory / f"{made.interface.name}.cl"
     text, count = re.subn(old, new, source.read_text("utf-8"))
     assert count
@@ -200,7 +197,8 @@ IN_LOOPS = [
 def test_vectors_find_a_mutation_of_loops_over_members(
     groups: Verified, tmp_path: Path, name: str, old: str, new: str
 ) -> None:
-    made = export_region(groups, name, tmp_path / "folder")
+    options = ExportOptions(group=SIZES.get(name))
+    made = export_region(groups, name, tmp_path / "folder", options)
     source = made.directory / f"{made.interface.name}.c"
     text, count = re.subn(old, new, source.read_text("utf-8"))
     assert count

@@ -18,6 +18,7 @@ import pytest
 from benchmarks.parallel.program import BY_NAME
 
 import ferryvm
+from ferryvm.isa.element import Element
 from ferryvm.portable import Exported, ExportError, ExportOptions, export_region
 from ferryvm.portable.harness.golden import read_vectors
 from ferryvm.verify import verify
@@ -88,10 +89,10 @@ def test_a_python_kernel_proves_itself_without_ferryvm(
     assert any(each.status == 0 and each.outputs for each in vectors)
 
 
-def test_a_length_of_a_group_array_that_is_an_argument_is_refused(tmp_path: Path) -> None:
+def test_a_length_of_a_group_array_that_is_an_argument_is_refused_by_ptx(tmp_path: Path) -> None:
     wanted = "depends on the length of 'weights'; pass each length as a number of its own, and make"
     with pytest.raises(ExportError, match=wanted) as caught:
-        exported_kernel("convolve", tmp_path / "folder", "opencl")
+        exported_kernel("convolve", tmp_path / "folder", "ptx")
     assert "corpus_kernel.py:" in str(caught.value)
 
 
@@ -104,13 +105,22 @@ def turned(out, x, width):
     out[i] = tile[width - 1 - me]
 
 
-def test_a_size_that_is_an_argument_is_exported_as_a_constant(tmp_path: Path) -> None:
+def test_a_size_that_is_an_argument_can_be_a_constant(tmp_path: Path) -> None:
     kinds = ("float64[:]", "float64[:]", int)
     wanted = r"depends on the argument 'width'; make it a constant \(--fold width=VALUE\)"
     with pytest.raises(ExportError, match=wanted):
-        ferryvm.export(turned, kinds, tmp_path / "a", group=8)
+        ferryvm.export(turned, kinds, tmp_path / "a", target="spirv", group=8)
     made = ferryvm.export(turned, kinds, tmp_path / "b", group=8, fold={"width": 8})
     assert [each.name for each in made.interface.arguments] == ["groups", "out", "x"]
+    prove(made.directory, "c")
+
+
+def test_the_caller_lends_an_array_whose_length_is_an_argument(tmp_path: Path) -> None:
+    kinds = ("float64[:]", "float64[:]", int)
+    made = ferryvm.export(turned, kinds, tmp_path / "folder", group=8)
+    assert [each.name for each in made.interface.arguments] == ["groups", "out", "x", "width", "g0"]
+    assert made.interface.group_arrays == (("g0", Element.F64, "width"),)
+    assert made.interface.members == (8,)
     prove(made.directory, "c")
 
 

@@ -39,7 +39,7 @@ from ferryvm.verify import verify
     "--group",
     type=click.IntRange(1),
     metavar="N",
-    help="Members of a group of a kernel (the program's).",
+    help="Members of a group of a kernel, as a constant (an argument).",
 )
 @click.option(
     "--fold",

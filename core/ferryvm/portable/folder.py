@@ -12,17 +12,19 @@ from ferryvm.ir.graph import Body
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.if_conversion import convert_branches
 from ferryvm.ir.passes.jump_threading import thread_jumps
+from ferryvm.portable.expression import Expression, Place, renamed
 from ferryvm.portable.fold import folded
 from ferryvm.portable.identifier import entry_name
-from ferryvm.portable.interface import Interface
+from ferryvm.portable.interface import Interface, length_name
 from ferryvm.portable.item_loop import item_loops
 from ferryvm.portable.manifest import manifest_text
 from ferryvm.portable.plain import PlainFunction
 from ferryvm.portable.plain_form import plain_form, plain_member
 from ferryvm.portable.refusal import ExportError
 from ferryvm.portable.region import region_subject
+from ferryvm.portable.sample_group import GroupSizes
 from ferryvm.portable.subject import Subject
-from ferryvm.portable.target import OF_GRIDS, OF_ITEMS, target
+from ferryvm.portable.target import OF_GRIDS, OF_ITEMS, OF_SIZES, target
 from ferryvm.portable.vector import golden_vectors, vector_text
 from ferryvm.portable.verifier import verify_plain
 from ferryvm.verify import Verified
@@ -35,6 +37,10 @@ SELECTIONS = 2
 
 VECTOR_BYTES = 100_000
 """The largest size of the vectors unless their number is asked for: a folder has at most 200 kB."""
+
+LEAST_MEMBERS = 3
+"""Members of a work-group in vectors where they are an argument. PoCL 3.0 ends the process for
+kernels with several barriers in a loop and groups of one or two."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +59,8 @@ class ExportOptions:
     fold: Mapping[str, str | float] = dataclasses.field(default_factory=dict)
     """Numbers, by the names of arguments, which are constants of the code in place of arguments."""
     group: int | None = None
-    """Members of a group; None: as many as in the program."""
+    """Members of a group; None: they are an argument, or as many as in the program if the target
+    has constant sizes only."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,8 +82,10 @@ def check_directory(directory: Path) -> None:
         raise FerryError(f"{directory}: is a file; a folder is to be written")
 
 
-def _plain(subject: Subject, name: str, options: ExportOptions) -> tuple[PlainFunction, int | None]:
-    """The plain form for a target, and the members of a group if there are some."""
+def _plain(
+    subject: Subject, name: str, options: ExportOptions
+) -> tuple[PlainFunction, GroupSizes | None]:
+    """The plain form for a target, and the sizes of groups if there are some."""
     runs_items = options.target in OF_ITEMS
     if subject.item is None or not (runs_items or subject.has_groups):
         return plain_form(subject, name, options.optimize), None
@@ -84,10 +93,34 @@ def _plain(subject: Subject, name: str, options: ExportOptions) -> tuple[PlainFu
         return _item(subject, name, options), None
     if not subject.has_groups:
         return plain_form(subject.item, name, options.optimize).of_launch(subject), None
-    member = plain_member(subject.item, name, options.optimize, runs_members=runs_items)
-    assert member.member is not None
+    first = subject.axes * (1 + subject.counts_items) if options.target in OF_SIZES else None
+    level = options.optimize
+    member = plain_member(subject.item, name, level, runs_members=runs_items, first=first)
     made = member.of_launch(subject)
-    return made if runs_items else item_loops(made), member.member.members
+    return made if runs_items else item_loops(made), _sizes(subject, made, options.target)
+
+
+def _sizes(subject: Subject, made: PlainFunction, target_name: str) -> GroupSizes:
+    """The sizes of groups of a launch, by places of its parameters."""
+    assert made.member is not None
+    assert made.launch is not None
+    own = (place for place in range(len(subject.parameters)) if place not in subject.folded)
+    places: dict[str, Place] = {}
+    for place, argument in zip(own, made.launch.inputs, strict=True):
+        places[argument.name] = Place(place)
+        places[length_name(argument.name)] = Place(place, True)
+
+    def at(expression: Expression) -> Expression:
+        return renamed(expression, places)
+
+    size, arrays = made.member.size, made.launch.group_arrays
+    members = subject.sizes or (made.member.members,)
+    return GroupSizes(
+        members if size is None else (at(made.sizes[size]),),
+        [(at(n), element.bytes) for _, element, n in arrays if not isinstance(n, int)],
+        subject.members,
+        LEAST_MEMBERS if target_name in OF_ITEMS else 1,
+    )
 
 
 def _select(body: Body) -> None:
@@ -116,13 +149,13 @@ def export_subject(subject: Subject, directory: Path, options: ExportOptions) ->
     check_directory(directory)
     subject = folded(subject, options.fold)
     name = entry_name(options.name, subject.origin, options.target)
-    function, members = _plain(subject, name, options)
+    function, groups = _plain(subject, name, options)
     if options.target in SELECTING and options.optimize >= SELECTIONS:
         _select(function.body)
     verify_plain(function)
     written = write(function)
     size = VECTOR_BYTES if options.vectors is None else 1 << 40
-    vectors = golden_vectors(subject, options.seed, options.vectors or 60, size, members)
+    vectors = golden_vectors(subject, options.seed, options.vectors or 60, size, groups)
     files = {
         file: content if isinstance(content, bytes) else content.encode()
         for file, content in written.files.items()
@@ -153,4 +186,6 @@ def export_region(
     options = options or ExportOptions()
     target(options.target)
     check_directory(directory)
-    return export_subject(region_subject(verified, name, options.group), directory, options)
+    takes_sizes = options.target in OF_SIZES
+    subject = region_subject(verified, name, options.group, takes_sizes)
+    return export_subject(subject, directory, options)

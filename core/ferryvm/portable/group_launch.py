@@ -3,14 +3,16 @@
 one size.
 
     groups of f with i64[] _  ( x length count size -- )     the program's: any count and size
-    f in groups               ( groups x -- )                the exported one: whole groups of a constant size
+    f in groups               ( groups members x -- )        the exported one: whole groups
+    f in groups of 64         ( groups x -- )                the same, if a constant size is asked for
 
-So the code of a group has constants where compilers of kernels want them. A size is that of the
-program's launches, if it is a constant there, or one that is asked for.
+The length of a group's array is that of the program's launches, if it is a constant there; else an
+argument. So is the size of groups for targets that have constant sizes only.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -84,21 +86,26 @@ def _launcher(
 
 
 def groups_subject(
-    verified: Verified, launcher: GroupLauncher, members: int | None, origin: str
+    verified: Verified,
+    launcher: GroupLauncher,
+    members: int | None,
+    origin: str,
+    takes_sizes: bool,
 ) -> Subject:
-    """The launch of whole groups as the subject. `members`: of a group; None: as the program has
-    it. Raises ExportError if that is no constant."""
+    """The launch of whole groups as the subject. `members`: of a group, as a constant; None: an
+    argument if sizes may be some (`takes_sizes`), else as the program has it. Raises ExportError if
+    that is no constant."""
     program = verified.program
     of = program.functions[launcher.function]
     position = program.source_map.position(of.entry)
     arrays = sum(each is not None for each in launcher.arrays)
     *lengths, _, size = _constants(verified, launcher.number, arrays + 2)
-    members = members or size
-    if members is None or members < 1:
+    is_given = members is not None or not takes_sizes
+    members = size if members is None else members
+    if is_given and (members is None or members < 1):
         what = f"{of.name!r} is launched in groups of no constant size"
         raise ExportError(what, "say it: --group SIZE", position)
-    lengths = [members if length == 0 else length for length in lengths]
-    if None in lengths:
+    if None in lengths and not takes_sizes:
         what = f"an array of the groups of {of.name!r} has no constant length"
         raise ExportError(what, "write a number, or leave it out", position)
     signature = program.signature(launcher.function)
@@ -107,25 +114,44 @@ def groups_subject(
     shared = [t for t, array in pairs if array is None]
     names = of.parameters or ("",) * len(signature.parameters)
     own = [name for name, array in zip(names[2:], launcher.arrays, strict=True) if array is None]
-    wrapper = Wrapper(program, of.name, (I64, *shared), ["group", *own])
+    made_names = [name for name, array in zip(names[2:], launcher.arrays, strict=True) if array]
+    size_names = [] if is_given else ["members"]
+    size_names += [
+        f"{name}_length" for name, n in zip(made_names, lengths, strict=True) if n is None
+    ]
+    types = (I64, *(I64 for _ in size_names), *shared)
+    wrapper = Wrapper(program, of.name, types, ["group", *size_names, *own])
+    sizes = iter(range(1, 1 + len(size_names)))
+    members_at = None if is_given else next(sizes)
+
+    def get(constant: int | None, local: int | None) -> None:
+        if local is not None:
+            wrapper.get(local)
+        else:
+            wrapper.emit("i64.const", constant or 0)
+
     arguments, left = [], iter(lengths)
-    next_ = iter(range(1, 1 + len(shared)))
+    next_ = iter(range(1 + len(size_names), len(types)))
     for t, array in pairs:
         if array is None:
             arguments.append(next(next_))
             continue
         arguments.append(wrapper.local(t))
-        wrapper.emit("i64.const", next(left) or 0)
+        length = next(left)
+        if length == 0:
+            get(members, members_at)
+        else:
+            get(length, next(sizes) if length is None else None)
         wrapper.emit(f"array.new_default_{array}")
         wrapper.set(arguments[-1])
     wrapper.get(*arguments, 0)
-    wrapper.emit("i64.const", members)
+    get(members, members_at)
     wrapper.emit("i64.mul")
-    wrapper.emit("i64.const", members)
+    get(members, members_at)
     wrapper.launch(launcher.member, len(arguments) + 1)
     number = len(program.functions)
     made = launch_subject(verify(wrapper.finish()), number, origin, has_groups=True)
-    return made.at(launcher.function)
+    return dataclasses.replace(made.at(launcher.function), members=members)
 
 
 def _constants(verified: Verified, number: int, count: int) -> Sequence[int | None]:

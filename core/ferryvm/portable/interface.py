@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import math
+from typing import NamedTuple
 
 from ferryvm.isa.element import Element
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type, format_number, to_python
+from ferryvm.portable.expression import Expression
+
+MOST_MEMBERS = 1024
+"""The largest number of members of a group: that of devices for work-groups."""
 
 
 class Direction(enum.Enum):
@@ -45,14 +49,30 @@ class ArrayArgument:
     one."""
     is_pair: bool = False
     """True if elements are the parts of complex numbers, which are neighbours."""
+    borrowed: Expression | None = None
+    """Of memory that the caller lends for an array of a group: the number of elements. No call has
+    anything in it before, or needs it afterwards."""
 
     @property
     def length_name(self) -> str:
         """The name of the argument that is the length."""
-        return f"{self.name}_length"
+        return length_name(self.name)
+
+
+def length_name(array: str) -> str:
+    """The name of the argument that is the length of an array."""
+    return f"{array}_length"
 
 
 Argument = ScalarArgument | ArrayArgument
+
+
+class GroupArray(NamedTuple):
+    """An array that each group has for itself."""
+
+    name: str
+    element: Element
+    length: Expression
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,14 +104,9 @@ class Geometry:
     counts: tuple[str, ...]
     """The arguments that are the numbers of items along each axis, or of groups if there are some.
     Items along the last axis are neighbours."""
-    group: tuple[int, ...] | None = None
+    group: tuple[Expression, ...] | None = None
     """The members of a group along axes of their own, of which the first one has the neighbours;
     None: no groups."""
-
-    @property
-    def members(self) -> int:
-        """The members of a group; 1 if there are no groups."""
-        return math.prod(self.group or (1,))
 
     @property
     def dimensions(self) -> int:
@@ -103,7 +118,14 @@ class Geometry:
         neighbours; None if there is one."""
         return self.counts[-1 - dimension] if dimension < len(self.counts) else None
 
-    def size(self, dimension: int) -> int:
+    @property
+    def constants(self) -> tuple[int, ...] | None:
+        """The members of a group in three dimensions, if they are constants."""
+        sizes = [self.size(n) for n in range(3)]
+        found = tuple(size for size in sizes if isinstance(size, int))
+        return found if len(found) == len(sizes) else None
+
+    def size(self, dimension: int) -> Expression:
         """The members of a group in a dimension."""
         return self.group[dimension] if self.group and dimension < len(self.group) else 1
 
@@ -131,6 +153,25 @@ class Interface:
     group: int | None = None
     """Work-items of a group, of which the last may have more of them than there are items, whose
     number is an argument then; None: there are as many as items, and it is none."""
+
+    members: tuple[Expression, ...] = ()
+    """Of a launch of groups, their members along each axis."""
+    group_arrays: tuple[GroupArray, ...] = ()
+    """Of a launch of groups, the arrays that each has."""
+
+    @property
+    def inputs(self) -> tuple[Argument, ...]:
+        """The arguments that a caller has values for."""
+        return tuple(
+            each
+            for each in self.arguments
+            if not isinstance(each, ArrayArgument) or each.borrowed is None
+        )
+
+    @property
+    def borrowed(self) -> tuple[ArrayArgument, ...]:
+        """The arguments that are memory for arrays of groups."""
+        return tuple(each for each in self.arrays if each.borrowed is not None)
 
     @property
     def launched(self) -> tuple[Argument, ...]:

@@ -10,6 +10,9 @@ Parallel regions are those of `ferryvm.ir.group`: their copies and the homes of 
 plain form, which has no states. All members come to each barrier, and those that are behind one to
 the same next one, since that was checked; so the last member of a region says which region is the
 next. A member that fails returns: groups run in order, and so do members between two barriers.
+
+Sizes that are no constants are computed at the entry. The caller lends the memory of arrays with such
+a length; context arrays are as large as the largest group.
 """
 
 from __future__ import annotations
@@ -38,7 +41,10 @@ from ferryvm.ir.passes.jump_threading import thread_jumps
 from ferryvm.ir.use import substitute
 from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Condition
+from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F32, F64, I32, I64, Type
+from ferryvm.portable.expression import OPERATIONS, Compound, Expression
+from ferryvm.portable.interface import MOST_MEMBERS
 from ferryvm.portable.plain import LocalArray, PlainFunction
 
 _CONTEXTS = {F64: Element.F64, F32: Element.F32, I64: Element.I64, I32: Element.I32}
@@ -75,18 +81,30 @@ class _Loops(FlowBuilder):
         for value, slot in self.homes.slots.items():
             element = _CONTEXTS[value.type] if isinstance(value.type, Type) else Element.U8
             made = self.contexts[value] = Parameter(I64)
-            self.arrays[made] = LocalArray(f"c{slot}", element, self.member.members)
+            length = self.member.members if self.member.size is None else MOST_MEMBERS
+            self.arrays[made] = LocalArray(f"c{slot}", element, length)
         begin, next_group = self._group_loops(indices)
         self._begin(begin)
         self._regions(begin, next_group)
         order = reverse_postorder(self.entry, lambda b: [e.block for e in reversed(b.end.edges)])
         self.body.blocks[:] = order
+        substitute(self.body.blocks, self.sizes)
         remove_dead_code(self.body)
         thread_jumps(self.body)
         remove_dead_code(self.body)
-        interface = dataclasses.replace(self.interface, geometry=None)
+        errors = self.interface.errors
+        if self.function.sizes:
+            lines = errors.get(Trap.INDEX_OUT_OF_BOUNDS, ())
+            errors = {**errors, Trap.INDEX_OUT_OF_BOUNDS: tuple(sorted({0, *lines}))}
+        interface = dataclasses.replace(self.interface, geometry=None, errors=errors)
         return dataclasses.replace(
-            self.function, interface=interface, arrays=self.arrays, member=None, launch=None
+            self.function,
+            interface=interface,
+            pointers={**self.function.pointers, **self.borrowed},
+            arrays={p: array for p, array in self.arrays.items() if p not in self.borrowed},
+            member=None,
+            launch=None,
+            sizes={},
         )
 
     def _parameters(self) -> list[Parameter]:
@@ -97,7 +115,16 @@ class _Loops(FlowBuilder):
         start.parameters = []
         if not self.function.counts_items:
             rest = [*(Parameter(I64) for _ in indices), *rest]
-        self.entry.parameters = rest
+        arguments = len(self.interface.names) - 2 * len(self.interface.borrowed)
+        self.computed = rest[arguments:]
+        """Sizes that are computed from arguments."""
+        self.sizes: dict[Value, Value] = {}
+        """Their values."""
+        names = {argument.name: argument for argument in self.interface.borrowed}
+        self.borrowed = {p: names[a.name] for p, a in self.arrays.items() if a.size is not None}
+        self.lent = {pointer: Parameter(I64) for pointer in self.borrowed}
+        lent = [each for pair in self.lent.items() for each in pair]
+        self.entry.parameters = [*rest[:arguments], *lent]
         return indices
 
     def _homes(self) -> Homes:
@@ -118,7 +145,7 @@ class _Loops(FlowBuilder):
                 block.terminator = Terminator("jump", edges=(Edge(behind, []),))
                 members.append(behind)
         self.open(header)
-        more = self.compare(I64, Condition.LT_S, number, self.constant(I64, self.member.members))
+        more = self.compare(I64, Condition.LT_S, number, self._limit())
         self.branch(more, Edge(start, []), Edge(out, []))
         self.open(out)
         self.close(Terminator("return"))
@@ -138,9 +165,12 @@ class _Loops(FlowBuilder):
         (loop,) = (each for each in loops if each.header is header)
         inner = [each for each in loops if each.header in members]
         test = self.member.number  # which nothing needs
-        limit = self.constant(I64, self.member.members)
+        limit = self._limit()
         launch = Launch(body, loop, test, number, limit, start, barriers, members, inner)
         return Homes(launch)
+
+    def _limit(self) -> Value:
+        return self.member.size or self.constant(I64, self.member.members)
 
     # --- loops over groups ------------------------------------------------------------------
 
@@ -153,6 +183,7 @@ class _Loops(FlowBuilder):
         begin = self.labels.block(self.entry, "group")
         latches = [self.labels.block(self.entry, f"next{axis}") for axis in range(self.axes)]
         self.open(self.entry)
+        self._compute_sizes()
         self.jump(heads[0], zero)
         for axis, (head, index) in enumerate(zip(heads, indices, strict=True)):
             head.parameters = [index]
@@ -170,6 +201,37 @@ class _Loops(FlowBuilder):
         self.close(Terminator("return"))
         return begin, latches[-1]
 
+    def _compute_sizes(self) -> None:
+        """Compute the sizes of groups from arguments; fail for those that are too large, or larger
+        than what the caller lends."""
+        values = dict(zip(self.interface.names, self.entry.parameters, strict=True))
+
+        def value(expression: Expression) -> Value:
+            if isinstance(expression, int):
+                return self.constant(I64, expression & I64.mask)
+            if isinstance(expression, Compound):
+                operands = value(expression.left), value(expression.right)
+                return self.pure(OPERATIONS[expression.operator], (I64,), operands, I64)
+            assert isinstance(expression, str)
+            return values[expression]
+
+        for parameter in self.computed:
+            self.sizes[parameter] = value(self.function.sizes[parameter])
+        if self.member.size is not None:
+            size = self.sizes.get(self.member.size, self.member.size)
+            one, most = self.constant(I64, 1), self.constant(I64, MOST_MEMBERS)
+            self._fail_if(self.compare(I64, Condition.LT_S, size, one))
+            self._fail_if(self.compare(I64, Condition.GT_S, size, most))
+        for pointer, length in self.lent.items():
+            wanted = self.function.arrays[pointer].size
+            assert wanted is not None
+            needed = self.sizes.get(wanted, wanted)
+            self._fail_if(self.compare(I64, Condition.LT_U, length, needed))
+
+    def _fail_if(self, condition: Value) -> None:
+        static = (Trap.INDEX_OUT_OF_BOUNDS, 0)
+        self.emit(Operation("error_if", None, static, (condition,)))
+
     def _begin(self, begin: Block) -> None:
         """Compute what members share, and make the arrays of the group zero."""
         self.open(begin)
@@ -180,8 +242,9 @@ class _Loops(FlowBuilder):
             self.shared[old] = new
         zero = self.constant(I64, 0)
         for pointer, array in self.function.arrays.items():
-            if array.is_zero and array.length:
-                given = (pointer, zero, self.constant(I64, array.length), zero)
+            if array.is_zero and (array.length or array.size is not None):
+                length = array.size or self.constant(I64, array.length)
+                given = (pointer, zero, length, zero)
                 self.emit(Operation("array_fill", None, (array.element,), given))
 
     # --- regions ----------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+from ferryvm.portable.expression import Compound, Expression, expression_text
 from ferryvm.portable.interface import ArrayArgument, Geometry, Interface
 from ferryvm.portable.vector import Vectors
 
@@ -65,6 +66,7 @@ def manifest_text(
             for kind, lines in interface.errors.items()
         ],
         "launch": _launch(interface),
+        "groups": _groups(interface),
         "build": build,
         "vectors": {
             "file": "vectors.txt",
@@ -103,13 +105,47 @@ def _geometry(geometry: Geometry) -> dict[str, object]:
     items: list[str | int] = []
     for n in dimensions:
         count, size = geometry.count(n), geometry.size(n)
-        items.append(size if count is None else count if size == 1 else f"{size} * {count}")
+        items.append(_size(size if count is None else count if size == 1 else _times(size, count)))
     found: dict[str, object] = {"dimensions": geometry.dimensions}
     found["items"] = items if len(items) > 1 else items[0]
     if geometry.group is not None:
-        sizes = [geometry.size(n) for n in dimensions]
+        sizes = [_size(geometry.size(n)) for n in dimensions]
         found["group"] = sizes if len(sizes) > 1 else sizes[0]
     return found
+
+
+def _lent(interface: Interface, array: ArrayArgument) -> list[dict[str, Any]]:
+    """The argument that is memory for an array of a group; of a kernel it is local memory, which
+    needs no length."""
+    made: dict[str, Any] = {"name": array.name, "kind": "lent", "type": array.element.kind}
+    made["shape"] = list(array.shape)
+    if interface.geometry is not None:
+        return [made]
+    length = {"name": array.length_name, "kind": "length", "type": "i64", "of": array.name}
+    return [made, length]
+
+
+def _times(size: Expression, count: str) -> Expression:
+    return Compound("*", size, count)
+
+
+def _size(size: Expression) -> str | int:
+    """A number, or an expression as text."""
+    return size if isinstance(size, int) else expression_text(size)
+
+
+def _groups(interface: Interface) -> dict[str, object] | None:
+    """The sizes of groups: an integer is a constant of the code. None if there are no groups."""
+    if not interface.members:
+        return None
+    members = [_size(each) for each in interface.members]
+    return {
+        "members": members if len(members) > 1 else members[0],
+        "arrays": [
+            {"name": name, "type": element.kind, "length": _size(length)}
+            for name, element, length in interface.group_arrays
+        ],
+    }
 
 
 def _arguments(interface: Interface) -> list[dict[str, Any]]:
@@ -122,6 +158,9 @@ def _arguments(interface: Interface) -> list[dict[str, Any]]:
             name, kind = each.name, "items" if is_item or place < len(counts) else "scalar"
             name = "items" if is_item else name
             found.append({"name": name, "kind": kind, "type": each.type.value})
+            continue
+        if each.borrowed is not None:
+            found += _lent(interface, each)
             continue
         length = each.length_name
         found.append(

@@ -15,7 +15,16 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ferryvm.errors import Position
-from ferryvm.ir.graph import BOOLEAN, Body, FrameState, Operation, Terminator
+from ferryvm.ir.graph import (
+    BOOLEAN,
+    Body,
+    Constant,
+    FrameState,
+    Operation,
+    Parameter,
+    Terminator,
+    Value,
+)
 from ferryvm.ir.loop.induction import find_induction_variable
 from ferryvm.ir.loop.natural import Loop, find_loops
 from ferryvm.ir.member import UngroupedError
@@ -31,20 +40,21 @@ from ferryvm.ir.member.check import eliminate_member_checks
 from ferryvm.ir.member.failure import defer_exits, merge_traps
 from ferryvm.ir.member.first_store import mark_stored_first
 from ferryvm.ir.member.form import GroupForm, group_form, mark_barriers, settle
-from ferryvm.ir.member.size import Leaf, LeafKind, launch_loops, leaves
+from ferryvm.ir.member.size import Leaf, LeafKind, group_sizes, launch_loops, leaves
 from ferryvm.ir.passes.dead_code import remove_dead_code
 from ferryvm.ir.passes.launch_exit import sink_launch_exits
 from ferryvm.ir.passes.value_numbering import number_values
+from ferryvm.ir.use import substitute
 from ferryvm.isa.trap import Trap
+from ferryvm.isa.type import I64
+from ferryvm.portable.expression import Expression, expression_of
+from ferryvm.portable.interface import MOST_MEMBERS
 from ferryvm.portable.refusal import ExportError
 from ferryvm.portable.subject import Subject
 from ferryvm.region.barrier import BARRIER
 
 MOST_BYTES = 1 << 18
 """The largest size of the arrays of a group."""
-
-MOST_MEMBERS = 1024
-"""The largest number of members of a group: that of devices for work-groups."""
 
 _FOLDS = 3
 """Times that constants are folded, until branches on sizes are decided."""
@@ -68,6 +78,9 @@ class MemberCode:
     """Operations that do nothing in a member that has failed."""
     exits: dict[Operation, Operation] = dataclasses.field(default_factory=dict)
     """The exits of the program, by the operations at which a member fails."""
+    sizes: dict[Parameter, Expression] = dataclasses.field(default_factory=dict)
+    """Parameters that are sizes, by places of parameters. Those that stand for an expression are the
+    last parameters of the entry."""
     orders_all: bool = False
     """True if members may read behind a barrier what others stored into arguments before it."""
 
@@ -92,9 +105,10 @@ def replace_barrier_exits(subject: Subject, body: Body) -> None:
         _refuse(subject, error)
 
 
-def member_code(subject: Subject, body: Body, has_axes: bool) -> MemberCode:
-    """Make an item of groups one member of its group; `has_axes`: the target has axes of members.
-    Raises ExportError."""
+def member_code(subject: Subject, body: Body, has_axes: bool, first: int | None) -> MemberCode:
+    """Make an item of groups one member of its group; `has_axes`: the target has axes of members;
+    `first`: the first parameter that all groups share, on which sizes may depend; None: they are
+    constants. Raises ExportError."""
     sink_launch_exits(body)
     for block in body.blocks:
         block.operations = [o for o in block.operations if o.name not in _LAUNCH]
@@ -119,8 +133,9 @@ def member_code(subject: Subject, body: Body, has_axes: bool) -> MemberCode:
                     subject.position(operation.pc),
                 )
         found = leaves(body, program)
-        if found:
+        if found and first is None:
             _refuse_sizes(subject, found)
+        sizes = _name_sizes(subject, body, first) if found and first is not None else {}
         form = group_form(body, program)
     except UngroupedError as error:
         _refuse(subject, error)
@@ -128,7 +143,27 @@ def member_code(subject: Subject, body: Body, has_axes: bool) -> MemberCode:
     if has_axes:
         form = split_axes(body, form)
     eliminate_member_checks(body, form)
-    return MemberCode(form)
+    return MemberCode(form, sizes=sizes)
+
+
+def _name_sizes(subject: Subject, body: Body, first: int) -> dict[Parameter, Expression]:
+    """Let each size that is no constant be a parameter, which stands for its expression. Raises
+    ExportError for one that has none, such as a launch of two dimensions."""
+    entry = body.blocks[0]
+    places = {p: place for place, p in enumerate(entry.parameters) if place >= first}
+    found: dict[Expression, Parameter] = {}
+    new: dict[Value, Value] = {}
+    for value in group_sizes(body, subject.verified.program):
+        if isinstance(value, Constant):
+            continue
+        expression = expression_of(value, places)
+        if expression is None:
+            _refuse_sizes(subject, leaves(body, subject.verified.program))
+        own = value if isinstance(value, Parameter) else Parameter(I64)
+        new[value] = found.setdefault(expression, own)
+    entry.parameters += [p for p in found.values() if p not in places]
+    substitute(body.blocks, new)
+    return {parameter: expression for expression, parameter in found.items()}
 
 
 def finish_member(subject: Subject, body: Body, code: MemberCode, goes_on: bool) -> None:
@@ -212,7 +247,7 @@ def _refuse_sizes(subject: Subject, found: Sequence[Leaf]) -> NoReturn:
 def _check_sizes(subject: Subject, form: GroupForm) -> None:
     size = sum(array.bytes for array in form.arrays)
     position = subject.position(subject.entry)
-    if not 0 < form.members <= MOST_MEMBERS:
+    if form.size is None and not 0 < form.members <= MOST_MEMBERS:
         what = f"its groups have {form.members} members"
         raise ExportError(what, f"1 to {MOST_MEMBERS} are possible", position)
     if size > MOST_BYTES:

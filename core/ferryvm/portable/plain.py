@@ -38,10 +38,13 @@ from ferryvm.ir.graph import (
 )
 from ferryvm.isa.element import Element
 from ferryvm.isa.type import I64, Type
+from ferryvm.portable.expression import Expression, expression_text
 from ferryvm.portable.identifier import identifiers
 from ferryvm.portable.interface import (
     ArrayArgument,
+    Direction,
     Geometry,
+    GroupArray,
     Interface,
     ScalarArgument,
 )
@@ -67,6 +70,9 @@ class PlainFunction:
     """Of an item, the interface of its launch."""
     counts_items: bool = False
     """True for an item that takes the numbers of items behind its indices."""
+    sizes: dict[Parameter, Expression] = dataclasses.field(default_factory=dict)
+    """Of the code of a member: the parameters that are sizes of groups, with names of arguments. The
+    last parameters of the entry are those that stand for an expression, and are no arguments."""
 
     def of_launch(self, launch: Subject) -> PlainFunction:
         """The same, for a target that launches items by itself: with the interface of a launch."""
@@ -74,15 +80,33 @@ class PlainFunction:
         own = self.interface.arguments[launch.axes * (1 + launch.counts_items) :]
         given = [name for name, _ in launch.parameters[: launch.axes]]
         counts = identifiers(given, [self.interface.name, *names])
-        group = None
+        group: tuple[Expression, ...] | None = None
         if self.member is not None:
+            size = self.member.size
             group = self.member.axes or (self.member.members,)
+            group = group if size is None else (self.sizes[size],)
+        arrays = tuple(
+            GroupArray(each.name, each.element, self.length(each)) for each in self.arrays.values()
+        )
+        borrowed = [
+            ArrayArgument(
+                name, element, Direction.INOUT, (expression_text(length),), borrowed=length
+            )
+            for name, element, length in arrays
+            if not isinstance(length, int)
+        ]
         made = dataclasses.replace(
             self.interface,
-            arguments=(*(ScalarArgument(name, I64) for name in counts), *own),
+            arguments=(*(ScalarArgument(name, I64) for name in counts), *own, *borrowed),
             geometry=Geometry(tuple(counts), group),
+            members=group or (),
+            group_arrays=arrays,
         )
         return dataclasses.replace(self, launch=made, counts_items=launch.counts_items)
+
+    def length(self, array: LocalArray) -> Expression:
+        """The length of an array of a group."""
+        return array.length if array.size is None else self.sizes[array.size]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +118,8 @@ class LocalArray:
     length: int
     is_zero: bool = False
     """True if it is to be zero when a group begins."""
+    size: Parameter | None = None
+    """The parameter that is its length, if that is no constant: then the caller lends the memory."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,3 +135,5 @@ class PlainMember:
     """Operations that do nothing, or yield 0, in a member that has failed."""
     orders_all: bool
     """True if members may read behind a barrier what others stored into arguments before it."""
+    size: Parameter | None = None
+    """The parameter that is the number of members, if that is no constant."""

@@ -7,7 +7,7 @@ line of the source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from ferryvm.ir.build import Builder
 from ferryvm.ir.graph import (
@@ -27,6 +27,7 @@ from ferryvm.isa.element import Element
 from ferryvm.isa.emitter import Condition
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import F64, I64, Type
+from ferryvm.portable.expression import Expression, Place, mapped
 from ferryvm.portable.identifier import identifiers
 from ferryvm.portable.interface import (
     ArrayArgument,
@@ -35,6 +36,7 @@ from ferryvm.portable.interface import (
     Interface,
     Result,
     ScalarArgument,
+    length_name,
 )
 from ferryvm.portable.limit import refuse
 from ferryvm.portable.member import (
@@ -72,7 +74,9 @@ class PlainBody:
         self.guarded: set[Operation] = set()
         """Operations of plain form that do nothing in a member that has failed."""
         for number, array in enumerate(code.form.arrays if code else ()):
-            made = LocalArray(f"g{number}", array.element, array.length, not array.is_stored_first)
+            made = LocalArray(
+                f"g{number}", array.element, array.length, not array.is_stored_first, array.size
+            )
             self.arrays[Parameter(I64)] = made
         self.pointers: dict[Value, Parameter] = {}
         """The pointer of each array parameter."""
@@ -88,7 +92,9 @@ class PlainBody:
         """The function."""
         entry = self.body.blocks[0]
         parameters: list[Parameter] = []
-        for place, parameter in enumerate(entry.parameters):
+        count = len(self.subject.parameters)
+        given, sizes = entry.parameters[:count], entry.parameters[count:]
+        for place, parameter in enumerate(given):
             if place in self.subject.folded:
                 continue
             if isinstance(self.subject.parameters[place][1], Element):
@@ -103,14 +109,13 @@ class PlainBody:
         for block in self.body.blocks:
             for operation in (*block.operations, block.end):
                 operation.state = None
-        arrays = entry.parameters
-        entry.parameters = parameters
+        entry.parameters = [*parameters, *sizes]
         remove_dead_code(self.body)
         if self.code is None:  # it would part members in front of barriers
             thread_jumps(self.body)
             remove_dead_code(self.body)
-        self._check_references(arrays)
-        return self._function(arrays)
+        self._check_references(given)
+        return self._function(given)
 
     def _function(self, arrays: list[Parameter]) -> PlainFunction:
         results, folded = self.subject.results, self.subject.folded
@@ -152,13 +157,25 @@ class PlainBody:
             self.locals,
             self.arrays,
             self._member(),
+            sizes=self._sizes(names),
         )
+
+    def _sizes(self, names: Sequence[str]) -> dict[Parameter, Expression]:
+        """The expressions of sizes, with the names of arguments."""
+
+        def named(place: Place) -> Expression:
+            name = names[place.number]
+            return length_name(name) if place.is_length else name
+
+        found = self.code.sizes if self.code is not None else {}
+        return {parameter: mapped(each, named) for parameter, each in found.items()}
 
     def _member(self) -> PlainMember | None:
         if self.code is None:
             return None
         form, guarded = self.code.form, frozenset(self.guarded)
-        return PlainMember(form.member, form.members, form.axes, guarded, self.code.orders_all)
+        orders_all = self.code.orders_all
+        return PlainMember(form.member, form.members, form.axes, guarded, orders_all, form.size)
 
     def _direction(self, pointer: Parameter) -> Direction:
         if pointer in self.stored:

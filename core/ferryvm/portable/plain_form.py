@@ -97,9 +97,12 @@ def _optimised(subject: Subject, level: int) -> tuple[Module, Body]:
     return module, body
 
 
-def plain_member(subject: Subject, name: str, level: int, *, runs_members: bool) -> PlainFunction:
+def plain_member(
+    subject: Subject, name: str, level: int, *, runs_members: bool, first: int | None
+) -> PlainFunction:
     """The plain form of a member of a group; `subject`: the item that is the group. `runs_members`:
-    the target runs members by itself, in work-groups.
+    the target runs members by itself, in work-groups; `first`: the first parameter on which sizes of
+    groups may depend, None if they are constants.
 
     Raises ExportError for code that has none.
     """
@@ -108,7 +111,7 @@ def plain_member(subject: Subject, name: str, level: int, *, runs_members: bool)
     replace_barrier_exits(subject, body)
     _know(subject, body)
     check_exportable(subject, body, ALLOCATION)
-    code = member_code(subject, body, has_axes=runs_members)
+    code = member_code(subject, body, runs_members, first)
     check_exportable(subject, body)
     module.functions = {}
     optimise(module, level, subject.verified)

@@ -13,10 +13,12 @@ from ferryvm.region.region import RegionKind, region
 from ferryvm.verify import Verified
 
 
-def region_subject(verified: Verified, name: str, group: int | None = None) -> Subject:
-    """A region of a program as the subject. `group`: the members of its groups, where the program's
-    launches of them have no constant size, or another one is wanted. Raises UnknownNameError, or
-    ExportError."""
+def region_subject(
+    verified: Verified, name: str, group: int | None = None, takes_sizes: bool = False
+) -> Subject:
+    """A region of a program as the subject. `group`: the members of its groups, if they are to be a
+    constant; None: they are an argument if the target `takes_sizes`, else as the program has them.
+    Raises UnknownNameError, or ExportError."""
     found = region(verified, name)
     program = verified.program
     functions = waiting(verified)
@@ -27,7 +29,7 @@ def region_subject(verified: Verified, name: str, group: int | None = None) -> S
         around = program.functions[found.function].name
         launcher = group_launcher(verified, around)
         if launcher is not None and program.functions[number].name == f"{around}: group":
-            return groups_subject(verified, launcher, group, name)
+            return groups_subject(verified, launcher, group, name, takes_sizes)
         _refuse_size(group, name)
         if number in functions:
             _refuse_waiting(verified, number, "its items wait for each other")
@@ -38,7 +40,7 @@ def region_subject(verified: Verified, name: str, group: int | None = None) -> S
         if launcher is not None and (
             found.function in functions or launcher.number == found.function
         ):
-            return groups_subject(verified, launcher, group, name)
+            return groups_subject(verified, launcher, group, name, takes_sizes)
         _refuse_size(group, name)
         if found.function in functions:
             _refuse_waiting(verified, found.function, f"{name!r} waits for other items")

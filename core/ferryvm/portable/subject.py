@@ -72,6 +72,8 @@ class Subject:
     """True if items take the numbers of items behind their indices."""
     has_groups: bool = False
     """True for a launch whose items launch members that wait for each other."""
+    members: int | None = None
+    """The members of a group in the program, if they are a constant there."""
     sizes: tuple[int, ...] = ()
     """The members of a group along each axis, if there are several."""
 

@@ -49,6 +49,10 @@ OF_GRIDS = frozenset({"opencl"})
 items run the members of a group by themselves, too."""
 
 
+OF_SIZES = frozenset({"c", "llvm", "opencl", "wasm"})
+"""Targets in which sizes of groups may be arguments. In the others they are constants."""
+
+
 def target(name: str) -> Target:
     """The target of a name. Raises UnknownNameError."""
     home = TARGETS.get(name)

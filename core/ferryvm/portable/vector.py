@@ -29,7 +29,7 @@ from ferryvm.isa.element import Element
 from ferryvm.isa.type import Type, from_float, to_python
 from ferryvm.portable.refusal import ExportError
 from ferryvm.portable.sample import ArrayInput, Input, inputs
-from ferryvm.portable.sample_group import GroupSampler
+from ferryvm.portable.sample_group import GroupSampler, GroupSizes
 from ferryvm.portable.subject import Subject
 
 if TYPE_CHECKING:
@@ -121,16 +121,16 @@ class Vectors(NamedTuple):
 
 
 def golden_vectors(
-    subject: Subject, seed: int, count: int, size: int, members: int | None = None
+    subject: Subject, seed: int, count: int, size: int, groups: GroupSizes | None = None
 ) -> Vectors:
     """Up to so many vectors, whose text has at most so many bytes; half of them end with an error
-    at most. `members`: of the groups that a launch has. Raises ExportError if no call ends."""
+    at most. `groups`: those that a launch has. Raises ExportError if no call ends."""
     found = _Found(count, size)
     calls = _Calls(subject)
-    if members is None:
+    if groups is None:
         _call_all(calls, found, seed)
     else:
-        _launch_all(calls, found, seed, subject.sizes or (members,))
+        _launch_all(calls, found, seed, groups)
     if not found.has_run:
         what = f"no call of {subject.origin} ended within {found.limit} instructions"
         position = subject.position(subject.entry)
@@ -194,7 +194,7 @@ def _call_all(calls: _Calls, found: _Found, seed: int) -> None:
     found.has_run = bool(found.vectors)
 
 
-def _launch_all(calls: _Calls, found: _Found, seed: int, sizes: Sequence[int]) -> None:
+def _launch_all(calls: _Calls, found: _Found, seed: int, sizes: GroupSizes) -> None:
     """Launch groups as often as the fuel allows, the fewer of them the more instructions a group
     has."""
     subject = calls.subject
@@ -226,7 +226,7 @@ def _launch_all(calls: _Calls, found: _Found, seed: int, sizes: Sequence[int]) -
                 break
             left = first = LONG_GROUP_FUEL
             sampler.limit(1)
-            sampler.cover(*range(len(sizes)))
+            sampler.cover(*range(sampler.axes))
         elif left <= 0:
             skipped += 1
 

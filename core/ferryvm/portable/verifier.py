@@ -101,7 +101,7 @@ class _Check:
             wanted = I64 if isinstance(argument, ArrayArgument) else argument.type
             if first is None or first.type is not wanted:
                 raise self._fault(f"{argument.name!r} has no parameter of type {wanted}")
-        if next(parameters, None) is not None:
+        if any(each not in self.function.sizes for each in parameters):
             raise self._fault("it has more parameters than the interface")
 
     def _contents(self, block: Block, visible: set[Value]) -> list[Value]:

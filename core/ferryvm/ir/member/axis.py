@@ -27,6 +27,8 @@ _MOST_AXES = 3
 
 def split_axes(body: Body, form: GroupForm) -> GroupForm:
     """Use indices along axes where a member's code divides its number; the form with these axes."""
+    if form.size is not None:
+        return form
     count, ranges = form.members, member_ranges(body, form)
     known: dict[tuple[int, ...], list[Operation]] = {}
     for operation in body.operations:

@@ -17,7 +17,7 @@ from ferryvm.ir.control_flow_graph import ControlFlowGraph
 from ferryvm.ir.graph import Block, Body, Constant, Operation
 from ferryvm.ir.loop.induction import find_induction_variable
 from ferryvm.ir.loop.natural import Loop, find_loops
-from ferryvm.ir.member.form import GroupForm, group_array_of
+from ferryvm.ir.member.form import GroupArray, GroupForm, group_array_of
 from ferryvm.ir.member.uniformity import Uniformity
 from ferryvm.ir.member.value_range import MemberRanges, member_ranges
 from ferryvm.isa.type import I64, signed
@@ -46,6 +46,10 @@ def mark_stored_first(body: Body, form: GroupForm) -> GroupForm:
                 reads.setdefault(number, []).append(place)
                 continue
             array = form.arrays[number]
+            if array.size is not None:
+                if block not in divergent and _is_own_element(operation, form, array):
+                    covers.setdefault(number, []).append(place)
+                continue
             wanted = range(0, array.bytes, array.element.bytes)
             offsets = ranges.for_each(operation.arguments[1])
             if block not in divergent and offsets is not None and {*offsets} >= {*wanted}:
@@ -67,6 +71,15 @@ def mark_stored_first(body: Body, form: GroupForm) -> GroupForm:
         )
         arrays.append(dataclasses.replace(array, is_stored_first=is_first))
     return dataclasses.replace(form, arrays=tuple(arrays))
+
+
+def _is_own_element(store: Operation, form: GroupForm, array: GroupArray) -> bool:
+    """True if each member stores the element with its number, in an array that has one for each."""
+    offset, shift = store.arguments[1], array.element.shift
+    if shift and isinstance(offset, Operation) and offset.name == "shl":
+        offset, amount = offset.arguments
+        shift -= amount.bits if isinstance(amount, Constant) else 0
+    return not shift and array.size is form.size and offset is form.member
 
 
 def _is_before(graph: ControlFlowGraph, store: Loop | int, barrier: int) -> bool:

@@ -11,7 +11,8 @@ All exits are in the state of the entry of the outer item, where a group that is
 on in order (`boundary`). The arrays that the item makes for its members become `group_array`, the
 place of elements that the target has for each group.
 
-Requires inlined calls and constant sizes. Raises UngroupedError for items of another form.
+Requires inlined calls, and sizes that are constants or parameters. Raises UngroupedError for items
+of another form.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ferryvm.ir.graph import (
     Edge,
     FrameState,
     Operation,
+    Parameter,
     Terminator,
     Value,
 )
@@ -47,6 +49,9 @@ from ferryvm.isa.emitter import Condition
 from ferryvm.isa.object import type_number
 from ferryvm.isa.type import I64
 from ferryvm.program import Program
+
+_MOST_MEMBERS = 1 << 31
+"""Members of a group, more than any target has."""
 
 _BARRIER = BY_MNEMONIC["launch.barrier"].opcode
 
@@ -68,6 +73,8 @@ class GroupArray:
     length: int
     is_stored_first: bool = False
     """True if members store all elements before any is read."""
+    size: Parameter | None = None
+    """The parameter that is its length, if that is no constant; then `length` is 0."""
 
     @property
     def bytes(self) -> int:
@@ -87,6 +94,9 @@ class GroupForm:
     """By the numbers of `group_array`."""
     axes: tuple[int, ...] = ()
     """Members along each axis of `member_index`; none if there is no such operation."""
+    size: Parameter | None = None
+    """The parameter that is the number of members, if that is no constant; then `members` are the
+    most that any target has."""
 
 
 def group_array_of(operation: Operation) -> int | None:
@@ -138,14 +148,16 @@ def group_form(body: Body, program: Program) -> GroupForm:
         raise UngroupedError(f"its items have {len(loops)} launches, not one")
     (loop,) = loops
     limit = launch_test(loop).arguments[1]
-    assert isinstance(limit, Constant)
+    size = None if isinstance(limit, Constant) else limit
+    assert size is None or isinstance(size, Parameter)
     member = Operation("member", I64)
     _refuse_effects_before(body, loop)
     arrays = _arrays(body, loop)
     _join(body, loop, member)
     body.blocks[0].operations.insert(0, member)
     settle(body)
-    return GroupForm(member, limit.bits, arrays)
+    members = limit.bits if isinstance(limit, Constant) else _MOST_MEMBERS
+    return GroupForm(member, members, arrays, size=size)
 
 
 # --- arrays -----------------------------------------------------------------------------------
@@ -191,6 +203,8 @@ def _arrays(body: Body, loop: Loop) -> tuple[GroupArray, ...]:
         place = Operation("group_array", I64, (len(found),))
         places.append(place)
         array, header, length = _array(exchange, headers)
+        if array.size is not None and len(exchange.references) > 1:
+            raise UngroupedError("its members exchange arrays of no constant length")
         offsets = give_offsets(body, exchange, array.bytes)
         found.append(dataclasses.replace(array, length=len(exchange.references) * array.length))
         for reference in exchange.references:
@@ -220,18 +234,20 @@ def _arrays(body: Body, loop: Loop) -> tuple[GroupArray, ...]:
 
 def _array(
     exchange: Exchange, headers: dict[Value, dict[int, Value]]
-) -> tuple[GroupArray, Constant, Constant]:
+) -> tuple[GroupArray, Constant, Value]:
     """One of the arrays of an exchange, and the words of its header. Raises UngroupedError."""
     (first, *others) = [headers[reference] for reference in exchange.references]
     header, length = first[HEADER], first[LENGTH]
     assert isinstance(header, Constant)
-    assert isinstance(length, Constant)
     element = _ELEMENTS.get(type_number(header.bits))
     if element is None:
         raise UngroupedError("its items make objects that are no arrays of numbers")
     if any(other[HEADER] is not header or other[LENGTH] is not length for other in others):
         raise UngroupedError("its members exchange arrays of different lengths or elements")
-    return GroupArray(element, length.bits), header, length
+    if isinstance(length, Constant):
+        return GroupArray(element, length.bits), header, length
+    assert isinstance(length, Parameter)
+    return GroupArray(element, 0, size=length), header, length
 
 
 def _stand_for(

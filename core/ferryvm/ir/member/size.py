@@ -69,7 +69,7 @@ def leaves(body: Body, program: Program) -> tuple[Leaf, ...]:
     UngroupedError if that is not known when the outer launch begins."""
     changed = {o.static[0] for o in body.operations if o.name == "set_static"}
     found = set()
-    for value in _sources(_sizes(body, program), body):
+    for value in _sources(group_sizes(body, program), body):
         leaf = _leaf_of(value, body)
         if leaf is None or (leaf.kind is LeafKind.STATIC and leaf.number in changed):
             raise UngroupedError("the size of its groups is not known when it begins")
@@ -77,7 +77,8 @@ def leaves(body: Body, program: Program) -> tuple[Leaf, ...]:
     return tuple(sorted(found))
 
 
-def _sizes(body: Body, program: Program) -> Iterator[Value]:
+def group_sizes(body: Body, program: Program) -> Iterator[Value]:
+    """The numbers of members, and the lengths of arrays."""
     for loop in launch_loops(body, program):
         yield launch_test(loop).arguments[1]
     for operation in body.operations:

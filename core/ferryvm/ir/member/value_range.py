@@ -49,16 +49,23 @@ _ANY = Range(-(1 << 63), (1 << 63) - 1)
 
 def member_ranges(body: Body, form: GroupForm) -> MemberRanges:
     """The ranges of values in the code of a member."""
-    return MemberRanges(body, form.member, form.members, body.blocks[0].parameters[0])
+    return MemberRanges(body, form.member, form.members, body.blocks[0].parameters[0], form.size)
 
 
 class MemberRanges:
     """The ranges of values in the code of a member, as it was when this was made."""
 
-    def __init__(self, body: Body, member: Value, members: int, item: Value | None = None) -> None:
+    def __init__(
+        self,
+        body: Body,
+        member: Value,
+        members: int,
+        item: Value | None = None,
+        size: Value | None = None,
+    ) -> None:
         """`member`: the number of the member, of so many; `item`: that of the group, if it is
-        known."""
-        self._member, self._members, self._item = member, members, item
+        known; `size`: the number of members, if it is no constant, and then so many at most."""
+        self._member, self._members, self._item, self._size = member, members, item, size
         self._graph = graph = ControlFlowGraph(body)
         self._home = graph.definitions
         self._each: dict[Value, Sequence[int] | None] = {}
@@ -82,6 +89,8 @@ class MemberRanges:
             return not any(each)
         if condition.name != "compare" or condition.static[0] is not I64:
             return False
+        if condition.arguments == (self._member, self._size):
+            return condition.static[1] in (Condition.GE_U, Condition.GE_S)
         left, right = (self.range(each, block) for each in condition.arguments)
         match condition.static[1]:
             case Condition.GE_U:
@@ -151,9 +160,9 @@ class MemberRanges:
             self._each = before
 
     def _computed(self, value: Value) -> Sequence[int] | None:
-        count = self._members
+        count = self._members if self._size is None else 1  # of what is the same for all
         if value is self._member:
-            return range(count)
+            return range(count) if self._size is None else None
         if isinstance(value, Constant):
             return [value.bits] * count
         if isinstance(value, Operation) and value.name == "member_index":
@@ -222,6 +231,10 @@ class MemberRanges:
         if each is not None:
             numbers = [signed(I64, bits) for bits in each]
             return Range(min(numbers), max(numbers))
+        if value is self._size:
+            return Range(1, self._members)
+        if value is self._member:
+            return Range(0, self._members - 1)
         if depth > _DEEPEST:
             return _ANY
         if value is self._item:

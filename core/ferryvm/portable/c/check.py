@@ -8,6 +8,7 @@ sanitizer finds accesses out of bounds, and prints a line for each vector that f
 from __future__ import annotations
 
 from ferryvm.portable.c.spelling import SCALARS
+from ferryvm.portable.expression import Expression, expression_text
 from ferryvm.portable.interface import ArrayArgument, Interface
 
 _START = """\
@@ -277,7 +278,7 @@ def _row(name: str, bytes_: int, is_array: bool, is_float: bool) -> str:
 
 def _tables(interface: Interface) -> str:
     rows = ""
-    for each in interface.arguments:
+    for each in interface.inputs:
         if isinstance(each, ArrayArgument):
             rows += _row(each.name, each.element.bytes, True, each.element.type.is_float)
         else:
@@ -288,31 +289,60 @@ def _tables(interface: Interface) -> str:
     )
     end = _row("", 0, False, False)
     return (
-        f"enum {{ ARGUMENTS = {len(interface.arguments)}, RESULTS = {len(interface.results)} }};\n"
+        f"enum {{ ARGUMENTS = {len(interface.inputs)}, RESULTS = {len(interface.results)} }};\n"
         f"enum {{ COUNTS = {len(interface.geometry.counts) if interface.geometry else 0} }};\n\n"
         f"static const struct argument arguments[] = {{\n{rows}{end}}};\n\n"
         f"static const struct argument results[] = {{\n{results}{end}}};\n\n"
     )
 
 
+_LENT = """\
+static void *allocated(size_t size);
+
+/* Memory for an array of a group. Its content means nothing. */
+static void *lent(size_t size)
+{
+    return memset(allocated(size), 0xa5, size);
+}
+
+"""
+
+
+def size_text(interface: Interface, size: Expression) -> str:
+    """A size as an expression of the values `v` of a vector."""
+    values: dict[str, str] = {}
+    for place, each in enumerate(interface.inputs):
+        values[each.name] = f"(int64_t)v[{place}].bits"
+        if isinstance(each, ArrayArgument):
+            values[each.length_name] = f"(int64_t)v[{place}].length"
+    return expression_text(size, values.__getitem__)
+
+
 def _call(interface: Interface) -> str:
     """The function that calls the exported one."""
     before, given, after = "", [], ""
     for place, each in enumerate(interface.arguments):
-        if isinstance(each, ArrayArgument):
+        if isinstance(each, ArrayArgument) and each.borrowed is not None:
+            length = f"(size_t)({size_text(interface, each.borrowed)})"
+            before += f"    const size_t n{place} = {length};\n"
+            before += f"    unsigned char *m{place} = lent(n{place} * {each.element.bytes});\n"
+            given += [f"(void *)m{place}", f"(int64_t)n{place}"]
+            after += f"    free(m{place});\n"
+        elif isinstance(each, ArrayArgument):
             given.append(f"(void *)v[{place}].data")
             given.append(f"(int64_t)v[{place}].length")
-            continue
-        name = f"a{place}"
-        before += f"    {SCALARS[each.type]} {name};\n"
-        before += f"    memcpy(&{name}, &v[{place}].bits, sizeof {name});\n"
-        given.append(name)
+        else:
+            name = f"a{place}"
+            before += f"    {SCALARS[each.type]} {name};\n"
+            before += f"    memcpy(&{name}, &v[{place}].bits, sizeof {name});\n"
+            given.append(name)
     for place, result in enumerate(interface.results):
         name = f"r{place}"
         before += f"    {SCALARS[result.type]} {name} = 0;\n"
         after += f"    memcpy(&found[{place}], &{name}, sizeof {name});\n"
         given.append(f"&{name}")
     return (
+        f"{_LENT if interface.borrowed else ''}"
         "static int32_t call(const struct value *v, uint64_t *found)\n{\n"
         "    (void)v;\n    (void)found;\n"
         f"{before}    int32_t status = @NAME@({', '.join(given)});\n{after}    return status;\n}}\n"

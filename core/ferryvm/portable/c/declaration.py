@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import Type
 from ferryvm.portable.c.spelling import C_SPELLING, Spelling
-from ferryvm.portable.interface import ArrayArgument, Direction, Interface
+from ferryvm.portable.expression import expression_text
+from ferryvm.portable.interface import MOST_MEMBERS, ArrayArgument, Direction, Interface
 
 _WIDTH = 100
 
@@ -32,7 +33,9 @@ def prototype(interface: Interface, spelling: Spelling = C_SPELLING, head: str =
 def argument_texts(interface: Interface, spelling: Spelling = C_SPELLING) -> Iterator[str]:
     """The declarations of arguments, without those of results."""
     for argument in interface.arguments:
-        if isinstance(argument, ArrayArgument):
+        if isinstance(argument, ArrayArgument) and argument.borrowed is not None and spelling.group:
+            yield f"{spelling.group}{spelling.element(argument.element)} *{argument.name}"
+        elif isinstance(argument, ArrayArgument):
             const = "const " if argument.direction is Direction.IN else ""
             element = spelling.element(argument.element)
             yield f"{spelling.space}{const}{element} *{argument.name}"
@@ -62,8 +65,8 @@ def header_text(interface: Interface, origin: str) -> str:
         pointers = ", ".join(f"*{each.name}" for each in interface.results)
         about.append(f"Results: {pointers}; stored if the status is 0.")
     about += [f"Constant in the code: {each.name} = {each.value}." for each in interface.folded]
-    for argument in interface.arrays:
-        about.append(f"{argument.name}: {_USES[argument.direction]}.")
+    about += map(_use, interface.arrays)
+    about += _groups(interface)
     comment = "\n".join(f" * {line}".rstrip() for line in about)
     errors = ""
     if interface.errors:
@@ -107,6 +110,24 @@ def header_text(interface: Interface, origin: str) -> str:
         macros=macros,
         prototype=prototype(interface),
     )
+
+
+def _use(argument: ArrayArgument) -> str:
+    if argument.borrowed is None:
+        return f"{argument.name}: {_USES[argument.direction]}."
+    (length,) = argument.shape
+    return f"{argument.name}: memory for an array of a group, at least {length} elements."
+
+
+def _groups(interface: Interface) -> Iterator[str]:
+    """Sizes of groups: the constants, and the limits of the others."""
+    members = ", ".join(map(expression_text, interface.members))
+    if interface.members:
+        is_constant = all(isinstance(each, int) for each in interface.members)
+        yield f"Members of a group: {members}{'' if is_constant else f', 1 to {MOST_MEMBERS}'}."
+    for name, element, length in interface.group_arrays:
+        if isinstance(length, int):
+            yield f"Constant in the code: a group has an array {name} of {length} {element.kind}."
 
 
 _USES = {

@@ -114,7 +114,7 @@ class PlainPrinter(FunctionPrinter):
         interface = self.plain.interface
         for parameter, array in self.plain.arrays.items():
             self.names[parameter] = array.name
-        self._used = used = {
+        self._used = {
             value
             for block in self.body.blocks
             for o in (*block.operations, block.end)
@@ -122,19 +122,19 @@ class PlainPrinter(FunctionPrinter):
         }
         parameters = iter(self.body.blocks[0].parameters)
         self._copies: list[str] = []
-
-        def name(parameter: Parameter, given: str, is_integer: bool) -> None:
-            self.names[parameter] = f"{given}_" if is_integer else given
-            if parameter not in used:
-                self._copies.append(f"(void){given};")
-            elif is_integer:
-                c = spelled(self.dialect, parameter.type)
-                self._copies.append(f"const {c} {given}_ = ({c}){given};")
-
         for argument in interface.arguments:
-            name(next(parameters), argument.name, argument in interface.integers)
+            self._name(next(parameters), argument.name, argument in interface.integers)
             if argument in interface.arrays:
-                name(next(parameters), argument.length_name, True)
+                self._name(next(parameters), argument.length_name, True)
+
+    def _name(self, parameter: Parameter, given: str, is_integer: bool) -> None:
+        """Name a parameter as it is in the head; an integer has an unsigned copy."""
+        self.names[parameter] = f"{given}_" if is_integer else given
+        if parameter not in self._used:
+            self._copies.append(f"(void){given};")
+        elif is_integer:
+            c = spelled(self.dialect, parameter.type)
+            self._copies.append(f"const {c} {given}_ = ({c}){given};")
 
     def _prologue(self, joined: Sequence[Parameter]) -> list[str]:
         declared = [f"{self.dialect.types[t]} s{n};" for n, t in sorted(self.plain.locals.items())]

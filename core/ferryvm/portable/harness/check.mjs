@@ -63,6 +63,33 @@ function* vectors(path, name) {
   }
 }
 
+// The value of whole numbers, names, + - * and parentheses.
+function expression(text, names) {
+  const words = String(text).match(/\w+|\S/g);
+  const operand = () => {
+    const word = words.shift();
+    if (word === "(") {
+      const value = sum();
+      words.shift();
+      return value;
+    }
+    if (/^\d+$/.test(word)) return BigInt(word);
+    if (!(word in names)) throw new Error(`${text}: ${word} is no argument`);
+    return BigInt(names[word]);
+  };
+  const product = () => {
+    let value = operand();
+    while (words[0] === "*") value *= (words.shift(), operand());
+    return value;
+  };
+  const sum = () => {
+    let value = product();
+    while (words[0] === "+" || words[0] === "-") value = words.shift() === "+" ? value + product() : value - product();
+    return value;
+  };
+  return sum();
+}
+
 function fault(exported, name, manifest, vector) {
   const kinds = manifest.arguments.filter((each) => each.kind === "scalar" || each.kind === "array");
   const results = manifest.arguments.filter((each) => each.kind === "result");
@@ -77,10 +104,12 @@ function fault(exported, name, manifest, vector) {
   };
   const words = [];
   const arrays = new Map();
+  const names = {};
   vector.given.forEach((argument, n) => {
     const type = kinds[n].type;
     if (argument.bits !== undefined) {
       words.push(number(argument.bits, type));
+      names[kinds[n].name] = words.at(-1);
       return;
     }
     if (argument.same === undefined) {
@@ -92,7 +121,15 @@ function fault(exported, name, manifest, vector) {
     }
     const array = arrays.get(argument.same ?? n);
     words.push(array.at, BigInt(array.elements.length));
+    names[`${kinds[n].name}_length`] = words.at(-1);
   });
+  for (const { type, shape } of manifest.arguments.filter((each) => each.kind === "lent")) {
+    // Memory for an array of a group. Its content means nothing.
+    const length = expression(shape[0], names);
+    const at = place(WIDTHS[type] * Number(length));
+    new Uint8Array(exported.memory.buffer, at, WIDTHS[type] * Number(length)).fill(0xa5);
+    words.push(at, length);
+  }
   const found = results.map(() => place(8));
   let status;
   try {

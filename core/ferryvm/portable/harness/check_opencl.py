@@ -72,7 +72,9 @@ class Kernel:
             integers = integers_of(self.manifest, arguments)
             items = _sizes(launch["items"], integers)
             group = _sizes(launch["group"], integers) if launch.get("group") else None
-        made = passed(self.manifest, arguments, math.prod(items), self.buffer, _number, False)
+        count = math.prod(items)
+        local = pyopencl.LocalMemory
+        made = passed(self.manifest, arguments, count, self.buffer, _number, False, local)
         if all(items):
             self.kernel(self.queue, items, group, *made.given)
         for buffer, place, size in made.returned:

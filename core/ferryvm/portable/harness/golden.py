@@ -182,7 +182,8 @@ def integers_of(manifest: Any, arguments: list[Any]) -> dict[str, int]:
     named = dict(zip((each["name"] for each in inputs_of(manifest)), arguments, strict=True))
     found = {name: value.value for name, value in named.items() if not isinstance(value, Memory)}
     for each in arguments_of(manifest, "length"):
-        found[each["name"]] = named[each["of"]].length
+        if each["of"] in named:
+            found[each["name"]] = named[each["of"]].length
     return {name: value for name, value in found.items() if type(value) is int}
 
 
@@ -210,12 +211,13 @@ def passed(
     buffer: Callable[[int, int], Any],
     number: Callable[[Any], Any],
     takes_items: bool,
+    lent: Callable[[int], Any] = ctypes.create_string_buffer,
 ) -> Passed:
     """The arguments of a call as the function or kernel takes them.
 
     `buffer`: makes memory of the device with the content at an address; an array has one, however
     often it is passed. `number`: makes an argument of a number of ctypes. `takes_items`: numbers of
-    items are arguments.
+    items are arguments. `lent`: makes memory of so many bytes, at least 1, for an array of a group.
     """
     named = dict(zip((each["name"] for each in inputs_of(manifest)), arguments, strict=True))
     results = {each["name"]: SCALARS[each["type"]]() for each in results_of(manifest)}
@@ -223,13 +225,22 @@ def passed(
     if arguments_of(manifest, "status"):
         states = (ctypes.c_int32 * max(1, items))()
     arrays: dict[Any, Any] = {}
+    lengths = {
+        each["of"]: named[each["of"]].length
+        for each in arguments_of(manifest, "length")
+        if each["of"] in named
+    }
+    for each in arguments_of(manifest, "lent"):
+        lengths[each["name"]] = expression(each["shape"][0], integers_of(manifest, arguments))
     made = Passed([], [], states, results)
     for each in manifest["arguments"]:
         kind = each["kind"]
         value: Any = named.get(each["name"])
         content: Any
         if kind == "length":
-            made.given.append(number(SCALARS[each["type"]](named[each["of"]].length)))
+            made.given.append(number(SCALARS[each["type"]](lengths[each["of"]])))
+        elif kind == "lent":
+            made.given.append(lent(lengths[each["name"]] * WIDTHS[each["type"]] + 1))
         elif kind == "scalar" or (kind == "items" and takes_items):
             made.given.append(number(value))
         elif kind == "array":

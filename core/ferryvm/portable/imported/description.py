@@ -49,7 +49,7 @@ class _Keys(pydantic.BaseModel):
 
 class _Argument(_Keys):
     name: _Name
-    kind: Literal["scalar", "array", "length", "result", "returned", "items", "status"]
+    kind: Literal["scalar", "array", "length", "lent", "result", "returned", "items", "status"]
     type: Literal[_ELEMENTS]  # type: ignore[valid-type]  # a list of names
     direction: Literal["in", "out", "inout"] = "inout"
     shape: list[_Expression] = []
@@ -195,10 +195,12 @@ def _faults(keys: Manifest) -> Iterator[str]:
         if each.name in seen:
             yield f"two arguments are called {each.name!r}"
         seen.add(each.name)
-    arrays = {each.name for each in keys.arguments if each.kind == "array"}
+    arrays = {each.name for each in keys.arguments if each.kind in ("array", "lent")}
     names = {e.name for e in keys.arguments if e.kind in ("scalar", "items", "length")}
     for each in keys.arguments:
-        if each.kind != "array" and each.type not in _NUMBERS:
+        if each.kind == "lent" and len(each.shape) != 1:
+            yield f"argument {each.name!r} is lent memory: its shape is one number or expression"
+        if each.kind not in ("array", "lent") and each.type not in _NUMBERS:
             known = ", ".join(_NUMBERS)
             yield f"argument {each.name!r} is {each.type}; one of {known} is expected"
         if each.kind == "length" and each.of not in arrays:

@@ -8,7 +8,16 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
-from ferryvm.portable.harness.golden import SCALARS, WIDTHS, Memory, inputs_of, results_of
+from ferryvm.portable.harness.golden import (
+    SCALARS,
+    WIDTHS,
+    Memory,
+    arguments_of,
+    expression,
+    inputs_of,
+    integers_of,
+    results_of,
+)
 
 _FIRST = 1024
 """The place of the first array in memory."""
@@ -45,6 +54,10 @@ class WasmFunction:
             if each["direction"] != "in":
                 back.append((value, size))
             given += [places[value], value.length]
+        for each in arguments_of(self.manifest, "lent"):
+            length = expression(each["shape"][0], integers_of(self.manifest, arguments))
+            given += [end, length]
+            end += (length * WIDTHS[each["type"]] + 7) & ~7
         listed = results_of(self.manifest)
         self._grow(end + 8 * len(listed))
         given += [end + 8 * at for at in range(len(listed))]

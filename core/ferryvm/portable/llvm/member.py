@@ -197,7 +197,9 @@ class _Kernel:
         self._add("ret void")
         taken = ", ".join([*counts, *self.own, status])
         head = f"define {self.device.convention} void @{self.interface.name}({taken}) convergent"
-        notes, size = self.device.group.size([self.geometry.size(n) for n in range(3)])
+        sizes = self.geometry.constants
+        assert sizes is not None
+        notes, size = self.device.group.size(sizes)
         return "\n".join([f"{head}{notes} {{", *self._lines, "}", size, ""])
 
     def _add(self, line: str) -> None:

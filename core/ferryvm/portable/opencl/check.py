@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ferryvm.portable.c.check import harness_text
+from ferryvm.portable.c.check import harness_text, size_text
 from ferryvm.portable.interface import Geometry, Interface
 
 _INCLUDE = """\
@@ -124,10 +124,11 @@ static void give(size_t size, const void *value)
     ok(clSetKernelArg(kernel, given++, size, value), "clSetKernelArg");
 }
 
-static int32_t call(const struct value *v, uint64_t *found)
+@LENT@static int32_t call(const struct value *v, uint64_t *found)
 {
     cl_mem arrays[ARGUMENTS + 1], outcomes[RESULTS + 1];
-    size_t items = 1, global[DIMENSIONS];
+    size_t items = 1, local[DIMENSIONS], global[DIMENSIONS];
+    find_sizes(v, local);
     memcpy(global, local, sizeof global);
     for (size_t n = 0; n != COUNTS; ++n)
         global[n] *= (size_t)v[COUNTS - 1 - n].bits;
@@ -147,6 +148,7 @@ static int32_t call(const struct value *v, uint64_t *found)
         give(sizeof(cl_mem), &arrays[at]);
         give(sizeof length, &length);
     }
+    give_group_arrays(v);
     for (size_t at = 0; at != RESULTS; ++at) {
         outcomes[at] = buffer(&found[at], sizeof found[at]);
         give(sizeof(cl_mem), &outcomes[at]);
@@ -184,6 +186,7 @@ def check_text(interface: Interface, exact: Sequence[str], otherwise: Sequence[s
     """The source of the harness; options of clBuildProgram for a device that divides numbers of f32
     as IEEE 754 says, and for others."""
     host = _HOST.replace("@EXACT@", " ".join(exact)).replace("@OTHERWISE@", " ".join(otherwise))
+    host = host.replace("@LENT@", _group_arrays(interface))
     return harness_text(interface, _INCLUDE, _launch(interface) + host)
 
 
@@ -191,8 +194,24 @@ def _launch(interface: Interface) -> str:
     """The dimensions of the work-items, and the members of a group along each."""
     geometry = interface.geometry or Geometry(())
     dimensions = max(geometry.dimensions, 1)
-    sizes = ", ".join(str(geometry.size(n)) for n in range(dimensions))
+    sizes = "".join(
+        f"    local[{n}] = (size_t)({size_text(interface, geometry.size(n))});\n"
+        for n in range(dimensions)
+    )
     return (
         f"enum {{ DIMENSIONS = {dimensions}, IN_GROUPS = {int(geometry.group is not None)} }};\n\n"
-        f"static const size_t local[DIMENSIONS] = {{{sizes}}};\n\n"
+        "/* The members of a group along each dimension. */\n"
+        "static void find_sizes(const struct value *v, size_t *local)\n{\n    (void)v;\n"
+        f"{sizes}}}\n\n"
     )
+
+
+def _group_arrays(interface: Interface) -> str:
+    """The function that gives local memory for arrays of a group; it is never empty."""
+    lines = "".join(
+        f"    give((size_t)({size_text(interface, each.borrowed)}) * {each.element.bytes} + 8, NULL);\n"
+        for each in interface.borrowed
+        if each.borrowed is not None
+    )
+    head = "static void give_group_arrays(const struct value *v)"
+    return f"/* Local memory. */\n{head}\n{{\n    (void)v;\n{lines}}}\n\n"

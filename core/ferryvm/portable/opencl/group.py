@@ -3,7 +3,7 @@
 
     __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void f(..., __global int *status)
     {
-        __local double g0[64];
+        __local double g0[64];                           a parameter, if its length is no constant
         __local uint first_failed;                       the earliest phase in which a member has failed
         ...
         const ulong failed = f_member(get_group_id(0), ..., member, g0, &first_failed);
@@ -34,9 +34,11 @@ from ferryvm.ir.rule import Rules
 from ferryvm.portable.c.declaration import call_text
 from ferryvm.portable.c.source import PlainOperations, error_code
 from ferryvm.portable.c.spelling import OPENCL_SPELLING
+from ferryvm.portable.expression import Expression, expression_text
 from ferryvm.portable.interface import Interface
 from ferryvm.portable.opencl.kernel import (
     OpenCLPrinter,
+    hidden_sizes,
     indices,
     inner_name,
     kernel_head,
@@ -63,19 +65,24 @@ def group_kernel(function: PlainFunction, interface: Interface) -> str:
     member, geometry = function.member, interface.geometry
     assert member is not None
     assert geometry is not None
-    sizes = [geometry.size(n) if n < geometry.dimensions else 1 for n in range(3)]
-    required = ", ".join(map(str, sizes))
-    head = kernel_head(interface, f"__attribute__((reqd_work_group_size({required})))\n")
+    attributes = ""
+    if geometry.constants is not None:
+        required = ", ".join(map(str, geometry.constants))
+        attributes = f"__attribute__((reqd_work_group_size({required})))\n"
+    head = kernel_head(interface, attributes)
+    members = _number_text(member.members if member.size is None else function.sizes[member.size])
     lines = [f"const ulong member = {_number(member)};"]
     for array in function.arrays.values():
-        element = OPENCL_SPELLING.element(array.element)
-        lines.append(f"__local {element} {array.name}[{max(array.length, 1)}];")
+        if array.size is None:
+            element = OPENCL_SPELLING.element(array.element)
+            lines.append(f"__local {element} {array.name}[{max(array.length, 1)}];")
     zeros = [array for array in function.arrays.values() if array.is_zero]
     for array in zeros:
-        step = f"k < {array.length}ul; k += {member.members}ul"
+        step = f"k < {_number_text(function.length(array))}; k += {members}"
         lines += [f"for (ulong k = member; {step})", f"    {array.name}[k] = 0;"]
     names = [array.name for array in function.arrays.values()]
-    given = [*indices(function, geometry), *launched_names(interface), "member", *names]
+    sizes = [expression_text(function.sizes[each]) for each in hidden_sizes(function)]
+    given = [*indices(function, geometry), *launched_names(interface), *sizes, "member", *names]
     if can_fail(function):
         lines += [
             "__local uint first_failed;",
@@ -95,10 +102,15 @@ def group_kernel(function: PlainFunction, interface: Interface) -> str:
             f"const ulong failed = {call};",
             f"barrier({LOCAL});",
             "if (failed && (uint)(failed >> 32) == first_failed)",
-            f"    {interface.status}[{place} * {member.members} + member] = (int)failed;",
+            f"    {interface.status}[{place} * {members} + member] = (int)failed;",
         ]
     body = "\n".join(f"    {line}" for line in lines)
     return f"{head}\n{{\n{body}\n}}\n"
+
+
+def _number_text(size: Expression) -> str:
+    """A size as an unsigned number."""
+    return f"{size}ul" if isinstance(size, int) else f"(ulong)({expression_text(size)})"
 
 
 def _number(member: PlainMember) -> str:
@@ -118,17 +130,24 @@ class MemberPrinter(OpenCLPrinter):
         assert function.member is not None
         plain = PlainOperations(self.scope, function, self.spelling)
         self.rules = Rules(plain, self.copies(), MemberOperations(self.scope, function))
+        self.sizes = [f"z{number}" for number in range(len(hidden_sizes(function)))]
 
     def head(self) -> str:
         function, spelling = self.plain, self.spelling
         text = super().head().replace("static int ", "static ulong ", 1)
-        more = ["const ulong member"]
+        more = [f"const long {name}" for name in self.sizes]
+        more.append("const ulong member")
         for array in function.arrays.values():
             more.append(f"__local {spelling.element(array.element)} *{array.name}")
         if can_fail(function):
             more.append("volatile __local uint *first_failed")
         separator = ",\n    " if "\n" in text else ", "
         return f"{text[:-1]}{separator}{separator.join(more)})"
+
+    def _name_parameters(self) -> None:
+        super()._name_parameters()
+        for parameter, name in zip(hidden_sizes(self.plain), self.sizes, strict=True):
+            self._name(parameter, name, True)
 
     def _prologue(self, joined: Sequence[Parameter]) -> list[str]:
         lines = super()._prologue(joined)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 
 from ferryvm.ir.c.scope import FunctionScope
-from ferryvm.ir.graph import Operation
+from ferryvm.ir.graph import Operation, Parameter
 from ferryvm.portable.c.declaration import argument_texts, call_text, prototype
 from ferryvm.portable.c.source import PlainPrinter
 from ferryvm.portable.c.spelling import OPENCL_SPELLING
@@ -32,8 +32,15 @@ def kernel_head(interface: Interface, attributes: str = "") -> str:
 
 
 def launched_names(interface: Interface) -> list[str]:
-    """The names of the kernel's parameters that are arguments."""
-    return dataclasses.replace(interface, arguments=interface.launched).names
+    """The names of the kernel's parameters that are arguments, without arrays of groups."""
+    given = tuple(each for each in interface.launched if each in interface.inputs)
+    return dataclasses.replace(interface, arguments=given).names
+
+
+def hidden_sizes(function: PlainFunction) -> list[Parameter]:
+    """The parameters of a member that stand for an expression of arguments, and are none."""
+    count = len(function.interface.names)
+    return function.body.blocks[0].parameters[count:]
 
 
 def indices(function: PlainFunction, geometry: Geometry) -> list[str]:
