@@ -154,7 +154,7 @@ def profile_command(
 @names(
     "--parts",
     lambda: opencl.PARTS,
-    "Default: whole, forms, mixed, entering, native, starting, residency.",
+    "Default: all.",
 )
 @click.option("--device", metavar="NAME", help="Which one, as FERRYVM_OPENCL_DEVICE takes it.")
 @click.option(

@@ -9,6 +9,7 @@
     starting   from the cache to the first result, in a new process
     residency  bytes that calls with the same two arrays copy
     overlap    two launches that do not depend on each other, with copies beside kernels
+    short      launches of arrays that remain on the device, and of few items, against pyopencl
 
 All is measured in this process, in interleaved rounds, except for C and the last part. The caches
 are empty at the start and kept until the end, so what an earlier part has built is found.
@@ -22,7 +23,17 @@ from typing import Any
 
 from benchmarks import record
 from benchmarks.benchmark import Benchmark, BenchmarkError, Scale
-from benchmarks.opencl import device, entering, form, mixed, native, overlap, residency, starting
+from benchmarks.opencl import (
+    device,
+    entering,
+    form,
+    mixed,
+    native,
+    overlap,
+    residency,
+    short,
+    starting,
+)
 from benchmarks.opencl.part import Failed, Part
 from benchmarks.opencl.program import PROGRAMS, is_of_nine, named
 from ferryvm_backends.opencl.device import Device, devices
@@ -59,6 +70,11 @@ class Settings:
         return residency.QUICK_BYTES if self.scale is Scale.QUICK else residency.BYTES
 
     @property
+    def chain_sizes(self) -> Sequence[int]:
+        """Doubles of the arrays of short launches."""
+        return short.QUICK_SIZES if self.scale is Scale.QUICK else short.SIZES
+
+    @property
     def steps(self) -> int:
         """Iterations of an item that computes long."""
         return overlap.QUICK_STEPS if self.scale is Scale.QUICK else overlap.STEPS
@@ -73,6 +89,7 @@ PARTS: dict[str, Callable[[Settings, Device, Progress], Part]] = {
     "starting": lambda s, _device, p: starting.starting(s.rounds, p),
     "residency": lambda s, _device, p: residency.residency(s.array_bytes, p),
     "overlap": lambda s, _device, p: overlap.overlap(s.array_bytes // 2, s.steps, s.rounds, p),
+    "short": lambda s, d, p: short.short(d, s.chain_sizes, s.rounds, p),
 }
 """By the name that --parts takes."""
 

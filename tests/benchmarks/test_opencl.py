@@ -22,6 +22,7 @@ from benchmarks.opencl import (
     part,
     program,
     residency,
+    short,
     starting,
 )
 from benchmarks.opencl.peer import MixedPeer, middle, runs_for
@@ -350,3 +351,10 @@ def test_a_second_call_with_the_same_arrays_copies_none_of_their_bytes() -> None
 def test_two_launches_give_the_same_with_copies_beside_kernels() -> None:
     found = overlap.overlap(1 << 16, overlap.QUICK_STEPS, 1, lambda _line: None)
     assert {"beside_ms", "in_sequence_ms", "ratio"} <= set(found.metrics)
+
+
+@pytest.mark.nightly
+def test_short_launches_have_the_results_of_those_by_hand() -> None:
+    found = short.short(find(), short.QUICK_SIZES, 1, lambda _line: None)
+    assert len(found.targets) == 4
+    assert all(isinstance(value, float) and value > 0 for value in found.metrics.values())
