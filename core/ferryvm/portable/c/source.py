@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain form as C11: one function with plain arguments, and the helpers that it calls.
+"""Plain form as C11: one function with plain arguments. `ferryvm.portable.c.text` adds what it
+needs.
 
 It is printed by the printer of `ferryvm.ir.c`, so arithmetic is spelled once; arrays, errors and
 the head of the function are printed here. Integers are unsigned in it, since their arithmetic
@@ -10,11 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ferryvm.ir.c.c11 import C11
-from ferryvm.ir.c.context import Choices, PrintingContext, harmless, spelled
+from ferryvm.ir.c.context import PrintingContext, harmless, spelled
 from ferryvm.ir.c.function import FunctionPrinter
-from ferryvm.ir.c.function_helper import function_definitions
-from ferryvm.ir.c.module import no_comment
 from ferryvm.ir.c.scope import FunctionScope
 from ferryvm.ir.graph import Operation, Parameter, Terminator
 from ferryvm.ir.rule import Rules
@@ -24,41 +22,9 @@ from ferryvm.isa.trap import Trap
 from ferryvm.isa.type import I64
 from ferryvm.portable.c.declaration import error_name, prototype
 from ferryvm.portable.c.inlining import LONGEST, inlined_values, operand, tidy
-from ferryvm.portable.c.processor import CLONED, directives
 from ferryvm.portable.c.spelling import C_SPELLING, Spelling
 from ferryvm.portable.manifest import version
 from ferryvm.portable.plain import PlainFunction
-
-_CONTRACTION = """\
-/* A product and a sum are two roundings: compile with -ffp-contract=off, too. */
-#if defined(__clang__)
-#pragma STDC FP_CONTRACT OFF
-#elif defined(__GNUC__)
-#pragma GCC optimize("-ffp-contract=off")
-#endif
-"""
-
-
-def c_text(function: PlainFunction) -> str:
-    """The source file of an exported function."""
-    name = function.interface.name
-    shared = PrintingContext(C11, Choices(), False, [], {}, no_comment)
-    text = PlainPrinter(shared, function).text()
-    applied = function_definitions(C11, shared.helpers)
-    directed = directives(function.body, shared.helpers)
-    if any(CLONED in each for each in directed):
-        text = f"{CLONED}\n{text}"
-    parts = [
-        f"/* {origin(function)} */\n",
-        f'#include "{name}.h"\n',
-        C11.prelude,
-        _CONTRACTION,
-        *directed,
-        *C11.definitions(shared.helpers),
-        *applied,
-        text,
-    ]
-    return "\n".join(part for part in parts if part)
 
 
 def origin(function: PlainFunction) -> str:
@@ -102,7 +68,7 @@ class PlainPrinter(FunctionPrinter):
         self._name_parameters()
         joined = [p for block in self.structure.order[1:] for p in block.parameters]
         for place, parameter in enumerate(joined):
-            self.names[parameter] = f"p{place}"
+            self.names.setdefault(parameter, f"p{place}")
         self._place(self.body.blocks[0], None)
         lines = [self.head(), "{"]
         lines += [f"    {line}" for line in self._prologue(joined)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from ferryvm.portable.c.check import check_text
 from ferryvm.portable.c.declaration import header_text
-from ferryvm.portable.c.source import c_text, origin
+from ferryvm.portable.c.source import origin
+from ferryvm.portable.c.text import c_text
 from ferryvm.portable.plain import PlainFunction
 from ferryvm.portable.target import Written, harness
 

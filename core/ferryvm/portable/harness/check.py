@@ -35,14 +35,14 @@ class Function:
 
     def call(self, arguments: list[Any]) -> tuple[int, list[Any]]:
         """The status and the results of a call."""
-        made = passed(self.manifest, arguments, 0, _pointer, lambda number: number, False)
+        made = passed(self.manifest, arguments, 0, pointer, lambda number: number, False)
         status = self.function(*made.given)
         for name in self.returned:
             made.results[name].value, status = status, 0
         return status or 0, [*made.results.values()]
 
 
-def _pointer(address: int, _: int) -> Any:
+def pointer(address: int, _: int) -> Any:
     """The argument of an array: where its elements are."""
     return ctypes.c_void_p(address)
 
