@@ -97,6 +97,17 @@ def test_a_launch_that_none_follows_runs_on_no_device_with_slow_copies(
     assert not launch.compiled
 
 
+def test_a_device_without_calibration_is_not_asked_for_its_time_without_copies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launch = Sequences(monkeypatch, expected=0.1, found=0.1, copies=0.3)
+    card = CostModel(1e-4, 0.1, 0.3, 0.1, "defaults: it is not calibrated")
+    launch.set_models(launch.places[0].model, card)
+    assert not launch.ranges.wants_followers
+    launch.follow(100)
+    assert not launch.compiled
+
+
 def test_sequences_on_a_device_that_is_slower_than_expected_are_trials_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
