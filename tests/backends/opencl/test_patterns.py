@@ -4,6 +4,7 @@ elsewhere."""
 
 from __future__ import annotations
 
+import dataclasses
 import types
 from array import array
 from typing import Any, cast
@@ -13,6 +14,8 @@ import pytest
 
 import ferryvm
 from ferryvm import Engine
+from ferryvm.backend import Code
+from ferryvm.backend import Options as CompilerOptions
 from ferryvm.engine import launching
 from ferryvm.ir.c.opencl import CONSTANTS_READ, opencl
 from ferryvm.ir.c.opencl_item import block_of_items, one_item
@@ -23,6 +26,7 @@ from ferryvm.machine.object_memory import ObjectMemory
 from ferryvm.policy import Choice, Options, Policy, Profile, Rule
 from ferryvm.policy.condition import Like
 from ferryvm.policy.predicate import Test, When
+from ferryvm.region.region import Region
 from ferryvm.skeleton.array_type import ArrayType
 from ferryvm.skeleton.operation import Operation
 from ferryvm.skeleton.recognition import Pattern, PatternKind
@@ -132,6 +136,23 @@ def arguments(
     operands = [99, SOURCE, to, LAST][: len(lengths) + 1] + [0] * LAUNCH_WORDS
     kernel = PatternKernel(pattern, cast(ItemKernel, None))
     return kernel.arguments(cast(ObjectMemory, objects), operands, limit)
+
+
+class QuickBackend(OpenClBackend):
+    """The backend, for which drivers compile at their lowest level."""
+
+    def compile(self, region: Region, options: CompilerOptions) -> Code:
+        return super().compile(region, dataclasses.replace(options, quick=True))
+
+
+def test_each_block_is_reduced_at_the_lowest_level_of_a_driver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """PoCL had all work-items reduce the first block, behind a return in front of barriers."""
+    monkeypatch.setattr(launching, "WORTH", 0.0)
+    monkeypatch.setattr(launching, "SAMPLE", 0.0)
+    engine, sizes = launching_engine(QuickBackend(wraps=False, device="cpu")), (1025, 2047)
+    assert found(engine, "reduce + u8", sizes) == found(Engine("threaded"), "reduce + u8", sizes)
 
 
 def test_the_kernel_of_a_pattern_runs_items_whose_elements_all_exist() -> None:

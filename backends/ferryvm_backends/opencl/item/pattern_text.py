@@ -65,6 +65,7 @@ def pattern_text(pattern: Pattern, *, apart: bool, aligned: bool) -> PatternText
         apart=apart,
         objects=True,
         group=(group,) if group else (),
+        runs_dry=not group,
     )
     names = ("source", "to", "last")[:references]
     types = [pattern.array, *[_results(pattern)] * (references - 1)]
@@ -73,7 +74,7 @@ def pattern_text(pattern: Pattern, *, apart: bool, aligned: bool) -> PatternText
         for number, (name, kind) in enumerate(zip(names, types, strict=True))
     )
     length = f"    const ulong length = launch.arguments[{references}];\n"
-    begin = BEGIN + _END if not group else ""
+    begin = BEGIN + _END if not group else _DRY
     begin += "" if apart else CONSTANTS_READ
     dialect = dataclasses.replace(base, entry=f"{head}{begin}{arrays}{length}{body(pattern)}}}\n")
     parts = [dialect.prelude, declarations(dialect), *dialect.definitions(())]
@@ -83,6 +84,13 @@ def pattern_text(pattern: Pattern, *, apart: bool, aligned: bool) -> PatternText
 _END = """\
     const ulong end = launch.limit - item < launch.block ? launch.limit : item + launch.block;
 """
+
+_DRY = """\
+    if (launch.first == FERRY_DRY && !place)
+        suspended->count += 1u + *memory.interrupt;
+"""
+"""The dry run of a group, whose items are beyond the limit of none. PoCL 3.0 takes a return in front
+of barriers for a condition of them, and may then have `place` be that of the first work-item."""
 
 
 def _results(pattern: Pattern) -> ArrayType:
