@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from ferryvm import record
 from ferryvm.errors import FerryError
+from ferryvm.machine.control import ControlBlock
 from ferryvm.machine.state import Machine
 from ferryvm.residency import Residency
 
@@ -157,6 +158,18 @@ class RangeRunner(abc.ABC):
         Raises the exception of a signal handler that came meanwhile, once the machine's state is
         exact.
         """
+
+    note: Callable[[int, float], None] | None = None
+    """Receives items and seconds of ranges that `run_in_entry` has run; None: it runs none. The
+    engine sets it where it would call nothing but `run`."""
+    raised: BaseException | None = None
+    """The exception of a signal handler that came within `run_in_entry`; the engine raises it."""
+
+    def run_in_entry(self, control: ControlBlock, first: int, limit: int) -> bool:
+        """As `run`, for code that has just come to the launch: True if all items are done, False if
+        the code is to leave for the engine, also if it has to raise an exception. Raises nothing,
+        for native code calls it."""
+        return False
 
     def run_deferred(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
         """As `run`, but if all items are done, what they have stored need not be in the machine's

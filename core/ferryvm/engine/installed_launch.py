@@ -110,11 +110,15 @@ class InstalledLaunch:
         self.gain: float | None = None
         """Times as long as an item takes in order than out of order, where lanes do several at
         once; None until both have been measured."""
+        if not guesses.words:  # else the engine looks at these first
+            ranges.note = self.has_run
 
     def failed(self, items: int, stops: Mapping[int, int]) -> int:
         """Note items that have begun, and those that failed a guard; the number of these. `stops`:
         the number of items that stopped, by the pc at which they did."""
         self.started += items
+        if not stops:
+            return 0
         found = {pc: times for pc, times in stops.items() if pc in self.guesses.branches}
         failures = self.activity.failures
         for pc, times in found.items():
@@ -166,6 +170,22 @@ class InstalledLaunch:
         """As of its ranges. Raises LostResultsError."""
         with _losing():
             self.ranges.write_back(machine)
+
+    def has_run(self, items: int, seconds: float) -> None:
+        """Note so many items, all of a range, that ran as ever, without the engine."""
+        activity = self.activity
+        activity.exits += 1
+        activity.times += 1
+        activity.items += items
+        activity.seconds += seconds
+        self.started += items
+
+    def raise_pending(self) -> None:
+        """Raise the exception of a signal handler that came where nothing could raise it."""
+        raised = self.ranges.raised
+        if raised is not None:
+            self.ranges.raised = None
+            raise raised
 
     def has_remained(self, items: int, seconds: float) -> None:
         """Note so many items that have run again as before, whose results have remained on a device."""

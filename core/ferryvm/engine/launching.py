@@ -122,7 +122,7 @@ class Launches:
         """Guesses that were wrong too often since the last call: pc of the launch; pc of the
         branch, or words that have other values."""
         with contextlib.suppress(Empty):
-            while True:
+            while not self._wrong.empty():
                 yield self._wrong.get_nowait()
 
     def install(
@@ -175,6 +175,7 @@ class Launches:
         launch = self._launches.get(control.pc)
         if launch is None:
             return Status.LEAVE  # it was removed at this moment, or is observed
+        launch.raise_pending()
         try:
             return self._run_launch(launch, machine)
         finally:

@@ -14,6 +14,7 @@ import pytest
 import ferryvm
 from ferryvm import Engine, Instance, TrapError
 from ferryvm.engine.installed_launch import InstalledLaunch
+from ferryvm.engine.launching import Launches
 from ferryvm_backends.opencl import OpenClBackend, kernel
 from ferryvm_backends.opencl.copied import residents
 from ferryvm_backends.opencl.item import prepared, suspension
@@ -202,6 +203,30 @@ def test_after_a_failure_of_the_device_the_items_run_in_order(
     call(80, 500, given, to)
     assert len(again) == 1
     assert to.tolist() == (500 // given).tolist()
+
+
+@at_once
+def test_code_that_comes_to_a_repeated_launch_does_not_leave(
+    instance: Instance, again: list[PreparedRange], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, to = numbers()
+    call = warm(instance, "items", 80, 500, given, to)
+    launches = call.__ferryvm__[0].execution.launches
+    (activity,) = (each for each in launches.activities.values() if each.times)
+    before, left = activity.items, list[None]()
+    run = Launches.run
+
+    def noted(self: Launches, machine: Any) -> Any:
+        left.append(None)
+        return run(self, machine)
+
+    monkeypatch.setattr(Launches, "run", noted)
+    for number in range(20):
+        given[3] = number + 1
+        call(80, 500, given, to)
+        assert to.tolist() == (500 // given).tolist()
+    assert activity.items == before + 20 * 80
+    assert len(left) <= 5  # at powers of two
 
 
 @at_once

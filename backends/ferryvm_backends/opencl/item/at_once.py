@@ -14,6 +14,8 @@ import pyopencl as cl
 
 from ferryvm.backend import BackendError
 from ferryvm.item_range import RangeOutcome
+from ferryvm.machine.control import ControlBlock
+from ferryvm.machine.object_memory import ObjectMemory, objects_at
 from ferryvm.machine.state import Machine
 from ferryvm_backends.opencl.item import ItemShape
 from ferryvm_backends.opencl.item.memory import ItemMemory
@@ -36,25 +38,50 @@ class AtOnceRanges(PooledRanges):
         """The range that has run last, if another one may be as that."""
         self._may_be_at_once = True
         """False since items have left a range that ran by one native call: all was sent again."""
+        self._in_entry = 0
+        """Calls of `run_in_entry` with a prepared range."""
 
     def run(self, machine: Machine, first: int, limit: int) -> RangeOutcome:
-        prepared = self._prepared if self._may_be_at_once else None
-        if prepared is not None and self._run_at_once(prepared, machine, first, limit):
-            self.entries += 1
-            self.seconds += prepared.seconds
+        prepared = self._prepared
+        control, objects = machine.control, machine.objects
+        if prepared is not None and self._run_at_once(prepared, control, objects, first, limit):
             seconds = prepared.seconds * self._threads if self._shape.is_block else None
             return RangeOutcome(limit - first, 0, seconds, bool(machine.control.interrupt))
         return super().run(machine, first, limit)
 
+    def run_in_entry(self, control: ControlBlock, first: int, limit: int) -> bool:
+        prepared = self._prepared
+        if prepared is None or self.note is None or not self._may_be_at_once:
+            return False
+        self._in_entry += 1
+        if not self._in_entry & (self._in_entry - 1):  # the engine may know better by now
+            return False
+        try:
+            objects = objects_at(prepared.address)
+            if self._run_at_once(prepared, control, objects, first, limit):
+                self.note(limit - first, prepared.seconds)
+                return True
+        except (BackendError, cl.Error):  # nothing has happened
+            return False
+        except BaseException as error:  # noqa: BLE001  # a signal handler's
+            self.raised = error
+        return False
+
     def _run_at_once(
-        self, prepared: PreparedRange, machine: Machine, first: int, limit: int
+        self,
+        prepared: PreparedRange,
+        control: ControlBlock,
+        objects: ObjectMemory | None,
+        first: int,
+        limit: int,
     ) -> bool:
         """True if a range that is as the last one has run, by one native call in this thread. An
         exception of a signal handler leaves an exact state: it comes in front of the call or behind
         it. Raises BackendError, with the machine as before."""
-        control, memory, buffers = machine.control, self._memory, self._buffers
-        objects, copied = machine.objects, prepared.copied
+        memory, buffers, copied = self._memory, self._buffers, prepared.copied
         if objects is None or objects.gathered is not None or control.interrupt or is_inside():
+            return False
+        if not self._may_be_at_once:
             return False
         with lock:
             if not prepared.is_short(control, first, limit, buffers.slots):
@@ -68,7 +95,11 @@ class AtOnceRanges(PooledRanges):
             else:  # the range runs again from its beginning, and may do so by the other path
                 prepared.forget()
                 self._may_be_at_once = False
-        return status is RangeStatus.DONE
+                return False
+        is_done = status is RangeStatus.DONE
+        self.entries += is_done
+        self.seconds += prepared.seconds * is_done
+        return is_done
 
     def run_again(
         self, prepared: ResidentRange, machine: Machine, elements: Sequence[LeftElements]

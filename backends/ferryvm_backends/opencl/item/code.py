@@ -89,6 +89,8 @@ class ItemCode(CodeWrapper):
         if control.launches:
             word = WORD_BYTES * self._number
             if left > ctypes.c_uint64.from_address(control.launches + word).value:
+                if self._ranges.run_in_entry(control, launch.next, launch.limit):
+                    return self._enter(address)  # with nothing left
                 control.status = Status.PARALLEL
                 return int(Status.PARALLEL)
         return self._in_order(address)

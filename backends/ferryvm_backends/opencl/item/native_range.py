@@ -118,9 +118,10 @@ class NativeRange:
 
     def count_sent(self, parts: Iterable[Sent], traffic: Traffic) -> None:
         """Count what the last run has sent of such parts, which are all."""
-        sent = self.sent()
+        is_sent = any(self._sent[_SENT::_SEND_WORDS])
+        sent = self.sent() if is_sent else None
         for _, ranges, row in parts:
-            pushed = sum(next(sent) for _ in ranges)
+            pushed = 0 if sent is None else sum(next(sent) for _ in ranges)
             row.entries += 1
             row.unchanged += not pushed
             row.to_device += pushed

@@ -116,6 +116,11 @@ class PreparedRange:
         self.state, self._native = (), None
         self._sent, self._results, self._reads = [], [], []
 
+    @property
+    def address(self) -> int:
+        """The address of the machine's control block; 0 for none."""
+        return int(self.state[0]) if self.state else 0
+
     @staticmethod
     def can_be(objects: ObjectCopy) -> bool:
         """True if a range that has just run with these objects can run again so."""
