@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from ferryvm.ir.graph import Body
@@ -67,6 +69,24 @@ def test_what_is_the_same_in_each_iteration_is_moved(operation: str) -> None:
 def test_what_changes_or_may_not_be_computed_stays(operation: str) -> None:
     text = LOOP.format(operation=operation)
     assert changed(hoist_invariants, text) == text
+
+
+@pytest.mark.parametrize(
+    ("operation", "is_moved"),
+    [
+        ("div_s i64 %0, i64:3", True),
+        ("rem_u i64 %0, i64:8", True),
+        ("div_s i64 %0, i64:-1", False),
+        ("rem_u i64 %0, i64:0", False),
+        ("div_u i64 %0, %1", False),
+    ],
+)
+def test_a_division_by_a_constant_is_moved_where_that_is_wanted(
+    operation: str, is_moved: bool
+) -> None:
+    hoist = functools.partial(hoist_invariants, divisions=True)
+    text = changed(hoist, LOOP.format(operation=operation))
+    assert (operation in text.split("b1 @1")[0]) == is_moved
 
 
 def test_a_count_below_the_width_may_be_shifted_by() -> None:

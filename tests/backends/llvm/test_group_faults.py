@@ -12,14 +12,16 @@ from unittest import mock
 
 import pytest
 
+from ferryvm.ir.build import Builder
 from ferryvm.ir.control_flow_graph import ControlFlowGraph
 from ferryvm.ir.graph import BOOLEAN, Edge, FrameState, Operation, Parameter, Value
-from ferryvm.ir.group import early_check
+from ferryvm.ir.group import early_check, number_split, restored
 from ferryvm.ir.group.copy import Node, RegionCopy
 from ferryvm.ir.group.entry_value import EntryValues
 from ferryvm.ir.group.home import Homes
 from ferryvm.ir.group.item_loop import ItemLoop
 from ferryvm.ir.group.writer import _Writer
+from ferryvm.isa.emitter import Condition
 from ferryvm.isa.type import I64
 from ferryvm_backends.llvm.group_store import GroupStores, Words
 
@@ -27,6 +29,7 @@ from ...faults.kernel import present
 from ..forced_exit import differences
 from .test_groups import ENDED, FIRST, NESTED
 from .test_item_loops import TILES
+from .test_number_split import TREE
 
 _put, _load, _edge, _entry = ItemLoop._put, ItemLoop._load, ItemLoop._edge, EntryValues.__call__
 _passed = RegionCopy._passed
@@ -91,7 +94,22 @@ def _any_value(self: GroupStores, state: FrameState, early: Words | None = None)
     return dataclasses.replace(trimmed, words=tuple(words))
 
 
-_loop, _trimmed = ItemLoop._loop, GroupStores.trimmed
+def _one_less(m: Builder, branch: Any, start: Value, end: Value) -> Value:
+    """An item does what the items behind it do."""
+    middle, one = _middle(m, branch, start, end), m.constant(I64, 1)
+    is_some = m.compare(I64, Condition.LT_S, start, middle)
+    return m.select(is_some, m.sub(I64, middle, one), middle)
+
+
+def _loaded(store: Operation, *_: Any) -> bool:
+    """What was loaded from another context array is not stored."""
+    if store.name != "context_store":
+        return False
+    value = store.arguments[2]
+    return isinstance(value, Operation) and value.name == "context_load"
+
+
+_loop, _trimmed, _middle = ItemLoop._loop, GroupStores.trimmed, number_split._middle
 
 
 FAULTS: dict[str, tuple[object, str, Callable[..., Any]]] = {
@@ -107,6 +125,8 @@ FAULTS: dict[str, tuple[object, str, Callable[..., Any]]] = {
     "variables-common": (Homes, "is_uniform", lambda _, value: isinstance(value, Parameter)),
     "row-not-counted": (early_check, "_at_entry", lambda _loop, _value, m: m.constant(I64, 0)),
     "waiting-lost": (_Writer, "_reached", lambda self, item: self._word(0)),
+    "item-on-other-side": (number_split, "_middle", _one_less),
+    "exchanged-unstored": (restored, "_restores", _loaded),
     "barrier-lost": (_Writer, "_reached", lambda self, item: self._word(1)),
 }
 
@@ -121,7 +141,14 @@ def is_found(name: str | None) -> bool:
 
 
 def _differs() -> bool:
-    for text, step in ((FIRST, 3), (ENDED, 3), (NESTED, 3), (TILES.format(first=1), 999)):
+    tree = TREE.format(offset=5) + "(go 5)"
+    for text, step in (
+        (FIRST, 3),
+        (ENDED, 3),
+        (NESTED, 3),
+        (TILES.format(first=1), 999),
+        (tree, 61),
+    ):
         try:
             if any(True for _ in differences(text, step)):
                 return True

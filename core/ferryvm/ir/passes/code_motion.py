@@ -2,9 +2,10 @@
 """Loop-invariant code motion: compute invariant values in the preheader.
 
 Operations are moved speculatively, so only those are moved that have no effect for any operands: no
-division, no conversion to an integer, no shift by a count that is not known to be small, no load
-but that of a field where a compiler allows it, no exit. Inner loops come first, so an operation leaves as many loops as it can. (Aho, Lam, Sethi,
-Ullman: Compilers, 2nd edition, section 9.5.)
+division but by a constant, where that is wanted, no conversion to an integer, no shift by a count
+that is not known to be small, no load but that of a field where a compiler allows it, no exit.
+Inner loops come first, so an operation leaves as many loops as it can. (Aho, Lam, Sethi, Ullman:
+Compilers, 2nd edition, section 9.5.)
 
 Requires no other pass; gives a loop that several edges enter a preheader. Preserves effects, exits
 and back edges.
@@ -34,16 +35,16 @@ LARGEST_FIELD = 500
 space."""
 
 
-def hoist_invariants(body: Body, fields: bool = False) -> None:
+def hoist_invariants(body: Body, fields: bool = False, divisions: bool = False) -> None:
     """Move invariant operations out of loops. `fields`: also loads of fields that a loop does not
     change. Of a reference that is null, words at the start of the object space are read then, and
-    not used."""
+    not used. `divisions`: also divisions by constants."""
     guarded: set[Operation] = set()
     for loop in add_preheaders(body):
         if loop.entry is not None:
             if fields:
                 _hoist_fields(body, loop, guarded)
-            _hoist(loop)
+            _hoist(loop, divisions)
 
 
 def _hoist_fields(body: Body, loop: Loop, guarded: set[Operation]) -> None:
@@ -84,13 +85,14 @@ def _hoist_fields(body: Body, loop: Loop, guarded: set[Operation]) -> None:
                 definitions[operation] = place
 
 
-def _hoist(loop: Loop) -> None:
+def _hoist(loop: Loop, divisions: bool) -> None:
     definitions = loop.graph.definitions
     preheader, place = loop.preheader.operations, loop.entries[0].source
     for block in loop.members:
         remaining = []
         for operation in block.operations:
-            if is_movable(operation) and all(map(loop.is_invariant, operation.arguments)):
+            is_harmless = is_movable(operation) or (divisions and _is_whole_division(operation))
+            if is_harmless and all(map(loop.is_invariant, operation.arguments)):
                 definitions[operation] = place
                 preheader.append(operation)
             else:
@@ -112,3 +114,12 @@ def _is_small_shift(operation: Operation) -> bool:
     if isinstance(count, Operation) and count.name == "bit_and":
         count = count.arguments[1]
     return isinstance(count, Constant) and count.bits < t.bits
+
+
+def _is_whole_division(operation: Operation) -> bool:
+    """True if an operation divides by a constant for which it is defined."""
+    if operation.name not in DIVISIONS:
+        return False
+    t, divisor = operation.static[0], operation.arguments[1]
+    assert isinstance(t, Type)
+    return isinstance(divisor, Constant) and divisor.bits not in (0, t.mask)
