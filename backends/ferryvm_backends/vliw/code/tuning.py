@@ -107,6 +107,12 @@ takes less.
 """
 ROOMY = 0.5
 """Part of a file's registers that a schedule may need without others being looked for."""
+TREES = 160
+"""Operations of an iteration of which whole expression trees are placed first.
+
+Without this order the rows of the transform in groups of 8 x 8 take 20 and 18 cycles instead of 16,
+and 5,834 placements instead of 744. With 1 dct's inner loop takes 2.37 instead of 2.25.
+"""
 FULL_SLOTS = 0.9
 """Part of the slots that operations take where many more orders are tried.
 

@@ -3,12 +3,14 @@
 
 Operations are scheduled one after another. One that finds no free slot evicts others, which are
 scheduled again, until all have a slot, the budget of steps is spent, or too many steps have brought
-no progress.
+no progress. An attempt by trees places exits first, then each expression tree as a whole, then the
+others.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -16,6 +18,7 @@ from typing import NamedTuple
 from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.dependence import DependenceKind, distance
 from ferryvm_backends.vliw.code.modulo.dependence_graph import Iteration
+from ferryvm_backends.vliw.code.modulo.expression_tree import ExpressionTree, expression_trees
 from ferryvm_backends.vliw.code.modulo.initiation_interval import latency
 from ferryvm_backends.vliw.code.modulo.partial_schedule import LoopDemand, Operand, PartialSchedule
 from ferryvm_backends.vliw.machine.model import Machine
@@ -39,6 +42,8 @@ class Order(NamedTuple):
     """The cycles before which operations are not placed."""
     is_late: bool
     """True if an operation with a waiting reader is placed as late as possible."""
+    is_by_trees: bool = False
+    """True if whole expression trees are placed first, or the attempt ends."""
 
 
 class _Delay(NamedTuple):
@@ -72,6 +77,11 @@ class LoopSearch:
             self.into[edge.second].append(_Delay(edge.first, *more))
             self.out[edge.first].append(_Delay(edge.second, *more))
 
+    @functools.cached_property
+    def trees(self) -> list[ExpressionTree]:
+        """Its expression trees, the largest first."""
+        return expression_trees(self.loop, self.demand, self.fastest)
+
 
 class ScheduleAttempt:
     """With one interval."""
@@ -95,10 +105,16 @@ class ScheduleAttempt:
         """True if any was placed as late as possible, to shorten its live range."""
 
     def run(self) -> IterationSchedule | None:
+        """The schedule, if there is one in this order."""
+        return self._by_trees() if self.order.is_by_trees else self._one_by_one()
+
+    def _one_by_one(self) -> IterationSchedule | None:
+        """Place what has no place yet."""
         ranks, count = self.order.ranks, len(self.loop.nodes)
-        remaining = [(ranks[number], number) for number in range(count)]
+        placed = self.partial.slots
+        remaining = [(ranks[number], number) for number in range(count) if number not in placed]
         heapq.heapify(remaining)
-        stalled = 0
+        self.fewest, stalled = min(self.fewest, len(remaining)), 0
         for _ in range(tuning.STEPS_AN_OPERATION * count + tuning.STEPS_BESIDES):
             if not remaining:
                 return self._normal()
@@ -140,6 +156,110 @@ class ScheduleAttempt:
         }
         partial.loop = self.loop.with_bases(partial.bases)
         return IterationSchedule(partial.loop, self.interval, partial)
+
+    # --- trees ------------------------------------------------------------------------------
+
+    def _by_trees(self) -> IterationSchedule | None:
+        """Place exits and trees first. Trees are as late as the rest of the schedule allows: then
+        the exits are early, compared with the first operation, and a loop of few iterations soon
+        ends."""
+        if not (self._place_exits() and self._place_trees()):
+            return None
+        slots, spare = self.partial.slots, self._spare()
+        cycles = [(tree, slots[tree.root].cycle) for tree in self.search.trees]
+        for later in sorted({spare, spare // 2, 0}, reverse=True):
+            for number in list(slots):
+                self.partial.evict(number)
+            self.last.clear()
+            if self._place_exits() and all(
+                self._is_tree_placed(tree, cycle + later) for tree, cycle in cycles
+            ):
+                found = self._one_by_one()
+                if found is not None:
+                    return found
+        return None
+
+    def _place_exits(self) -> bool:
+        """Place the branch back, and the exits before it, so that trees end where their values may
+        be stored. False if they do not fit together."""
+        ends = (n.number for n in self.loop.nodes if n.is_exit or n.number == self.loop.repeat)
+        for number in sorted(ends, reverse=True):
+            self.placements += 1
+            if self._place(number) != set():
+                return False
+        return True
+
+    def _place_trees(self) -> bool:
+        """Place all trees; False if one finds no place. Those of the same size begin together where
+        they can."""
+        starts: dict[int, int] = {}
+        for tree in self.search.trees:
+            size = len(tree.operations)
+            starts[size] = max(starts.get(size, 0), self._start(tree))
+        return all(
+            self._place_tree(tree, starts[len(tree.operations)]) for tree in self.search.trees
+        )
+
+    def _spare(self) -> int:
+        """Cycles by which all trees may be later, with their values stored in time."""
+        spare = [
+            latest - self.partial.slots[tree.root].write_back
+            for tree in self.search.trees
+            for use in self.search.demand.readers[tree.root]
+            if (latest := self._latest(use.operand[0])) is not None
+        ]
+        return max(min(spare, default=0), 0)
+
+    def _start(self, tree: ExpressionTree) -> int:
+        """The first cycle for a tree's root: not before a reader of its value can be issued."""
+        start = max(self._earliest(n) - cycle for n, cycle in tree.cycles.items())
+        readers = self.search.demand.readers[tree.root]
+        first = min(
+            (self._earliest(use.operand[0]) + self.interval * use.distance for use in readers),
+            default=0,
+        )
+        return max(start, first - self.search.fastest[tree.root])
+
+    def _place_tree(self, tree: ExpressionTree, start: int) -> bool:
+        """Place a tree within an interval from a cycle of its root on, where it takes the least
+        that is scarce."""
+        best: tuple[float, int] | None = None
+        for cycle in range(start, start + self.interval):
+            if not self._is_tree_placed(tree, cycle):
+                continue
+            cost = sum(self.partial.cost(number) for number in tree.operations)
+            if not cost:
+                return True
+            if best is None or cost < best[0]:
+                best = cost, cycle
+            for number in tree.operations:
+                self.partial.evict(number)
+        return best is not None and self._is_tree_placed(tree, best[1])
+
+    def _is_tree_placed(self, tree: ExpressionTree, root: int) -> bool:
+        """Place a tree with its root in a cycle. False, with none of it placed, if that cannot
+        be."""
+        partial = self.partial
+        for place, number in enumerate(tree.operations):
+            cycle = root + tree.cycles[number]
+            self.placements += 1
+            self.last[number] = cycle
+            if not self._is_possible(number, cycle) or not any(
+                self._is_in_time(number, cycle, unit) and partial.place(number, cycle, unit)
+                for unit in partial.units(number, cycle)
+            ):
+                for other in tree.operations[:place]:
+                    partial.evict(other)
+                return False
+        return True
+
+    def _is_possible(self, number: int, cycle: int) -> bool:
+        """True if an operation depends on none that is placed too late, and none on it that is
+        placed too early."""
+        latest = self._latest(number)
+        return self._earliest(number) <= cycle and (latest is None or cycle <= latest)
+
+    # --- single operations ------------------------------------------------------------------
 
     def _place(self, number: int) -> set[int] | None:
         """Place an operation; the evicted operations. None if it is impossible."""

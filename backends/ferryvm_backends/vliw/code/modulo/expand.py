@@ -110,7 +110,9 @@ class _Expansion:
         """Make it."""
         self._set_up()
         preheader = self._place_preheader()
+        first = min(slot.cycle for slot in self.slots.values())
         start = max((placed.write_back for placed in preheader), default=0)
+        start = max(start - first, 0)
         start += max((-move.cycle for move in self.prologue.moves if move.cycle < 0), default=0)
         length = self.copies * self.interval
         again = start + self.iterations * self.interval

@@ -3,8 +3,10 @@
 
 (Rau 1994, section 3.) Operations are scheduled one after another. One that finds no free slot
 evicts others, which are scheduled again; when the budget of steps is spent, the interval is
-increased. Three priority orders are tried:
+increased. These priority orders are tried:
 
+- in large iterations whole expression trees first (`expression_tree`), which is quick where it
+  succeeds, and the only order that finds cycles for long sums where all are taken.
 - the longest path first, then its predecessors by increasing slack, each close to its successor
   (Llosa et al.: Swing Modulo Scheduling, PACT 1996). Live ranges are short, which suits files with few
   ports.
@@ -174,6 +176,8 @@ def orders(loop: Iteration, graph: DependenceEdges, interval: int) -> Iterator[O
     numbers = range(count)
     swing = sorted(numbers, key=lambda n: (slack[n], -depths[n] if slack[n] else depths[n], n))
     ranks, earliest = _ranks(swing), dict(enumerate(depths.tolist()))
+    if count >= tuning.TREES:
+        yield Order(_ranks(swing), earliest, is_late=True, is_by_trees=True)
     yield Order(ranks, earliest, is_late=True)
     yield Order(ranks, earliest, is_late=False)
     yield _in_turn(depths, interval, 10)
