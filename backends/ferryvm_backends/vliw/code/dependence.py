@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from ferryvm.isa.type import WORD_BYTES
 from ferryvm_backends.vliw.code import tuning
 from ferryvm_backends.vliw.code.liveness import Live
 from ferryvm_backends.vliw.code.operation import (
@@ -152,6 +153,11 @@ class _Access:
     start: int
     """Bytes behind the base."""
 
+    def words(self) -> range:
+        """The words behind the base that it has a byte of."""
+        last = self.start + self.place.size - 1
+        return range(self.start // WORD_BYTES, last // WORD_BYTES + 1)
+
     def may_overlap(self, other: _Access) -> bool:
         """True if the two, one of which stores, may have a byte in common."""
         if are_of_other_items(self.place, other.place) or is_apart(self.place, other.place):
@@ -162,13 +168,39 @@ class _Access:
         return start < self.start + self.place.size and self.start < end
 
 
+class _Accesses:
+    """Accesses to memory that may overlap with others, by their bases, and by words behind these:
+    most accesses of a block have one base, that of a frame."""
+
+    def __init__(self) -> None:
+        self._by_base: dict[tuple[Operand, int | None], dict[int, list[_Access]]] = {}
+
+    def add(self, access: _Access) -> None:
+        """Add one to those that others depend on."""
+        there = self._by_base.setdefault((access.base, access.setter), {})
+        for word in access.words():
+            there.setdefault(word, []).append(access)
+
+    def overlapping(self, access: _Access) -> list[_Access]:
+        """The accesses that may have a byte in common with another one."""
+        own = access.base, access.setter
+        found = [
+            other
+            for base, there in self._by_base.items()
+            for word in (access.words() if base == own else there)
+            for other in there.get(word, ())
+            if other.may_overlap(access)
+        ]
+        return list({each.number: each for each in found}.values())
+
+
 class _MemoryAccesses:
     """The accesses of a block so far, by memory that may overlap: segments do not, nor do spilled
     words."""
 
     def __init__(self) -> None:
-        self._loads: dict[object, list[_Access]] = defaultdict(list)
-        self._stores: dict[object, list[_Access]] = defaultdict(list)
+        self._loads: dict[object, _Accesses] = defaultdict(_Accesses)
+        self._stores: dict[object, _Accesses] = defaultdict(_Accesses)
 
     def add(
         self,
@@ -187,16 +219,14 @@ class _MemoryAccesses:
         access = _Access(number, place, base, setter, start)
         where = start if place.segment is Segment.SPILL else place.segment.value
         loads, stores = self._loads[where], self._stores[where]
-        for store in stores:
-            if store.may_overlap(access):
-                yield Dependence(store.number, DependenceKind.ORDER)
+        for store in stores.overlapping(access):
+            yield Dependence(store.number, DependenceKind.ORDER)
         if operation.name != "store":
-            loads.append(access)
+            loads.add(access)
             return
-        for load in loads:
-            if load.may_overlap(access):
-                yield Dependence(load.number, DependenceKind.MEMORY)
-        stores.append(access)
+        for load in loads.overlapping(access):
+            yield Dependence(load.number, DependenceKind.MEMORY)
+        stores.add(access)
 
 
 def are_of_other_items(one: MemoryOperand, other: MemoryOperand) -> bool:

@@ -127,6 +127,12 @@ class _ListScheduler:
         self.demands = [Demand.of(o, tuple(o.constants()), machine) for o in block.operations]
         latencies = [[unit.latency for unit in each.units.values()] for each in self.demands]
         self.fastest, self.slowest = [*map(min, latencies)], [*map(max, latencies)]
+        numbers: dict[tuple[int, bool], int] = {}
+        self.kinds = [
+            numbers.setdefault((id(each.units), each.has_result), len(numbers))
+            for each in self.demands
+        ]
+        """Operations of a kind find a unit free in the same cycles."""
         self.dependences = dependences(block, live)
         self.after: list[list[int]] = [[] for _ in self.dependences]
         """The operations that depend on each operation."""
@@ -139,6 +145,16 @@ class _ListScheduler:
                 self.after[first].append(number)
         self.placed: list[ScheduledOperation | None] = [None] * len(self.dependences)
         self.setters = self._setters()
+        self.outside = [
+            [
+                o
+                for o, s in zip(each.operands, setters, strict=True)
+                if s is None and isinstance(o, Register)
+            ]
+            for each, setters in zip(block.operations, self.setters, strict=True)
+        ]
+        """The registers of each operation that no other one of the block sets: it reads them from
+        their files."""
 
     def _setters(self) -> list[list[int | None]]:
         """For each operand of each operation the one in the block that set it."""
@@ -164,11 +180,13 @@ class _ListScheduler:
         while remaining:
             last = self._window(remaining)
             queue, postponed, count = later.pop(cycle, []), [], len(remaining)
+            taken: set[int] = set()
+            """The kinds of operations that no unit is free for in this cycle."""
             heapq.heapify(queue)
             while queue and not self.table.is_full(cycle):
                 first = heapq.heappop(queue)
                 number = order[first]
-                if number > last or not self._try(number, cycle):
+                if number > last or not self._try(number, cycle, taken):
                     postponed.append(first)
                     continue
                 del remaining[bisect.bisect_left(remaining, number)]
@@ -210,14 +228,23 @@ class _ListScheduler:
                 heights[dependence.first] = max(heights[dependence.first], height)
         return heights
 
-    def _try(self, number: int, cycle: int) -> bool:
+    def _try(self, number: int, cycle: int, taken: set[int]) -> bool:
+        if self.kinds[number] in taken:
+            return False
+        for register in self.outside[number]:
+            if not self.table.has_port(register.file, cycle, register):
+                return False
         operation, demand = self.block.operations[number], self.demands[number]
+        units = [*self.table.free(demand, cycle)]
+        if not units:
+            taken.add(self.kinds[number])
+            return False
         setters = [None if s is None else self.placed[s] for s in self.setters[number]]
         bypassed = bypasses(self.table, setters, cycle)
         if not are_ports_left(self.table, operation, cycle, bypassed):
             return False
         alike, failed = self.machine.alike, set[int]()
-        for unit in self.table.free(demand, cycle):
+        for unit in units:
             if alike[unit] in failed:
                 continue
             latency = demand.units[unit].latency

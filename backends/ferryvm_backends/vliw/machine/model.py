@@ -163,7 +163,11 @@ class Machine:
 
     def units_for(self, work: Work) -> tuple[Unit, ...]:
         """The units that can do something, in the order of the description."""
-        return tuple(unit for unit in self.units if work in unit.work)
+        return self._able[work]
+
+    @functools.cached_property
+    def _able(self) -> Mapping[Work, tuple[Unit, ...]]:
+        return {work: tuple(unit for unit in self.units if work in unit.work) for work in Work}
 
     @functools.cached_property
     def alike(self) -> tuple[int, ...]:

@@ -13,7 +13,6 @@ Each decision about two operations is undone when one of them is unscheduled.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
@@ -42,15 +41,13 @@ class IssueSlot(NamedTuple):
     """The first cycle that sees the result."""
 
 
-@dataclasses.dataclass(frozen=True)
-class FromUnit:
+class FromUnit(NamedTuple):
     """An operand in a unit's output register."""
 
     unit: int
 
 
-@dataclasses.dataclass(frozen=True)
-class FromFile:
+class FromFile(NamedTuple):
     """An operand is read from a file."""
 
     file: str

@@ -9,6 +9,7 @@ not pipelined is unrolled only, and the reason is recorded.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 
@@ -97,6 +98,11 @@ def _best_bound(options: list[_Option]) -> int:
         if option.rate < tuning.WORTH_UNROLLING * options[best].rate:
             best = number
     return best
+
+
+def _longest_below(rate: float, option: _Option) -> int:
+    """The longest interval of so many iterations that takes less than a rate."""
+    return math.ceil(rate * option.iterations) - 1
 
 
 class PipelinableLoops:
@@ -210,7 +216,12 @@ class PipelinableLoops:
         worklist, goal = [first], tuning.MISSED_BOUND * options[first].rate
         while worklist and not budget.is_spent:
             number = worklist.pop()
-            plan = self._attempt(block, live, options[number], shortest, invariant_part, budget)
+            longest = None if best is None else _longest_below(best.rate, options[number])
+            if longest is not None and longest < max(options[number].bounds.least, shortest):
+                continue
+            plan = self._attempt(
+                block, live, options[number], shortest, invariant_part, budget, longest
+            )
             reason = plan.reason or reason
             if plan.pipelined is None:
                 if best is None and number:
@@ -250,8 +261,10 @@ class PipelinableLoops:
         shortest: int,
         invariant_part: float,
         budget: PlacementBudget,
+        longest_useful: int | None,
     ) -> LoopPlan:
-        """A plan with so many iterations, not installed; with a reason if it is not pipelined."""
+        """A plan with so many iterations, not installed; with a reason if it is not pipelined.
+        `longest_useful`: the longest interval that is better than that of another plan."""
         loop, least = option.loop, option.bounds.least
         start, path = max(least, shortest), critical_path(loop, self.machine)
         longest = max(tuning.LONGEST_INTERVAL * least, path)
@@ -260,6 +273,8 @@ class PipelinableLoops:
             loop = Iteration(block, live, option.iterations)
             now = bounds(loop, self.machine).least
             start, longest = max(start, now), max(longest, tuning.LONGEST_INTERVAL * now)
+        if longest_useful is not None:
+            longest = min(longest, longest_useful)
         original_bounds = self._bounds[block, option.iterations]
         plan = LoopPlan(
             block,
