@@ -201,8 +201,9 @@ def test_a_compiler_asked_for_by_name_is_explained_as_a_policy() -> None:
     assert [share.backend for share in explanation.shares] == ["llvm", "threaded"]
 
 
-def test_groups_that_code_left_in_the_middle_are_counted() -> None:
-    tried = [each for one in explained("llvm", text=GROUPS).regions for each in one.tried]
+@pytest.mark.parametrize("backend", ["llvm", "vliw"])
+def test_groups_that_code_left_in_the_middle_are_counted(backend: str) -> None:
+    tried = [each for one in explained(backend, text=GROUPS).regions for each in one.tried]
     assert sum(each.unfinished for each in tried) == 1  # of five groups one prints
 
 

@@ -148,4 +148,5 @@ class VliwCode(Code):
             totals.to_device,
             totals.to_host,
             arrays=self._local.arrays,
+            unfinished=sum(int(totals.bundles[first]) for first in self.program.records),
         )

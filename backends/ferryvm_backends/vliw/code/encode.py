@@ -137,6 +137,7 @@ def encode(
         code.call_bytes,
         allocation.spilled + loops.reloaded,
         tuple(sorted(_loops(loops, allocation, places), key=lambda each: each.start)),
+        tuple(sorted(places[block] for block in code.records if block in places)),
     )
 
 

@@ -263,6 +263,8 @@ class MachineCode:
     """Words of the segment of that name."""
     call_bytes: int = 0
     """Of the segment of calls."""
+    records: list[MachineBlock] = dataclasses.field(default_factory=list)
+    """The entries of routines that write the record of a group, to which exits jump."""
 
     def register(self, kind: FileKind, is_spill: bool = False) -> Register:
         """A new register."""

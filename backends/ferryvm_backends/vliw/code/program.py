@@ -140,6 +140,8 @@ class Program:
     """The number of spilled registers."""
     loops: tuple[LoopSummary, ...] = ()
     """The loops of one block, in the order of their bundles."""
+    records: tuple[int, ...] = ()
+    """The first bundles of routines that write the record of a group that is left in the middle."""
 
     @property
     def limited(self) -> str:

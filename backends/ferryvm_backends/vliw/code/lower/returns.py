@@ -78,6 +78,7 @@ class Returns:
             ]
             registers = tuple(map(code.register, kinds))
             entry = MachineBlock(made.blocks[0].label)
+            code.records.append(entry)
             records[phase.group] = RecordCode(entry, registers, self.number, made)
         return records[phase.group]
 
