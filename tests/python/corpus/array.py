@@ -188,3 +188,9 @@ def palindrome(text):
         if text[i] != text[-1 - i]:
             return False
     return True
+
+
+@case(*((np.zeros(3, bool), x) for x in (5, 0, -(2**40), 2.5, -0.0, np.nan, True, np.True_)))
+def mark(flags, value):
+    flags[1] = value
+    return flags[1]

@@ -253,6 +253,9 @@ def convert(b: Code, node: ast.AST, source: Kind, target: Kind) -> None:
     assert isinstance(source, Number | Scalar)
     assert isinstance(target, Number | Scalar)
     is_weak = isinstance(source, Number) and isinstance(target, Scalar)
+    if is_weak and target == Scalar("bool"):
+        boolean(b, node, source)
+        return
     have, want = source.word, target.word
     if have is want:
         if Scalar("uint64") in (source, target) and INT in (source, target):

@@ -157,6 +157,7 @@ class Versions:
             self._counts[place] = self._counts.get(place, 0) + 1
             if self._counts[place] > MOST_VERSIONS:
                 names = ", ".join(name for name, _ in env if not name.startswith("%"))
+                names = names or "values in this statement"
                 message = f"the kinds of {names} change too often; give each variable one type"
                 raise NotCompilableError(node, message)
             label = self._labels[key] = self._body.f.label()
