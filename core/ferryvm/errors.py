@@ -104,6 +104,13 @@ class UnknownNameError(FerryError):
         super().__init__(f"{where}no {kind} {name!r}{suggestion(name, self.known)}{known_ones}")
 
 
+def by_likeness(name: str, known: Iterable[str]) -> list[str]:
+    """Known names, the nearest to one first; those that are equally near in their order."""
+    import difflib  # needed for messages only
+
+    return sorted(known, key=lambda each: -difflib.SequenceMatcher(None, name, each).ratio())
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the nearest known name, or nothing."""
     if not isinstance(name, str):  # a caller without type checks

@@ -152,6 +152,21 @@ def test_an_argument_that_is_no_kind_is_refused(tmp_path: Path, argument: object
         ferryvm.export(norm, (argument,), tmp_path / "folder")
 
 
+@pytest.mark.parametrize(
+    ("argument", "nearest"),
+    [
+        ("complez", "complex64, complex128, "),
+        ("flaot64[:]", "float64, float32, "),
+        ("int8", "int8, "),
+    ],
+)
+def test_types_of_elements_are_listed_with_the_nearest_first(
+    tmp_path: Path, argument: str, nearest: str
+) -> None:
+    with pytest.raises(ferryvm.UnsupportedError, match=f"^argument '.*'; types are {nearest}"):
+        ferryvm.export(norm, (argument,), tmp_path / "folder")
+
+
 def test_the_number_of_arguments_is_checked(tmp_path: Path) -> None:
     with pytest.raises(ferryvm.UnsupportedError, match="has the parameters a, x, y; found 1"):
         ferryvm.export(saxpy, (1.0,), tmp_path / "folder")

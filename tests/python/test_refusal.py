@@ -69,6 +69,19 @@ def test_constructs_are_refused_with_what_to_write(body: str, message: str) -> N
         ferryvm.function(f"def f(x):\n    {body}")(1)
 
 
+@pytest.mark.parametrize(
+    "body", ["return sorted([x, x])", "return [x, x].sort()", "return max(x, 1j)"]
+)
+def test_refusals_in_built_in_functions_have_the_line_of_the_call(body: str) -> None:
+    with pytest.raises(UnsupportedError, match=r":3: f: cannot compile complex [<>] complex: "):
+        ferryvm.function(f"def f(x):\n    x += 1\n    {body}")(2j)
+
+
+def test_a_refusal_in_a_built_in_function_that_is_mapped_has_its_name_alone() -> None:
+    with pytest.raises(UnsupportedError, match=r"^max: cannot compile complex"):
+        ferryvm.map(max, np.array([1j]), 1j)
+
+
 def test_a_name_that_is_not_defined_raises_where_python_comes_to_it() -> None:
     @ferryvm.function
     def scaled(x):

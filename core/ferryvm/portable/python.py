@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ferryvm.errors import Position
+from ferryvm.errors import Position, by_likeness
 from ferryvm.portable.folder import Exported, ExportOptions, check_directory, export_subject
 from ferryvm.portable.python_array import array_parameters
 from ferryvm.portable.python_map import map_subject
@@ -29,7 +29,7 @@ from ferryvm.python.fault import UnsupportedError
 from ferryvm.python.group.kernel import Kernel, arranged
 from ferryvm.python.group.kernel_launch import LaunchedKernel
 from ferryvm.python.map.mapped_function import python_function
-from ferryvm.python.value.kind import Complex, Constant, Number, Scalar
+from ferryvm.python.value.kind import DTYPES, PAIRS, Complex, Constant, Number, Scalar
 from ferryvm.verify import verify
 
 _ARRAY = re.compile(r"(\w+)\[(:(?:,\s*:)*)\]")
@@ -122,11 +122,10 @@ def _example(value: object) -> object:
     if isinstance(value, str):
         match = _ARRAY.fullmatch(value.replace(" ", ""))
         if match is None:
-            raise UnsupportedError(f"argument {value!r}: a text such as 'float64[:]' is expected")
-        try:
-            return np.zeros((1,) * match[2].count(":"), match[1])
-        except TypeError:
-            raise UnsupportedError(f"argument {value!r}: NumPy has no type {match[1]!r}") from None
+            raise _no_array(value, value.partition("[")[0].strip())
+        if match[1] not in DTYPES and match[1] not in PAIRS:
+            raise _no_array(value, match[1])
+        return np.zeros((1,) * match[2].count(":"), match[1])
     if value is range:
         return range(1)
     if isinstance(value, type):
@@ -138,6 +137,15 @@ def _example(value: object) -> object:
             f"argument {value.__name__}: float, int, bool, complex or a type of NumPy expected"
         )
     return value
+
+
+def _no_array(text: str, name: str) -> UnsupportedError:
+    """The error for a text that stands for no array, with the types of elements, nearest first."""
+    allowed = by_likeness(name, (*DTYPES, *PAIRS))
+    return UnsupportedError(
+        f"argument {text!r}: a type of elements is expected with a colon for each dimension, such as"
+        f" '{allowed[0]}[:]'; types are {', '.join(allowed)}"
+    )
 
 
 def _kernel_subject(name: str, version: Version, layout: Layout) -> Subject:

@@ -73,7 +73,9 @@ class Body(Code):
     ) -> Function:
         """The compiled form of a function that takes these kinds and returns one."""
         assert isinstance(function, types.FunctionType)
-        return self._functions.compiled(function, kinds, self.caught, target).function
+        return self._functions.compiled(
+            function, kinds, self.caught, target, for_=self.node
+        ).function
 
     # --- kinds ------------------------------------------------------------------------------
 

@@ -119,9 +119,12 @@ class Functions(Protocol):
         caught: frozenset[type[BaseException]],
         target: Kind | None = None,
         node: ast.AST | None = None,
+        for_: ast.AST | None = None,
     ) -> Compiled:
         """The compiled function, with the kinds of results that are known so far; for calls of
-        which clauses get these exceptions. `target`: the kind that all results have."""
+        which clauses get these exceptions. `target`: the kind that all results have. `node`: the
+        call, which is left out if the function cannot be compiled; `for_`: an operation that needs
+        the function in any case."""
 
 
 class Code(abc.ABC):
@@ -138,6 +141,8 @@ class Code(abc.ABC):
         self.caught: frozenset[type[BaseException]] = frozenset()
         """Exceptions that a clause in compiled code gets, if code here raises them. CPython raises
         all others."""
+        self.node: ast.AST | None = None
+        """The construct that the code here is for."""
         self.all_locals: dict[tuple[str, Kind], list[Local]] = {}
         """The locals of each variable, by its kind."""
         self.error = shared.error
@@ -282,7 +287,7 @@ class Code(abc.ABC):
 
     def at(self, node: ast.AST) -> None:
         """Give the following code the position of a node."""
-        place = self.position(node)
+        self.node, place = node, self.position(node)
         self.f.at(place.file, place.line, place.column)
 
     def _site(

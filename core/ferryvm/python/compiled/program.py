@@ -154,6 +154,8 @@ class Unit:
         self._waiting: list[tuple[_Key, Function]] = []
         self._callers: dict[_Key, tuple[_Key, ast.AST]] = {}
         """The first call of each function: the function that calls it, and where."""
+        self._users: dict[_Key, tuple[_Key, ast.AST]] = {}
+        """Likewise the first operation that needs a function."""
         entry = self._compiled(self._key)
         exported = entry.function
         self.made = 0
@@ -189,9 +191,9 @@ class Unit:
         """The error for a refusal, at the call of a built-in function if it is in its code."""
         if isinstance(refusal, CalleeError):
             return refusal.refusal
-        node = refusal.node
-        while key in self._callers and is_hosted(self._source(key[0])[0].function):
-            key, node = self._callers[key]
+        node, users = refusal.node, self._users | self._callers
+        while key in users and is_hosted(self._source(key[0])[0].function):
+            key, node = users[key]
         return self._source(key[0])[0].unsupported(NotCompilableError(node, refusal.message))
 
     def _source(self, function: _Function) -> tuple[Source, Lowering]:
@@ -233,13 +235,16 @@ class Unit:
         caught: frozenset[type[BaseException]],
         target: Kind | None = None,
         node: ast.AST | None = None,
+        for_: ast.AST | None = None,
     ) -> Compiled:
         """The compiled function, with the kinds of results that are known so far; for calls of
         which clauses get these exceptions. `target`: the kind to which the results are converted.
-        `node`: the call."""
+        `node`, `for_`: see `Functions.compiled`."""
         key = self._for_call(function, kinds), kinds, target, caught
         if node is not None:
             self._callers.setdefault(key, (self._compiling, node))
+        elif for_ is not None:
+            self._users.setdefault(key, (self._compiling, for_))
         return self._compiled(key)
 
     def _compiled(self, key: _Key) -> Compiled:

@@ -17,6 +17,9 @@ from ferryvm.errors import Position
 from ferryvm.python.definition.code_object import has_code, is_made_from
 from ferryvm.python.fault import NotCompilableError, UnsupportedError
 
+CALLING = "ferryvm: calls of built-in functions"
+"""The module of functions that are made to call a built-in one: nobody wrote their lines."""
+
 MISSING = object()
 """Stands for the value of a name that is not defined."""
 
@@ -114,7 +117,9 @@ class Source:
 
     def unsupported(self, refusal: NotCompilableError) -> UnsupportedError:
         """The error for a refusal."""
-        return UnsupportedError(refusal.message, self.position(refusal.node), self.name)
+        is_written = self.function.__module__ != CALLING
+        place = self.position(refusal.node) if is_written else None
+        return UnsupportedError(refusal.message, place, self.name)
 
     def value(self, name: str) -> Any:
         """The present value of a free name: of a closure, the module, or built in; MISSING."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ferryvm.failure import shown
 from ferryvm.python.call.function import PythonFunction, defined
 from ferryvm.python.definition.given_function import is_function
+from ferryvm.python.definition.source import CALLING
 from ferryvm.python.group.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ def _calling(function: Any, count: int) -> PythonFunction[..., Any]:
         name = getattr(function, "__name__", "called")
         names = ", ".join(f"x{number}" for number in range(count))
         text = f"def {name}({names}):\n    return called({names})"
-        made = PythonFunction(defined(text, {"called": function}), None, None, True)
+        made = PythonFunction(
+            defined(text, {"called": function, "__name__": CALLING}), None, None, True
+        )
         _called[key] = function, made
     return _called[key][1]
 
