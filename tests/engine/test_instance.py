@@ -301,3 +301,30 @@ def test_a_copy_by_python_is_refused_with_what_to_do(copied: Callable[[object], 
         copied(engine.instantiate(program))
     with pytest.raises(TypeError, match=r"execution\.fork\(\) copies it"):
         copied(engine.start(program))
+
+
+def test_an_instance_at_rest_is_in_the_state_that_its_start_function_leaves() -> None:
+    program = ferryvm.assemble("""
+.function main
+    halt
+.function double (x i64) -> i64
+    local.get x
+    i64.const 2
+    i64.mul
+    return
+.export double
+""")
+    engine = ferryvm.Engine("reference")
+    rest = engine.instantiate_at_rest(program)
+    started = engine.instantiate(program)
+    executions = [one.double.__ferryvm__[0].execution for one in (rest, started)]
+    found, wanted = [each.machine.snapshot() for each in executions]
+    assert found == wanted
+    assert [each.entries for each in executions] == [0, 1]
+    assert (rest.double(4), rest.double(5)) == (8, 10)
+
+
+def test_an_instance_of_a_program_with_a_start_function_is_not_at_rest() -> None:
+    program = ferryvm.compile("(define x 1) (define (f (y i64)) (+ x y))")
+    with pytest.raises(ValueError, match="has instructions before its halt"):
+        ferryvm.Engine("reference").instantiate_at_rest(program)

@@ -17,6 +17,8 @@ from ferryvm.errors import FerryError
 from ferryvm.failure import shown
 from ferryvm.float_environment import in_ours
 from ferryvm.host_registry import Layered
+from ferryvm.isa import INSTRUCTIONS
+from ferryvm.machine.control import Status
 from ferryvm.machine.host import Context, HostFunction, Input, Output
 from ferryvm.machine.host_stack import with_headroom
 from ferryvm.machine.memory import Limits
@@ -127,6 +129,35 @@ class Engine:
         instance whose heap and statics this one inherits; `record`, `replay`: as `start`. Raises as
         `start` and `Execution.run`, CallError if `after` is running.
         """
+        if after is not None and not getattr(after, "is_instance", False):
+            raise TypeError(f"after is {shown(after)}; an Instance is expected")
+        earlier = None if after is None else cast("Execution", after.idle_execution())
+        execution = self._with_stubs(program, hosts, earlier, record, replay)
+        execution.run()
+        return execution.instance
+
+    def instantiate_at_rest(self, program: Program, hosts: Hosts | None = None) -> Instance:
+        """As `instantiate`, of a program whose start function is `halt` alone: it stands there
+        already. No backend prepares it before the first call, and none at all if functions are
+        added to it before that. Raises ValueError for another start function; otherwise as
+        `start`."""
+        execution = self._with_stubs(program, hosts)
+        machine = execution.machine
+        first = machine.program.code.opcodes[machine.control.pc]
+        if INSTRUCTIONS[first].mnemonic != "halt":
+            raise ValueError("the start function has instructions before its halt")
+        machine.control.status = Status.HALT
+        return execution.instance
+
+    def _with_stubs(
+        self,
+        program: Program,
+        hosts: Hosts | None,
+        after: Execution | None = None,
+        record: HostLog | None = None,
+        replay: HostLog | None = None,
+    ) -> Execution:
+        """A program with entry stubs at its start."""
         from ferryvm.engine.entry_stub import with_entry_stubs
 
         _check_program(program, Program)
@@ -134,12 +165,7 @@ class Engine:
         if hosts is not None:
             engine = copy.copy(self)
             engine.hosts = _layered(hosts, self.hosts)
-        if after is not None and not getattr(after, "is_instance", False):
-            raise TypeError(f"after is {shown(after)}; an Instance is expected")
-        earlier = None if after is None else cast("Execution", after.idle_execution())
-        execution = engine.start(with_entry_stubs(program), earlier, record=record, replay=replay)
-        execution.run()
-        return execution.instance
+        return engine.start(with_entry_stubs(program), after, record=record, replay=replay)
 
     @in_ours
     def resume(

@@ -126,7 +126,7 @@ class Version:
         return tuple(region for execution in executions for region in regions(execution))
 
     def _instance(self) -> Instance:
-        instance = self._engine.instantiate(self.program, hosts=self._hosts)
+        instance = self._engine.instantiate_at_rest(self.program, hosts=self._hosts)
         for array, name in self._arrays:
             instance.set_static(name, storage(array))
         calls, _ = instance.function.__ferryvm__
