@@ -14,6 +14,7 @@ import dataclasses
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
+from ferryvm import record
 from ferryvm.engine.entry_stub import stub_name, with_entry_stubs
 from ferryvm.engine.interrupt import interruptible
 from ferryvm.engine.marshal import CallError
@@ -64,7 +65,7 @@ class Extension:
             machine = self._calls.machine
             numbers = {each.name: n for n, each in enumerate(machine.program.functions)}
             found = target_of(machine, name, numbers[function], numbers[stub_name(function)])
-            found = dataclasses.replace(found, parameters=parameters)
+            found = record.replace(found, parameters=parameters)
             self._targets[function] = found
         return found
 

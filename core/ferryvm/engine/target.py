@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+from ferryvm import record
 from ferryvm.machine.state import Machine
 from ferryvm.program import Signature
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Target:
     """A function that can be called."""
 

@@ -8,12 +8,12 @@ operation of the emitter that reads or changes something has its line in `_OPERA
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import functools
 from collections.abc import Callable
 from typing import Any
 
+from ferryvm import record
 from ferryvm.isa.emitter import Emitter
 from ferryvm.isa.table import Immediate, Instruction
 from ferryvm.isa.trap import Trap
@@ -117,16 +117,16 @@ class _Value(enum.Enum):
     COMPUTED = enum.auto()
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Summary:
     """Operations that a meaning uses, for any immediate."""
 
-    effects: set[Effect] = dataclasses.field(default_factory=set)
-    numbered: set[Effect] = dataclasses.field(default_factory=set)
+    effects: set[Effect] = record.field(default_factory=set)
+    numbered: set[Effect] = record.field(default_factory=set)
     """The operations among them on the static that the immediate names."""
-    computed: set[Effect] = dataclasses.field(default_factory=set)
+    computed: set[Effect] = record.field(default_factory=set)
     """The operations among them on a static whose number is computed at run time."""
-    traps: list[Trap] = dataclasses.field(default_factory=list)
+    traps: list[Trap] = record.field(default_factory=list)
     """The kind of each trap check, in the order of the checks."""
     heap_bytes: int = 0
     """Bytes of the heap that it loads or stores; 0 for an instruction that does neither."""

@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterable
 from typing import TypeVar
 
+from ferryvm import record
 from ferryvm.isa import INSTRUCTIONS
 from ferryvm.isa.effect import Effect, Summary, summary
 from ferryvm.region.call import call_graph
@@ -22,7 +22,7 @@ from ferryvm.verify import Verified
 T = TypeVar("T")
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Effects:
     """The effects of a piece of code.
 

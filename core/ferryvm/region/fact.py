@@ -10,9 +10,9 @@ with callees, since its items are calls.
 from __future__ import annotations
 
 import collections
-import dataclasses
 import functools
 
+from ferryvm import record
 from ferryvm.isa import BY_MNEMONIC, INSTRUCTIONS, Flow, Instruction, Type
 from ferryvm.isa.effect import Effect, effects
 from ferryvm.region.call import call_graph
@@ -33,7 +33,7 @@ _LEVELS = 9
 """The number of nested loops that make a difference to `work`."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Facts:
     """Static facts of a region, and its hotness."""
 
@@ -112,7 +112,7 @@ class Facts:
     """The device that has copies of most of these; empty if none has any."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class LaunchProfile:
     """The facts of a launch that a program has shown; see `Facts`."""
 

@@ -8,9 +8,9 @@ known about values.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 
+from ferryvm import record
 from ferryvm.isa import INSTRUCTIONS, Immediate
 from ferryvm.isa.declared_type import TypeHierarchy
 from ferryvm.isa.effect import Effect, effects
@@ -22,7 +22,7 @@ _ARRAYS = {element.kind: element.array.number for element in Element}
 _ON_OBJECTS = (Effect.READS_OBJECTS, Effect.WRITES_OBJECTS, Effect.ALLOCATES_OBJECTS)
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class ObjectAccess:
     """Objects that a piece of code may access, callees included."""
 

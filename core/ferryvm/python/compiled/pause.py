@@ -10,10 +10,10 @@ computed before it stopped is not seen by anyone, so a frame stands in front of 
 from __future__ import annotations
 
 import bisect
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ferryvm import record
 from ferryvm.build import Local
 from ferryvm.isa.type import Reference, ValueType, as_number, to_python
 from ferryvm.machine.state import Machine
@@ -53,7 +53,7 @@ class Point(NamedTuple):
     kinds: dict[str, Kind]
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class FunctionMap:
     """The places of the statements of one compiled function."""
 
@@ -63,7 +63,7 @@ class FunctionMap:
     locals: dict[tuple[str, Kind], list[Local]]
 
 
-@dataclasses.dataclass
+@record.dataclass
 class PausedFrame:
     """A frame in front of a statement, or in a call that the statement makes."""
 

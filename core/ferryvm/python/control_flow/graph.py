@@ -8,13 +8,13 @@ those are statements, with temporary variables (`%1`) for their values.
 from __future__ import annotations
 
 import ast
-import dataclasses
 import functools
 import types
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from ferryvm import record
 from ferryvm.python.control_flow.kernel_source import KernelFunction
 from ferryvm.python.definition.site import EXCEPTIONS
 from ferryvm.python.definition.source import InnerFunction
@@ -62,7 +62,7 @@ class InPlace(ast.BinOp):
     itself would change."""
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Assign:
     """`name = value`."""
 
@@ -71,7 +71,7 @@ class Assign:
     value: ast.expr
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Unpack:
     """`names = value`, of a tuple, a list or an array; the value is a variable."""
 
@@ -82,7 +82,7 @@ class Unpack:
     """The number of the name that gets a list of all items that the others do not get."""
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Store:
     """`array[index] = value`; the operands are evaluated in the order value, array, index."""
 
@@ -92,7 +92,7 @@ class Store:
     value: ast.expr
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Method:
     """`name = of.method(arguments)`, of the object in a variable."""
 
@@ -105,7 +105,7 @@ class Method:
     """The list whose item the object is, if it is one; the one whose item that is; and so on."""
 
 
-@dataclasses.dataclass
+@record.dataclass
 class DeleteItem:
     """`del list[index]`."""
 
@@ -114,7 +114,7 @@ class DeleteItem:
     index: ast.expr
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Delete:
     """`del name`, of a variable."""
 
@@ -122,7 +122,7 @@ class Delete:
     name: str
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Host:
     """A statement that CPython executes, such as `print(...)`, with the variables that it reads."""
 
@@ -130,7 +130,7 @@ class Host:
     statement: ast.stmt
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Evaluate:
     """An expression whose value is not used."""
 
@@ -138,7 +138,7 @@ class Evaluate:
     value: ast.expr
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Call:
     """`name = function(arguments)`, of a function that is compiled, too."""
 
@@ -150,7 +150,7 @@ class Call:
     """The variables that inner functions among the arguments may use."""
 
 
-@dataclasses.dataclass
+@record.dataclass
 class CallValue:
     """`name = of(arguments)`, of the function in a variable."""
 
@@ -164,7 +164,7 @@ class CallValue:
     """The variables that inner functions may use."""
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Iterate:
     """`name = iter(value)`."""
 
@@ -173,7 +173,7 @@ class Iterate:
     value: ast.expr
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Atomic:
     """`name = function(array, index, values)`, an atomic update of an element."""
 
@@ -184,14 +184,14 @@ class Atomic:
     arguments: list[ast.expr]
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Barrier:
     """Wait for the other items of the group."""
 
     node: ast.AST
 
 
-@dataclasses.dataclass
+@record.dataclass
 class GroupOperation:
     """`name = function(value)`, of the values of all items of a group."""
 
@@ -204,7 +204,7 @@ class GroupOperation:
     """The number of the item in its group."""
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Launch:
     """Call a function for each item, with an index below each of some sizes, then the arguments."""
 
@@ -233,7 +233,7 @@ Statement = (
 )
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Jump:
     """Go on at a block."""
 
@@ -241,7 +241,7 @@ class Jump:
     to: Block
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Branch:
     """Go on at one of two blocks, by a condition."""
 
@@ -251,7 +251,7 @@ class Branch:
     no: Block
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Next:
     """`name = next(iterator)`, and go on at a block; at another one if there is none."""
 
@@ -262,7 +262,7 @@ class Next:
     end: Block
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Return:
     """Return a value."""
 
@@ -270,7 +270,7 @@ class Return:
     value: ast.expr
 
 
-@dataclasses.dataclass
+@record.dataclass
 class Raise:
     """`raise exception from cause`, of a type."""
 
@@ -281,7 +281,7 @@ class Raise:
     cause: ast.expr | None = None
 
 
-@dataclasses.dataclass
+@record.dataclass
 class RaiseAgain:
     """Raise the exception in a variable."""
 
@@ -304,7 +304,7 @@ class Clause(NamedTuple):
     CPython raises the exception, and goes on with the clause."""
 
 
-@dataclasses.dataclass(eq=False)
+@record.dataclass(eq=False)
 class Handler:
     """The target of exceptions in a block."""
 
@@ -333,12 +333,12 @@ class Handler:
         return frozenset(found), frozenset(left)
 
 
-@dataclasses.dataclass(eq=False)
+@record.dataclass(eq=False)
 class Block:
     """Statements, and what ends them."""
 
     number: int
-    statements: list[Statement] = dataclasses.field(default_factory=list)
+    statements: list[Statement] = record.field(default_factory=list)
     end: Terminator | None = None
     handler: Handler | None = None
     handled: str | None = None

@@ -10,7 +10,6 @@ apart, since compiled functions only call them, and pass them to others that do.
 from __future__ import annotations
 
 import ast
-import dataclasses
 import functools
 import types
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ferryvm import record
 from ferryvm.python.definition.dependency import are_alike
 from ferryvm.python.definition.source import Source
 from ferryvm.python.fault import NotCompilableError
@@ -66,7 +66,7 @@ class GivenFunctions:
         return Constant(value)
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class GivenFunction:
     """A function with arguments that are functions, or None where one is called."""
 

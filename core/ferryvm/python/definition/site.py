@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import builtins
-import dataclasses
 from collections.abc import Callable
 
+from ferryvm import record
 from ferryvm.errors import Position
 from ferryvm.isa.trap import Trap
 
@@ -65,7 +65,7 @@ EXCEPTIONS: tuple[type[BaseException], ...] = tuple(
 """The built-in exceptions; programs use their numbers."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Site:
     """An exception that a place may raise."""
 

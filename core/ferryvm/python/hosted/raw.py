@@ -4,13 +4,13 @@ built-in ones."""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
+from ferryvm import record
 from ferryvm.python.value.kind import FLOAT, INT, Number
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Raw:
     """A call of it is the instruction alone, without checks."""
 

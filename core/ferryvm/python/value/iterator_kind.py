@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+from ferryvm import record
 from ferryvm.isa.type import I64, ValueType
 from ferryvm.python.value.kind import LIST, Array, Kind, List, Text, Tuple
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class ListIterator(Kind):
     """An iterator of a list. Slots: the list, and the next index."""
 
@@ -21,7 +20,7 @@ class ListIterator(Kind):
         return "iterator of a list"
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class RangeIterator(Kind):
     """An iterator of a range. Slots: the next number, and, for steps of 1 and -1, the stop of the
     range; for others, which could overflow at it, how many numbers there are, and the step, unless
@@ -38,7 +37,7 @@ class RangeIterator(Kind):
         return "iterator of a range"
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class TupleIterator(Kind):
     """An iterator of a tuple, in front of an item. Slots: those of the tuple."""
 
@@ -53,7 +52,7 @@ class TupleIterator(Kind):
         return "iterator of a tuple"
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class ArrayIterator(Kind):
     """An iterator of an array: of its elements, or of views of one dimension less. Slots: those of
     the array, and the next index."""
@@ -68,7 +67,7 @@ class ArrayIterator(Kind):
         return "iterator of an array"
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class TextIterator(Kind):
     """An iterator of a text, or of bytes. Slots: those of the text, and the next index."""
 
@@ -82,7 +81,7 @@ class TextIterator(Kind):
         return "iterator of a text"
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Enumerated(Kind):
     """An iterator with a count. Slots: the count, and those of the iterator."""
 
@@ -93,7 +92,7 @@ class Enumerated(Kind):
         return (I64, *self.of.slots)
 
 
-@dataclasses.dataclass(frozen=True)
+@record.dataclass(frozen=True)
 class Zipped(Kind):
     """Iterators side by side. Slots: those of all."""
 
