@@ -82,6 +82,13 @@ def test_a_refusal_in_a_built_in_function_that_is_mapped_has_its_name_alone() ->
         ferryvm.map(max, np.array([1j]), 1j)
 
 
+@pytest.mark.parametrize("index", ["x > 0", "a[0] > 0"])
+@pytest.mark.parametrize("body", ["return a[{}]", "a[{}] = 1"])
+def test_a_bool_is_no_index_of_an_array(body: str, index: str) -> None:
+    with pytest.raises(UnsupportedError, match="bool as an index of an array; write int"):
+        ferryvm.function(f"def f(a, x):\n    {body.format(index)}")(np.arange(3), 2)
+
+
 def test_a_name_that_is_not_defined_raises_where_python_comes_to_it() -> None:
     @ferryvm.function
     def scaled(x):

@@ -18,7 +18,7 @@ from ferryvm.python.codegen.index_code import push_from_end
 from ferryvm.python.codegen.known import known_integer
 from ferryvm.python.control_flow.counter import is_from_zero
 from ferryvm.python.fault import NotCompilableError
-from ferryvm.python.value.kind import INT, INTEGERS, PAIRS, Array, Kind, element_kind
+from ferryvm.python.value.kind import BOOL, INT, INTEGERS, PAIRS, Array, Kind, Scalar, element_kind
 
 if TYPE_CHECKING:
     from ferryvm.build import Local
@@ -39,8 +39,10 @@ def item_kind(b: Code, node: ast.Subscript, of: Array) -> Kind:
     for part in found:
         if isinstance(part, ast.Slice):
             _step(part)
-        elif b.kind(part) not in INTEGERS:
-            raise NotCompilableError(part, f"an index must be an int, found {b.kind(part)}")
+        elif (kind := b.kind(part)) in (BOOL, Scalar("bool")):
+            raise NotCompilableError(part, f"{kind} as an index of an array; write int(i)")
+        elif kind not in INTEGERS:
+            raise NotCompilableError(part, f"an index must be an int, found {kind}")
     left = of.dimensions - sum(not isinstance(part, ast.Slice) for part in found)
     return Array(of.dtype, left, is_view=True) if left else element_kind(of.dtype)
 
