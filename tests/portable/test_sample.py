@@ -10,14 +10,14 @@ import pytest
 from ferryvm.isa.element import Element
 from ferryvm.isa.type import F64, I64
 from ferryvm.portable.sample import ArrayInput, element_bits
-from ferryvm.portable.sample_group import GroupSampler
+from ferryvm.portable.sample_group import GroupSampler, GroupSizes
 
 KINDS = (I64, I64, Element.F64, I64, I64)
 """A launch with two axes, and an array of two dimensions."""
 
 
 def sampler(seed: int) -> GroupSampler:
-    return GroupSampler(KINDS, seed, {2: (3, 4)}, (4, 2), {})
+    return GroupSampler(KINDS, seed, {2: (3, 4)}, GroupSizes((4, 2), (), None), {})
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -53,7 +53,8 @@ def test_launches_have_as_many_groups_as_are_affordable(most: int) -> None:
 
 
 def test_no_array_is_shared_where_that_takes_too_long() -> None:
-    made = GroupSampler((I64, Element.F64, Element.F64), 1, {}, (4,), {})
+    sizes = GroupSizes((4,), (), None)
+    made = GroupSampler((I64, Element.F64, Element.F64), 1, {}, sizes, {})
     made.may_share = False
     arguments = [each for _ in range(24) for each in made.next().made[1:]]
     assert all(isinstance(each, ArrayInput) and each.same is None for each in arguments)
