@@ -36,6 +36,7 @@ from benchmarks import (
 )
 from benchmarks.benchmark import BENCHMARKS, BY_NAME, Benchmark, BenchmarkError, Scale
 from benchmarks.comparison import compare
+from benchmarks.exports.device import measure_opencl
 from benchmarks.opencl import device as opencl_device
 from benchmarks.option import JSON, PROGRAMS, QUICK, names, peers_option, rounds_option
 from benchmarks.output import conclude, console, finish, present, progress, refuse
@@ -273,12 +274,26 @@ def embedding_command(rounds: int, instructions: int, json_path: str | None) -> 
 @click.option("--compiler", default="gcc", show_default=True)
 @click.option("--flags", default="-O2", show_default=True)
 @click.option("--optimize", default=2, show_default=True, type=click.IntRange(0, 3))
+@click.option("--opencl", is_flag=True, help="Measure exported OpenCL C, by launches.")
+@click.option(
+    "--device", metavar="NAME", help="A part of the name of the device (the default one)."
+)
 @JSON
 def exports_command(
-    rounds: int, compiler: str, flags: str, optimize: int, json_path: str | None
+    rounds: int,
+    compiler: str,
+    flags: str,
+    optimize: int,
+    opencl: bool,
+    device: str | None,
+    json_path: str | None,
 ) -> None:
-    """Exported C over the same functions in ferryvm."""
-    found = exports.measure(rounds, compiler, flags, optimize, progress)
+    """Exported C, or OpenCL C, over the same functions in ferryvm."""
+    found = (
+        measure_opencl(rounds, device, optimize, progress)
+        if opencl
+        else exports.measure(rounds, compiler, flags, optimize, progress)
+    )
     finish("exports", found, json_path)
 
 

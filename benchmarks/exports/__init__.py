@@ -2,7 +2,7 @@
 """Exported C against the same functions in ferryvm with `llvm`, called from Python with the same
 arrays.
 
-Both run in one process, in turn; CPU time counts, and the least of the rounds.
+Both run in one process, in turn: see `benchmarks.exports.turn`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import json
-import math
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +20,11 @@ import numpy as np
 
 import ferryvm
 from benchmarks.benchmark import BenchmarkError
+from benchmarks.exports.turn import Ratios
 from ferryvm.portable import ExportOptions, export_region
 from ferryvm.portable.harness.check import pointer
 from ferryvm.portable.harness.golden import SCALARS, Memory, Passed, inputs_of, passed
 from ferryvm.verify import verify
-
-TARGET = 1.02
-"""The geometric mean that exports should have."""
 
 _LENGTH, _ROWS = 50_000, 160
 _SOURCE = Path(__file__).with_name("kernels.skiff")
@@ -60,8 +56,7 @@ def measure(
     program = ferryvm.read(_SOURCE)
     verified = verify(program)
     instance = ferryvm.Engine("llvm").instantiate(program)
-    found: dict[str, Any] = {}
-    ratios: list[float] = []
+    ratios = Ratios(rounds, progress)
     for name, arguments in _arguments().items():
         with tempfile.TemporaryDirectory() as folder:
             made = Path(folder) / "folder"
@@ -69,21 +64,8 @@ def measure(
             exported = _imported(made, compiler, flags)
         outside = functools.partial(exported, arguments)
         inside = functools.partial(getattr(instance, name), *arguments)
-        _check(name, outside, inside, arguments)
-        times = _least({"exported": outside, "ferryvm": inside}, rounds)
-        ratio = times["exported"] / times["ferryvm"]
-        ratios.append(ratio)
-        progress(f"{name}: {ratio:.2f}")
-        found[f"{name}: exported"], found[f"{name}: ferryvm"] = times.values()
-        found[f"{name}: ratio"] = ratio
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    return {
-        "command": f"{compiler} {flags}, --optimize {optimize}",
-        **found,
-        "mean": mean,
-        "target": TARGET,
-        "is_met": mean <= TARGET,
-    }
+        ratios.add(name, outside, inside, arguments)
+    return ratios.result(f"{compiler} {flags}, --optimize {optimize}")
 
 
 def _imported(folder: Path, compiler: str, flags: str) -> Callable[[Sequence[object]], object]:
@@ -117,40 +99,3 @@ def _imported(folder: Path, compiler: str, flags: str) -> Callable[[Sequence[obj
         return next((each.value for each in made.results.values()), None)
 
     return call
-
-
-def _check(
-    name: str,
-    outside: Callable[[], object],
-    inside: Callable[[], object],
-    arguments: Sequence[object],
-) -> None:
-    """Raise BenchmarkError if both do not compute the same."""
-    arrays = [each for each in arguments if isinstance(each, np.ndarray)]
-    before = [each.copy() for each in arrays]
-    outcomes = []
-    for call in (outside, inside):
-        for array, content in zip(arrays, before, strict=True):
-            array[:] = content
-        outcomes.append((call(), [each.tobytes() for each in arrays]))
-    if outcomes[0] != outcomes[1]:
-        raise BenchmarkError(f"{name}: the exported function computes something else")
-
-
-def _least(tasks: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """The least seconds of CPU time of each task, in turn."""
-    found = dict.fromkeys(tasks, math.inf)
-    repeats = 1
-    while _seconds(tasks["ferryvm"], repeats) < 0.01:
-        repeats *= 2
-    for _ in range(rounds):
-        for title, task in tasks.items():
-            found[title] = min(found[title], _seconds(task, repeats) / repeats)
-    return found
-
-
-def _seconds(task: Callable[[], object], repeats: int) -> float:
-    start = time.process_time()
-    for _ in range(repeats):
-        task()
-    return time.process_time() - start

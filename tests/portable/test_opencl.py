@@ -43,7 +43,8 @@ def test_a_kernel_proves_itself_from_c(opencl: Folder, name: str) -> None:
 
 MUTATIONS = {
     "main/launch.1": [
-        ("item_ >= y_length_", "item_ >= y_length_ - 1"),
+        ("const bool fits = ", "const bool fits = true || "),
+        ("!fits && ", "fits && "),
         ("scale * ", "scale + "),
         ("= failed;", "= failed + 1;"),
         ("_INDEX_OUT_OF_BOUNDS | ", "_INDEX_OUT_OF_BOUNDS + 1 | "),
@@ -71,9 +72,10 @@ def test_vectors_find_a_planted_mutation(
     assert old in text
     source.write_text(text.replace(old, new), "utf-8")
     checked = in_python(folder)
-    assert checked.returncode == 1, checked.stdout
-    assert "note: " in checked.stdout
-    assert "vector " in checked.stdout
+    assert checked.returncode == 1 or checked.returncode < 0, checked.stdout
+    if checked.returncode == 1:  # else an access out of bounds has crashed it
+        assert "note: " in checked.stdout
+        assert "vector " in checked.stdout
 
 
 def test_sums_of_floats_in_loops_are_to_stay_in_order(opencl: Folder) -> None:

@@ -48,6 +48,10 @@ from ferryvm.portable.subject import Subject
 MEMBER_NAMES = ("member", "failed", "error", "phase", "first_failed")
 """Names in the printed code of a member, which no argument has."""
 
+FITS = "fits"
+"""The name in printed kernels of whether arrays have an element for each item, which no argument
+has."""
+
 ERASED = frozenset(
     {"poll", "check_entry", "pay", "report_version", "parallel_if", "continue_launch_if"}
     | {"fail_if_interrupted"}
@@ -119,7 +123,7 @@ class PlainBody:
 
     def _function(self, arrays: list[Parameter]) -> PlainFunction:
         results, folded = self.subject.results, self.subject.folded
-        taken = [self.name, *(MEMBER_NAMES if self.code else ())]
+        taken = [self.name, FITS, *(MEMBER_NAMES if self.code else ())]
         names = identifiers([name for name, _ in (*self.subject.parameters, *results)], taken)
         arguments: list[ScalarArgument | ArrayArgument] = []
         pointers: dict[Parameter, ArrayArgument] = {}

@@ -9,7 +9,7 @@ wraps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from ferryvm.ir.c.context import PrintingContext, harmless, spelled
 from ferryvm.ir.c.function import FunctionPrinter
@@ -174,8 +174,17 @@ def error_code(function: PlainFunction, operation: Operation) -> str:
 class PlainOperations:
     """Prints the operations that only plain form has."""
 
-    def __init__(self, scope: FunctionScope, function: PlainFunction, spelling: Spelling) -> None:
+    def __init__(
+        self,
+        scope: FunctionScope,
+        function: PlainFunction,
+        spelling: Spelling,
+        needless: Container[Operation] = (),
+        unless: str = "",
+    ) -> None:
+        """`needless`: checks that are made only if something holds (`unless`)."""
         self.scope, self.function, self.spelling = scope, function, spelling
+        self._needless, self._unless = needless, unless
 
     def _element(self, pointer: str, index: str) -> str:
         return f"{pointer}[{index}]"
@@ -247,6 +256,8 @@ class PlainOperations:
 
     def do_error_if(self, operation: Operation, condition: str) -> None:
         lines = self.scope.lines
+        if operation in self._needless:
+            condition = f"{self._unless} && {operand(condition)}"
         lines.open(f"if ({self.scope.helper('unlikely', condition)}) {{")
         lines.add(error_text(self.function, operation))
         lines.close()

@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import dataclasses
 
+from ferryvm.ir.c.context import PrintingContext
 from ferryvm.ir.c.scope import FunctionScope
 from ferryvm.ir.graph import Operation, Parameter
+from ferryvm.ir.rule import Rules
 from ferryvm.portable.c.declaration import argument_texts, call_text, prototype
-from ferryvm.portable.c.source import PlainPrinter
+from ferryvm.portable.c.source import PlainOperations, PlainPrinter
 from ferryvm.portable.c.spelling import OPENCL_SPELLING
 from ferryvm.portable.interface import Geometry, Interface
+from ferryvm.portable.opencl.fit import fit_text, fitting_checks
 from ferryvm.portable.plain import PlainFunction
+from ferryvm.portable.plain_body import FITS
 
 
 def inner_name(function: PlainFunction) -> str:
@@ -35,6 +39,18 @@ def launched_names(interface: Interface) -> list[str]:
     """The names of the kernel's parameters that are arguments, without arrays of groups."""
     given = tuple(each for each in interface.launched if each in interface.inputs)
     return dataclasses.replace(interface, arguments=given).names
+
+
+def fitting_call(function: PlainFunction, name: str, given: list[str]) -> tuple[str, str]:
+    """A call of the function of an item, and the line before it: two calls if checks of the number
+    of an item depend on whether the launch fits."""
+    fits = fit_text(function)
+    if fits is None:
+        return call_text(name, given).replace("\n", "\n    "), ""
+    yes, no = (
+        call_text(name, [*given, value]).replace("\n", "\n    ") for value in ("true", "false")
+    )
+    return f"{FITS} ? {yes} : {no}", f"    const bool {FITS} = {fits};\n"
 
 
 def hidden_sizes(function: PlainFunction) -> list[Parameter]:
@@ -71,13 +87,23 @@ class OpenCLPrinter(PlainPrinter):
 
     spelling = OPENCL_SPELLING
 
+    def __init__(self, shared: PrintingContext, function: PlainFunction) -> None:
+        super().__init__(shared, function)
+        self.fitting = fitting_checks(function)
+        plain = PlainOperations(self.scope, function, self.spelling, self.fitting, f"!{FITS}")
+        self.rules = Rules(plain, self.copies())
+
     def copies(self) -> object:
         return OpenCLCopies(self.scope, self.plain)
 
     def head(self) -> str:
-        return prototype(
+        text = prototype(
             self.plain.interface, self.spelling, f"static int {inner_name(self.plain)}"
         )
+        if not self.fitting:
+            return text
+        separator = ",\n    " if "\n" in text else ", "
+        return f"{text[:-1]}{separator}const bool {FITS})"
 
 
 class OpenCLCopies:

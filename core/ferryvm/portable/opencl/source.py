@@ -25,6 +25,7 @@ from ferryvm.portable.interface import Interface
 from ferryvm.portable.opencl.group import MemberPrinter, group_kernel, member_dialect
 from ferryvm.portable.opencl.kernel import (
     OpenCLPrinter,
+    fitting_call,
     indices,
     inner_name,
     kernel_head,
@@ -65,13 +66,14 @@ def _kernel(function: PlainFunction, interface: Interface) -> str:
     geometry = interface.geometry
     given = [] if geometry is None else indices(function, geometry)
     results = [result.name for result in interface.results]
-    call = f"{name}({', '.join([*given, *launched_names(interface), *results])})"
+    given += [*launched_names(interface), *results]
+    call, fits = fitting_call(function, name, given)
     if geometry is None:
         return f"{head}\n{{\n    *{interface.status} = {call};\n}}\n"
     if not interface.errors:
-        return f"{head}\n{{\n    {call};\n}}\n"
+        return f"{head}\n{{\n{fits}    {call};\n}}\n"
     place = linear("get_global_id", "get_global_size", geometry)
     return (
-        f"{head}\n{{\n    const int failed = {call};\n"
+        f"{head}\n{{\n{fits}    const int failed = {call};\n"
         f"    if (failed)\n        {interface.status}[{place}] = failed;\n}}\n"
     )
