@@ -71,7 +71,7 @@ class ResidentRange:
         self._headers = [(one, header(control, one)) for one in sorted(accessed.objects)]
         self._is_done = ctypes.c_uint64()
         self._changed: list[LeftElements] = []
-        """Elements that the last run has changed."""
+        """Elements that look at that word still, if an exception has come behind the last run."""
         self._head = np.zeros(1, HEAD)
         self.seconds = 0.0
         """Seconds of the last run that was waited for; 0: none was."""
@@ -121,8 +121,7 @@ class ResidentRange:
         whole, native = self._whole, self._native
         if native is None:
             native = self._native = self._planned(traffic)
-        for one in self._changed:  # else they would ask the word that begins anew
-            one.home  # noqa: B018 - which looks at it
+        self._settle()
         changed, can_leave = list[LeftElements](), whole.can_leave
         self._is_done.value = 0
         self._changed = changed
@@ -151,7 +150,14 @@ class ResidentRange:
         elif status is RangeStatus.LOST and not can_leave:
             for one in changed:
                 one.lose()
+        self._settle()
         return status
+
+    def _settle(self) -> None:
+        """Let elements look at the word, which may begin anew then, and retain none."""
+        for one in self._changed:
+            one.home  # noqa: B018 - which looks at it
+        self._changed = []
 
     def _planned(self, traffic: Traffic) -> NativeRange:
         """The native call."""
